@@ -1,0 +1,171 @@
+"""Every error that guided raises on purpose, in one small tree.
+
+::
+
+    GuidedError                     root; carries .place, .expected and .hint
+    |-- RequestError                the caller's request (a server answers 400); also a ValueError
+    |   |-- SchemaError             a JSON schema; .pointer names the place in it
+    |   |-- GrammarError            a regex, choice, Lark or structural tag; .line and .column where known
+    |   `-- ToolError               a tool, a tool choice or an unwritable argument
+    |-- ModelError                  the model's side: tokenizer, template, weights, embedded model
+    |   |-- TokenizerError
+    |   |-- TemplateError
+    |   `-- EmbeddedModelError
+    |-- PlanError                   a plan that does not fit (rows, tokenizer, prompt); also a ValueError
+    |   `-- WireError               bytes that are not a plan
+    |       |-- NotMsgpack
+    |       |-- UnknownVersion
+    |       `-- MalformedPlan
+    `-- GuidanceError               the engine failed while a row was being written; that row ends
+        |-- MatcherFailed           the matcher reported an error
+        `-- LimitExceeded           a limit of the engine or of ours was hit
+
+Each class answers "whose fault is it, and what next".  The tree lives in the left-most package so that all
+three packages can raise from it; ``guided`` exports it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "EmbeddedModelError",
+    "GrammarError",
+    "GuidanceError",
+    "GuidedError",
+    "LimitExceeded",
+    "MalformedPlan",
+    "MatcherFailed",
+    "ModelError",
+    "NotMsgpack",
+    "PlanError",
+    "RequestError",
+    "SchemaError",
+    "TemplateError",
+    "TokenizerError",
+    "ToolError",
+    "UnknownVersion",
+    "WireError",
+]
+
+
+class GuidedError(Exception):
+    """Root of the tree.
+
+    ``place`` names where the trouble is (``response_format``, ``tools[2].name``, ``/properties/a``),
+    ``expected`` what would have been right, ``hint`` what to do about it.  Each may be empty.
+    """
+
+    def __init__(self, message: str, *, place: str = "", expected: str = "", hint: str = "") -> None:
+        self.message = message
+        self.place = place
+        self.expected = expected
+        self.hint = hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        text = f"{self.place}: {self.message}" if self.place else self.message
+        if self.expected:
+            text += f"; expected {self.expected}"
+        if self.hint:
+            text += f" ({self.hint})"
+        return text
+
+
+class RequestError(GuidedError, ValueError):
+    """The request cannot be honoured as it stands."""
+
+
+class SchemaError(RequestError):
+    """A JSON schema that is broken, contradictory or cannot be enforced.
+
+    ``pointer`` is the JSON pointer of the place in the schema, ``keyword`` the keyword at fault.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        pointer: str = "",
+        keyword: str = "",
+        place: str = "",
+        expected: str = "",
+        hint: str = "",
+    ) -> None:
+        self.pointer = pointer
+        self.keyword = keyword
+        super().__init__(message, place=place or f"schema{pointer}", expected=expected, hint=hint)
+
+
+class GrammarError(RequestError):
+    """A client's grammar that cannot be parsed, is refused, or can never end.
+
+    ``line`` and ``column`` count from 1 and are 0 where they are not known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int = 0,
+        column: int = 0,
+        place: str = "",
+        expected: str = "",
+        hint: str = "",
+    ) -> None:
+        self.line = line
+        self.column = column
+        if line:
+            where = f"line {line}, column {column}" if column else f"line {line}"
+            place = f"{place} {where}" if place else where
+        super().__init__(message, place=place, expected=expected, hint=hint)
+
+
+class ToolError(RequestError):
+    """A tool, a tool choice, or an argument that the model's syntax cannot write."""
+
+
+class ModelError(GuidedError):
+    """The model, its tokenizer or its chat template does not offer what was asked for."""
+
+
+class TokenizerError(ModelError, ValueError):
+    """The tokenizer cannot be used for guidance, or lacks a marker that a format needs."""
+
+
+class TemplateError(ModelError, ValueError):
+    """The chat template raised, is not Jinja, or cannot render these messages."""
+
+
+class EmbeddedModelError(ModelError):
+    """The embedded model is not installed, or its cache folder cannot be used."""
+
+
+class PlanError(GuidedError, ValueError):
+    """A plan that does not fit the rows, the tokenizer or the prompt it is used with."""
+
+
+class WireError(PlanError):
+    """Bytes that cannot be decoded to a plan."""
+
+
+class NotMsgpack(WireError):
+    """The bytes are not msgpack at all."""
+
+
+class UnknownVersion(WireError):
+    """The bytes are a plan of a version that this release does not know."""
+
+
+class MalformedPlan(WireError):
+    """The bytes are msgpack, but not a well-formed plan."""
+
+
+class GuidanceError(GuidedError, RuntimeError):
+    """Guidance of one row failed while it was being written; only that row ends."""
+
+
+class MatcherFailed(GuidanceError):
+    """The engine reported an error state, which would otherwise look like a short finished answer."""
+
+
+class LimitExceeded(GuidanceError):
+    """A limit on parser items, lexer work or time was hit."""
