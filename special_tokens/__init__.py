@@ -1,0 +1,23 @@
+"""Special tokens of language models: roles, ends of turn, families.  Standard library only."""
+
+from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
+from special_tokens.family import Family, families, load_family, match_family
+from special_tokens.registry import End, Marker, SpecialTokens
+from special_tokens.roles import PAIRS, Category, Role, Source
+
+__all__ = [
+    "PAIRS",
+    "AddedToken",
+    "Category",
+    "End",
+    "Family",
+    "Marker",
+    "Role",
+    "Source",
+    "SpecialTokens",
+    "TokenizerFacts",
+    "facts_from_folder",
+    "families",
+    "load_family",
+    "match_family",
+]

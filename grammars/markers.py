@@ -1,0 +1,58 @@
+"""Marker text to tokens: one split, used by the grammar that writes markers and the parser that reads them.
+
+A marker such as ``\\n</think>\\n\\n`` is text around tokens.  `Markers.pieces` splits it into token ids and plain
+text for one tokenizer.  `Markers.marked` writes the same thing as a string in which each token is one lone
+surrogate (U+D800...), a character that decoded UTF-8 can never hold: so a parser can look for markers in one
+string, and text that merely spells a marker is never taken for it.
+"""
+
+from __future__ import annotations
+
+from grammars.tree import Node, Text, seq, token
+from special_tokens import SpecialTokens
+
+__all__ = ["Markers"]
+
+_FIRST, _LAST = 0xD800, 0xDFFF
+
+
+class Markers:
+    """The markers of one plan or format under one tokenizer."""
+
+    def __init__(self, tokens: SpecialTokens) -> None:
+        self.tokens = tokens
+        self._chars: dict[int, str] = {}
+
+    def pieces(self, text: str) -> tuple[int | str, ...]:
+        """``text`` split into token ids, where the tokenizer has a token, and plain text elsewhere."""
+        return self.tokens.pieces(text)
+
+    def node(self, text: str) -> Node:
+        """The grammar that writes ``text`` with its tokens."""
+        return seq(
+            *(Text(piece) if isinstance(piece, str) else token(piece, self.tokens.text(piece))
+              for piece in self.pieces(text))
+        )
+
+    def marked(self, text: str) -> str:
+        """``text`` with every token as one lone surrogate; registers those tokens for `char`."""
+        return "".join(piece if isinstance(piece, str) else self._register(piece) for piece in self.pieces(text))
+
+    def char(self, token_id: int) -> str | None:
+        """The surrogate of a token that some marker uses; None for tokens that no marker has named."""
+        return self._chars.get(token_id)
+
+    def plain(self, marked: str) -> str:
+        """Marked text with its surrogates spelled out again."""
+        if not self._chars:
+            return marked
+        texts = {char: self.tokens.text(token_id) for token_id, char in self._chars.items()}
+        return "".join(texts.get(char, char) for char in marked)
+
+    def _register(self, token_id: int) -> str:
+        if token_id not in self._chars:
+            code = _FIRST + len(self._chars)
+            if code > _LAST:
+                raise ValueError("a plan cannot use more than 2,048 different marker tokens")
+            self._chars[token_id] = chr(code)
+        return self._chars[token_id]

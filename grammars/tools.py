@@ -1,0 +1,39 @@
+"""Tools and calls as values, whatever the client brought them as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["Call", "Tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool.  ``parameters`` is the JSON schema of its arguments object.
+
+    ``kind`` is ``custom`` for tools whose argument is text under a grammar of their own
+    (``grammar``: the pair of syntax, ``lark`` or ``regex`` or ``text``, and definition).
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    strict: bool | None = None
+    kind: Literal["function", "custom"] = "function"
+    grammar: tuple[str, str] | None = None
+
+    def to_openai(self) -> dict[str, Any]:
+        """The tool as chat templates expect it."""
+        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call: arguments as a JSON object, or the raw text of a custom tool."""
+
+    name: str
+    arguments: Mapping[str, Any] | str
+    id: str = ""

@@ -1,0 +1,132 @@
+"""What is known of one tokenizer before anything is concluded: plain records, no tokenizer object.
+
+`TokenizerFacts` is filled from a live tokenizer (`guided.hf.tokenizer`) or from the files of a model folder
+(`facts_from_folder`, standard library only).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from special_tokens.errors import TokenizerError
+
+__all__ = ["AddedToken", "TokenizerFacts", "facts_from_folder"]
+
+
+@dataclass(frozen=True, slots=True)
+class AddedToken:
+    """An added token.  ``special`` is the tokenizer's own flag (it vanishes under ``skip_special_tokens``)."""
+
+    id: int
+    text: str
+    special: bool
+
+    @property
+    def is_marker(self) -> bool:
+        """Does the engine treat it as a special token, which free text never contains?
+
+        llguidance 1.9.1: flagged special, or spelled ``<...>`` whatever the flag says.
+        """
+        return self.special or (self.text.startswith("<") and self.text.endswith(">") and len(self.text) > 2)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerFacts:
+    """Everything the registry concludes from.
+
+    ``vocab_size`` is the largest token id plus one (not ``len(tokenizer)``: vocabularies have holes);
+    ``logits_size`` the width of the model's logits where a model is known; ``named`` the tokenizer's named
+    roles (``eos_token`` -> text); ``generation_eos`` and ``config_eos`` the ids of the two configurations.
+    """
+
+    added: tuple[AddedToken, ...]
+    vocab_size: int
+    logits_size: int | None = None
+    named: Mapping[str, str] = field(default_factory=dict)
+    generation_eos: tuple[int, ...] = ()
+    config_eos: tuple[int, ...] = ()
+    chat_template: str = ""
+    name: str = ""
+    #: exact text -> id of a single entry of the base vocabulary, None where there is none
+    lookup: Callable[[str], int | None] = field(default=lambda text: None, compare=False, repr=False)
+
+
+def facts_from_folder(folder: str | Path) -> TokenizerFacts:
+    """The facts of a model folder, read from ``tokenizer.json`` and its neighbours.
+
+    Raises `TokenizerError` when there is no ``tokenizer.json`` (a tokenizer without a fast backend).
+    """
+    folder = Path(folder)
+    if folder.is_file():
+        folder = folder.parent
+    if not (folder / "tokenizer.json").is_file():
+        raise TokenizerError(
+            "there is no tokenizer.json",
+            place=str(folder),
+            expected="a folder with a fast tokenizer",
+            hint="load the tokenizer with transformers and save_pretrained() it once",
+        )
+    tokenizer = _read(folder / "tokenizer.json")
+    config = _read(folder / "tokenizer_config.json")
+    model = _read(folder / "config.json")
+    generation = _read(folder / "generation_config.json")
+    vocab = _vocabulary(tokenizer)
+    added = tuple(
+        AddedToken(int(entry["id"]), entry["content"], bool(entry.get("special", False)))
+        for entry in tokenizer.get("added_tokens", ())
+    )
+    template = config.get("chat_template") or ""
+    if (folder / "chat_template.jinja").is_file():
+        template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
+    logits = model.get("vocab_size") or (model.get("text_config") or {}).get("vocab_size")
+    return TokenizerFacts(
+        added=added,
+        vocab_size=max([*vocab.values(), *(token.id for token in added)], default=-1) + 1,
+        logits_size=logits,
+        named={key: text for key, text in _named(config).items() if text},
+        generation_eos=_ids(generation.get("eos_token_id")),
+        config_eos=_ids(model.get("eos_token_id")),
+        chat_template=template if isinstance(template, str) else "",
+        name=folder.name,
+        lookup=vocab.get,
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise TokenizerError(f"not valid JSON: {error}", place=str(path)) from None
+    if not isinstance(data, dict):
+        raise TokenizerError("not a JSON object", place=str(path))
+    return data
+
+
+def _vocabulary(tokenizer: Mapping[str, Any]) -> dict[str, int]:
+    vocab = tokenizer.get("model", {}).get("vocab", {})
+    if isinstance(vocab, dict):
+        return {text: int(i) for text, i in vocab.items()}
+    return {entry[0]: i for i, entry in enumerate(vocab)}  # unigram: a list of (text, score)
+
+
+def _named(config: Mapping[str, Any]) -> dict[str, str]:
+    out = {}
+    for key, value in config.items():
+        if not key.endswith("_token"):
+            continue
+        text = value.get("content") if isinstance(value, dict) else value
+        if isinstance(text, str):
+            out[key] = text
+    return out
+
+
+def _ids(value: Any) -> tuple[int, ...]:
+    if value is None or isinstance(value, bool):
+        return ()
+    return tuple(int(i) for i in (value if isinstance(value, list) else [value]) if int(i) >= 0)

@@ -1,0 +1,216 @@
+"""The central registry of one model's special tokens.
+
+Built once per tokenizer and generation config.  It answers what a marker is called and whether it is one token,
+which ids really end a turn and who says so, and how marker text splits into tokens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from special_tokens.errors import TokenizerError
+from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
+from special_tokens.family import Family, match_family
+from special_tokens.roles import PAIRS, Role
+
+__all__ = ["End", "Marker", "SpecialTokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A marker of the wire format: its text, and its id when the tokenizer has it as one token.
+
+    ``origin`` says who named it (``family qwen3``, ``tokenizer``, ``vocabulary``).
+    """
+
+    text: str
+    id: int | None
+    origin: str
+
+    @property
+    def is_token(self) -> bool:
+        return self.id is not None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An id that ends a turn, and every source that says so."""
+
+    id: int
+    text: str
+    sources: tuple[str, ...]
+
+
+#: Reasoning pairs known in the field, in order of preference; used where neither template nor family tells.
+_REASONING_PAIRS = (
+    ("<think>", "</think>"),
+    ("[THINK]", "[/THINK]"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<thinking>", "</thinking>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<thought>", "</thought>"),
+)
+_TOOL_CALL_PAIRS = (("<tool_call>", "</tool_call>"), ("<|tool_call_start|>", "<|tool_call_end|>"))
+
+#: Texts that look like an end of turn; a look is a hint for readers, never a reason to stop.
+_LOOKS_LIKE_END = re.compile(
+    r"(?i)(?:^</s>$|eot|eos|eom|im_end|end.?of.?(?:turn|text|sentence|msg|message)|endoftext|turn\|>|<\|end\|>|<\|return\|>)"
+)
+
+
+class SpecialTokens:
+    """The special tokens of one tokenizer.  Immutable; `add_end` returns a new registry."""
+
+    def __init__(self, facts: TokenizerFacts, *, family: Family | None = None, extra_ends: Iterable[int] = ()) -> None:
+        self.facts = facts
+        self.added: Mapping[int, AddedToken] = {token.id: token for token in sorted(facts.added, key=lambda t: t.id)}
+        self._by_text = {token.text: token.id for token in facts.added}
+        self.family = family if family is not None else match_family(self._by_text, facts.chat_template)
+        self._extra_ends = tuple(extra_ends)
+
+    @classmethod
+    def from_folder(cls, folder: str | Path, *, family: Family | None = None) -> SpecialTokens:
+        """The registry of a model folder, read from its files without transformers."""
+        return cls(facts_from_folder(folder), family=family)
+
+    # -- sizes and lookups
+
+    @property
+    def vocab_size(self) -> int:
+        """Ids that a logits row may hold: the largest of the vocabulary and the model's logits."""
+        return max(self.facts.vocab_size, self.facts.logits_size or 0)
+
+    def text(self, token_id: int) -> str:
+        """The text of an added token."""
+        return self.added[token_id].text
+
+    def id_of(self, text: str) -> int | None:
+        """The id of the added token that is spelled exactly so, else None."""
+        return self._by_text.get(text)
+
+    @cached_property
+    def marker_ids(self) -> frozenset[int]:
+        """Ids of tokens that the engine treats as special: free text never contains them."""
+        return frozenset(token.id for token in self.facts.added if token.is_marker)
+
+    @cached_property
+    def _splitter(self) -> re.Pattern[str] | None:
+        texts = sorted((self.added[i].text for i in self.marker_ids), key=lambda t: (-len(t), t))
+        return re.compile("(" + "|".join(map(re.escape, texts)) + ")") if texts else None
+
+    def pieces(self, text: str) -> tuple[int | str, ...]:
+        """``text`` split into ids of marker tokens and plain text; the longest token wins at each place."""
+        if self._splitter is None:
+            return (text,) if text else ()
+        parts = self._splitter.split(text)
+        return tuple(self._by_text[part] if i % 2 else part for i, part in enumerate(parts) if part)
+
+    def spells_marker(self, text: str) -> bool:
+        """True when client text spells an added token, which the engine could then force and reject."""
+        return self._splitter is not None and self._splitter.search(text) is not None
+
+    # -- roles
+
+    @cached_property
+    def roles(self) -> Mapping[Role, Marker]:
+        """Role -> marker.  Roles of a pair are there together or not at all."""
+        found = {role: self._marker(text, "tokenizer") for role, text in self._named_roles().items()}
+        family = self.family
+        if family is not None:
+            for role, text in family.roles.items():
+                if self.id_of(text) is not None or family.plain_markers:
+                    found[role] = self._marker(text, f"family {family.id}")
+        for (start, end), pairs in (
+            ((Role.REASONING_START, Role.REASONING_END), _REASONING_PAIRS),
+            ((Role.TOOL_CALL_START, Role.TOOL_CALL_END), _TOOL_CALL_PAIRS),
+        ):
+            if start not in found or end not in found:
+                for pair in pairs:
+                    if all(text in self._by_text for text in pair):
+                        found[start], found[end] = (self._marker(text, "vocabulary") for text in pair)
+                        break
+        for pair_roles in PAIRS:
+            if not all(role in found for role in pair_roles):
+                for role in pair_roles:
+                    found.pop(role, None)
+        return found
+
+    def pair(self, start: Role, end: Role) -> tuple[Marker, Marker] | None:
+        """Both markers of a pair, or None."""
+        if start in self.roles and end in self.roles:
+            return self.roles[start], self.roles[end]
+        return None
+
+    def _named_roles(self) -> dict[Role, str]:
+        names = {Role.BOS: "bos_token", Role.EOS: "eos_token", Role.PAD: "pad_token", Role.UNK: "unk_token"}
+        return {role: self.facts.named[name] for role, name in names.items() if name in self.facts.named}
+
+    def _marker(self, text: str, origin: str) -> Marker:
+        return Marker(text, self.id_of(text), origin)
+
+    # -- ends
+
+    @cached_property
+    def ends(self) -> tuple[End, ...]:
+        """The ids that end a turn, by id: generation config, config, tokenizer and family, minus what is no end."""
+        sources: dict[int, list[str]] = {}
+
+        def add(ids: Iterable[int | None], source: str) -> None:
+            for i in ids:
+                if i is not None and i < self.vocab_size:
+                    sources.setdefault(i, []).append(source)
+
+        add(self.facts.generation_eos, "generation_config")
+        add(self.facts.config_eos, "config")
+        add([self._lookup(self.facts.named.get("eos_token", ""))], "tokenizer")
+        if self.family is not None:
+            add(map(self.id_of, self.family.ends), f"family {self.family.id}")
+        add(self._extra_ends, "request")
+        not_ends = {self.id_of(text) for text in (self.family.not_ends if self.family else ())}
+        return tuple(
+            End(i, self.added[i].text if i in self.added else "", tuple(dict.fromkeys(who)))
+            for i, who in sorted(sources.items())
+            if i not in not_ends or i in self._extra_ends
+        )
+
+    @property
+    def end_ids(self) -> tuple[int, ...]:
+        """The ids of `ends`."""
+        return tuple(end.id for end in self.ends)
+
+    @cached_property
+    def looks_like_end(self) -> tuple[AddedToken, ...]:
+        """Added tokens that look like an end and are none here; guided never stops at them."""
+        ends = set(self.end_ids)
+        return tuple(t for t in self.added.values() if t.id not in ends and _LOOKS_LIKE_END.search(t.text))
+
+    def add_end(self, token: str | int) -> SpecialTokens:
+        """A registry in which this added token ends a turn as well."""
+        token_id = token if isinstance(token, int) else self.id_of(token)
+        if token_id is None or token_id not in self.added:
+            raise TokenizerError(
+                f"{token!r} is not an added token", place="ends", hint="pass ordinary text as a stop sequence instead"
+            )
+        return SpecialTokens(self.facts, family=self.family, extra_ends=(*self._extra_ends, token_id))
+
+    def _lookup(self, text: str) -> int | None:
+        if not text:
+            return None
+        found = self.id_of(text)
+        return found if found is not None else self.facts.lookup(text)
+
+    # -- identity
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short hash of what plans depend on: added tokens, sizes."""
+        digest = hashlib.sha256(repr((self.facts.vocab_size, self.vocab_size)).encode())
+        for token in self.added.values():
+            digest.update(f"{token.id}\0{token.text}\0{token.is_marker}\n".encode())
+        return digest.hexdigest()[:16]
