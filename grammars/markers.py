@@ -30,8 +30,10 @@ class Markers:
     def node(self, text: str) -> Node:
         """The grammar that writes ``text`` with its tokens."""
         return seq(
-            *(Text(piece) if isinstance(piece, str) else token(piece, self.tokens.text(piece))
-              for piece in self.pieces(text))
+            *(
+                Text(piece) if isinstance(piece, str) else token(piece, self.tokens.text(piece))
+                for piece in self.pieces(text)
+            )
         )
 
     def marked(self, text: str) -> str:

@@ -44,23 +44,29 @@ _ALT, _SEQ, _ATOM = 0, 1, 2  # how tightly the surroundings bind
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A grammar as text.
+    """A grammar as text, with one or more places to begin.
 
-    ``lark`` is the top grammar, ``subs`` the sub-grammars that it names (``@name``), ``regions`` pairs of rule
-    name and region, ``labels`` pairs of token syntax and marker text, both for legends.
+    ``starts`` are pairs of entry name and what its ``start`` rule says, ``rules`` the rules that they share,
+    ``subs`` the sub-grammars that those name (``@name``).  ``regions`` pairs of rule name and region and
+    ``labels`` pairs of token syntax and marker text are for legends.
     """
 
-    lark: str
+    starts: tuple[tuple[str, str], ...]
+    rules: str
     subs: tuple[tuple[str, str], ...] = ()
     regions: tuple[tuple[str, str], ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def engine_text(self) -> str:
+    def lark(self, entry: str = "") -> str:
+        """The top grammar in Lark, beginning at ``entry`` (the first one when empty)."""
+        starts = dict(self.starts)
+        return f"start: {starts[entry or self.starts[0][0]]}\n{self.rules}"
+
+    def engine_text(self, entry: str = "") -> str:
         """What the engine compiles: plain Lark, or its JSON wrapper when there are sub-grammars."""
         if not self.subs:
-            return self.lark
-        parts = [{"name": "main", "lark_grammar": self.lark}]
+            return self.lark(entry)
+        parts = [{"name": "main", "lark_grammar": self.lark(entry)}]
         parts += [{"name": name, "lark_grammar": lark} for name, lark in self.subs]
         return json.dumps({"grammars": parts}, ensure_ascii=False)
 
@@ -96,14 +102,17 @@ def quote_regex(regex: str) -> str:
     return "/" + "".join(out) + "/"
 
 
-def render(start: Node) -> Rendered:
-    """The grammar that begins at ``start``; raises `GrammarError` for a tree that Lark cannot say."""
+def render(start: Node | Mapping[str, Node]) -> Rendered:
+    """The grammar that begins at ``start``, or at each of several named starts that share their rules.
+
+    Raises `GrammarError` for a tree that Lark cannot say.
+    """
     writer = _Writer()
+    starts = start if isinstance(start, Mapping) else {"start": start}
     try:
-        body, _ = writer.expr(start, _ALT, ())
+        return writer.finish({name: writer.expr(node, _ALT, ())[0] for name, node in starts.items()})
     except RecursionError:
         raise GrammarError("the grammar is nested too deeply", hint="flatten it or split it into rules") from None
-    return writer.finish(body)
 
 
 class _Writer:
@@ -117,10 +126,10 @@ class _Writer:
         self.done: dict[tuple[int, str], tuple[str, Node]] = {}  # node identity -> name; keeps the node alive
         self.groups: dict[tuple[int, int], tuple[str, Node]] = {}
 
-    def finish(self, body: str) -> Rendered:
-        lines = [f"start: {body}", *self.definitions.values()]
+    def finish(self, starts: Mapping[str, str]) -> Rendered:
         return Rendered(
-            "\n".join(lines) + "\n",
+            tuple(starts.items()),
+            "".join(f"{line}\n" for line in self.definitions.values()),
             tuple(self.subs.items()),
             tuple(self.regions.items()),
             tuple(sorted(self.labels.items())),
@@ -208,9 +217,7 @@ class _Writer:
 
     # -- definitions
 
-    def _define(
-        self, node: Node, name: str, body: Node, scope: tuple[_Scope, ...], *, terminal: bool = False
-    ) -> str:
+    def _define(self, node: Node, name: str, body: Node, scope: tuple[_Scope, ...], *, terminal: bool = False) -> str:
         kind = "T" if terminal else "r"
         key = (id(node), kind)
         if key in self.done:

@@ -198,22 +198,7 @@ class When:
 
 
 Node: TypeAlias = (
-    Text
-    | Pattern
-    | And
-    | Not
-    | Lexeme
-    | Tokens
-    | Seq
-    | Alt
-    | Repeat
-    | Until
-    | Rule
-    | Json
-    | Sub
-    | Group
-    | Ref
-    | When
+    Text | Pattern | And | Not | Lexeme | Tokens | Seq | Alt | Repeat | Until | Rule | Json | Sub | Group | Ref | When
 )
 
 #: The empty text.

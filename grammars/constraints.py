@@ -1,0 +1,54 @@
+"""Response formats that are not JSON schemas, as the values that callers pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Choice", "JsonSchema", "Lark", "Regex", "StructuralTag"]
+
+
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """Text that one regular expression matches as a whole (Rust syntax; ``^`` and ``$`` at the ends allowed)."""
+
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Exactly one of these texts."""
+
+    options: Sequence[str]
+
+    def __init__(self, options: Sequence[str]) -> None:
+        object.__setattr__(self, "options", (options,) if isinstance(options, str) else tuple(options))
+
+
+@dataclass(frozen=True, slots=True)
+class Lark:
+    """Text of a Lark grammar in the engine's dialect.
+
+    ``trusted`` allows token syntax, ``@name`` and ``%llguidance``, with which a grammar could write control
+    tokens; never set it for a grammar that a client sent.
+    """
+
+    grammar: str
+    trusted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StructuralTag:
+    """Free text with tagged parts, in the structural-tag format of OpenAI-compatible servers."""
+
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchema:
+    """A JSON schema given as such; ``strict`` refuses what the masks cannot enforce."""
+
+    schema: Any
+    name: str = ""
+    strict: bool | None = None

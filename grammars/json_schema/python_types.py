@@ -1,0 +1,115 @@
+"""JSON schemas of Python types and function signatures, by pydantic."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pydantic
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+
+from special_tokens.errors import SchemaError, ToolError
+
+__all__ = ["is_python_type", "read_value", "schema_of_function", "schema_of_type"]
+
+_PARAGRAPH = re.compile(r"\n\s*\n")
+_ARGS_HEADING = re.compile(r"^\s*(Args|Arguments|Parameters)\s*:?\s*$")
+_ANY_HEADING = re.compile(r"^\s*(Args|Arguments|Parameters|Returns?|Raises|Yields?|Examples?|Notes?)\s*:?\s*$")
+_GOOGLE_ARG = re.compile(r"^(\s+)\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")
+_SPHINX_ARG = re.compile(r"^\s*:param\s+(?:[^:]*\s)?(\w+)\s*:\s*(.+)$")
+
+
+def is_python_type(value: Any) -> bool:
+    """True for classes, generic aliases, unions and `Literal`: what pydantic reads a schema from."""
+    return isinstance(value, type | types.GenericAlias | types.UnionType) or typing.get_origin(value) is not None
+
+
+def schema_of_type(python_type: Any) -> dict[str, Any]:
+    """The JSON schema of a pydantic model, dataclass, TypedDict, enum or other type.
+
+    Raises `SchemaError` naming the type where pydantic has no schema for it.
+    """
+    try:
+        return pydantic.TypeAdapter(python_type).json_schema()
+    except (PydanticSchemaGenerationError, PydanticUserError, pydantic.errors.PydanticInvalidForJsonSchema) as error:
+        raise SchemaError(
+            f"pydantic has no JSON schema for {python_type!r}: {str(error).splitlines()[0]}",
+            place="response_format",
+            hint="annotate it with types that pydantic knows",
+        ) from None
+
+
+def read_value(python_type: Any, text: str) -> Any:
+    """The Python value of a JSON text, validated by its type; raises `pydantic.ValidationError`."""
+    return pydantic.TypeAdapter(python_type).validate_json(text)
+
+
+def schema_of_function(function: Callable[..., Any]) -> tuple[str, str, dict[str, Any]]:
+    """Name, description and JSON schema of a function's arguments, from signature, docstring and ``Annotated``.
+
+    Raises `ToolError` for a function whose arguments cannot be written as JSON.
+    """
+    name = getattr(function, "__name__", "")
+    if not name or name == "<lambda>":
+        raise ToolError("the function has no name", place="tools", hint="pass a def, or a dict with a name")
+    try:
+        schema = pydantic.TypeAdapter(_keyword_only(function)).json_schema()
+    except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
+        raise ToolError(
+            f"no JSON schema for the arguments: {str(error).splitlines()[0]}",
+            place=f"tools.{name}",
+            hint="annotate every parameter with a type that pydantic knows",
+        ) from None
+    doc = inspect.getdoc(function) or ""
+    schema.setdefault("type", "object")
+    schema.setdefault("properties", {})
+    for parameter, text in _parameter_docs(doc).items():
+        prop = schema["properties"].get(parameter)
+        if isinstance(prop, dict):
+            prop.setdefault("description", text)
+    return name, _PARAGRAPH.split(doc.strip(), maxsplit=1)[0].replace("\n", " "), schema
+
+
+def _keyword_only(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A stand-in with the same annotations and keyword-only parameters: tools are always called by name."""
+    signature = inspect.signature(function)
+    parameters = []
+    for parameter in signature.parameters.values():
+        if parameter.name in ("self", "cls"):
+            continue
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            raise ToolError(
+                f"*{parameter.name} cannot be passed by name", place=f"tools.{getattr(function, '__name__', '')}"
+            )
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            parameter = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        parameters.append(parameter)
+
+    def stand_in(**kwargs: Any) -> None: ...
+
+    hints = typing.get_type_hints(function, include_extras=True)
+    stand_in.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    stand_in.__annotations__ = {p.name: hints.get(p.name, Any) for p in parameters}
+    return stand_in
+
+
+def _parameter_docs(doc: str) -> Mapping[str, str]:
+    """Parameter -> text, from Google-style ``Args:`` sections and from ``:param name:`` lines."""
+    found: dict[str, str] = {}
+    inside, last = False, ""
+    for line in doc.splitlines():
+        sphinx = _SPHINX_ARG.match(line)
+        if sphinx:
+            found[sphinx[1]] = sphinx[2].strip()
+        elif _ANY_HEADING.match(line):
+            inside, last = bool(_ARGS_HEADING.match(line)), ""
+        elif inside and (google := _GOOGLE_ARG.match(line)):
+            last = google[2]
+            found[last] = google[3].strip()
+        elif inside and last and line.startswith("    ") and line.strip():
+            found[last] += " " + line.strip()
+    return found

@@ -1,0 +1,471 @@
+"""Regular languages over code points: terms, their algebra, membership, emptiness and shortest words.
+
+A language is an immutable term (`Regular`) built by the smart constructors below, which keep terms small and in
+a normal form.  Questions that the engine answers too late for us (may this key match that pattern, is anything
+left of this string) are answered by Brzozowski derivatives: ``derive(r, c)`` is what may follow ``c``.  Searches
+carry a budget; past it the answer is `UNKNOWN`, and callers must then assume the worst.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Literal
+
+__all__ = [
+    "ALL",
+    "ANY",
+    "EPS",
+    "MAX_CODE_POINT",
+    "NONE",
+    "UNKNOWN",
+    "Regular",
+    "Unknown",
+    "alt",
+    "cat",
+    "chars",
+    "derive",
+    "disjoint",
+    "inter",
+    "is_finite",
+    "lengths",
+    "matches",
+    "neg",
+    "ranges_minus",
+    "rep",
+    "shortest",
+    "text",
+    "words",
+]
+
+MAX_CODE_POINT = 0x10FFFF
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+class Unknown(Enum):
+    """The answer of a search that ran out of budget."""
+
+    UNKNOWN = 0
+
+
+UNKNOWN: Literal[Unknown.UNKNOWN] = Unknown.UNKNOWN
+
+
+class Regular:
+    """A term: ``op`` with its arguments.
+
+    ======== ============================== =========================================
+    op       args                           language
+    ======== ============================== =========================================
+    chars    sorted disjoint (low, high)s   one code point out of these
+    words    frozenset of str               exactly these words
+    cat      terms                          one after the other (empty: the empty word)
+    alt      terms                          any of them
+    and      terms                          all of them
+    not      (term,)                        every word that is not in it
+    rep      (term, least, most or None)    that many times
+    ======== ============================== =========================================
+    """
+
+    __slots__ = ("_hash", "args", "nullable", "op", "plain")
+
+    def __init__(self, op: str, args: Any, nullable: bool, plain: bool) -> None:
+        self.op = op
+        self.args = args
+        self.nullable = nullable
+        self.plain = plain  # free of "and" and "not": what an ordinary regex can say
+        self._hash = hash((op, args))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Regular) or self._hash != other._hash:
+            return False
+        return bool(self.op == other.op and self.args == other.args)
+
+    def __repr__(self) -> str:
+        return f"{self.op}{self.args!r}"
+
+
+# -- constructors
+
+
+def chars(ranges: Iterable[tuple[int, int]]) -> Regular:
+    """One code point out of ``ranges`` (inclusive, any order, may overlap)."""
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return Regular("chars", tuple(merged), False, True) if merged else NONE
+
+
+EPS = Regular("cat", (), True, True)
+NONE = Regular("alt", (), False, True)
+ANY = chars([(0, MAX_CODE_POINT)])
+ALL = Regular("rep", (ANY, 0, None), True, True)
+
+
+def text(word: str) -> Regular:
+    """Exactly this word."""
+    return Regular("words", frozenset((word,)), not word, True) if word else EPS
+
+
+def words(many: Iterable[str]) -> Regular:
+    """Exactly these words."""
+    found = frozenset(many)
+    if not found:
+        return NONE
+    return EPS if found == {""} else Regular("words", found, "" in found, True)
+
+
+def cat(*parts: Regular) -> Regular:
+    """The parts one after the other."""
+    flat: list[Regular] = []
+    for part in parts:
+        if part is NONE or part == NONE:
+            return NONE
+        if part.op == "cat":
+            flat.extend(part.args)
+        else:
+            flat.append(part)
+    if len(flat) == 1:
+        return flat[0]
+    out: list[Regular] = []
+    for part in flat:
+        if out and out[-1] == ALL and part == ALL:
+            continue
+        out.append(part)
+    if len(out) == 1:
+        return out[0]
+    return Regular("cat", tuple(out), all(p.nullable for p in out), all(p.plain for p in out)) if out else EPS
+
+
+def alt(*options: Regular) -> Regular:
+    """Any of the options."""
+    flat: dict[Regular, None] = {}
+    ranges: list[tuple[int, int]] = []
+    known: set[str] = set()
+    for option in options:
+        for part in option.args if option.op == "alt" else (option,):
+            if part == ALL:
+                return ALL
+            if part.op == "chars":
+                ranges.extend(part.args)
+            elif part.op == "words":
+                known |= part.args
+            else:
+                flat[part] = None
+    if ranges:
+        flat[chars(ranges)] = None
+    if known:
+        flat[words(known)] = None
+    parts = tuple(flat)
+    if len(parts) == 1:
+        return parts[0]
+    return Regular("alt", parts, any(p.nullable for p in parts), all(p.plain for p in parts)) if parts else NONE
+
+
+def inter(*parts: Regular) -> Regular:
+    """What every part holds."""
+    flat: dict[Regular, None] = {}
+    finite: frozenset[str] | None = None
+    for part in parts:
+        for one in part.args if part.op == "and" else (part,):
+            if one == NONE:
+                return NONE
+            if one == EPS:
+                one = words([""])
+            if one.op == "words" or one == EPS:
+                own = one.args if one.op == "words" else frozenset({""})
+                finite = own if finite is None else finite & own
+            elif one != ALL:
+                flat[one] = None
+    if finite is not None:
+        return words(w for w in finite if all(matches(p, w) for p in flat))
+    for one in flat:
+        if one.op == "not" and one.args[0] in flat:
+            return NONE
+    rest = tuple(flat)
+    if len(rest) == 1:
+        return rest[0]
+    return Regular("and", rest, all(p.nullable for p in rest), False) if rest else ALL
+
+
+def neg(body: Regular) -> Regular:
+    """Every word that is not in ``body``."""
+    if body.op == "not":
+        inner: Regular = body.args[0]
+        return inner
+    if body == NONE:
+        return ALL
+    if body == ALL:
+        return NONE
+    return Regular("not", (body,), not body.nullable, False)
+
+
+def rep(body: Regular, least: int, most: int | None) -> Regular:
+    """``body`` from ``least`` to ``most`` times (``None``: without bound)."""
+    if most == 0 or body == EPS or body == NONE:
+        return EPS if least == 0 or body == EPS else NONE
+    if (least, most) == (1, 1):
+        return body
+    if body.op == "rep" and body.args[1:] == (0, None) and (most is None or most >= 1):
+        return body  # (x*){m,n} is x*
+    if body.nullable:
+        least = 0
+    return Regular("rep", (body, least, most), least == 0, body.plain)
+
+
+def ranges_minus(ranges: Ranges, other: Ranges) -> Ranges:
+    """The code points of ``ranges`` that are not in ``other`` (both sorted and disjoint)."""
+    out: list[tuple[int, int]] = []
+    for low, high in ranges:
+        start = low
+        for a, b in other:
+            if b < start or a > high:
+                continue
+            if a > start:
+                out.append((start, a - 1))
+            start = max(start, b + 1)
+        if start <= high:
+            out.append((start, high))
+    return tuple(out)
+
+
+# -- derivatives
+
+
+@lru_cache(maxsize=100_000)
+def derive(term: Regular, code: int) -> Regular:
+    """What may follow the code point ``code`` at the start of ``term``."""
+    args = term.args
+    match term.op:
+        case "chars":
+            return EPS if any(low <= code <= high for low, high in args) else NONE
+        case "words":
+            first = chr(code) if code >= 0 else "\0\0"
+            return words(w[1:] for w in args if w[:1] == first)
+        case "cat":
+            options = []
+            for i, part in enumerate(args):
+                options.append(cat(derive(part, code), *args[i + 1 :]))
+                if not part.nullable:
+                    break
+            return alt(*options)
+        case "alt":
+            return alt(*(derive(p, code) for p in args))
+        case "and":
+            return inter(*(derive(p, code) for p in args))
+        case "not":
+            return neg(derive(args[0], code))
+    body, least, most = args
+    return cat(derive(body, code), rep(body, max(least - 1, 0), None if most is None else most - 1))
+
+
+def _borders(term: Regular, out: set[int]) -> None:
+    """Code points at which the derivative of ``term`` may change, added to ``out``."""
+    match term.op:
+        case "chars":
+            for low, high in term.args:
+                out.add(low)
+                out.add(high + 1)
+        case "words":
+            for word in term.args:
+                if word:
+                    out.add(ord(word[0]))
+                    out.add(ord(word[0]) + 1)
+        case "cat":
+            for part in term.args:
+                _borders(part, out)
+                if not part.nullable:
+                    break
+        case "rep":
+            _borders(term.args[0], out)
+        case _:
+            for part in term.args:
+                _borders(part, out)
+
+
+_FRIENDLY = tuple(ord(c) for c in "a0A -_.")  # words shown to people begin with these where they may
+
+
+def _representatives(term: Regular) -> list[int]:
+    borders: set[int] = {0, 0x20}
+    _borders(term, borders)
+    starts = sorted(b for b in borders if 0 <= b <= MAX_CODE_POINT)
+    out = []
+    for i, low in enumerate(starts):
+        high = (starts[i + 1] if i + 1 < len(starts) else MAX_CODE_POINT + 1) - 1
+        nice = next((c for c in _FRIENDLY if low <= c <= high), low)
+        if 0xD800 <= nice <= 0xDFFF:  # no text holds a lone surrogate
+            nice = 0xE000
+            if nice > high:
+                continue
+        out.append(nice)
+    out.sort(key=lambda c: (c not in _FRIENDLY, c < 0x20 or c == 0x7F, c > 0x7E, c))
+    return out
+
+
+# -- questions
+
+
+def matches(term: Regular, word: str) -> bool:
+    """Is ``word`` in the language?"""
+    match term.op:
+        case "words":
+            return word in term.args
+        case "and":
+            return all(matches(p, word) for p in term.args)
+        case "alt":
+            return any(matches(p, word) for p in term.args)
+        case "not":
+            return not matches(term.args[0], word)
+    if term == ALL:
+        return True
+    if term.plain:
+        compiled = _compiled(term)
+        if compiled is not None:
+            return compiled.fullmatch(word) is not None
+    for char in word:
+        term = derive(term, ord(char))
+        if term == NONE:
+            return False
+    return term.nullable
+
+
+@lru_cache(maxsize=10_000)
+def _compiled(term: Regular) -> re.Pattern[str] | None:
+    """A Python regex of a plain term; None where backtracking could explode (nested unbounded repeats)."""
+    if _star_height(term) > 1:
+        return None
+    try:
+        return re.compile(_python(term), re.DOTALL)
+    except (re.error, OverflowError, RecursionError):
+        return None
+
+
+def _star_height(term: Regular) -> int:
+    if term.op in ("chars", "words"):
+        return 0
+    if term.op == "rep":
+        body, _, most = term.args
+        return _star_height(body) + (1 if most is None or most > 1 else 0)
+    return max((_star_height(p) for p in term.args), default=0)
+
+
+def _python(term: Regular) -> str:
+    match term.op:
+        case "chars":
+            if term == ANY:
+                return "."
+            return "[" + "".join(f"{_escape(a)}-{_escape(b)}" if a != b else _escape(a) for a, b in term.args) + "]"
+        case "words":
+            return "(?:" + "|".join(re.escape(w) for w in sorted(term.args)) + ")"
+        case "cat":
+            return "".join(_python(p) for p in term.args)
+        case "alt":
+            return "(?:" + "|".join(_python(p) for p in term.args) + ")" if term.args else "(?!)"
+    body, least, most = term.args
+    return f"(?:{_python(body)}){{{least},{'' if most is None else most}}}"
+
+
+def _escape(code: int) -> str:
+    return f"\\U{code:08x}"
+
+
+def lengths(term: Regular) -> tuple[int, int | None]:
+    """Bounds on the length of the words, in code points: no word is shorter or (``None``: ever) longer.
+
+    Bounds only: for terms with intersection or complement no word need reach them.
+    """
+    match term.op:
+        case "chars":
+            return 1, 1
+        case "words":
+            sizes = [len(w) for w in term.args]
+            return min(sizes), max(sizes)
+        case "not":
+            return 0, None
+        case "rep":
+            low, high = lengths(term.args[0])
+            least, most = term.args[1:]
+            return low * least, None if most is None or high is None else high * most
+    each = [lengths(p) for p in term.args]
+    if term.op == "cat":
+        tops = [h for _, h in each if h is not None]
+        return sum(low for low, _ in each), sum(tops) if len(tops) == len(each) else None
+    if term.op == "and":
+        tops = [h for _, h in each if h is not None]
+        return max(low for low, _ in each), min(tops, default=None)
+    if not each:
+        return 0, 0
+    tops = [h for _, h in each if h is not None]
+    return min(low for low, _ in each), max(tops) if len(tops) == len(each) else None
+
+
+def is_finite(term: Regular) -> bool:
+    """True when only finitely many words are possible (by the bounds on their length)."""
+    return lengths(term)[1] is not None
+
+
+@lru_cache(maxsize=20_000)
+def shortest(term: Regular, budget: int = 3_000) -> str | None | Unknown:
+    """A shortest word; None when there is no word at all; `UNKNOWN` past ``budget`` states."""
+    if term.plain:
+        return _shortest_plain(term)
+    low, high = lengths(term)
+    if high is not None and low > high:
+        return None
+    seen = {term}
+    queue: deque[tuple[Regular, str]] = deque([(term, "")])
+    while queue:
+        state, word = queue.popleft()
+        if state.nullable:
+            return word
+        for code in _representatives(state):
+            following = derive(state, code)
+            if following in seen or following == NONE:
+                continue
+            if len(seen) >= budget:
+                return UNKNOWN
+            seen.add(following)
+            queue.append((following, word + chr(code)))
+    return None
+
+
+def _shortest_plain(term: Regular) -> str | None:
+    match term.op:
+        case "chars":
+            codes = [c for c in _representatives(term) if any(a <= c <= b for a, b in term.args)]
+            return chr(codes[0]) if codes else None
+        case "words":
+            return min(term.args, key=lambda w: (len(w), w))
+        case "cat":
+            parts = [_shortest_plain(p) for p in term.args]
+            return None if None in parts else "".join(p for p in parts if p is not None)
+        case "alt":
+            options = [w for w in map(_shortest_plain, term.args) if w is not None]
+            return min(options, key=len, default=None)
+    body, least, _ = term.args
+    if least == 0:
+        return ""
+    word = _shortest_plain(body)
+    return None if word is None else word * least
+
+
+def disjoint(one: Regular, two: Regular, budget: int = 500) -> bool:
+    """True when surely no word is in both."""
+    if one.op == "words":
+        return not any(matches(two, w) for w in one.args)
+    if two.op == "words":
+        return not any(matches(one, w) for w in two.args)
+    return shortest(inter(one, two), budget) is None

@@ -1,0 +1,211 @@
+"""A plan: everything that guides one answer, as one immutable value.
+
+A plan is composed from a request (`grammars.compose`), can be printed, compared and sent between processes
+(`grammars.wire`), and holds no object of an engine, a tokenizer or a model.  It belongs to one vocabulary, which
+``fingerprint`` names.
+
+Reading aid.  ``grammar`` writes the whole turn; each place where the turn may end is followed by a *sentinel*, an
+id past the vocabulary that is never sampled: when the engine's mask offers it, the answer is complete, and
+`GuidanceState` offers the region's real ends instead.  ``regions`` says how to follow the text from region to
+region, for budgets, stops, parsers and pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from grammars.formats.format import Format
+from grammars.json_schema import SchemaReport
+from grammars.render import Rendered
+from grammars.tools import Tool
+
+__all__ = [
+    "SENTINELS",
+    "Budget",
+    "End",
+    "Entry",
+    "Exit",
+    "Pieces",
+    "Plan",
+    "QuoteSpan",
+    "ReasoningPlan",
+    "Region",
+    "RegionName",
+    "ResponsePlan",
+    "Stops",
+]
+
+#: Private ids past the vocabulary that plans may use; the engine's tokenizer is built that much larger.
+SENTINELS = 32
+
+#: Marker text as token ids and plain text, see `SpecialTokens.pieces`.
+Pieces = tuple[int | str, ...]
+
+
+class RegionName(StrEnum):
+    """The parts of an answer."""
+
+    REASONING = "reasoning"  #: inside the reasoning block
+    CONTENT = "content"  #: free text
+    RESPONSE = "response"  #: text under a response format
+    TOOL_CALLS = "tool_calls"  #: a section of tool calls, markers included
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """Leave a region when ``trigger`` has been written: go to region number ``to``.
+
+    ``before`` and ``after`` are framing texts around the trigger (``\\n`` before ``</think>``, ``\\n\\n`` after it) that
+    belong to the marker and not to the text beside it: the parser drops each of them exactly once.
+    """
+
+    trigger: Pieces
+    to: int
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteSpan:
+    """A span of a region in which its exits are ordinary text."""
+
+    open: Pieces
+    close: Pieces
+    escape: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """One row of the table that follows an answer."""
+
+    name: RegionName
+    exits: tuple[Exit, ...] = ()
+    quotes: tuple[QuoteSpan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A place to begin, chosen by how the prompt ends.
+
+    ``fresh``: nothing is written yet; ``inside``: the prompt opened the reasoning block; ``after``: it closed it.
+    ``region`` is the number of the region that the answer begins in.
+    """
+
+    name: str
+    region: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where the grammar allows ``sentinel``, the turn may end by any of ``ids``."""
+
+    sentinel: int
+    region: RegionName
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """At most ``max_tokens`` tokens between the markers of region number ``region``; then ``close`` is forced."""
+
+    region: int
+    max_tokens: int
+    close: Pieces
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningPlan:
+    """What was asked about reasoning and what came of it.
+
+    ``start`` and ``end`` are the markers without their white space, as pieces.
+    """
+
+    effort: str | None = None
+    preset: str = "native"
+    applied: bool = False
+    start: Pieces = ()
+    end: Pieces = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsePlan:
+    """The response format: its kind (``json``, ``regex``, ``choice``, ``lark`` ...) and what checks the text.
+
+    ``schema`` for JSON kinds, ``pattern`` for a regex, ``choices`` for a choice; ``shortest`` a shortest legal text
+    where one is known.
+    """
+
+    kind: str
+    schema: Any = None
+    pattern: str | None = None
+    choices: tuple[str, ...] = ()
+    shortest: str | None = None
+    report: SchemaReport = SchemaReport()
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """Stop sequences of the request.  ``strings`` and ``regex`` act on content, ``ids`` on any token."""
+
+    strings: tuple[str, ...] = ()
+    ids: tuple[int, ...] = ()
+    regex: str | None = None
+    include: bool = False
+    everywhere: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.strings or self.ids or self.regex)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One request's guidance.  ``python_type`` stays in the process and takes no part in comparison or wire."""
+
+    fingerprint: str
+    vocab_size: int
+    format: Format
+    grammar: Rendered
+    entries: tuple[Entry, ...]
+    regions: tuple[Region, ...]
+    ends: tuple[End, ...]
+    budgets: tuple[Budget, ...] = ()
+    reasoning: ReasoningPlan = ReasoningPlan()
+    response: ResponsePlan | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: str = "auto"
+    stops: Stops = Stops()
+    watchers: tuple[Any, ...] = ()
+    template_kwargs: tuple[tuple[str, Any], ...] = ()
+    max_tokens: int | None = None
+    ignored: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    python_type: Any = field(default=None, compare=False, repr=False)
+
+    def entry(self, name: str) -> Entry:
+        """The entry called ``name``; the first one where the plan has no such entry."""
+        return next((entry for entry in self.entries if entry.name == name), self.entries[0])
+
+    def engine_text(self, entry: str = "") -> str:
+        """The grammar that the engine compiles for one entry."""
+        return self.grammar.engine_text(entry)
+
+    @property
+    def lark(self) -> str:
+        """The composed grammar as Lark, for readers."""
+        return self.grammar.lark()
+
+    @property
+    def schema_report(self) -> SchemaReport:
+        """What the masks keep of the response format's schema."""
+        return self.response.report if self.response else SchemaReport()
+
+    def end_ids(self) -> frozenset[int]:
+        """Every id that may end this answer somewhere."""
+        return frozenset(i for end in self.ends for i in end.ids)
+
+    def tool_names(self) -> Iterable[str]:
+        return (tool.name for tool in self.tools)

@@ -1,0 +1,41 @@
+"""Reasoning effort: the levels, their other names, and the token budgets of the ``native`` preset."""
+
+from __future__ import annotations
+
+from special_tokens.errors import RequestError
+
+__all__ = ["ALIASES", "LEVELS", "NATIVE_BUDGETS", "normal_effort"]
+
+#: The levels of OpenAI's ``reasoning_effort``, weakest first, and ``chain_of_thought``, which is always a template.
+LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "chain_of_thought")
+
+ALIASES = {"normal": "medium", "cot": "chain_of_thought", "cove": "chain_of_thought"}
+
+#: Most tokens between the reasoning markers (DESIGN decision 8); None: what max_tokens leaves.
+NATIVE_BUDGETS: dict[str, int | None] = {
+    "none": 0,
+    "minimal": 64,
+    "low": 256,
+    "medium": 1024,
+    "high": 4096,
+    "xhigh": 16384,
+    "max": None,
+}
+
+
+def normal_effort(effort: str | None) -> str | None:
+    """The level that ``effort`` names, in any case; ``custom:...`` is returned as it is.
+
+    Raises `RequestError` for anything else: an unknown level is never silently a default.
+    """
+    if effort is None:
+        return None
+    if not isinstance(effort, str):
+        raise RequestError(f"{effort!r} is not a level", place="reasoning_effort", expected=", ".join(LEVELS))
+    if effort[:7].lower() == "custom:":
+        return "custom:" + effort[7:]
+    level = ALIASES.get(effort.strip().lower(), effort.strip().lower())
+    if level not in LEVELS:
+        names = ", ".join((*LEVELS, *ALIASES))
+        raise RequestError(f"unknown level {effort!r}", place="reasoning_effort", expected=f"{names} or custom:LARK")
+    return level

@@ -1,0 +1,139 @@
+"""The reasoning block of one plan: its grammar by entry, its budget, and what the template is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from grammars.formats.format import Format, ReasoningFormat
+from grammars.markers import Markers
+from grammars.plan import Pieces, ReasoningPlan
+from grammars.reasoning.levels import NATIVE_BUDGETS, normal_effort
+from grammars.tree import Node, Pattern, Rule, Text, Until, seq
+from special_tokens.errors import RequestError
+
+__all__ = ["ANY_TEXT", "ReasoningPart", "framing", "reasoning_part"]
+
+#: Any characters at all, line breaks included; special tokens are never text.
+ANY_TEXT = Pattern("(?s:.*)")
+
+Mode = Literal["absent", "optional", "required", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningPart:
+    """``block`` writes the whole block, ``rest`` what follows an opening that the prompt already wrote.
+
+    ``lead`` is the framing between the end marker and the answer.  ``budget`` counts tokens strictly between the
+    markers; None: no bound of its own.
+    """
+
+    mode: Mode = "absent"
+    block: Node | None = None
+    rest: Node | None = None
+    lead: str = ""
+    budget: int | None = None
+    plan: ReasoningPlan = ReasoningPlan()
+    template_kwargs: tuple[tuple[str, Any], ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+def framing(marker: str) -> tuple[str, str, str]:
+    """A marker as white space before it, what is looked for in the output, and white space after it."""
+    bare = marker.strip()
+    start = marker.index(bare)
+    return marker[:start], bare, marker[start + len(bare) :]
+
+
+def reasoning_part(
+    effort: str | None, *, preset: str, thinking: bool | None, format: Format, markers: Markers
+) -> ReasoningPart:
+    """The part for one request.  ``thinking`` is the caller's explicit switch and wins over ``effort``."""
+    level = normal_effort(effort)
+    if preset not in ("native", "structured"):
+        raise RequestError(f"unknown preset {preset!r}", place="reasoning_preset", expected="native or structured")
+    form = format.reasoning
+    if form is None:
+        return _without_markers(level, preset)
+    if thinking is False or (level == "none" and thinking is not True):
+        return _off(form, level, preset, markers)
+    if level in (None, "none"):
+        if thinking is None and not form.default_on:
+            return ReasoningPart("absent", plan=_plan(form, level, preset, False, markers))
+        mode: Mode = "required" if thinking else "optional"
+        return _native(form, mode, None, level, preset, markers, explicit=thinking is True)
+    if level in NATIVE_BUDGETS and preset == "native":
+        return _native(form, "required", NATIVE_BUDGETS[level or ""], level, preset, markers, explicit=True)
+    raise RequestError(f"level {level!r} needs a template", place="reasoning_effort", expected="a native level")
+
+
+def _without_markers(level: str | None, preset: str) -> ReasoningPart:
+    notes: tuple[str, ...] = ()
+    if level not in (None, "none"):
+        notes = (
+            f"reasoning_effort={level!r} has no effect: this model has no reasoning markers "
+            "(a family file with plain_markers opts in to <think> as text)",
+        )
+    return ReasoningPart(plan=ReasoningPlan(level, preset, False), notes=notes)
+
+
+def _off(form: ReasoningFormat, level: str | None, preset: str, markers: Markers) -> ReasoningPart:
+    switch = ((form.switch.name, form.switch.off),) if form.switch else ()
+    return ReasoningPart(
+        "none",
+        block=Rule("no_reasoning", markers.node(form.empty), region="reasoning") if form.empty else None,
+        rest=markers.node(form.end),
+        budget=0,
+        plan=_plan(form, level, preset, False, markers),
+        template_kwargs=switch,
+    )
+
+
+def _native(
+    form: ReasoningFormat,
+    mode: Mode,
+    budget: int | None,
+    level: str | None,
+    preset: str,
+    markers: Markers,
+    *,
+    explicit: bool,
+) -> ReasoningPart:
+    before_start, start, _ = framing(form.start)
+    _, end, lead = framing(form.end)
+    if isinstance(markers.pieces(end)[0], int):
+        rest = seq(ANY_TEXT, markers.node(end))
+    else:
+        rest = Until("thought", ANY_TEXT, Text(end))
+    body = Rule("thinking", rest, region="reasoning")
+    kwargs: list[tuple[str, Any]] = []
+    if explicit and form.switch:
+        kwargs.append((form.switch.name, form.switch.on))
+    if form.effort_switch and level in NATIVE_BUDGETS:
+        kwargs.append((form.effort_switch.name, _nearest(level or "", form.effort_switch.values)))
+    return ReasoningPart(
+        mode,
+        block=Rule("reasoning", seq(before_start, markers.node(start), body), region="reasoning"),
+        rest=body,
+        lead=lead,
+        budget=budget,
+        plan=_plan(form, level, preset, True, markers),
+        template_kwargs=tuple(kwargs),
+    )
+
+
+def _plan(form: ReasoningFormat, level: str | None, preset: str, applied: bool, markers: Markers) -> ReasoningPlan:
+    start: Pieces = markers.pieces(framing(form.start)[1])
+    return ReasoningPlan(level, preset, applied, start, markers.pieces(framing(form.end)[1]))
+
+
+_STRENGTH = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def _nearest(level: str, values: tuple[str, ...]) -> str:
+    """The template's legal value nearest to ``level``: itself, else the next stronger, else the strongest."""
+    if level in values:
+        return level
+    known = [value for value in values if value in _STRENGTH]
+    above = [value for value in known if _STRENGTH.index(value) > _STRENGTH.index(level)]
+    return (above or known or list(values))[0 if above else -1]

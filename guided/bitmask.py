@@ -1,0 +1,43 @@
+"""The token mask as packed bits, and its slow reference.
+
+A bitmask is int32 ``[rows, ceil(vocab_size / 32)]``, C-contiguous, on the CPU; bit ``i % 32`` of word ``i // 32``
+is 1 when token ``i`` may follow.  ``vocab_size`` is the width of the logits; bits past it are 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["allocate_bitmask", "allowed_ids", "from_ids", "is_allowed", "num_words"]
+
+
+def num_words(vocab_size: int) -> int:
+    """32-bit words of one row."""
+    return (vocab_size + 31) // 32
+
+
+def allocate_bitmask(rows: int, vocab_size: int) -> NDArray[np.int32]:
+    """A bitmask that allows everything, padding bits included: rows nobody fills stay unconstrained."""
+    return np.full((rows, num_words(vocab_size)), -1, dtype=np.int32)
+
+
+def allowed_ids(words: NDArray[np.int32]) -> list[int]:
+    """The ids whose bits are set in one row, ascending."""
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+    return np.flatnonzero(bits).tolist()
+
+
+def is_allowed(words: NDArray[np.int32], token_id: int) -> bool:
+    """Is the bit of ``token_id`` set in this row?"""
+    return bool((int(words[token_id >> 5]) >> (token_id & 31)) & 1)
+
+
+def from_ids(token_ids: Iterable[int], vocab_size: int) -> NDArray[np.int32]:
+    """One row with exactly these bits."""
+    words = np.zeros(num_words(vocab_size), dtype=np.uint32)
+    for i in token_ids:
+        words[i >> 5] |= np.uint32(1 << (i & 31))
+    return words.view(np.int32)

@@ -1,0 +1,166 @@
+"""What needs the engine: its tokenizer, compiled grammars and their cache.
+
+One `Engine` per vocabulary, shared by all plans and threads.  A plan's grammar is compiled once; each sequence
+gets a deep copy, which costs microseconds and keeps its own position.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import llguidance
+
+from grammars.plan import SENTINELS, Plan
+from special_tokens import SpecialTokens
+from special_tokens.errors import GrammarError, LimitExceeded, MatcherFailed, PlanError, RequestError, TokenizerError
+
+__all__ = ["CacheInfo", "Engine", "check_matcher"]
+
+#: Raised over the engine's defaults, which stop valid JSON in mid-string (a pattern with a large maxLength);
+#: measured harmless elsewhere.
+LIMITS = llguidance.LLParserLimits(
+    initial_lexer_fuel=100_000_000, step_lexer_fuel=20_000_000, max_lexer_states=2_000_000, verbose_errors=False
+)
+
+#: Most compiled grammars that an engine keeps.
+CACHE_SIZE = 256
+
+_LIMIT_REASONS = {"MaxTokensTotal", "ParserTooComplex", "LexerTooComplex"}
+_LIMIT_WORDS = ("too big", "too many", "Too many", "max is", "fuel", "limit")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """Counters of the compile cache; ``size_bytes`` is the text held, the engine's own memory is not known."""
+
+    hits: int
+    misses: int
+    evictions: int
+    entries: int
+    capacity: int
+    size_bytes: int
+
+
+class Engine:
+    """llguidance's tokenizer for one vocabulary, and the grammars compiled for it.
+
+    ``tokenizer`` is the text of a ``tokenizer.json``.  Building it takes about a second; it is immutable and may
+    be shared by threads.
+    """
+
+    def __init__(self, tokenizer: str, tokens: SpecialTokens, *, capacity: int = CACHE_SIZE) -> None:
+        self.tokens = tokens
+        self.vocab_size = tokens.vocab_size
+        self.ll_tokenizer = _ll_tokenizer(tokenizer, tokens)
+        self.capacity = capacity
+        self._cache: OrderedDict[str, Any] = OrderedDict()
+        self._lock = threading.Lock()
+        self._hits = self._misses = self._evictions = 0
+        self._bytes: dict[int, bytes] = {}
+        self._ids: dict[bytes, int] | None = None
+
+    def matcher(self, plan: Plan, entry: str = "") -> Any:
+        """A fresh matcher of the plan's grammar, begun at ``entry``.
+
+        Raises `PlanError` for a plan of another vocabulary, `GrammarError` or `LimitExceeded` where the engine
+        refuses the grammar.
+        """
+        if plan.fingerprint != self.tokens.fingerprint:
+            raise PlanError(
+                f"the plan belongs to vocabulary {plan.fingerprint}, this model has {self.tokens.fingerprint}",
+                hint="compose it with this model's guide, or with SpecialTokens of the same folder",
+            )
+        return self.compile(plan.engine_text(entry)).deep_copy()
+
+    def compile(self, grammar: str) -> Any:
+        """The pristine matcher of ``grammar`` (never advance it), from the cache or compiled now."""
+        with self._lock:
+            found = self._cache.get(grammar)
+            if found is not None:
+                self._cache.move_to_end(grammar)
+                self._hits += 1
+                return found
+            self._misses += 1
+        matcher = llguidance.LLMatcher(self.ll_tokenizer, grammar, log_level=0, limits=LIMITS)
+        check_matcher(matcher, "the grammar does not compile")
+        _probe(matcher)
+        with self._lock:
+            self._cache[grammar] = matcher
+            if len(self._cache) > self.capacity:
+                self._cache.popitem(last=False)
+                self._evictions += 1
+        return matcher
+
+    def cache_info(self) -> CacheInfo:
+        """Counters of the compile cache since the engine was built."""
+        with self._lock:
+            size = sum(len(key) for key in self._cache)
+            return CacheInfo(self._hits, self._misses, self._evictions, len(self._cache), self.capacity, size)
+
+    # -- vocabulary
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes that a token writes; a marker token's are its name."""
+        found = self._bytes.get(token_id)
+        if found is None:
+            found = bytes(self.ll_tokenizer.decode_bytes([token_id])) if token_id < self.vocab_size else b""
+            self._bytes[token_id] = found
+        return found
+
+    def tokenize(self, text: str) -> list[int]:
+        """Canonical token ids of ordinary text (marker names in it become marker tokens)."""
+        return list(self.ll_tokenizer.tokenize_str(text))
+
+    def tokens_within(self, data: bytes) -> list[int]:
+        """Ids of all ordinary tokens whose bytes are a non-empty prefix of ``data``."""
+        if self._ids is None:
+            markers = self.tokens.marker_ids
+            self._ids = {self.token_bytes(i): i for i in reversed(range(self.vocab_size)) if i not in markers}
+        return [self._ids[data[:n]] for n in range(1, min(len(data), 64) + 1) if data[:n] in self._ids]
+
+
+def check_matcher(matcher: Any, what: str) -> None:
+    """Raise when the matcher is in its error state, which would otherwise look like a finished answer."""
+    if not matcher.is_error():
+        return
+    message = str(matcher.get_error()).split("\n<")[0].strip()
+    if matcher.stop_reason() in _LIMIT_REASONS or any(word in message for word in _LIMIT_WORDS):
+        raise LimitExceeded(f"{what}: {message}")
+    if what == "the grammar does not compile":
+        raise GrammarError(f"{what}: {message}")
+    raise MatcherFailed(f"{what}: {message}")
+
+
+def _probe(pristine: Any) -> None:
+    """Compute one mask: a grammar without a sentence compiles, and shows only here."""
+    matcher = pristine.deep_copy()
+    matcher.compute_bitmask()
+    if matcher.is_error():
+        message = str(matcher.get_error()).split("\n<")[0].strip()
+        if matcher.stop_reason() == "NoExtensionBias" or "NoExtension" in message:
+            raise GrammarError("no text can be written under this grammar")
+        check_matcher(matcher, "the grammar does not compile")
+
+
+def _ll_tokenizer(tokenizer: str, tokens: SpecialTokens) -> Any:
+    try:
+        body = json.loads(tokenizer)
+    except ValueError as error:
+        raise TokenizerError(f"the tokenizer is not JSON: {error}", expected="the text of a tokenizer.json") from None
+    body["padding"] = body["truncation"] = None
+    # llguidance must have an eos and guesses one otherwise.  Real ends never stand in a grammar, so one of them is
+    # safe: its bit is set only when the engine is in error.
+    eos = next(iter(tokens.end_ids), None)
+    if eos is None:
+        eos = max(tokens.marker_ids, default=tokens.facts.vocab_size - 1)
+    try:
+        return llguidance.LLTokenizer(json.dumps(body), n_vocab=tokens.vocab_size + SENTINELS, eos_token=[eos])
+    except (ValueError, RequestError) as error:
+        raise TokenizerError(
+            f"llguidance cannot use this tokenizer: {error}",
+            expected="a byte-level or byte-fallback tokenizer",
+        ) from None

@@ -1,0 +1,198 @@
+"""The answer as a typed value, built from the parser's events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from grammars.json_schema.python_types import read_value
+from grammars.plan import Plan
+from guided.parse import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
+from special_tokens.errors import GuidedError
+
+__all__ = ["FinishReason", "Guidance", "Message", "MessageBuilder", "ToolCall", "Usage"]
+
+#: OpenAI's words, and ``error`` for a row whose guidance failed.
+FinishReason = Literal["stop", "length", "tool_calls", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call.  ``arguments`` is the JSON text exactly as written; ``parsed`` its value, None while broken."""
+
+    id: str
+    name: str
+    arguments: str
+    parsed: Any = None
+
+    def to_openai(self) -> dict[str, Any]:
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts: ``completion_tokens`` includes the end token, ``reasoning_tokens`` are between the markers."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """What guidance did to one answer.
+
+    ``overridden`` counts steps at which the model's best raw score was masked, ``forced`` steps with one legal token.
+    """
+
+    applied: bool = False
+    masks: int = 0
+    commits: int = 0
+    overridden: int = 0
+    forced: int = 0
+    rollbacks: int = 0
+    repairs: int = 0
+    reasoning_applied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One finished answer.
+
+    ``parsed`` is the response format's value (a model instance, a dict, the chosen text); None where there is no
+    format or the answer was cut.  ``violations`` lists what an independent validator finds wrong with ``parsed``:
+    it can be non-empty only where the plan's schema report has ``relaxed`` rows.
+    """
+
+    content: str | None = None
+    reasoning: str | None = None
+    parsed: Any = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: FinishReason = "stop"
+    stop_reason: str | int | None = None
+    usage: Usage = Usage()
+    guidance: Guidance = Guidance()
+    error: GuidedError | None = None
+    violations: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    token_ids: tuple[int, ...] = field(default=(), repr=False)
+
+    def to_chat(self) -> dict[str, Any]:
+        """The message for the next turn's chat, in OpenAI's form; arguments stay a JSON string."""
+        chat: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.reasoning:
+            chat["reasoning_content"] = self.reasoning
+        if self.tool_calls:
+            chat["tool_calls"] = [call.to_openai() for call in self.tool_calls]
+        return chat
+
+
+@dataclass
+class _Call:
+    id: str
+    name: str
+    arguments: list[str] = field(default_factory=list)
+    complete: bool = False
+
+
+class MessageBuilder:
+    """Collects events into a `Message`."""
+
+    def __init__(self, plan: Plan | None) -> None:
+        self.plan = plan
+        self._reasoning: list[str] = []
+        self._content: list[str] = []
+        self._calls: dict[int, _Call] = {}
+
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            match event:
+                case ReasoningDelta(text=text):
+                    self._reasoning.append(text)
+                case ContentDelta(text=text):
+                    self._content.append(text)
+                case ToolCallStart(index=index, id=call_id, name=name):
+                    self._calls[index] = _Call(call_id, name)
+                case ToolCallArguments(index=index, text=text):
+                    self._calls[index].arguments.append(text)
+                case ToolCallEnd(index=index):
+                    self._calls[index].complete = True
+
+    def message(
+        self,
+        *,
+        ended: bool,
+        usage: Usage,
+        guidance: Guidance,
+        error: GuidedError | None = None,
+        stop_reason: str | int | None = None,
+        token_ids: tuple[int, ...] = (),
+    ) -> Message:
+        """The message; ``ended`` is false when max_tokens cut the answer."""
+        content = "".join(self._content)
+        calls = tuple(self._tool_call(self._calls[index]) for index in sorted(self._calls))
+        finish: FinishReason = "stop" if ended else "length"
+        if error is not None:
+            finish = "error"
+        elif ended and calls and all(call.complete for call in self._calls.values()):
+            # OpenAI says "stop" for a call that tool_choice named, "tool_calls" for the model's own choice.
+            finish = "stop" if self.plan is not None and self.plan.tool_choice == "named" else "tool_calls"
+        parsed, violations = None, ()
+        if ended and error is None and not calls:
+            parsed, violations = self._parsed(content)
+        return Message(
+            content=content if content or not calls else None,
+            reasoning="".join(self._reasoning) if self._reasoning else None,
+            parsed=parsed,
+            tool_calls=calls,
+            finish_reason=finish,
+            stop_reason=stop_reason,
+            usage=usage,
+            guidance=guidance,
+            error=error,
+            violations=violations,
+            notes=self.plan.notes if self.plan is not None else (),
+            token_ids=token_ids,
+        )
+
+    def _tool_call(self, call: _Call) -> ToolCall:
+        text = "".join(call.arguments)
+        value = None
+        if call.complete:
+            try:
+                value = json.loads(text) if text else {}
+            except ValueError:
+                value = None
+        return ToolCall(call.id, call.name, text, value)
+
+    def _parsed(self, content: str) -> tuple[Any, tuple[str, ...]]:
+        response = self.plan.response if self.plan is not None else None
+        if self.plan is None or response is None:
+            return None, ()
+        if response.kind != "json":
+            return content, ()
+        try:
+            value = json.loads(content)
+        except ValueError as error:
+            return None, (f"not JSON: {error}",)
+        violations = _violations(response.schema, value)
+        if violations or self.plan.python_type is None:
+            return (value if not violations else None), violations
+        try:
+            return read_value(self.plan.python_type, content), ()
+        except ValueError as error:  # pydantic.ValidationError: a validator that no schema can express
+            return None, (str(error),)
+
+
+def _violations(schema: Any, value: Any) -> tuple[str, ...]:
+    from jsonschema import Draft202012Validator  # TODO(core): replaced by guided.validate
+
+    if not isinstance(schema, Mapping | bool):
+        return ()
+    return tuple(error.message for error in Draft202012Validator(schema).iter_errors(value))
