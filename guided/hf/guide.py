@@ -1,0 +1,359 @@
+"""`Guide`: a model and its tokenizer, ready to write exactly what was asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from grammars.compose import Parts, compose
+from grammars.describe import add_system_text, describe_plan
+from grammars.formats.format import Format
+from grammars.json_schema import Policy
+from grammars.plan import Plan, Stops
+from guided.binding import FRESH, begin_of
+from guided.compile import CacheInfo, Engine
+from guided.hf.decode import start
+from guided.hf.formats import format_of
+from guided.hf.inputs import Inputs, pad_left
+from guided.hf.session import GuidanceCriteria, GuidanceProcessor, Session
+from guided.hf.template import render_chat
+from guided.hf.tokenizer import facts_of, tokenizer_json
+from guided.message import Message
+from guided.parse import Event, OutputParser
+from guided.sequence import OnError, RowSequence, read_answer
+from special_tokens import SpecialTokens
+from special_tokens.errors import ModelError, PlanError, RequestError
+
+__all__ = ["Guide", "Stream"]
+
+log = logging.getLogger("guided")
+
+Chat = Sequence[Mapping[str, Any]] | str
+
+
+class Guide:
+    """A transformers causal language model under guidance.
+
+    ``format`` overrides what guided infers about the model's wire format.  Building a guide takes about a second
+    (the engine's tokenizer); plans and threads share it.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, *, format: Format | None = None) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.tokens = SpecialTokens(facts_of(tokenizer, model=model))
+        self._check_width()
+        self.format = format or format_of(tokenizer, self.tokens)
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, *, format: Format | None = None, **model_kwargs: Any) -> Guide:
+        """The guide of any chat model that transformers can load; raises `ModelError` when it cannot."""
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(name)
+            model = AutoModelForCausalLM.from_pretrained(name, **model_kwargs).eval()
+        except (OSError, ValueError, ImportError) as error:
+            raise ModelError(
+                f"cannot load {str(name)!r}: {str(error).strip().splitlines()[0]}",
+                place="model",
+                expected="a model name or a folder with config.json, weights and tokenizer.json",
+            ) from error
+        return cls(model, tokenizer, format=format)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The engine of this vocabulary, built on first use."""
+        return Engine(tokenizer_json(self.tokenizer), self.tokens)
+
+    def cache_info(self) -> CacheInfo:
+        """Counters of the compile cache."""
+        return self.engine.cache_info()
+
+    def _check_width(self) -> None:
+        logits, vocabulary = self.tokens.facts.logits_size, self.tokens.facts.vocab_size
+        if logits is not None and logits < vocabulary:
+            raise ModelError(
+                f"the model's logits are {logits} wide, the tokenizer has ids up to {vocabulary - 1}",
+                place="tokenizer",
+                hint="resize the model's embeddings, or load the tokenizer that belongs to it",
+            )
+
+    # -- plans
+
+    def plan(
+        self,
+        *,
+        response_format: Any = None,
+        tools: Iterable[Any] | None = None,
+        tool_choice: Any = None,
+        parallel_tool_calls: bool = True,
+        reasoning_effort: str | None = None,
+        reasoning_preset: str = "native",
+        thinking: bool | None = None,
+        stop: str | Sequence[str] | Stops | None = None,
+        max_tokens: int | None = None,
+        schema_policy: Policy = "warn",
+    ) -> Plan:
+        """Compose and compile the plan for one request.
+
+        Raises `RequestError` or one of its subclasses for what cannot be honoured; nothing is ignored.
+        """
+        parts = Parts(
+            response_format=response_format,
+            tools=tools,
+            tool_choice=tool_choice,
+            parallel_tool_calls=parallel_tool_calls,
+            reasoning_effort=reasoning_effort,
+            reasoning_preset=reasoning_preset,
+            thinking=thinking,
+            stop=_stops(stop),
+            max_tokens=max_tokens,
+            schema_policy=schema_policy,
+        )
+        plan = compose(parts, tokens=self.tokens, format=self.format)
+        self.engine.compile(plan.engine_text(plan.entries[0].name))
+        for note in plan.notes:
+            log.warning("%s", note)
+        return plan
+
+    # -- the low-level path: inputs, generate, messages
+
+    def inputs(
+        self, chats: Sequence[Chat], plans: Sequence[Plan | None] | None = None, *, describe: bool = False
+    ) -> Inputs:
+        """The chats as a left-padded batch, each rendered with its plan's template switches.
+
+        ``describe`` adds what `chat` tells the model of tools and response format; by default nothing is added.
+        """
+        if not chats:
+            raise PlanError("there are no chats", place="inputs", expected="at least one chat")
+        plans = _rows(plans, len(chats))
+        prompts = [self._prompt_ids(chat, plan, describe) for chat, plan in zip(chats, plans, strict=True)]
+        begins = [
+            begin_of(plan, ids, self.engine) if plan is not None else FRESH
+            for plan, ids in zip(plans, prompts, strict=True)
+        ]
+        batch = pad_left(prompts, self.pad_id)
+        return Inputs({key: value.to(self.model.device) for key, value in batch.items()}, prompts, begins)
+
+    def _prompt_ids(self, chat: Chat, plan: Plan | None, describe: bool) -> list[int]:
+        messages = [{"role": "user", "content": chat}] if isinstance(chat, str) else [dict(m) for m in chat]
+        if plan is not None and describe:
+            messages = add_system_text(messages, describe_plan(plan))
+        return render_chat(self.tokenizer, messages, self.format, plan)
+
+    @property
+    def pad_id(self) -> int:
+        """The id that fills short rows: the tokenizer's pad token, else an end."""
+        for candidate in (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, *self.tokens.end_ids):
+            if candidate is not None:
+                return int(candidate)
+        return 0
+
+    def generate_kwargs(
+        self,
+        inputs: Inputs,
+        plans: Sequence[Plan | None],
+        *,
+        expand: int = 1,
+        on_error: OnError = "end",
+    ) -> dict[str, Any]:
+        """What to pass to ``model.generate`` beside ``inputs``; ``expand`` is num_return_sequences.
+
+        A batch without any plan gets nothing at all.
+        """
+        plans = _rows(plans, inputs.num_rows)
+        if expand < 1:
+            raise PlanError(f"expand={expand}", place="generate_kwargs", expected="1 or more")
+        if all(plan is None for plan in plans):
+            return {}
+        rows = [
+            self._row(plan, begin, r * expand + k, on_error)
+            for r, (plan, begin) in enumerate(zip(plans, inputs.begins, strict=True))
+            for k in range(expand)
+        ]
+        inputs.session = Session(rows, self.engine, filler=self.pad_id)
+        kwargs: dict[str, Any] = {
+            "logits_processor": [GuidanceProcessor(inputs.session)],
+            "stopping_criteria": [GuidanceCriteria(inputs.session, self.tokens.end_ids)],
+        }
+        if getattr(self.model.generation_config, "pad_token_id", None) is None:
+            kwargs["pad_token_id"] = self.pad_id
+        return kwargs
+
+    def _row(self, plan: Plan | None, begin: Any, row: int, on_error: OnError) -> RowSequence | None:
+        if plan is None:
+            return None
+        return RowSequence(plan, self.engine, begin=begin, on_error=on_error, row=row)
+
+    def messages(self, output: Any, inputs: Inputs, plans: Sequence[Plan | None]) -> list[Message]:
+        """The messages of what ``generate`` returned (a tensor or its output object) for these inputs and plans."""
+        sequences = output if isinstance(output, torch.Tensor) else output.sequences
+        plans = _rows(plans, inputs.num_rows)
+        num_rows = int(sequences.shape[0])
+        if num_rows % inputs.num_rows:
+            raise PlanError(
+                f"{num_rows} rows came out of {inputs.num_rows} prompts", place="messages", expected="a multiple"
+            )
+        expand = num_rows // inputs.num_rows
+        session = inputs.session
+        rows = session.rows if session is not None and len(session.rows) == num_rows else (None,) * num_rows
+        generated = sequences[:, inputs.prompt_len :].tolist()
+        return [
+            read_answer(
+                tokens,
+                plans[r // expand],
+                self.engine,
+                begin=inputs.begins[r // expand],
+                sequence=rows[r],
+                prompt_tokens=len(inputs.prompt_ids[r // expand]),
+            )
+            for r, tokens in enumerate(generated)
+        ]
+
+    # -- the high-level path
+
+    def chat(self, chat: Chat, plan: Plan | None = None, *, describe: bool = True, **options: Any) -> Message:
+        """One answer.  ``options`` are those of `plan` and of `stream`."""
+        stream = self.stream(chat, plan, describe=describe, **options)
+        for _ in stream:
+            pass
+        return stream.message
+
+    def stream(self, chat: Chat, plan: Plan | None = None, *, describe: bool = True, **options: Any) -> Stream:
+        """The answer as events while it is written; ``stream.message`` when it is done.
+
+        ``temperature``, ``top_p``, ``seed`` and ``max_tokens`` have OpenAI's meaning; without them the model's own
+        generation config decides, and the answer may fill the context.
+        """
+        sampling = {key: options.pop(key) for key in ("temperature", "top_p", "seed") if key in options}
+        max_tokens = options.get("max_tokens")
+        if plan is None:
+            plan = self._plan_of(options)
+        elif set(options) - {"max_tokens"}:
+            raise RequestError(
+                f"{sorted(set(options) - {'max_tokens'})[0]!r} beside a finished plan",
+                place="chat",
+                hint="pass it to guide.plan()",
+            )
+        inputs = self.inputs([chat], [plan], describe=describe)
+        if max_tokens is None:
+            max_tokens = plan.max_tokens if plan is not None and plan.max_tokens else self._room(inputs)
+        return Stream(self, inputs, plan, {"max_new_tokens": max_tokens, **_sampling(sampling)})
+
+    def _plan_of(self, options: dict[str, Any]) -> Plan:
+        try:
+            return self.plan(**options)
+        except TypeError as error:
+            if "unexpected keyword" in str(error):
+                raise RequestError(str(error).split("() ")[-1], place="chat") from None
+            raise
+
+    def _room(self, inputs: Inputs) -> int:
+        """Tokens that the context leaves after the prompt."""
+        context = getattr(self.model.config.get_text_config(), "max_position_embeddings", None) or 4096
+        room = int(context) - inputs.prompt_len
+        if room < 1:
+            raise RequestError(f"the prompt fills the context of {context} tokens", place="messages")
+        return room
+
+
+class Stream:
+    """Events of one answer while it is written.  Iterate once; then ``message`` is there."""
+
+    def __init__(self, guide: Guide, inputs: Inputs, plan: Plan | None, generate_options: dict[str, Any]) -> None:
+        self._guide, self._inputs, self._plan = guide, inputs, plan
+        self._options = generate_options
+        self._tokens: list[int] = []
+        self._message: Message | None = None
+        self._events = self._run()
+
+    def __iter__(self) -> Iterator[Event]:
+        return self._events
+
+    def __next__(self) -> Event:
+        return next(self._events)
+
+    @property
+    def message(self) -> Message:
+        """The whole answer; drains the stream first."""
+        if self._message is None:
+            for _ in self._events:
+                pass
+        assert self._message is not None
+        return self._message
+
+    def _run(self) -> Iterator[Event]:
+        guide, plan = self._guide, self._plan
+        options = dict(self._options)
+        seed = options.pop("seed", None)
+        if seed is not None:
+            torch.manual_seed(seed)
+        begin = self._inputs.begins[0]
+        assert plan is not None
+        parser = OutputParser(plan, guide.engine, entry=begin.entry, opened=begin.opened)
+        ends = plan.end_ids()
+        kwargs = guide.generate_kwargs(self._inputs, [plan])
+        for step in start(guide.model, self._inputs, **kwargs, **options):
+            token = int(step.tokens[0])
+            self._tokens.append(token)
+            if token not in ends and not self._failed():
+                yield from parser.feed([token])
+        yield from parser.finish()
+        session = self._inputs.session
+        self._message = read_answer(
+            self._tokens,
+            plan,
+            guide.engine,
+            begin=begin,
+            sequence=session.rows[0] if session else None,
+            prompt_tokens=len(self._inputs.prompt_ids[0]),
+        )
+
+    def _failed(self) -> bool:
+        session = self._inputs.session
+        row = session.rows[0] if session else None
+        return row is not None and row.error is not None and row.on_error == "end"
+
+
+def _rows(plans: Sequence[Plan | None] | None, num_rows: int) -> list[Plan | None]:
+    if plans is None:
+        return [None] * num_rows
+    if isinstance(plans, Plan):
+        raise PlanError("plans is one plan", place="plans", expected="a list with one plan or None per row")
+    if len(plans) != num_rows:
+        raise PlanError(f"{len(plans)} plans for {num_rows} rows", place="plans", expected="one plan or None per row")
+    return list(plans)
+
+
+def _stops(stop: str | Sequence[str] | Stops | None) -> Stops:
+    if stop is None:
+        return Stops()
+    if isinstance(stop, Stops):
+        return stop
+    return Stops((stop,) if isinstance(stop, str) else tuple(stop))
+
+
+def _sampling(options: Mapping[str, Any]) -> dict[str, Any]:
+    """OpenAI's sampling words as ``generate`` takes them."""
+    out: dict[str, Any] = {}
+    temperature, top_p = options.get("temperature"), options.get("top_p")
+    if temperature is not None and temperature < 0:
+        raise RequestError(f"{temperature} is negative", place="temperature", expected="0 or more")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise RequestError(f"{top_p} is out of range", place="top_p", expected="above 0, at most 1")
+    if temperature == 0:
+        out["do_sample"] = False
+    elif temperature is not None or top_p is not None:
+        out |= {"do_sample": True, "temperature": temperature or 1.0, "top_k": 0}
+        if top_p is not None:
+            out["top_p"] = top_p
+    if options.get("seed") is not None:
+        out["seed"] = int(options["seed"])
+    return out
