@@ -80,30 +80,31 @@ class Reader:
         raise NotImplementedError
 
     def _run(self) -> Script:
-        while True:
-            try:
-                yield from self.section()
-                self._done = True
-                return
-            except Cut:
-                self._stray(len(self._text))
-                self._done = True
-                return
-            except Broken:
-                yield from self._skip()
+        try:
+            while True:
+                try:
+                    yield from self.section()
+                    break
+                except Broken:
+                    yield from self._skip()
+        except Cut:
+            self._stray(len(self._text))
+        self._done = True
 
     def _skip(self) -> Script:
         """Text that is no call, up to where a call begins again."""
-        self._at = max(self._at, self._kept)
+        step = 1  # not at the very place that was just found unreadable
         while True:
-            found = self._text.find(self._resync, self._kept + 1) if self._resync else -1
+            begin = self._kept + step
+            found = self._text.find(self._resync, begin) if self._resync else -1
             if found >= 0:
                 self._stray(found)
                 return
-            keep = 0 if self._final else _overlap(self._text[self._kept + 1 :], self._resync)
-            self._stray(max(len(self._text) - keep, self._kept))
+            keep = 0 if self._final else _overlap(self._text[begin:], self._resync)
+            if len(self._text) - keep > self._kept:
+                self._stray(len(self._text) - keep)
+                step = 0
             if self._final:
-                self._done = True
                 raise Cut
             yield
 
@@ -155,6 +156,14 @@ class Reader:
         """The next characters, as far as they are there."""
         return self._text[self._at : self._at + count]
 
+    def ahead_all(self) -> str:
+        """Everything that is there."""
+        return self._text[self._at :]
+
+    def more(self) -> Script:
+        """Waits for more text than is there; raises `Cut` where none comes."""
+        yield from self.need(len(self._text) - self._at + 1)
+
     def take(self, count: int) -> str:
         """Reads ``count`` characters that are there."""
         text = self._text[self._at : self._at + count]
@@ -177,22 +186,26 @@ class Reader:
 
     def literal(self, text: str) -> Script:
         """Reads ``text``, with any white space where it has some and around it; raises `Broken` otherwise."""
-        found = yield from self.try_literal(text)
+        found = yield from self._literal(text)
+        if found is None:
+            raise Cut
         if not found:
-            if self._final and self._at >= len(self._text):
-                raise Cut
             raise Broken
 
     def try_literal(self, text: str) -> Generator[None, None, bool]:
         """Reads ``text`` as `literal` does, or reads nothing and is False."""
         begin = self._at
+        found = yield from self._literal(text)
+        if not found:
+            self._at = begin
+        return bool(found)
+
+    def _literal(self, text: str) -> Generator[None, None, bool | None]:
+        """None: the output ended where ``text`` could still have come."""
         for chunk in _CHUNKS.findall(text):
             yield from self.space()
-            matches = yield from self._matches(chunk)
-            if not matches:
-                if self._final and chunk.startswith(self._text[self._at :]):
-                    return False if begin == self._at else self._back(begin)
-                return self._back(begin)
+            if not (yield from self._matches(chunk)):
+                return None if self._final and chunk.startswith(self._text[self._at :]) else False
             self._at += len(chunk)
         return True
 
@@ -214,20 +227,15 @@ class Reader:
                 return there == text
             yield
 
-    def _back(self, at: int) -> bool:
-        self._at = at
-        return False
-
     def until(self, *ends: str) -> Generator[None, None, tuple[str, str]]:
-        """Reads text up to the first of ``ends``, which it reads too: the pair of text and end.
+        """Reads text up to the first of ``ends`` (the longest of those that begin there), which it reads too.
 
-        Raises `Cut`, with nothing read, where none of them comes.
+        The value is the pair of text and end.  Raises `Cut`, with nothing read, where none of them comes.
         """
         begin = self._at
         while True:
-            found = self._first(begin, ends)
-            if found is not None:
-                at, end = found
+            at, end = self._first(begin, ends)
+            if end:
                 text = self._text[begin:at]
                 self._at = at + len(end)
                 return text, end
@@ -238,30 +246,24 @@ class Reader:
     def pieces_until(self, *ends: str) -> Generator[None, None, tuple[str, str]]:
         """As `until`, but hands out what is certain already, with "" as the end; call it again for more."""
         while True:
-            found = self._first(self._at, ends)
-            if found is not None:
-                at, end = found
-                text = self._text[self._at : at]
+            at, end = self._first(self._at, ends)
+            text = self._text[self._at : at]
+            if text or end:
                 self._at = at + len(end)
                 return text, end
-            there = self._text[self._at :]
-            ready = len(there) if self._final else len(there) - max(_overlap(there, end) for end in ends)
-            if ready:
-                return self.take(ready), ""
             if self._final:
                 raise Cut
             yield
 
-    def _first(self, begin: int, ends: Sequence[str]) -> tuple[int, str] | None:
-        found = [(at, -len(end), end) for end in ends if (at := self._text.find(end, begin)) >= 0]
-        if not found:
-            return None
-        at, _, end = min(found)
-        if not self._final and any(
-            len(other) > len(end) and other.startswith(self._text[at:]) for other in ends
-        ):  # a longer end may still be coming
-            return None
-        return at, end
+    def _first(self, begin: int, ends: Sequence[str]) -> tuple[int, str]:
+        """Where the first end begins and which it is, or how much text is certain to come before any, and ""."""
+        found = min(((at, -len(end), end) for end in ends if (at := self._text.find(end, begin)) >= 0), default=None)
+        limit = len(self._text)
+        if not self._final:  # an end that began earlier, or a longer one at the same place, may still be coming
+            limit -= max(_overlap(self._text[begin:], end) for end in ends)
+        if found is None or found[0] >= limit:
+            return limit, ""
+        return found[0], found[2]
 
 
 def _overlap(text: str, pattern: str) -> int:

