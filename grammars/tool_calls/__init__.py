@@ -18,5 +18,7 @@ def syntax(id: str) -> ToolSyntax:
     """The syntax called ``id``; raises `ModelError` naming the known ones."""
     found = SYNTAXES.get(id)
     if found is None:
-        raise ModelError(f"there is no tool-call syntax {id!r}", place="tool_calls.syntax", expected=", ".join(SYNTAXES))
+        raise ModelError(
+            f"there is no tool-call syntax {id!r}", place="tool_calls.syntax", expected=", ".join(SYNTAXES)
+        )
     return found

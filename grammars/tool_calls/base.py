@@ -83,8 +83,8 @@ class CallsParser(Protocol):
 
     ``feed`` gets the text after the trigger that opened the section, the trigger included, and returns what
     became certain.  ``finish`` is called once, at the end of the output: whatever was held back comes out, as a
-    call's arguments where it belongs to a call, as `StrayText` otherwise.  The sum of events does not depend on how the text
-    was split.
+    call's arguments where it belongs to a call, as `StrayText` otherwise.  The sum of events does not depend on how
+    the text was split.
     """
 
     @property

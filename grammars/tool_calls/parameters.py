@@ -46,7 +46,9 @@ def _custom_input(tool: Tool) -> Mapping[str, Any]:
 
 def pointer(tool: Tool, *path: str) -> str:
     """The JSON pointer under which reports speak of a place in the tool's parameters."""
-    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in ("tools", tool.name, "parameters", *path))
+    return "".join(
+        "/" + part.replace("~", "~0").replace("/", "~1") for part in ("tools", tool.name, "parameters", *path)
+    )
 
 
 def arguments_object(call: Call) -> Mapping[str, Any]:

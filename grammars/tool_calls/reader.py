@@ -68,8 +68,6 @@ class Reader:
     def _advance(self) -> Sequence[CallEvent]:
         if not self._done:
             next(self._script, None)
-        cut = min(self._kept, self._at)
-        self._text, self._at, self._kept = self._text[cut:], self._at - cut, self._kept - cut
         out, self._events = self._events, []
         return out
 
@@ -100,7 +98,7 @@ class Reader:
             if found >= 0:
                 self._stray(found)
                 return
-            keep = 0 if self._final else _overlap(self._text[begin:], self._resync)
+            keep = 0 if self._final else _overlap(self._text, self._resync, begin)
             if len(self._text) - keep > self._kept:
                 self._stray(len(self._text) - keep)
                 step = 0
@@ -186,8 +184,11 @@ class Reader:
 
     def literal(self, text: str) -> Script:
         """Reads ``text``, with any white space where it has some and around it; raises `Broken` otherwise."""
+        begin = self._at
         found = yield from self._literal(text)
         if found is None:
+            if self._kept == begin:  # nothing but a piece of framing is left over
+                self._kept = len(self._text)
             raise Cut
         if not found:
             raise Broken
@@ -260,15 +261,15 @@ class Reader:
         found = min(((at, -len(end), end) for end in ends if (at := self._text.find(end, begin)) >= 0), default=None)
         limit = len(self._text)
         if not self._final:  # an end that began earlier, or a longer one at the same place, may still be coming
-            limit -= max(_overlap(self._text[begin:], end) for end in ends)
+            limit -= max(_overlap(self._text, end, begin) for end in ends)
         if found is None or found[0] >= limit:
             return limit, ""
         return found[0], found[2]
 
 
-def _overlap(text: str, pattern: str) -> int:
-    """Length of the longest end of ``text`` that begins ``pattern`` and is not all of it."""
-    for length in range(min(len(text), len(pattern) - 1), 0, -1):
+def _overlap(text: str, pattern: str, begin: int) -> int:
+    """Length of the longest end of ``text[begin:]`` that begins ``pattern`` and is not all of it."""
+    for length in range(min(len(text) - begin, len(pattern) - 1), 0, -1):
         if text.endswith(pattern[:length]):
             return length
     return 0

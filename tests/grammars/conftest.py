@@ -1,0 +1,15 @@
+"""Fixtures of the grammars' tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from guided.compile import Engine
+from tests.conftest import MARKERS, small_tokenizer, small_tokens
+
+
+@pytest.fixture(scope="session")
+def byte_engine() -> Engine:
+    """Every byte is a token and nothing else but the markers: masks speak of single characters."""
+    text = small_tokenizer(MARKERS, words=(), special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
+    return Engine(text, small_tokens(text))
