@@ -267,9 +267,9 @@ class _Writer:
 
     def _free(self, name: str) -> str:
         free, number = name, 2
-        while free.lower() in self.taken:
+        while free in self.taken:
             free, number = f"{name}_{number}", number + 1
-        self.taken.add(free.lower())
+        self.taken.add(free)
         return free
 
     # -- groups of recursive rules
