@@ -79,7 +79,7 @@ def facts_from_folder(folder: str | Path) -> TokenizerFacts:
         AddedToken(int(entry["id"]), entry["content"], bool(entry.get("special", False)))
         for entry in tokenizer.get("added_tokens", ())
     )
-    template = config.get("chat_template") or ""
+    template = _template(config.get("chat_template"))
     if (folder / "chat_template.jinja").is_file():
         template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
     logits = model.get("vocab_size") or (model.get("text_config") or {}).get("vocab_size")
@@ -90,7 +90,7 @@ def facts_from_folder(folder: str | Path) -> TokenizerFacts:
         named={key: text for key, text in _named(config).items() if text},
         generation_eos=_ids(generation.get("eos_token_id")),
         config_eos=_ids(model.get("eos_token_id")),
-        chat_template=template if isinstance(template, str) else "",
+        chat_template=template,
         name=folder.name,
         lookup=vocab.get,
     )
@@ -106,6 +106,14 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise TokenizerError("not a JSON object", place=str(path))
     return data
+
+
+def _template(value: Any) -> str:
+    """The chat template: a text, or a list of named ones, of which the one for tools shows the most."""
+    if isinstance(value, list):
+        named = {entry.get("name"): entry.get("template") for entry in value if isinstance(entry, dict)}
+        value = named.get("tool_use") or named.get("default")
+    return value if isinstance(value, str) else ""
 
 
 def _vocabulary(tokenizer: Mapping[str, Any]) -> dict[str, int]:

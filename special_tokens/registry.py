@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from special_tokens.catalog import Catalog, SpecialToken, TokenSet
 from special_tokens.errors import TokenizerError
 from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
 from special_tokens.family import Family, match_family
-from special_tokens.roles import PAIRS, Role
+from special_tokens.known import KNOWN_PAIRS, KNOWN_TURNS, category_of_text
+from special_tokens.roles import PAIRS, Category, Role, Source
 
 __all__ = ["End", "Marker", "SpecialTokens"]
 
@@ -46,17 +48,28 @@ class End:
     sources: tuple[str, ...]
 
 
-#: Reasoning pairs known in the field, in order of preference; used where neither template nor family tells.
-_REASONING_PAIRS = (
-    ("<think>", "</think>"),
-    ("[THINK]", "[/THINK]"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<seed:think>", "</seed:think>"),
-    ("<thinking>", "</thinking>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<thought>", "</thought>"),
-)
-_TOOL_CALL_PAIRS = (("<tool_call>", "</tool_call>"), ("<|tool_call_start|>", "<|tool_call_end|>"))
+#: Role -> drawer of the marker that plays it.
+_ROLE_CATEGORIES = {
+    Role.PAD: Category.PAD,
+    Role.BOS: Category.BOS,
+    Role.TURN_START: Category.ROLE,
+    Role.TURN_END: Category.ROLE,
+    Role.REASONING_START: Category.REASONING,
+    Role.REASONING_END: Category.REASONING,
+    Role.TOOL_CALLS_START: Category.TOOL,
+    Role.TOOL_CALLS_END: Category.TOOL,
+    Role.TOOL_CALL_START: Category.TOOL,
+    Role.TOOL_CALL_END: Category.TOOL,
+    Role.TOOL_RESULT_START: Category.TOOL,
+    Role.TOOL_RESULT_END: Category.TOOL,
+}
+_NAMED_CATEGORIES = {
+    "pad_token": Category.PAD,
+    "bos_token": Category.BOS,
+    "sep_token": Category.SEP,
+    "cls_token": Category.CLS,
+    "mask_token": Category.MASK,
+}
 
 #: Texts that look like an end of turn; a look is a hint for readers, never a reason to stop.
 _LOOKS_LIKE_END = re.compile(
@@ -126,15 +139,11 @@ class SpecialTokens:
             for role, text in family.roles.items():
                 if self.id_of(text) is not None or family.plain_markers:
                     found[role] = self._marker(text, f"family {family.id}")
-        for (start, end), pairs in (
-            ((Role.REASONING_START, Role.REASONING_END), _REASONING_PAIRS),
-            ((Role.TOOL_CALL_START, Role.TOOL_CALL_END), _TOOL_CALL_PAIRS),
-        ):
+        for start, end, pairs in KNOWN_PAIRS:
             if start not in found or end not in found:
-                for pair in pairs:
-                    if all(text in self._by_text for text in pair):
-                        found[start], found[end] = (self._marker(text, "vocabulary") for text in pair)
-                        break
+                self._add_pair(found, start, end, pairs)
+        if Role.TURN_END not in found:
+            self._add_pair(found, Role.TURN_START, Role.TURN_END, KNOWN_TURNS)
         for pair_roles in PAIRS:
             if not all(role in found for role in pair_roles):
                 for role in pair_roles:
@@ -147,6 +156,12 @@ class SpecialTokens:
             return self.roles[start], self.roles[end]
         return None
 
+    def _add_pair(self, found: dict[Role, Marker], start: Role, end: Role, pairs: Iterable[tuple[str, str]]) -> None:
+        for pair in pairs:
+            if all(text in self._by_text for text in pair):
+                found[start], found[end] = (self._marker(text, "vocabulary") for text in pair)
+                return
+
     def _named_roles(self) -> dict[Role, str]:
         names = {Role.BOS: "bos_token", Role.EOS: "eos_token", Role.PAD: "pad_token", Role.UNK: "unk_token"}
         return {role: self.facts.named[name] for role, name in names.items() if name in self.facts.named}
@@ -154,27 +169,76 @@ class SpecialTokens:
     def _marker(self, text: str, origin: str) -> Marker:
         return Marker(text, self.id_of(text), origin)
 
+    # -- drawers
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """All special tokens by category: the added ones, and entries of the base vocabulary that spell a marker.
+
+        The first evidence decides: ends (semantic, see `ends`), the tokenizer's named tokens, roles, then the text.
+        """
+        tokens = [
+            SpecialToken(t.id, t.text, self._category(t), Source.SPECIAL if t.special else Source.ADDED)
+            for t in self.added.values()
+        ]
+        known = {text for *_, pairs in KNOWN_PAIRS for pair in pairs for text in pair}
+        known |= {text for pair in KNOWN_TURNS for text in pair} | {marker.text for marker in self.roles.values()}
+        for text in sorted(known):
+            common = self.facts.lookup(text)
+            if common is not None and common not in self.added:
+                tokens.append(SpecialToken(common, text, category_of_text(text), Source.COMMON))
+        return Catalog(tokens)
+
+    def category(self, category: str) -> TokenSet:
+        """The tokens of one of the thirteen categories: ``tokens.category("eos").ids``."""
+        return self.catalog.category(category)
+
+    def search(
+        self,
+        *,
+        id: int | None = None,
+        substring: str | None = None,
+        category: str | None = None,
+        source: str | None = None,
+    ) -> TokenSet:
+        """The special tokens for which every given filter holds, ordered by id."""
+        return self.catalog.search(id=id, substring=substring, category=category, source=source)
+
+    def _category(self, token: AddedToken) -> Category:
+        if token.id in self.end_ids:
+            return Category.EOS
+        for name, category in _NAMED_CATEGORIES.items():
+            if self.facts.named.get(name) == token.text:
+                return category
+        for role, marker in self.roles.items():
+            if marker.text == token.text and role in _ROLE_CATEGORIES:
+                return _ROLE_CATEGORIES[role]
+        return category_of_text(token.text)
+
     # -- ends
 
     @cached_property
     def ends(self) -> tuple[End, ...]:
-        """The ids that end a turn, by id: generation config, config, tokenizer and family, minus what is no end."""
+        """The ids that end a turn, by id: generation config, config, tokenizer and family, minus what is no end.
+
+        An end is an added token: an ordinary id, which text may contain, is a stop sequence and no end.
+        """
         sources: dict[int, list[str]] = {}
 
         def add(ids: Iterable[int | None], source: str) -> None:
             for i in ids:
-                if i is not None and i < self.vocab_size:
+                if i is not None and i in self.added:
                     sources.setdefault(i, []).append(source)
 
         add(self.facts.generation_eos, "generation_config")
         add(self.facts.config_eos, "config")
-        add([self._lookup(self.facts.named.get("eos_token", ""))], "tokenizer")
+        add([self.id_of(self.facts.named.get("eos_token", ""))], "tokenizer")
         if self.family is not None:
             add(map(self.id_of, self.family.ends), f"family {self.family.id}")
         add(self._extra_ends, "request")
         not_ends = {self.id_of(text) for text in (self.family.not_ends if self.family else ())}
         return tuple(
-            End(i, self.added[i].text if i in self.added else "", tuple(dict.fromkeys(who)))
+            End(i, self.added[i].text, tuple(dict.fromkeys(who)))
             for i, who in sorted(sources.items())
             if i not in not_ends or i in self._extra_ends
         )
@@ -198,12 +262,6 @@ class SpecialTokens:
                 f"{token!r} is not an added token", place="ends", hint="pass ordinary text as a stop sequence instead"
             )
         return SpecialTokens(self.facts, family=self.family, extra_ends=(*self._extra_ends, token_id))
-
-    def _lookup(self, text: str) -> int | None:
-        if not text:
-            return None
-        found = self.id_of(text)
-        return found if found is not None else self.facts.lookup(text)
 
     # -- identity
 

@@ -1,0 +1,96 @@
+"""All special tokens of one tokenizer in thirteen drawers, and the search through them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from special_tokens.errors import RequestError
+from special_tokens.roles import Category, Source
+
+__all__ = ["Catalog", "SpecialToken", "TokenSet"]
+
+
+_Member = TypeVar("_Member", Category, Source)
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialToken:
+    """One token: ``text`` exactly as the tokenizer spells it (DeepSeek's fullwidth bars included)."""
+
+    id: int
+    text: str
+    category: Category
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSet:
+    """Some special tokens, ordered by id."""
+
+    tokens: tuple[SpecialToken, ...] = ()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids, ascending."""
+        return tuple(token.id for token in self.tokens)
+
+    @property
+    def id_set(self) -> frozenset[int]:
+        return frozenset(self.ids)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts in the order of the ids."""
+        return tuple(token.text for token in self.tokens)
+
+    def __iter__(self) -> Iterator[SpecialToken]:
+        return iter(self.tokens)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+class Catalog:
+    """The tokens of one registry.  Every token is in exactly one category, so categories share no id."""
+
+    def __init__(self, tokens: Iterable[SpecialToken]) -> None:
+        self.all = TokenSet(tuple(sorted(tokens, key=lambda token: token.id)))
+        self._by_category = {
+            category: TokenSet(tuple(token for token in self.all if token.category is category))
+            for category in Category
+        }
+
+    def category(self, category: str) -> TokenSet:
+        """The tokens of one category, by its name; raises `RequestError` for a name that is none."""
+        return self._by_category[_member(Category, category, "category")]
+
+    def search(
+        self,
+        *,
+        id: int | None = None,
+        substring: str | None = None,
+        category: str | None = None,
+        source: str | None = None,
+    ) -> TokenSet:
+        """The tokens for which every given filter holds, ordered by id; ``substring`` is compared exactly."""
+        drawer = None if category is None else _member(Category, category, "category")
+        origin = None if source is None else _member(Source, source, "source")
+        return TokenSet(
+            tuple(
+                token
+                for token in self.all
+                if (id is None or token.id == id)
+                and (substring is None or substring in token.text)
+                and (drawer is None or token.category is drawer)
+                and (origin is None or token.source is origin)
+            )
+        )
+
+
+def _member(kind: type[_Member], name: str, place: str) -> _Member:
+    try:
+        return kind(name)
+    except ValueError:
+        raise RequestError(f"there is no {place} {name!r}", place=place, expected=", ".join(kind)) from None
