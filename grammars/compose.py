@@ -13,6 +13,7 @@ from typing import Any
 
 from grammars.formats.format import Format
 from grammars.json_schema import Policy, build
+from grammars.json_schema.closed import closed
 from grammars.markers import Markers
 from grammars.plan import (
     SENTINELS,
@@ -155,7 +156,7 @@ class _Composer:
         )
 
     def _arguments_schema(self, schema: Any, place: str) -> Node:
-        return build(schema, spelling=self.format.spelling, policy=self.parts.schema_policy).node
+        return build(closed(schema), spelling=self.format.spelling, policy=self.parts.schema_policy).node
 
     def _grammar(self, section: ToolSection | None) -> tuple[Rendered, tuple[Entry, ...]]:
         part = self.reasoning

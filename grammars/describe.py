@@ -26,7 +26,7 @@ def describe_plan(plan: Plan) -> str:
         parts.append(_response(plan.response))
     if plan.reasoning.applied and plan.format.reasoning is not None and plan.format.inputs.reasoning == "described":
         start, end = plan.format.reasoning.start.strip(), plan.format.reasoning.end.strip()
-        parts.append(f"Before you answer, think step by step between {start} and {end}.")
+        parts.append(f"First think in one or two short sentences between {start} and {end}. Then answer.")
     return "\n\n".join(part for part in parts if part)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from grammars.constraints import Choice, JsonSchema, Lark, Regex, StructuralTag
 from grammars.json_schema import DEFAULT_SPELLING, Policy, Spelling, build
+from grammars.json_schema.closed import closed
 from grammars.json_schema.python_types import is_python_type, schema_of_type
 from grammars.plan import ResponsePlan
 from grammars.tree import Node, Pattern, Sub, Text, alt
@@ -60,7 +61,8 @@ def response_part(
                 hint='{"type": "json_object"} asks for any JSON object',
             )
     if is_python_type(response_format):
-        part = _schema(schema_of_type(response_format), spelling, policy, name=getattr(response_format, "__name__", ""))
+        schema = closed(schema_of_type(response_format))
+        part = _schema(schema, spelling, policy, name=getattr(response_format, "__name__", ""))
         return ResponsePart(part.node, part.plan, response_format)
     raise RequestError(
         f"cannot read a response format from {type(response_format).__name__}",
