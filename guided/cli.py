@@ -163,9 +163,10 @@ def _guide(model: str | None) -> Any:
 
 
 def _vocabulary(model: str | None) -> tuple[Any, Any]:
+    from guided.embedded import model_folder
     from guided.hf.vocabulary import vocabulary_of
 
-    return vocabulary_of(model)
+    return vocabulary_of(model or model_folder())
 
 
 def _request(

@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from guided.compile import Engine
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# These machines are noisy: no test may fail for being slow.
+settings.register_profile("guided", deadline=None, max_examples=60)
+settings.load_profile("guided")
 
 #: Words that small tokenizers know beside all single bytes.
 WORDS = (" the", " a", "ing", "true", "false", "null", '{"', '": "', '", "', '"}', "\n\n", "think", " is", "al", "on")
@@ -119,15 +124,13 @@ def tokenizer_folder() -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def demo_guide() -> Any:
     """The guide of the embedded model; skips where its package is not installed."""
-    import guided
+    import torch
+
     from guided.embedded import demo
     from special_tokens.errors import EmbeddedModelError
-
-    import torch
 
     torch.set_num_threads(1)
     try:
         return demo()
     except EmbeddedModelError as error:
         pytest.skip(f"the embedded model is absent: {error}")
-    assert guided

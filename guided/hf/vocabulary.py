@@ -28,12 +28,8 @@ class _Weightless:
             pass
 
 
-def vocabulary_of(name: str | Path | None) -> tuple[SpecialTokens, Format]:
-    """Registry and format of a model by name or folder; None is the embedded model."""
-    if name is None:
-        from guided.embedded import model_folder
-
-        name = model_folder()
+def vocabulary_of(name: str | Path) -> tuple[SpecialTokens, Format]:
+    """Registry and format of a model by name or folder."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError, ImportError) as error:
