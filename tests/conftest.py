@@ -134,3 +134,38 @@ def demo_guide() -> Any:
         return demo()
     except EmbeddedModelError as error:
         pytest.skip(f"the embedded model is absent: {error}")
+
+
+#: A chat template in the shape of most: turns between markers.
+CHAT_TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def make_tiny_guide(markers: Sequence[str] = MARKERS, *, seed: int = 0, **config: Any) -> Any:
+    """A guide of a random two-layer model over a small tokenizer."""
+    import torch
+    from tokenizers import Tokenizer
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    import guided
+
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    text = small_tokenizer(markers, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(text), eos_token="<|im_end|>", pad_token="<|im_end|>"
+    )
+    tokenizer.chat_template = CHAT_TEMPLATE
+    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4} | config
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **shape)).eval()
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    return guided.Guide(model, tokenizer)
+
+
+@pytest.fixture(scope="session")
+def tiny_guide() -> Any:
+    """A guide of a tiny random model with Qwen-like markers."""
+    return make_tiny_guide()

@@ -132,7 +132,9 @@ def test_rules_of_different_parts_keep_their_own_meaning(plain_engine: Engine) -
     assert accepts(plain_engine, node, "121")
 
 
-@pytest.mark.parametrize("names", [("my-tool", "my_tool"), ("Ä", "Ö"), ("a.b", "a/b"), ("1x", "n1x"), ("start", "start")])
+@pytest.mark.parametrize(
+    "names", [("my-tool", "my_tool"), ("Ä", "Ö"), ("a.b", "a/b"), ("1x", "n1x"), ("start", "start")]
+)
 def test_names_that_look_alike_after_escaping_stay_distinct(plain_engine: Engine, names: tuple[str, str]) -> None:
     node = seq(Rule(names[0], Text("1")), Rule(names[1], Text("2")))
     assert accepts(plain_engine, node, "12")
@@ -226,7 +228,9 @@ def test_sub_grammars_have_name_spaces_of_their_own(plain_engine: Engine) -> Non
 
 
 def test_a_schema_never_brings_engine_options_of_its_own() -> None:
-    text = render(Json({"type": "integer", "x-guidance": {"key_separator": ".*"}}, {"whitespace_flexible": False})).lark()
+    text = render(
+        Json({"type": "integer", "x-guidance": {"key_separator": ".*"}}, {"whitespace_flexible": False})
+    ).lark()
     assert ".*" not in text
     assert "whitespace_flexible" in text
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from grammars.compose import Parts, compose
 from grammars.formats.format import Ends, Format, ReasoningFormat, ToolCallFormat
 from grammars.plan import Plan
+from guided.bitmask import allocate_bitmask, is_allowed
 from guided.compile import Engine
 from guided.message import Guidance, Message, MessageBuilder, Usage
 from guided.parse import ContentDelta, Event, OutputParser, ReasoningDelta, ToolCallArguments, ToolCallStart
 from guided.sequence import read_answer
 from guided.state import GuidanceState
-from guided.bitmask import allocate_bitmask, is_allowed
 
 TAGS = ToolCallFormat(
     "json_in_tags",
@@ -50,7 +50,11 @@ def tokens_of(engine: Engine, text: str) -> list[int]:
 
 
 def canonical(engine: Engine, text: str) -> list[int]:
-    return [i for piece in engine.tokens.pieces(text) for i in ([piece] if isinstance(piece, int) else engine.tokenize(piece))]
+    return [
+        i
+        for piece in engine.tokens.pieces(text)
+        for i in ([piece] if isinstance(piece, int) else engine.tokenize(piece))
+    ]
 
 
 def message_of(events: list[Event], plan: Plan) -> Message:
@@ -151,7 +155,9 @@ def test_a_possible_marker_is_held_back_and_released(plain_engine: Engine) -> No
 
 def test_id_and_name_come_once_before_the_arguments(engine: Engine) -> None:
     parser = OutputParser(plan_of(engine, tools=TOOLS), engine)
-    events = parser.feed(tokens_of(engine, '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oz"}}\n</tool_call>'))
+    events = parser.feed(
+        tokens_of(engine, '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oz"}}\n</tool_call>')
+    )
     starts = [event for event in events if isinstance(event, ToolCallStart)]
     assert len(starts) == 1
     assert events.index(starts[0]) == 0

@@ -64,7 +64,11 @@ def closes_outside_strings(text: str) -> bool:
     return False
 
 
-@given(data=st.data(), text=st.text("abc", max_size=20), patterns=st.sets(st.text("abc", min_size=1, max_size=4), min_size=1))
+@given(
+    data=st.data(),
+    text=st.text("abc", max_size=20),
+    patterns=st.sets(st.text("abc", min_size=1, max_size=4), min_size=1),
+)
 def test_the_first_of_several_exits_wins(
     plain_engine: Engine, data: st.DataObject, text: str, patterns: set[str]
 ) -> None:

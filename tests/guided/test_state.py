@@ -60,7 +60,7 @@ def end_of(engine: Engine) -> int:
 
 @settings(max_examples=40)
 @given(
-    options=st.lists(st.text("ab\"\\\né日", min_size=1, max_size=5), min_size=1, max_size=6, unique=True),
+    options=st.lists(st.text('ab"\\\né日', min_size=1, max_size=5), min_size=1, max_size=6, unique=True),
     data=st.data(),
 )
 def test_mask_on_a_finite_set_equals_brute_force(plain_engine: Engine, options: list[str], data: st.DataObject) -> None:
@@ -190,7 +190,9 @@ PLANS: list[dict[str, Any]] = [
 
 @settings(max_examples=50)
 @given(parts=st.sampled_from(PLANS), data=st.data())
-def test_rollback_then_replay_is_as_if_it_had_never_been(engine: Engine, parts: dict[str, Any], data: st.DataObject) -> None:
+def test_rollback_then_replay_is_as_if_it_had_never_been(
+    engine: Engine, parts: dict[str, Any], data: st.DataObject
+) -> None:
     state = state_of(engine, **parts)
     walk(state, data.draw, 8)
     num_undone = data.draw(st.integers(0, len(state.tokens)))
@@ -244,7 +246,9 @@ def test_rollback_across_an_end_and_past_the_beginning(engine: Engine) -> None:
 
 @settings(max_examples=40)
 @given(parts=st.sampled_from(PLANS), data=st.data())
-def test_fast_forward_gives_the_tokens_of_step_by_step(engine: Engine, parts: dict[str, Any], data: st.DataObject) -> None:
+def test_fast_forward_gives_the_tokens_of_step_by_step(
+    engine: Engine, parts: dict[str, Any], data: st.DataObject
+) -> None:
     state = state_of(engine, **parts)
     walk(state, data.draw, data.draw(st.integers(0, 6)))
     forced = state.ff_tokens()
