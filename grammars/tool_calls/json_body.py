@@ -24,7 +24,7 @@ from grammars.tool_calls.json_reader import read_key, read_value, stream_value
 from grammars.tool_calls.parameters import arguments_schema, arguments_text, pointer
 from grammars.tool_calls.pattern import Hole, escape_literal, fill, parse_pattern
 from grammars.tool_calls.reader import Broken, Script
-from grammars.tool_calls.section import SectionReader
+from grammars.tool_calls.section import SectionReader, wrapped
 from grammars.tools import Call, Tool
 from grammars.tree import Node, Rule, Text, seq
 from grammars.tree import Pattern as Regex
@@ -131,13 +131,12 @@ class JsonSyntax:
                     "name": _quoted(call.name),
                     "arguments": arguments_text(call),
                     "id": make_id(form.id_style, call.name, i, call.id),
-                    "index": str(i),
+                    "index": str(i + int(form.option("index_base", 0))),
                 },
             )
             for i, call in enumerate(calls)
         ]
-        inside = form.between.join(form.call_start + text + form.call_end for text in texts)
-        return form.section_start + inside + form.section_end
+        return wrapped(form, texts)
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
         return _JsonReader(form, tools, markers)

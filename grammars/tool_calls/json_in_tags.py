@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from grammars.formats.format import ToolCallFormat
 from grammars.tool_calls.json_body import JsonSyntax
+from grammars.tool_calls.section import opening_marker
 from grammars.tools import Tool
 
 __all__ = ["JsonInTags"]
@@ -17,4 +18,4 @@ class JsonInTags(JsonSyntax):
     id = "json_in_tags"
 
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
-        return ((form.section_start or form.call_start).rstrip(),)
+        return (opening_marker(form),)

@@ -57,6 +57,11 @@ class Reader:
     def rest(self) -> str:
         return self._text[self._at :] if self._done else ""
 
+    @property
+    def is_final(self) -> bool:
+        """No more text will come."""
+        return self._final
+
     def feed(self, text: str) -> Sequence[CallEvent]:
         self._text += text
         return self._advance()
@@ -172,6 +177,10 @@ class Reader:
         """The next character, waiting for it."""
         yield from self.need(1)
         return self._text[self._at]
+
+    def back(self, count: int) -> None:
+        """Unreads the last ``count`` characters."""
+        self._at -= count
 
     def space(self) -> Script:
         """Reads white space."""

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 
 from grammars.formats.format import ToolCallFormat
 from grammars.markers import Markers
+from grammars.tool_calls.names import first_word
 from grammars.tool_calls.reader import Reader, Script
 from grammars.tools import Tool
 
-__all__ = ["SectionReader"]
+__all__ = ["SectionReader", "opening_marker", "wrapped"]
+
+
+def wrapped(form: ToolCallFormat, bodies: Sequence[str]) -> str:
+    """The section around the insides of its calls."""
+    calls = form.between.join(form.call_start + body + form.call_end for body in bodies)
+    return form.section_start + calls + form.section_end
+
+
+def opening_marker(form: ToolCallFormat) -> str:
+    """What opens a section of calls: its first word where that is a marker, else all that comes before a name."""
+    opening = form.section_start + form.call_start
+    words = opening.split()
+    if words and opening.startswith(words[0]) and words[0][0] in "<[" and words[0][-1] in ">]":
+        return words[0]
+    return opening.rstrip()
 
 
 class SectionReader(Reader):
@@ -33,6 +49,12 @@ class SectionReader(Reader):
     def call(self) -> Script:
         """Reads one call between ``call_start`` and ``call_end``, and emits its events."""
         raise NotImplementedError
+
+    def hole(self, follower: str) -> Generator[None, None, str]:
+        """Reads the text of a hole, which ends where ``follower`` begins; ``follower`` is not read."""
+        text, end = yield from self.until(first_word(follower))
+        self.back(len(end))
+        return text
 
     def section(self) -> Script:
         if self._resumed:

@@ -1,0 +1,147 @@
+"""Calls whose arguments are written one by one: the frame of every such syntax.
+
+Options read here:
+
+* ``call``: the inside of one call as a pattern with ``$name`` and ``$parameters`` (also ``$id``, ``$index``);
+* ``parameter``: one argument as a pattern with ``$key`` and ``$value``; ``$is_string`` and ``$type`` are flags that
+  tell the value's type (``types`` maps JSON types to the family's words: ``string=string number=integer``);
+* ``separator``: between two arguments;
+* ``order``: ``schema`` (default), ``sorted`` or ``any``;
+* ``words``: the family's spelling of true, false and null, where it is not JSON's;
+* ``index_base``: what the first call's ``$index`` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from grammars.formats.format import ToolCallFormat
+from grammars.markers import Markers
+from grammars.tool_calls.argument_order import arrange
+from grammars.tool_calls.base import CallsParser, Quote, SchemaNode
+from grammars.tool_calls.frame import Frame
+from grammars.tool_calls.ids import id_pattern, make_id
+from grammars.tool_calls.names import check_name, first_word
+from grammars.tool_calls.parameter import Parameter, Signature, signature
+from grammars.tool_calls.parameter_reader import ParameterReader
+from grammars.tool_calls.parameters import arguments_object
+from grammars.tool_calls.pattern import Hole
+from grammars.tool_calls.schema_types import type_of
+from grammars.tool_calls.section import opening_marker, wrapped
+from grammars.tool_calls.values import ValueCoding
+from grammars.tools import Call, Tool
+from grammars.tree import Node, Rule, Text, alt, seq
+from grammars.tree import Pattern as Regex
+
+__all__ = ["ParameterList"]
+
+
+#: Keys of arguments that a tool takes without naming them.
+_FREE_KEY = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
+
+
+class ParameterList:
+    """A syntax that writes arguments one by one; a family's syntax names its patterns and its value coding."""
+
+    id = ""
+    call_pattern = "$name\n$parameters"
+    parameter_pattern = "$key=$value"
+
+    def frame(self, form: ToolCallFormat) -> Frame:
+        return Frame.of(form, self.call_pattern, self.parameter_pattern)
+
+    def coding(self, form: ToolCallFormat) -> ValueCoding:
+        raise NotImplementedError
+
+    def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
+        frame = self.frame(form)
+        return (Quote(first_word(frame.opening), frame.end),) if frame.opening.strip() and frame.end else ()
+
+    def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+        return (opening_marker(form),)
+
+    # -- writing
+
+    def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
+        frame = self.frame(form)
+        check_name(tool.name, frame.call, frame.name_ends(form), place=f"tools.{tool.name}")
+        values: dict[str, Node] = {
+            "name": Text(tool.name),
+            "parameters": Rule(f"arguments_{tool.name}", self._arguments(form, frame, tool, markers, schema)),
+            "id": Regex(id_pattern(form.id_style)),
+            "index": Regex(id_pattern("index")),
+        }
+        parts = (values[part.name] if isinstance(part, Hole) else markers.node(part) for part in frame.call)
+        return seq(markers.node(form.call_start), *parts, markers.node(form.call_end))
+
+    def _arguments(self, form: ToolCallFormat, frame: Frame, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
+        taken = signature(tool)
+        named = [(p.key, p.required, self._parameter(form, frame, p, markers, schema)) for p in taken.parameters]
+        extra = None
+        if taken.extra is not None:
+            extra = self._parameter(form, frame, taken.extra, markers, schema)
+        return arrange(named, extra, markers.node(frame.separator), str(form.option("order", "schema")))
+
+    def _parameter(
+        self, form: ToolCallFormat, frame: Frame, parameter: Parameter, markers: Markers, schema: SchemaNode
+    ) -> Node:
+        if parameter.key:
+            check_name(parameter.key, frame.parameter, place=parameter.place, hole="key")
+        options = []
+        for flag, kept in self._flags(frame, parameter):
+            value = self.coding(form).node(kept, frame.end, markers, schema)
+            holes: dict[str, Node] = {
+                "key": Text(parameter.key) if parameter.key else Regex(_FREE_KEY),
+                "value": value,
+                frame.flag or "-": Text(flag),
+            }
+            pattern = frame.parameter[:-1] if frame.end else frame.parameter
+            options.append(seq(*(holes[p.name] if isinstance(p, Hole) else markers.node(p) for p in pattern)))
+        return Rule(f"argument_{parameter.key}", alt(*options))
+
+    def _flags(self, frame: Frame, parameter: Parameter) -> list[tuple[str, Parameter]]:
+        """Pairs of what the type flag says and the parameter kept to those types."""
+        if not frame.flag:
+            return [("", parameter)]
+        groups: dict[str, set[str]] = {}
+        for name in sorted(parameter.types, key=lambda t: (t != "string", t)):
+            groups.setdefault(frame.flag_text(name), set()).add(name)
+        return [(flag, parameter.only(frozenset(names))) for flag, names in groups.items()]
+
+    def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
+        texts = []
+        for i, call in enumerate(calls):
+            frame = self.frame(form)
+            check_name(call.name, frame.call, frame.name_ends(form), place=f"tool_calls[{i}].name")
+            parameters = self._rendered(form, frame, arguments_object(call), signature(tools.get(call.name)))
+            values = {
+                "name": call.name,
+                "parameters": parameters,
+                "id": make_id(form.id_style, call.name, i, call.id),
+                "index": str(i + int(form.option("index_base", 0))),
+            }
+            texts.append("".join(values[p.name] if isinstance(p, Hole) else p for p in frame.call))
+        return wrapped(form, texts)
+
+    def _rendered(self, form: ToolCallFormat, frame: Frame, arguments: Mapping[str, Any], taken: Signature) -> str:
+        keys = taken.in_order(arguments)
+        if form.option("order") == "sorted":
+            keys.sort()
+        out = []
+        for key in keys:
+            parameter = taken.get(key)
+            check_name(key, frame.parameter, place=parameter.place or f"arguments.{key}", hole="key")
+            value = arguments[key]
+            if frame.flag:
+                parameter = parameter.only(frozenset({type_of(value)}))
+            holes = {
+                "key": key,
+                "value": self.coding(form).render(value, parameter, frame.end),
+                frame.flag or "-": frame.flag_text(type_of(value)),
+            }
+            out.append("".join(holes[p.name] if isinstance(p, Hole) else p for p in frame.parameter))
+        return frame.separator.join(out)
+
+    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
+        return ParameterReader(form, tools, markers, self.frame(form), self.coding(form))

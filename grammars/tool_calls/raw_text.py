@@ -1,0 +1,102 @@
+"""Text that is written as it is and ends at a marker: the lexemes of raw parameter values.
+
+The marker ends the text where it first appears, so the text cannot contain it, and nothing can run on behind it.
+"""
+
+from __future__ import annotations
+
+from grammars.json_schema.regular import ALL, ANY, Ranges, Regular, cat, inter, neg, ranges_minus, text
+from grammars.markers import Markers
+from grammars.tree import And, Lexeme, Node, Not, Pattern, Seq, Text, Until, alt, repeat, seq
+
+__all__ = ["ANY_TEXT", "ended", "raw_node"]
+
+#: Any characters at all, line breaks included.
+ANY_TEXT = Pattern("(?s:.*)")
+
+
+def ended(language: Regular, end: str, markers: Markers, *, name: str = "value") -> Node:
+    """Text out of ``language``, and then ``end``.
+
+    Where ``end`` begins with a token, text cannot contain it; where it begins with characters, these belong to
+    the text's own lexeme, which would otherwise swallow them.
+    """
+    pieces = markers.pieces(end)
+    head = pieces[0] if pieces and isinstance(pieces[0], str) else ""
+    rest = markers.node(end[len(head) :])
+    if not head:
+        return seq(Lexeme(name, raw_node(language)), rest)
+    if len(pieces) > 1:  # a token follows: only there the text ends, the head may stand inside it
+        return seq(Lexeme(name, seq(raw_node(language), Text(head))), rest)
+    if language == ALL:
+        return Until(name, ANY_TEXT, Text(head))
+    once = neg(cat(ALL, text(head), ANY, ALL))
+    return Lexeme(name, raw_node(inter(cat(language, text(head)), once)))
+
+
+def raw_node(term: Regular) -> Node:
+    """The terminal node that writes exactly the words of ``term``."""
+    if term == ALL:
+        return ANY_TEXT
+    if term.plain:
+        return Pattern(_regex(term)) if term.op != "words" else alt(*map(Text, sorted(term.args)))
+    args = term.args
+    match term.op:
+        case "cat":
+            return Seq(tuple(map(raw_node, args)))
+        case "alt":
+            return alt(*map(raw_node, args))
+        case "and":
+            wanted = [raw_node(part) for part in args if part.op != "not"] or [ANY_TEXT]
+            return And((*wanted, *(Not(raw_node(part.args[0])) for part in args if part.op == "not")))
+        case "not":
+            return And((ANY_TEXT, Not(raw_node(args[0]))))
+    body, least, most = args
+    return repeat(raw_node(body), least, most)
+
+
+def _regex(term: Regular) -> str:
+    args = term.args
+    match term.op:
+        case "chars":
+            return _class(args)
+        case "words":
+            return "(?:" + "|".join("".join(map(_escaped, word)) for word in sorted(args)) + ")"
+        case "cat":
+            return "".join(map(_regex, args))
+        case "alt":
+            return f"(?:{'|'.join(map(_regex, args))})" if args else _NOTHING
+    body, least, most = args
+    if (least, most) == (0, 0):
+        return ""
+    inner = _regex(body)
+    if body.op != "chars":
+        inner = f"(?:{inner})"
+    return inner + _quantifier(least, most)
+
+
+_NOTHING = r"[^\s\S]"
+_SURROGATES: Ranges = ((0xD800, 0xDFFF),)
+
+
+def _quantifier(least: int, most: int | None) -> str:
+    if most is None and least < 2:
+        return "+" if least else "*"
+    if (least, most) == (0, 1):
+        return "?"
+    return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
+
+
+def _class(ranges: Ranges) -> str:
+    if ranges == ANY.args:
+        return "(?s:.)"
+    kept = ranges_minus(ranges, _SURROGATES)
+    return "[" + "".join(_escaped(chr(a)) if a == b else f"{_code(a)}-{_code(b)}" for a, b in kept) + "]"
+
+
+def _code(code: int) -> str:
+    return f"\\x{{{code:X}}}"
+
+
+def _escaped(char: str) -> str:
+    return char if char.isalnum() else _code(ord(char))

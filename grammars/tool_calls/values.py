@@ -1,0 +1,174 @@
+"""How one argument's value is written and read back, where arguments are not one JSON object.
+
+A coding is asked for the grammar of a value *and what ends it*, because raw text and its end are one matter.  All
+codings hand out JSON text when they read: what a caller gets never shows how the model spelled it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from grammars.json_schema.regular import ALL
+from grammars.markers import Markers
+from grammars.tool_calls.base import SchemaNode
+from grammars.tool_calls.parameter import Parameter
+from grammars.tool_calls.raw_text import ended
+from grammars.tool_calls.reader import Cut, Reader, Script
+from grammars.tool_calls.schema_types import type_of
+from grammars.tree import Node, alt, seq
+from special_tokens.errors import ToolError
+
+__all__ = ["JsonValues", "RawValues", "ValueCoding", "Words", "json_scalar", "json_string", "json_text"]
+
+_STRING = frozenset({"string"})
+
+
+class ValueCoding(Protocol):
+    """Writes and reads single values."""
+
+    def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
+        """The grammar of a value and of ``end``, the literal text behind it."""
+
+    def render(self, value: Any, parameter: Parameter, end: str) -> str:
+        """The value as text, without ``end``; raises `ToolError` where this coding cannot carry it."""
+
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+        """Reads a value and ``end`` (marked text), and emits the value as JSON text."""
+
+
+class Words:
+    """The family's own words for true, false and null (``True False None``), read beside JSON's and allowed."""
+
+    def __init__(self, spelled: str = "") -> None:
+        words = spelled.split() or ["true", "false", "null"]
+        self.by_value: Mapping[bool | None, str] = dict(zip((True, False, None), words, strict=True))
+
+    def options(self, parameter: Parameter) -> list[Node | str]:
+        """The words that the parameter may be, beside what JSON has for them."""
+        free = not (isinstance(parameter.schema, Mapping) and {"enum", "const", "$ref"} & parameter.schema.keys())
+        out: list[Node | str] = []
+        if free and "boolean" in parameter.types:
+            out += [self.by_value[value] for value in (True, False) if self.by_value[value] != json.dumps(value)]
+        if free and "null" in parameter.types and self.by_value[None] != "null":
+            out.append(self.by_value[None])
+        return out
+
+
+class JsonValues:
+    """Values as JSON, strings in quotes."""
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+
+    def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
+        value = schema(parameter.whole_schema, parameter.place)
+        return seq(alt(value, *self.words.options(parameter)), markers.node(end))
+
+    def render(self, value: Any, parameter: Parameter, end: str) -> str:
+        return json_scalar(value, parameter)
+
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+        yield from _read_whole(reader, parameter, end)
+
+
+class RawValues:
+    """Strings as they are, everything else as JSON; the schema alone tells which is which.
+
+    Where a schema allows strings and other values, text that is JSON of one of the others is read as that.
+    """
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+
+    def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
+        if parameter.types <= _STRING or ("string" in parameter.types and parameter.strings == ALL):
+            return ended(parameter.strings, end, markers)  # text can also spell every other value
+        others = parameter.only(parameter.types - _STRING)
+        json_node = alt(schema(others.whole_schema, parameter.place), *self.words.options(parameter))
+        written = seq(json_node, markers.node(end))
+        return alt(ended(parameter.strings, end, markers), written) if "string" in parameter.types else written
+
+    def render(self, value: Any, parameter: Parameter, end: str) -> str:
+        if not isinstance(value, str):
+            return json_scalar(value, parameter)
+        # the end of the text may run into the marker and complete it too early
+        if (value + end).find(end) < len(value):
+            raise ToolError(f"the text holds {end!r}, which ends a value in this model's format", place=parameter.place)
+        return value
+
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+        if not parameter.types <= _STRING:
+            yield from _read_whole(reader, parameter, end)
+            return
+        reader.arguments('"')
+        found = ""
+        while not found:
+            text, found = yield from reader.pieces_until(end)
+            reader.arguments(json_string(text)[1:-1])
+        reader.arguments('"')
+
+
+def _read_whole(reader: Reader, parameter: Parameter, end: str) -> Script:
+    try:
+        text, _ = yield from reader.until(end)
+    except Cut:
+        reader.arguments(reader.take(len(reader.ahead_all())))  # cut off: what was said, as it was said
+        raise
+    reader.arguments(json_text(text, parameter))
+
+
+def json_string(text: str) -> str:
+    """A JSON string that says ``text``."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def json_scalar(value: Any, parameter: Parameter) -> str:
+    """A value as JSON; raises `ToolError` where JSON has no word for it."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ToolError(str(error), place=parameter.place, expected="a JSON value") from None
+
+
+def json_text(text: str, parameter: Parameter) -> str:
+    """A value's text as JSON, by the types of its schema alone.
+
+    Text that is JSON, or a Python literal, of a type other than string that the schema allows is that value;
+    anything else is a string.
+    """
+    if parameter.types <= _STRING:
+        return json_string(text)
+    stripped = text.strip()
+    value = _loads(stripped)
+    if value is not _NO_VALUE and type_of(value) in parameter.types - _STRING:
+        return stripped
+    value = _literal(stripped)
+    if value is not _NO_VALUE and type_of(value) in parameter.types - _STRING:
+        return json.dumps(value, ensure_ascii=False)
+    return json_string(text)
+
+
+_NO_VALUE = object()
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=lambda name: _NO_VALUE)
+    except (ValueError, RecursionError):
+        return _NO_VALUE
+
+
+def _literal(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if text.lower() in ("none", "null"):
+        return None
+    try:
+        value = ast.literal_eval(text)
+        json.dumps(value, allow_nan=False)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return _NO_VALUE
+    return list(value) if isinstance(value, tuple) else value

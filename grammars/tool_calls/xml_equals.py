@@ -1,0 +1,20 @@
+"""``<function=n>`` and ``<parameter=k>`` tags around raw text: strings without quotes, other values as JSON."""
+
+from __future__ import annotations
+
+from grammars.formats.format import ToolCallFormat
+from grammars.tool_calls.parameter_list import ParameterList
+from grammars.tool_calls.values import RawValues, ValueCoding, Words
+
+__all__ = ["XmlEquals"]
+
+
+class XmlEquals(ParameterList):
+    """Qwen-Coder, Nemotron, Step, Seed.  The line breaks around a value belong to the tags, one on each side."""
+
+    id = "xml_equals"
+    call_pattern = "$name>\n$parameters</function>"
+    parameter_pattern = "<parameter=$key>\n$value\n</parameter>\n"
+
+    def coding(self, form: ToolCallFormat) -> ValueCoding:
+        return RawValues(Words(form.option("words", "")))
