@@ -137,9 +137,19 @@ class OutputParser:
         held, self._held = self._held, []
         return self._emit(held) + self._close()
 
-    def _feed(self, token: int) -> list[Event]:
+    def feed_part(self, token: int, first: int, last: int) -> list[Event]:
+        """Bytes ``first`` to ``last`` of one token, whose earlier bytes were fed before; a marker is fed whole."""
         symbols = self._map.symbols(token)
-        if self.region is RegionName.REASONING:
+        if len(symbols) == 1 and symbols[0] >= _TOKEN:
+            return self._feed_symbols(symbols, begins=True) if last >= len(self._engine.token_bytes(token)) else []
+        return self._feed_symbols(symbols[first:last], begins=first == 0)
+
+    def _feed(self, token: int) -> list[Event]:
+        return self._feed_symbols(self._map.symbols(token), begins=True)
+
+    def _feed_symbols(self, symbols: tuple[int, ...], *, begins: bool) -> list[Event]:
+        """The events of a token or a part of it; ``begins``: it is the token's beginning."""
+        if begins and self.region is RegionName.REASONING:
             self._reasoning_starts.append(self._num_symbols)
         spans, self._position = self._map.spans(self._position, symbols)
         out: list[Event] = []

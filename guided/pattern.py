@@ -1,0 +1,252 @@
+"""An incremental regular expression: fed character by character, it knows at once when a match is complete.
+
+Python's ``re`` reads the pattern (so its dialect is the one users know) and decides single characters; the search
+itself is a Thompson NFA turned into a DFA state by state, because ``re`` can neither go on where it stopped nor say
+where a match that is still open began.  A match is complete at the *earliest* character that completes one, and
+begins at the leftmost place from which it does: ``\\d+`` is complete at the first digit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from re import _compiler, _constants, _parser  # type: ignore[attr-defined]  # the only way to a pattern's tree
+from typing import Any, NamedTuple, TypeAlias
+
+from special_tokens.errors import GrammarError
+
+__all__ = ["Pattern", "Thread", "compile_pattern"]
+
+#: Most NFA states of one pattern; bounded repeats are written out.
+MAX_STATES = 10_000
+
+_PLACE = "stop.regex"
+_REFUSED = {
+    "AT": "an anchor or word border",
+    "ASSERT": "look-around",
+    "ASSERT_NOT": "look-around",
+    "GROUPREF": "a back-reference",
+    "GROUPREF_EXISTS": "a back-reference",
+    "GROUPREF_IGNORE": "a back-reference",
+    "ATOMIC_GROUP": "an atomic group",
+    "POSSESSIVE_REPEAT": "a possessive repeat",
+}
+
+_Leaf: TypeAlias = "re.Pattern[str]"
+
+
+class Thread(NamedTuple):
+    """A search on its way: DFA state, and where the open matches of its groups began (character counts)."""
+
+    state: int = 0
+    starts: tuple[int, ...] = ()
+
+
+class _Step(NamedTuple):
+    """A DFA transition: the next state, and for each of its groups the group it came from (-1: begins here)."""
+
+    state: int
+    sources: tuple[int, ...]
+    #: the group whose oldest match is complete, -1 for a match that began at this character; None for no match
+    complete: int | None
+
+
+class _Nfa:
+    """States with empty moves and one optional move over a character."""
+
+    def __init__(self) -> None:
+        self.empty: list[list[int]] = []
+        self.leaf: list[tuple[_Leaf, int] | None] = []
+
+    def state(self) -> int:
+        if len(self.empty) >= MAX_STATES:
+            raise GrammarError("the pattern is too large", place=_PLACE, hint="use smaller repeats")
+        self.empty.append([])
+        self.leaf.append(None)
+        return len(self.empty) - 1
+
+    def closure(self, states: Iterable[int]) -> set[int]:
+        """``states`` and all that empty moves reach from them."""
+        seen = set(states)
+        stack = list(seen)
+        while stack:
+            for target in self.empty[stack.pop()]:
+                if target not in seen:
+                    seen.add(target)
+                    stack.append(target)
+        return seen
+
+
+class Pattern:
+    """A compiled stop pattern.  Immutable for its users; it caches the DFA states that were met.
+
+    A DFA state is a tuple of groups, oldest match first; a group holds the NFA states of matches that began at the
+    same character, and an NFA state stands only in the oldest group that reaches it.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._nfa = _Nfa()
+        tree = _parse(source)
+        first = self._nfa.state()
+        self._accept = self._build(tree, first)
+        self._first = self._nfa.closure([first])
+        if self._accept in self._first:
+            raise GrammarError(
+                f"the pattern {source!r} matches the empty text",
+                place=_PLACE,
+                expected="a pattern that needs at least one character",
+            )
+        if not self._can_match():
+            raise GrammarError(f"no text matches the pattern {source!r}", place=_PLACE)
+        self._states: list[tuple[frozenset[int], ...]] = [()]
+        self._numbers: dict[tuple[frozenset[int], ...], int] = {(): 0}
+        self._steps: dict[tuple[int, str], _Step] = {}
+
+    def feed(self, thread: Thread, char: str, at: int) -> tuple[Thread, int | None]:
+        """One more character, which is number ``at`` of the text; also where a match that it completes began."""
+        step = self._steps.get((thread.state, char))
+        if step is None:
+            step = self._steps[thread.state, char] = self._step(thread.state, char)
+        if step.complete is not None:
+            return Thread(), at if step.complete < 0 else thread.starts[step.complete]
+        if step.state == 0:
+            return _IDLE, None
+        starts = tuple([at if source < 0 else thread.starts[source] for source in step.sources])
+        return Thread(step.state, starts), None
+
+    def _step(self, state: int, char: str) -> _Step:
+        groups = [*self._states[state], frozenset(self._first)]
+        last = len(groups) - 1
+        seen: set[int] = set()
+        kept: list[frozenset[int]] = []
+        sources: list[int] = []
+        for g, group in enumerate(groups):
+            reached = self._nfa.closure(self._moves(group, char))
+            source = -1 if g == last else g
+            if self._accept in reached:
+                return _Step(0, (), source)
+            fresh = frozenset(reached - seen)
+            seen |= fresh
+            if fresh:
+                kept.append(fresh)
+                sources.append(source)
+        key = tuple(kept)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._states)
+            self._states.append(key)
+        return _Step(number, tuple(sources), None)
+
+    def _moves(self, group: Iterable[int], char: str) -> list[int]:
+        moves = (self._nfa.leaf[s] for s in group)
+        return [move[1] for move in moves if move is not None and move[0].match(char)]
+
+    # -- building
+
+    def _build(self, items: Sequence[Any], at: int) -> int:
+        """Append ``items`` after state ``at``; the state after them."""
+        for op, argument in items:
+            at = self._item(str(op), op, argument, at)
+        return at
+
+    def _item(self, name: str, op: Any, argument: Any, at: int) -> int:
+        if name in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
+            target = self._nfa.state()
+            self._nfa.leaf[at] = (self._leaf(op, argument), target)
+            return self._after(target)
+        if name == "SUBPATTERN":
+            _, add, remove, body = argument
+            if add or remove:
+                raise GrammarError(
+                    "flags inside a group", place=_PLACE, expected="flags at the start of the pattern, as (?i)"
+                )
+            return self._build(body, at)
+        if name == "BRANCH":
+            return self._branch(argument[1], at)
+        if name in ("MAX_REPEAT", "MIN_REPEAT"):
+            return self._repeat(*argument, at)
+        raise GrammarError(
+            f"{_REFUSED.get(name, name)} in the pattern {self.source!r}",
+            place=_PLACE,
+            expected="characters, classes, groups, alternatives and repeats",
+        )
+
+    def _after(self, state: int) -> int:
+        """A state of its own behind ``state``, so that a state has either empty moves or a character."""
+        target = self._nfa.state()
+        self._nfa.empty[state].append(target)
+        return target
+
+    def _branch(self, options: Iterable[Sequence[Any]], at: int) -> int:
+        end = self._nfa.state()
+        for option in options:
+            self._nfa.empty[self._build(option, self._after(at))].append(end)
+        return self._after(end)
+
+    def _repeat(self, least: int, most: Any, body: Sequence[Any], at: int) -> int:
+        for _ in range(least):
+            at = self._build(body, at)
+        if most is _constants.MAXREPEAT:
+            head = self._after(at)
+            self._nfa.empty[self._build(body, self._after(head))].append(head)
+            return self._after(head)
+        end = self._nfa.state()
+        for _ in range(int(most) - least):
+            self._nfa.empty[at].append(end)
+            at = self._build(body, self._after(at))
+        self._nfa.empty[at].append(end)
+        return self._after(end)
+
+    def _leaf(self, op: Any, argument: Any) -> _Leaf:
+        leaf = _parser.SubPattern(self._tree_state, [(op, argument)])
+        compiled: _Leaf = _compiler.compile(leaf, self._tree_state.flags)
+        return compiled
+
+    @property
+    def _tree_state(self) -> Any:
+        return _parse(self.source).state
+
+    def _can_match(self) -> bool:
+        """Is the end reachable over characters that exist?"""
+        seen = set(self._first)
+        stack = list(seen)
+        while stack:
+            move = self._nfa.leaf[stack.pop()]
+            if move is not None and move[1] not in seen and _is_possible(move[0]):
+                new = self._nfa.closure([move[1]]) - seen
+                seen |= new
+                stack.extend(new)
+        return self._accept in seen
+
+
+_IDLE = Thread()
+_ASCII = "".join(map(chr, range(128)))
+
+
+@lru_cache(maxsize=64)
+def compile_pattern(source: str) -> Pattern:
+    """The pattern of ``source`` in the dialect of Python's ``re``.
+
+    Raises `GrammarError` for what is no pattern, matches the empty text or no text at all, and for what cannot be
+    decided character by character (anchors, look-around, back-references).
+    """
+    return Pattern(source)
+
+
+@lru_cache(maxsize=64)
+def _parse(source: str) -> Any:
+    try:
+        return _parser.parse(source)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise GrammarError(f"{source!r} is not a pattern: {error}", place=_PLACE) from None
+
+
+def _is_possible(leaf: _Leaf) -> bool:
+    return leaf.search(_ASCII) is not None or leaf.search(_every_character()) is not None
+
+
+@lru_cache(maxsize=1)
+def _every_character() -> str:
+    return "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))

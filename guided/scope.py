@@ -1,0 +1,151 @@
+"""Which bytes of an answer its stops look at.
+
+Stops act on content: not inside reasoning or tool calls, not inside the strings of a JSON response, and not on the
+white space that frames a marker.  A row without a plan, and a plan whose stops act everywhere, is all content.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from grammars.plan import Plan, RegionName
+from guided.compile import Engine
+from guided.regions import Position, RegionMap
+
+__all__ = ["BEGIN", "Piece", "Scope", "ScopeState"]
+
+
+class Piece(NamedTuple):
+    """Bytes of one token that count as content.
+
+    ``base`` is where they begin in the token; negative when they begin in an earlier token (framing that turned
+    out to be text).  ``fresh``: they do not join the bytes that counted before.
+    """
+
+    base: int
+    data: bytes
+    fresh: bool
+
+
+class ScopeState(NamedTuple):
+    """Where an answer stands.
+
+    ``frame`` is the framing that may follow a marker and ``framed`` how much of it was read; ``string`` is 0 outside
+    the strings of a JSON response, 1 inside, 2 after a backslash; ``joined`` is false where nothing before
+    the next byte of content can belong to one stop with it.
+    """
+
+    position: Position
+    frame: bytes = b""
+    framed: int = 0
+    string: int = 0
+    joined: bool = False
+
+
+BEGIN = ScopeState(Position(0, 0))
+
+_QUOTE, _BACKSLASH = 0x22, 0x5C
+
+
+class Scope:
+    """Splits tokens for one plan (None: everything counts).  Immutable."""
+
+    def __init__(self, plan: Plan | None, engine: Engine, *, everywhere: bool = False) -> None:
+        self._bytes = engine.token_bytes
+        self._regions: RegionMap | None = None
+        self._is_json = False
+        if plan is not None and not everywhere:
+            self._regions = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
+            self._is_json = plan.response is not None and plan.response.kind == "json"
+            self._plan = plan
+
+    def begin(self, entry: str = "fresh") -> ScopeState:
+        """The state before the first token."""
+        if self._regions is None:
+            return BEGIN
+        return ScopeState(self._regions.start(self._plan.entry(entry).region))
+
+    def is_joined(self, state: ScopeState) -> bool:
+        """May the next bytes that count join those before?"""
+        return self._regions is None or state.joined
+
+    def step(self, state: ScopeState, token: int) -> tuple[ScopeState, tuple[Piece, ...]]:
+        """The state after ``token`` and its pieces."""
+        data = self._bytes(token)
+        if self._regions is None:
+            return BEGIN, (Piece(0, data, False),)
+        symbols = self._regions.symbols(token)
+        is_marker = len(symbols) == 1 and symbols[0] >= 256
+        spans, position = self._regions.spans(state.position, symbols)
+        region = self._regions.region_number(state.position)
+        reader = _Reader(state, self._is_json)
+        for span in spans:
+            if is_marker:
+                part = b"" if span.exit is not None else data
+            else:
+                part = data[span.first : span.last]
+            reader.read(self._regions.regions[region].name, part, span.first)
+            if span.exit is not None:
+                region = span.exit.to
+                reader.enter(span.exit.after.encode("utf-8"))
+        return reader.state(position), tuple(reader.pieces)
+
+
+class _Reader:
+    """Reads the spans of one token."""
+
+    def __init__(self, state: ScopeState, is_json: bool) -> None:
+        _, self._frame, self._framed, self._string, self._joined = state
+        self._is_json = is_json
+        self.pieces: list[Piece] = []
+
+    def state(self, position: Position) -> ScopeState:
+        return ScopeState(position, self._frame, self._framed, self._string, self._joined)
+
+    def enter(self, frame: bytes) -> None:
+        """A region begins, after a marker with this framing."""
+        self._frame, self._framed, self._string, self._joined = frame, 0, 0, False
+
+    def read(self, name: RegionName, data: bytes, base: int) -> None:
+        if name not in (RegionName.CONTENT, RegionName.RESPONSE) or not data:
+            return
+        if self._frame:
+            data, base = self._after_frame(data, base)
+        if name is RegionName.RESPONSE and self._is_json:
+            self._outside_strings(data, base)
+        else:
+            self._add(data, base)
+
+    def _add(self, data: bytes, base: int) -> None:
+        if data:
+            self.pieces.append(Piece(base, data, not self._joined))
+            self._joined = True
+
+    def _after_frame(self, data: bytes, base: int) -> tuple[bytes, int]:
+        """What is left of ``data`` when the framing is dropped; all of it, and what was read before, if it differs."""
+        frame, done = self._frame, self._framed
+        rest = frame[done:]
+        if len(data) < len(rest) and rest.startswith(data):
+            self._framed += len(data)
+            return b"", base
+        self._frame, self._framed = b"", 0
+        if data.startswith(rest):
+            return data[len(rest) :], base + len(rest)
+        return frame[:done] + data, base - done
+
+    def _outside_strings(self, data: bytes, base: int) -> None:
+        """The pieces between strings; a string's own quotes belong to it."""
+        begin = 0
+        for i, byte in enumerate(data):
+            if self._string == 2:
+                self._string = 1
+            elif self._string == 1:
+                if byte == _BACKSLASH:
+                    self._string = 2
+                elif byte == _QUOTE:
+                    self._string, begin = 0, i + 1
+            elif byte == _QUOTE:
+                self._add(data[begin:i], base + begin)
+                self._string, self._joined = 1, False
+        if self._string == 0:
+            self._add(data[begin:], base + begin)

@@ -1,0 +1,435 @@
+"""Stop sequences, found on the very token that completes them.
+
+All stop strings of a request are one Aho-Corasick automaton over bytes, whatever the tokens are cut like; stop ids
+and a pattern are asked in the same breath.  A step from (state, token) is computed once and remembered, so a token
+costs one look-up, however many stops there are and however long the output is.  Positions are appended per token:
+undoing is forgetting, a copy is a copy of a list.
+
+Of two stops the one that is complete at the earlier byte wins, of two at the same byte the one that began first:
+the only rule whose answer does not depend on how text is cut into tokens.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from grammars.plan import Plan, Stops
+from guided.compile import Engine
+from guided.pattern import Pattern, Thread, compile_pattern
+from guided.scope import Piece, Scope, ScopeState
+from special_tokens import SpecialTokens
+from special_tokens.errors import GuidanceError, RequestError
+
+__all__ = ["StopAutomaton", "StopHit", "StopMatcher", "check_stops", "compile_stops", "stops_of", "truncate"]
+
+#: Compiled automata that are kept per engine, and remembered steps per automaton.
+CACHE_SIZE = 64
+MAX_STEPS = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class StopHit:
+    """A stop is complete.
+
+    ``reason`` is the stop itself: its text, its token id or the source of the pattern.  ``num_tokens`` tokens were
+    read, the completing one included.  The text before the stop is ``before`` whole tokens and ``before_bytes`` bytes
+    of the next; with the stop it is ``until`` tokens and ``until_bytes`` bytes.
+    """
+
+    reason: str | int
+    num_tokens: int
+    before: int
+    before_bytes: int
+    until: int
+    until_bytes: int
+
+
+class _Found(NamedTuple):
+    """A stop that a token completes: it ends ``end`` bytes after the token's start and is ``length`` bytes long."""
+
+    end: int
+    length: int
+    reason: str | int
+
+
+class _Strings:
+    """Aho-Corasick over bytes.  Node 0 is the root; ``depth`` is the length of the open match."""
+
+    def __init__(self, strings: Iterable[str]) -> None:
+        self.goto: list[dict[int, int]] = [{}]
+        self.depth = [0]
+        self.fail = [0]
+        self.word: list[str | None] = [None]
+        for string in strings:
+            self._add(string)
+        self._link()
+
+    def _add(self, string: str) -> None:
+        goto, node = self.goto, 0
+        for byte in string.encode("utf-8"):
+            target = goto[node].get(byte)
+            if target is None:
+                target = goto[node][byte] = len(goto)
+                goto.append({})
+                self.depth.append(self.depth[node] + 1)
+                self.fail.append(0)
+                self.word.append(None)
+            node = target
+        self.word[node] = string
+
+    def _link(self) -> None:
+        """Failure links, breadth first; a node without a word of its own takes its failure's."""
+        goto, fail, word = self.goto, self.fail, self.word
+        queue = deque(goto[0].values())
+        while queue:
+            node = queue.popleft()
+            if word[node] is None:
+                word[node] = word[fail[node]]
+            for byte, child in goto[node].items():
+                back = fail[node]
+                while back and byte not in goto[back]:
+                    back = fail[back]
+                fail[child] = goto[back].get(byte, 0)
+                queue.append(child)
+
+    def scan(self, node: int, piece: Piece) -> tuple[int, _Found | None]:
+        """The node after ``piece``, or the first stop in it."""
+        goto, fail, word = self.goto, self.fail, self.word
+        if piece.fresh:
+            node = 0
+        for i, byte in enumerate(piece.data):
+            while node and byte not in goto[node]:
+                node = fail[node]
+            node = goto[node].get(byte, 0)
+            found = word[node]
+            if found is not None:
+                return node, _Found(piece.base + i + 1, len(found.encode("utf-8")), found)
+        return node, None
+
+
+class StopAutomaton:
+    """The stops of one request under one plan.  Share it: what it learns about tokens serves every row.
+
+    A *node* numbers a pair of scope state and node of the strings.
+    """
+
+    def __init__(self, stops: Stops, engine: Engine, plan: Plan | None = None) -> None:
+        check_stops(stops, engine.tokens)
+        self.stops = stops
+        self.pattern: Pattern | None = compile_pattern(stops.regex) if stops.regex is not None else None
+        self._engine = engine
+        self._scope = Scope(plan, engine, everywhere=stops.everywhere)
+        self._ids = frozenset(stops.ids)
+        self._strings = _Strings(stops.strings)
+        self._lock = threading.Lock()
+        self._nodes: list[tuple[ScopeState, int]] = []
+        self._numbers: dict[tuple[ScopeState, int], int] = {}
+        self.steps: dict[int, int | _Found] = {}
+        self.idle: set[int] = set()  # steps that leave an idle pattern idle
+        self.held: list[int] = []
+
+    def begin(self, entry: str = "fresh") -> int:
+        """The node before the first token."""
+        return self._number(self._scope.begin(entry), 0)
+
+    def token_bytes(self, token: int) -> bytes:
+        return self._engine.token_bytes(token)
+
+    def learn(self, node: int, token: int) -> int | _Found:
+        """Compute the step from ``node`` over ``token`` and remember it under ``node << 32 | token``."""
+        scope, inner = self._nodes[node]
+        result: int | _Found | None = None
+        if token in self._ids:
+            size = len(self.token_bytes(token))
+            result = _Found(size, size, token)
+        else:
+            scope, pieces = self._scope.step(scope, token)
+            for piece in pieces:
+                inner, result = self._strings.scan(inner, piece)
+                if result is not None:
+                    break
+            else:
+                result = self._number(scope, inner if self._scope.is_joined(scope) else 0)
+        if len(self.steps) >= MAX_STEPS:
+            self.steps.clear()
+            self.idle.clear()
+        self.steps[node << 32 | token] = result
+        return result
+
+    def _number(self, scope: ScopeState, inner: int) -> int:
+        key = (scope, inner)
+        number = self._numbers.get(key)
+        if number is None:
+            with self._lock:
+                number = self._numbers.setdefault(key, len(self._nodes))
+                if number == len(self._nodes):
+                    self._nodes.append(key)
+                    self.held.append(max(self._strings.depth[inner], scope.framed))
+        return number
+
+    def pieces(self, node: int, token: int) -> tuple[tuple[Piece, ...], bool]:
+        """The bytes of ``token`` that count, read at ``node``, and whether those after it may join them."""
+        scope, pieces = self._scope.step(self._nodes[node][0], token)
+        return pieces, self._scope.is_joined(scope)
+
+
+class StopMatcher:
+    """The stops of one row, fed with what the row writes after its prompt.
+
+    `feed` takes tokens as they come, one or several; `rollback` undoes them exactly; `fork` is independent.
+    """
+
+    __slots__ = ("_automaton", "_begin", "_nodes", "_search", "_steps", "_tokens", "hit")
+
+    def __init__(self, automaton: StopAutomaton, *, entry: str = "fresh") -> None:
+        self._automaton = automaton
+        self._steps = automaton.steps
+        self._begin = automaton.begin(entry)
+        self._nodes: list[int] = [self._begin]
+        self._tokens: list[int] = []
+        self._search = _Search(automaton.pattern) if automaton.pattern is not None else None
+        self.hit: StopHit | None = None
+
+    @property
+    def stops(self) -> Stops:
+        return self._automaton.stops
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens read so far."""
+        return len(self._tokens)
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.hit is not None
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes at the end of the text that may still become part of a stop, and must not be shown yet."""
+        if self.hit is not None:
+            return 0
+        held = self._automaton.held[self._nodes[-1]]
+        return held if self._search is None else max(held, self._search.held_bytes)
+
+    def feed(self, tokens: Iterable[int]) -> StopHit | None:
+        """Read ``tokens`` up to and including the one that completes a stop; what follows it is not read."""
+        for token in tokens:
+            if self.push(token) is not None:
+                break
+        return self.hit
+
+    def push(self, token: int) -> StopHit | None:
+        """Read one token.  Raises `GuidanceError` when a stop is complete already."""
+        if self.hit is not None:
+            raise GuidanceError("the row has stopped", place=f"token {len(self._tokens)}", hint="roll back first")
+        node = self._nodes[-1]
+        step = self._steps.get(node << 32 | token)
+        if step is None:
+            step = self._automaton.learn(node, token)
+        self._tokens.append(token)
+        found = step if step.__class__ is _Found else None
+        if self._search is not None:
+            found = self._search.push(self._automaton, node, token, found)  # type: ignore[arg-type]
+        self._nodes.append(node if found is not None else step)  # type: ignore[arg-type]
+        if found is not None:
+            self.hit = self._hit(found)  # type: ignore[arg-type]
+        return self.hit
+
+    def rollback(self, num_tokens: int) -> None:
+        """Undo the last ``num_tokens`` tokens."""
+        if not 0 <= num_tokens <= len(self._tokens):
+            raise GuidanceError(f"cannot undo {num_tokens} of {len(self._tokens)} tokens", place="rollback")
+        if num_tokens:
+            del self._nodes[-num_tokens:], self._tokens[-num_tokens:]
+            self.hit = None
+            if self._search is not None:
+                self._search.rollback(num_tokens)
+
+    def reset(self) -> None:
+        """Back to the beginning."""
+        self.rollback(len(self._tokens))
+
+    def fork(self) -> StopMatcher:
+        """An independent copy at the same place."""
+        twin = object.__new__(StopMatcher)
+        twin._automaton, twin._steps, twin._begin, twin.hit = self._automaton, self._steps, self._begin, self.hit
+        twin._nodes, twin._tokens = self._nodes.copy(), self._tokens.copy()
+        twin._search = self._search.fork() if self._search is not None else None
+        return twin
+
+    def _hit(self, found: _Found) -> StopHit:
+        last = len(self._tokens) - 1
+        until, until_bytes = self._place(last, found.end)
+        before, before_bytes = self._place(last, found.end - found.length)
+        return StopHit(found.reason, last + 1, before, before_bytes, until, until_bytes)
+
+    def _place(self, token: int, offset: int) -> tuple[int, int]:
+        """Byte ``offset`` from the start of token number ``token``, as whole tokens and bytes of the next."""
+        size = len(self._automaton.token_bytes(self._tokens[token]))
+        while offset < 0:
+            token -= 1
+            size = len(self._automaton.token_bytes(self._tokens[token]))
+            offset += size
+        return (token + 1, 0) if offset >= size else (token, offset)
+
+
+class _Search:
+    """The pattern of one row: characters out of pieces, and where they began."""
+
+    __slots__ = ("_history", "_pattern")
+
+    def __init__(self, pattern: Pattern) -> None:
+        self._pattern = pattern
+        self._history: list[_Place] = [_IDLE]
+
+    @property
+    def held_bytes(self) -> int:
+        place = self._history[-1]
+        starts = place.thread.starts
+        return place.at - min(starts) if starts else len(place.partial)
+
+    def push(self, automaton: StopAutomaton, node: int, token: int, string: _Found | None) -> _Found | None:
+        """Read a token; the earlier of ``string`` and the pattern's first match in it."""
+        place, step = self._history[-1], node << 32 | token
+        if place is _IDLE and step in automaton.idle:
+            self._history.append(_IDLE)
+            return string
+        pieces, joined = automaton.pieces(node, token)
+        after, found = self._read_all(place, pieces)
+        after = after if joined and (after.partial or after.thread.state) else _IDLE
+        self._history.append(after)
+        if place is _IDLE and after is _IDLE and found is None:
+            automaton.idle.add(step)
+        if found is None or string is None:
+            return found or string
+        return min(found, string, key=lambda f: (f.end, -f.length))
+
+    def _read_all(self, place: _Place, pieces: Iterable[Piece]) -> tuple[_Place, _Found | None]:
+        for piece in pieces:
+            place, found = self._read(place, piece)
+            if found is not None:
+                return place, found
+        return place, None
+
+    def _read(self, place: _Place, piece: Piece) -> tuple[_Place, _Found | None]:
+        thread, partial, at = _IDLE if piece.fresh else place
+        for i, byte in enumerate(piece.data):
+            partial += bytes((byte,))
+            at += 1
+            char = _character(partial)
+            if char is None:
+                continue
+            thread, start = self._pattern.feed(thread, char, at - len(partial))
+            partial = b""
+            if start is not None:
+                return _IDLE, _Found(piece.base + i + 1, at - start, self._pattern.source)
+        return _Place(thread, partial, at), None
+
+    def rollback(self, num_tokens: int) -> None:
+        del self._history[-num_tokens:]
+
+    def fork(self) -> _Search:
+        twin = _Search(self._pattern)
+        twin._history = self._history.copy()
+        return twin
+
+
+class _Place(NamedTuple):
+    """The search after some bytes: its thread, the bytes of an unfinished character, bytes read since it was idle."""
+
+    thread: Thread = Thread()
+    partial: bytes = b""
+    at: int = 0
+
+
+_IDLE = _Place()
+
+
+def _character(data: bytes) -> str | None:
+    """The character that ``data`` is; None while bytes of it are missing; U+FFFD for bytes that are none."""
+    first = data[0]
+    size = 1 if first < 0x80 else 2 if first >> 5 == 6 else 3 if first >> 4 == 14 else 4 if first >> 3 == 30 else 1
+    if len(data) < size and all(byte >> 6 == 2 for byte in data[1:]):
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "\N{REPLACEMENT CHARACTER}"
+
+
+# -- stops of a request
+
+
+def stops_of(value: str | Sequence[str] | Stops | None) -> Stops:
+    """What a caller gives as ``stop``: one string, several, or the full record."""
+    if value is None:
+        return Stops()
+    if isinstance(value, Stops):
+        return value
+    return Stops((value,) if isinstance(value, str) else tuple(value))
+
+
+def check_stops(stops: Stops, tokens: SpecialTokens) -> None:
+    """Raise `RequestError` for a stop that is empty, or that no text of this vocabulary can contain."""
+    for i, string in enumerate(stops.strings):
+        _check_string(string, f"stop[{i}]")
+    for i, token in enumerate(stops.ids):
+        if isinstance(token, bool) or not isinstance(token, int):
+            raise RequestError(f"{token!r} is not a token id", place=f"stop.ids[{i}]", expected="an integer")
+        if not 0 <= token < tokens.vocab_size:
+            raise RequestError(
+                f"no text can contain token {token}",
+                place=f"stop.ids[{i}]",
+                expected=f"an id from 0 to {tokens.vocab_size - 1}",
+            )
+    if stops.regex is not None:
+        if not isinstance(stops.regex, str):
+            raise RequestError(f"{stops.regex!r} is not text", place="stop.regex", expected="a pattern")
+        compile_pattern(stops.regex)
+
+
+def _check_string(string: object, place: str) -> None:
+    if not isinstance(string, str):
+        raise RequestError(f"{string!r} is not text", place=place, expected="a string")
+    if not string:
+        raise RequestError("the stop is empty", place=place, expected="at least one character")
+    try:
+        string.encode("utf-8")
+    except UnicodeEncodeError:
+        raise RequestError(
+            f"no text can contain {ascii(string)}", place=place, expected="Unicode text without lone surrogates"
+        ) from None
+
+
+_compiled: WeakKeyDictionary[Engine, OrderedDict[object, StopAutomaton]] = WeakKeyDictionary()
+_compiled_lock = threading.Lock()
+
+
+def compile_stops(stops: Stops, engine: Engine, plan: Plan | None = None) -> StopAutomaton:
+    """The automaton of ``stops``, from the engine's cache (the last `CACHE_SIZE` kinds) or built now."""
+    key = (stops, plan.regions if plan is not None else None, plan is not None and plan.response is not None
+           and plan.response.kind)  # fmt: skip
+    with _compiled_lock:
+        kept = _compiled.setdefault(engine, OrderedDict())
+        found = kept.get(key)
+        if found is not None:
+            kept.move_to_end(key)
+            return found
+    built = StopAutomaton(stops, engine, plan)
+    with _compiled_lock:
+        kept[key] = built
+        if len(kept) > CACHE_SIZE:
+            kept.popitem(last=False)
+    return built
+
+
+def truncate(tokens: Sequence[int], hit: StopHit, *, include: bool) -> tuple[Sequence[int], int]:
+    """The whole tokens of the text that ``hit`` leaves, and how many bytes of the token after them."""
+    if include:
+        return tokens[: hit.until], hit.until_bytes
+    return tokens[: hit.before], hit.before_bytes
