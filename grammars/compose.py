@@ -252,7 +252,13 @@ class _Composer:
             ids = of_calls
         else:
             ids = (set(self.tokens.end_ids) | of_content) - (of_calls - of_content)
-        return tuple(sorted(i for i in ids - not_ends if i is not None))
+        return tuple(sorted({i for i in ids - not_ends if i is not None} | self._stop_tokens()))
+
+    def _stop_tokens(self) -> set[int]:
+        """Special tokens that the request stops at: free text has none of them, so they are ends of their own."""
+        stops = self.parts.stop
+        named = {*stops.ids, *(self.tokens.id_of(text) for text in stops.strings)}
+        return {i for i in named if i in self.tokens.marker_ids}
 
     # -- the table of regions
 

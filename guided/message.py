@@ -132,9 +132,10 @@ class MessageBuilder:
         guidance: Guidance,
         error: GuidedError | None = None,
         stop_reason: str | int | None = None,
+        stopped: bool = False,
         token_ids: tuple[int, ...] = (),
     ) -> Message:
-        """The message; ``ended`` is false when max_tokens cut the answer."""
+        """The message; ``ended`` is false when max_tokens cut the answer, ``stopped`` says that a stop did."""
         content = "".join(self._content)
         calls = tuple(self._tool_call(self._calls[index]) for index in sorted(self._calls))
         finish: FinishReason = "stop" if ended else "length"
@@ -143,9 +144,12 @@ class MessageBuilder:
         elif ended and calls and all(call.complete for call in self._calls.values()):
             # OpenAI says "stop" for a call that tool_choice named, "tool_calls" for the model's own choice.
             finish = "stop" if self.plan is not None and self.plan.tool_choice == "named" else "tool_calls"
-        parsed, violations = None, ()
+        parsed: Any = None
+        violations: tuple[str, ...] = ()
         if ended and error is None and not calls:
             parsed, violations = self._parsed(content)
+            if stopped and violations:  # the request cut its own answer: nothing was violated
+                parsed, violations = None, ()
         return Message(
             content=content if content or not calls else None,
             reasoning="".join(self._reasoning) if self._reasoning else None,

@@ -166,7 +166,8 @@ class Pattern:
         if name == "BRANCH":
             return self._branch(argument[1], at)
         if name in ("MAX_REPEAT", "MIN_REPEAT"):
-            return self._repeat(*argument, at)
+            least, most, body = argument
+            return self._repeat(least, most, body, at)
         raise GrammarError(
             f"{_REFUSED.get(name, name)} in the pattern {self.source!r}",
             place=_PLACE,

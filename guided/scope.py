@@ -80,10 +80,9 @@ class Scope:
         region = self._regions.region_number(state.position)
         reader = _Reader(state, self._is_json)
         for span in spans:
-            if is_marker:
-                part = b"" if span.exit is not None else data
-            else:
-                part = data[span.first : span.last]
+            part = data if is_marker else data[span.first : span.last]
+            if is_marker and span.exit is not None:
+                part = b""
             reader.read(self._regions.regions[region].name, part, span.first)
             if span.exit is not None:
                 region = span.exit.to

@@ -6,27 +6,33 @@ A row without a plan has no state at all and costs nothing per step.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.plan import Plan
+from grammars.plan import Plan, Stops
 from guided.binding import FRESH, Begin
 from guided.compile import Engine
+from guided.free import FreeSequence
 from guided.message import Guidance, Message, MessageBuilder, Usage
-from guided.parse import ContentDelta, Event, OutputParser
+from guided.parse import OutputParser
 from guided.regions import RegionMap
 from guided.state import GuidanceState
+from guided.stop import StopHit, StopMatcher, compile_stops
+from guided.stopped import Parser, PlainParser, StoppedParser
 from special_tokens.errors import GuidanceError, GuidedError
 
-__all__ = ["OnError", "RowSequence", "read_answer"]
+__all__ = ["OnError", "RowPlan", "RowSequence", "parser_of", "read_answer"]
 
 log = logging.getLogger("guided")
 
 #: ``end``: the row ends with ``finish_reason="error"``; ``unconstrained``: it goes on without guidance, marked.
 OnError = Literal["end", "unconstrained"]
+
+#: What a row may have: a plan, stops alone (its logits stay untouched), or nothing.
+RowPlan: TypeAlias = Plan | Stops | None
 
 
 class RowSequence:
@@ -46,6 +52,7 @@ class RowSequence:
         self.begin = begin
         self.row = row
         self.state = GuidanceState(plan, engine, entry=begin.entry, regions=regions)
+        self.stops = _matcher(plan, engine, begin)
         self.on_error = on_error
         self.error: GuidedError | None = None
         self.overridden = 0
@@ -54,12 +61,14 @@ class RowSequence:
     @property
     def is_done(self) -> bool:
         """Nothing more is to be written in this row."""
+        if self.stops is not None and self.stops.is_stopped:
+            return True
         return self.state.is_stopped or (self.error is not None and self.on_error == "end")
 
     @property
     def is_guided(self) -> bool:
         """Does the row still need masks?"""
-        return self.error is None and not self.state.is_stopped
+        return self.error is None and not self.is_done
 
     def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
         """Write this row's mask; False where there is none (the row is done, free or has failed)."""
@@ -75,6 +84,8 @@ class RowSequence:
     def sync(self, generated: Sequence[int]) -> None:
         """Bring the state to ``generated``, the tokens after the prompt: undo what differs, commit what is new."""
         if self.error is not None:
+            if self.stops is not None and self.on_error == "unconstrained":
+                self.stops.sync(generated)
             return
         state = self.state
         committed = state.tokens
@@ -84,11 +95,15 @@ class RowSequence:
                 i for i, t in enumerate(committed) if i >= len(generated) or generated[i] != t
             )
             state.rollback(len(committed) - same)
+            if self.stops is not None:
+                self.stops.rollback(max(0, self.stops.num_tokens - same))
         try:
             for token in generated[same:]:
-                if state.is_stopped:
+                if self.is_done:
                     return  # padding after the end
                 state.commit([token])
+                if self.stops is not None and not state.is_stopped:
+                    self.stops.push(token)
         except GuidanceError as error:
             self._fail(error)
 
@@ -101,6 +116,8 @@ class RowSequence:
     def restart(self) -> None:
         """Back to the beginning, as if nothing had been written."""
         self.state.reset()
+        if self.stops is not None:
+            self.stops.reset()
         self.error = None
         self.overridden = self.forced = 0
 
@@ -121,45 +138,67 @@ class RowSequence:
 
 def read_answer(
     tokens: Sequence[int],
-    plan: Plan | None,
+    plan: RowPlan,
     engine: Engine,
     *,
     begin: Begin = FRESH,
-    sequence: RowSequence | None = None,
+    sequence: RowSequence | FreeSequence | None = None,
     prompt_tokens: int = 0,
-    on_event: Callable[[Event], None] | None = None,
 ) -> Message:
     """The message of one row from the tokens after its prompt, padding included.
 
-    Works without the sequence that wrote them (then counters are empty): the first end token ends the answer.
+    Works without the sequence that wrote them (then counters are empty): the first end token or the first stop ends
+    the answer, whatever was written behind it.
     """
-    ends = plan.end_ids() if plan is not None else frozenset(engine.tokens.end_ids)
+    row = sequence if isinstance(sequence, RowSequence) else None
+    ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
     cut = next((i for i, token in enumerate(tokens) if token in ends), None)
     body = tokens[:cut]
-    complete = sequence is not None and sequence.state.is_stopped
-    if sequence is not None and sequence.error is None and len(sequence.state.tokens) < len(body):
-        body = tokens[: len(sequence.state.tokens)]
-    if sequence is not None and sequence.error is not None and sequence.on_error == "end":
-        body, cut = tokens[: len(sequence.state.tokens)], None
-    builder = MessageBuilder(plan)
-    reasoning_tokens = 0
-    if plan is not None:
-        parser = OutputParser(plan, engine, entry=begin.entry, opened=begin.opened)
-        builder.add(parser.feed(body))
-        builder.add(parser.finish())
-        reasoning_tokens = parser.reasoning_tokens
-    else:
-        builder.add([ContentDelta(b"".join(_visible(body, engine)).decode("utf-8", "replace"))])
-    num_completion = len(body) + (cut is not None)
+    if row is not None and row.error is None and len(row.state.tokens) < len(body):
+        body = tokens[: len(row.state.tokens)]
+    if row is not None and row.error is not None and row.on_error == "end":
+        body, cut = tokens[: len(row.state.tokens)], None
+    builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
+    parser = parser_of(plan, engine, begin)
+    builder.add(parser.feed(body))
+    builder.add(parser.finish())
+    hit = parser.hit
+    num_completion = hit.num_tokens if hit is not None else len(body) + (cut is not None)
     return builder.message(
-        ended=cut is not None or complete,
-        usage=Usage(prompt_tokens, num_completion, reasoning_tokens),
+        ended=hit is not None or cut is not None or (row is not None and row.state.is_stopped),
+        stopped=hit is not None,
+        stop_reason=_reason(hit, plan, tokens[cut] if cut is not None else None, engine),
+        usage=Usage(prompt_tokens, num_completion, parser.reasoning_tokens),
         guidance=sequence.guidance() if sequence is not None else Guidance(),
         error=sequence.error if sequence is not None else None,
         token_ids=tuple(tokens[:num_completion]),
     )
 
 
-def _visible(tokens: Sequence[int], engine: Engine) -> Iterator[bytes]:
-    special = {token.id for token in engine.tokens.added.values() if token.special}
-    return (engine.token_bytes(token) for token in tokens if token not in special)
+def parser_of(plan: RowPlan, engine: Engine, begin: Begin = FRESH) -> StoppedParser:
+    """What reads the answer of a row: its plan's parser, behind its stops."""
+    parser: Parser = PlainParser(engine)
+    if isinstance(plan, Plan):
+        parser = OutputParser(plan, engine, entry=begin.entry, opened=begin.opened)
+    return StoppedParser(parser, _matcher(plan, engine, begin), engine)
+
+
+def _matcher(plan: RowPlan, engine: Engine, begin: Begin) -> StopMatcher | None:
+    stops = plan.stops if isinstance(plan, Plan) else plan
+    if not stops:
+        return None
+    automaton = compile_stops(stops, engine, plan if isinstance(plan, Plan) else None)
+    return StopMatcher(automaton, entry=begin.entry)
+
+
+def _reason(hit: StopHit | None, plan: RowPlan, end: int | None, engine: Engine) -> str | int | None:
+    """Which stop ended the answer; an end of the turn counts where the request names it as a stop."""
+    if hit is not None:
+        return hit.reason
+    stops = plan.stops if isinstance(plan, Plan) else plan
+    if end is None or stops is None:
+        return None
+    if end in stops.ids:
+        return end
+    text = engine.tokens.added[end].text if end in engine.tokens.added else None
+    return text if text in stops.strings else None

@@ -232,13 +232,24 @@ class StopMatcher:
         if step is None:
             step = self._automaton.learn(node, token)
         self._tokens.append(token)
-        found = step if step.__class__ is _Found else None
+        if self._search is None and step.__class__ is int:  # the usual case
+            self._nodes.append(step)
+            return None
+        found = None if isinstance(step, int) else step
         if self._search is not None:
-            found = self._search.push(self._automaton, node, token, found)  # type: ignore[arg-type]
-        self._nodes.append(node if found is not None else step)  # type: ignore[arg-type]
+            found = self._search.push(self._automaton, node, token, found)
+        self._nodes.append(step if isinstance(step, int) else node)
         if found is not None:
-            self.hit = self._hit(found)  # type: ignore[arg-type]
+            self.hit = self._hit(found)
         return self.hit
+
+    def sync(self, tokens: Sequence[int]) -> StopHit | None:
+        """Bring the matcher to ``tokens``: undo what differs, read what is new; nothing is read after a stop."""
+        read = self._tokens
+        if list(tokens[: len(read)]) != read:
+            same = next(i for i, token in enumerate(read) if i >= len(tokens) or tokens[i] != token)
+            self.rollback(len(read) - same)
+        return self.hit if self.hit is not None else self.feed(tokens[len(read) :])
 
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` tokens."""
@@ -402,7 +413,7 @@ def _check_string(string: object, place: str) -> None:
         string.encode("utf-8")
     except UnicodeEncodeError:
         raise RequestError(
-            f"no text can contain {ascii(string)}", place=place, expected="Unicode text without lone surrogates"
+            f"no text can contain {string!a}", place=place, expected="Unicode text without lone surrogates"
         ) from None
 
 

@@ -15,8 +15,9 @@ from grammars.describe import add_system_text, describe_plan
 from grammars.formats.format import Format
 from grammars.json_schema import Policy
 from grammars.plan import Plan, Stops
-from guided.binding import FRESH, begin_of
+from guided.binding import FRESH, Begin, begin_of
 from guided.compile import CacheInfo, Engine
+from guided.free import FreeSequence
 from guided.hf.decode import start
 from guided.hf.formats import format_of
 from guided.hf.inputs import Inputs, pad_left
@@ -25,7 +26,8 @@ from guided.hf.template import render_chat
 from guided.hf.tokenizer import facts_of, tokenizer_json
 from guided.message import Message
 from guided.parse import Event, OutputParser
-from guided.sequence import OnError, RowSequence, read_answer
+from guided.sequence import OnError, RowPlan, RowSequence, read_answer
+from guided.stop import check_stops, stops_of
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, PlanError, RequestError
 
@@ -112,7 +114,7 @@ class Guide:
             reasoning_effort=reasoning_effort,
             reasoning_preset=reasoning_preset,
             thinking=thinking,
-            stop=_stops(stop),
+            stop=checked_stops(stop, self.tokens),
             max_tokens=max_tokens,
             schema_policy=schema_policy,
         )
@@ -125,7 +127,7 @@ class Guide:
     # -- the low-level path: inputs, generate, messages
 
     def inputs(
-        self, chats: Sequence[Chat], plans: Sequence[Plan | None] | None = None, *, describe: bool = False
+        self, chats: Sequence[Chat], plans: Sequence[RowPlan] | None = None, *, describe: bool = False
     ) -> Inputs:
         """The chats as a left-padded batch, each rendered with its plan's template switches.
 
@@ -136,14 +138,15 @@ class Guide:
         plans = _rows(plans, len(chats))
         prompts = [self._prompt_ids(chat, plan, describe) for chat, plan in zip(chats, plans, strict=True)]
         begins = [
-            begin_of(plan, ids, self.engine) if plan is not None else FRESH
+            begin_of(plan, ids, self.engine) if isinstance(plan, Plan) else FRESH
             for plan, ids in zip(plans, prompts, strict=True)
         ]
         batch = pad_left(prompts, self.pad_id)
         return Inputs({key: value.to(self.model.device) for key, value in batch.items()}, prompts, begins)
 
-    def _prompt_ids(self, chat: Chat, plan: Plan | None, describe: bool) -> list[int]:
+    def _prompt_ids(self, chat: Chat, row: RowPlan, describe: bool) -> list[int]:
         messages = [{"role": "user", "content": chat}] if isinstance(chat, str) else [dict(m) for m in chat]
+        plan = row if isinstance(row, Plan) else None
         if plan is not None and describe:
             messages = add_system_text(messages, describe_plan(plan))
         return render_chat(self.tokenizer, messages, self.format, plan)
@@ -159,14 +162,15 @@ class Guide:
     def generate_kwargs(
         self,
         inputs: Inputs,
-        plans: Sequence[Plan | None],
+        plans: Sequence[RowPlan],
         *,
         expand: int = 1,
         on_error: OnError = "end",
     ) -> dict[str, Any]:
         """What to pass to ``model.generate`` beside ``inputs``; ``expand`` is num_return_sequences.
 
-        A batch without any plan gets nothing at all.
+        A row of ``plans`` is a plan, stops alone (its logits stay untouched), or None.  A batch of None gets nothing
+        at all.
         """
         plans = _rows(plans, inputs.num_rows)
         if expand < 1:
@@ -187,12 +191,14 @@ class Guide:
             kwargs["pad_token_id"] = self.pad_id
         return kwargs
 
-    def _row(self, plan: Plan | None, begin: Any, row: int, on_error: OnError) -> RowSequence | None:
+    def _row(self, plan: RowPlan, begin: Begin, row: int, on_error: OnError) -> RowSequence | FreeSequence | None:
         if plan is None:
             return None
+        if isinstance(plan, Stops):
+            return FreeSequence(plan, self.engine, row=row)
         return RowSequence(plan, self.engine, begin=begin, on_error=on_error, row=row)
 
-    def messages(self, output: Any, inputs: Inputs, plans: Sequence[Plan | None]) -> list[Message]:
+    def messages(self, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
         """The messages of what ``generate`` returned (a tensor or its output object) for these inputs and plans."""
         sequences = output if isinstance(output, torch.Tensor) else output.sequences
         plans = _rows(plans, inputs.num_rows)
@@ -322,22 +328,21 @@ class Stream:
         return row is not None and row.error is not None and row.on_error == "end"
 
 
-def _rows(plans: Sequence[Plan | None] | None, num_rows: int) -> list[Plan | None]:
+def _rows(plans: Sequence[RowPlan] | None, num_rows: int) -> list[RowPlan]:
     if plans is None:
         return [None] * num_rows
-    if isinstance(plans, Plan):
+    if isinstance(plans, Plan | Stops):
         raise PlanError("plans is one plan", place="plans", expected="a list with one plan or None per row")
     if len(plans) != num_rows:
         raise PlanError(f"{len(plans)} plans for {num_rows} rows", place="plans", expected="one plan or None per row")
-    return list(plans)
+    return [None if isinstance(plan, Stops) and not plan else plan for plan in plans]
 
 
-def _stops(stop: str | Sequence[str] | Stops | None) -> Stops:
-    if stop is None:
-        return Stops()
-    if isinstance(stop, Stops):
-        return stop
-    return Stops((stop,) if isinstance(stop, str) else tuple(stop))
+def checked_stops(stop: str | Sequence[str] | Stops | None, tokens: SpecialTokens) -> Stops:
+    """The stops of a request; raises `RequestError` for those that cannot be."""
+    stops = stops_of(stop)
+    check_stops(stops, tokens)
+    return stops
 
 
 def _sampling(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from transformers import LogitsProcessor, StoppingCriteria
 
 from guided.bitmask import num_words
 from guided.compile import Engine
+from guided.free import FreeSequence
 from guided.hf.apply import apply_bitmask
 from guided.sequence import RowSequence
 from special_tokens.errors import PlanError
@@ -24,7 +25,7 @@ class Session:
     ``rows[r]`` is None for a row without a plan.  ``finish_ids[r]`` is what row ``r`` writes when it cannot go on.
     """
 
-    def __init__(self, rows: Sequence[RowSequence | None], engine: Engine, *, filler: int) -> None:
+    def __init__(self, rows: Sequence[RowSequence | FreeSequence | None], engine: Engine, *, filler: int) -> None:
         self.rows = tuple(rows)
         self.guided = tuple(r for r, row in enumerate(self.rows) if row is not None)
         self.engine = engine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ def matcher_of(stops: Stops, pieces: Sequence[bytes]) -> tuple[StopMatcher, list
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
     """``data`` cut at these places (modulo its length) into non-empty pieces."""
     borders = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
-    return [data[a:b] for a, b in zip(borders, borders[1:], strict=False)]
+    return [data[a:b] for a, b in pairwise(borders)]
 
 
 def first_stop(data: bytes, strings: Sequence[str]) -> tuple[int, int] | None:
