@@ -1,0 +1,58 @@
+"""README, docs and examples run as they stand, on the embedded model."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import guided
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def load_runner() -> Any:
+    spec = importlib.util.spec_from_file_location("fill_outputs", ROOT / "docs" / "fill_outputs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def with_demo(demo_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`guided.demo()` gives the guide that is loaded already."""
+    monkeypatch.setattr(guided, "demo", lambda **_: demo_guide, raising=False)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(path: Path, with_demo: None, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out.strip()
+    text = path.read_text(encoding="utf-8")
+    assert re.match(r'"""[^"]*You will see', text), "an example says what you will see"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_block_of_the_page_runs(path: Path, with_demo: None, capsys: pytest.CaptureFixture[str]) -> None:
+    text = path.read_text(encoding="utf-8")
+    if "```python" not in text:
+        pytest.skip("this page has no Python")
+    again = load_runner().run_page(text)
+    blocks = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == len(re.findall(r"```text\n(.*?)```", again, re.DOTALL))
+    assert all(block.strip() for block in blocks), "an output is missing: run docs/fill_outputs.py"
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
