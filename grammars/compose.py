@@ -177,7 +177,8 @@ class _Composer:
         options: list[Node] = []
         if self.response is not None and self.choice.mode != "required":
             node = Rule("response", self.response.node, region="response")
-            options.append(seq(lead, self.markers.node(self.format.content.start), node, self._content_end()))
+            start = self.markers.node(self.format.content.start)
+            options.append(seq(lead, start, node, self._content_end(RegionName.RESPONSE)))
         if section is not None and (self.response is not None or self.choice.mode == "required"):
             gap = self.markers.node(section.form.gap_without_text)
             options.append(seq(lead, gap, section.node(), self._end(RegionName.TOOL_CALLS)))
@@ -233,8 +234,8 @@ class _Composer:
 
     # -- ends
 
-    def _content_end(self) -> Node:
-        return seq(self.markers.node(self.format.content.end), self._end(RegionName.CONTENT))
+    def _content_end(self, region: RegionName = RegionName.CONTENT) -> Node:
+        return seq(self.markers.node(self.format.content.end), self._end(region))
 
     def _end(self, region: RegionName) -> Node:
         if region not in self.ends:
