@@ -5,12 +5,18 @@ import guided
 guide = guided.demo()
 chats = ["Alice is 31.", "Say hello.", "Pick a colour.", "A date in ISO form:"]
 plans = [
-    guide.plan(response_format={"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"],
-                                "additionalProperties": False}),
+    guide.plan(
+        response_format={
+            "type": "object",
+            "properties": {"age": {"type": "integer"}},
+            "required": ["age"],
+            "additionalProperties": False,
+        }
+    ),
     None,  # this row is not guided at all
     guide.plan(response_format=guided.Choice(["red", "green", "blue"])),
     guide.plan(response_format=guided.Regex(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]")),
-]  # fmt: skip
+]
 inputs = guide.inputs(chats, plans, describe=True)
 output = guide.model.generate(**inputs, max_new_tokens=24, do_sample=False, **guide.generate_kwargs(inputs, plans))
 for chat, message in zip(chats, guide.messages(output, inputs, plans), strict=True):

@@ -161,7 +161,7 @@ def _is_whole(folder: Path) -> bool:
     """True when every file of the manifest is there with its checksum (0.3 s for half a gigabyte)."""
     try:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        return manifest["version"] == _VERSION and manifest["files"] == _checksums(folder)
+        return bool(manifest["version"] == _VERSION and manifest["files"] == _checksums(folder))
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

@@ -47,10 +47,17 @@ def small_tokenizer(markers: Sequence[str], *, words: Sequence[str] = WORDS, spe
                 merges.append([left, right])
             parts[:2] = [left + right]
     added = [
-        {"id": len(vocab) + i, "content": text, "single_word": False, "lstrip": False, "rstrip": False,
-         "normalized": False, "special": text in special}
+        {
+            "id": len(vocab) + i,
+            "content": text,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": text in special,
+        }
         for i, text in enumerate(markers)
-    ]  # fmt: skip
+    ]
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     return json.dumps(
         {
@@ -62,11 +69,20 @@ def small_tokenizer(markers: Sequence[str], *, words: Sequence[str] = WORDS, spe
             "pre_tokenizer": byte_level,
             "post_processor": None,
             "decoder": byte_level,
-            "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
-                      "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
-                      "vocab": vocab, "merges": merges},
+            "model": {
+                "type": "BPE",
+                "dropout": None,
+                "unk_token": None,
+                "continuing_subword_prefix": None,
+                "end_of_word_suffix": None,
+                "fuse_unk": False,
+                "byte_fallback": False,
+                "ignore_merges": False,
+                "vocab": vocab,
+                "merges": merges,
+            },
         }
-    )  # fmt: skip
+    )
 
 
 def small_tokens(tokenizer: str, *, eos: Sequence[str] = ("<|im_end|>",), logits: int | None = None) -> SpecialTokens:

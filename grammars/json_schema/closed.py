@@ -18,8 +18,20 @@ _LISTS = ("anyOf", "oneOf", "prefixItems")
 _SINGLES = ("items", "additionalProperties")
 
 #: Keywords through which other schemas may add keys to the same object.
-_OPENERS = ("additionalProperties", "unevaluatedProperties", "patternProperties", "propertyNames", "allOf", "$ref",
-            "anyOf", "oneOf", "if", "dependentSchemas", "dependencies", "not")  # fmt: skip
+_OPENERS = (
+    "additionalProperties",
+    "unevaluatedProperties",
+    "patternProperties",
+    "propertyNames",
+    "allOf",
+    "$ref",
+    "anyOf",
+    "oneOf",
+    "if",
+    "dependentSchemas",
+    "dependencies",
+    "not",
+)
 
 
 def closed(schema: Any) -> Any:

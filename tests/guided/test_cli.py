@@ -109,5 +109,13 @@ def test_every_command_explains_itself_with_an_example(run: Any, command: str) -
 
 
 def test_help_loads_no_torch() -> None:
-    code = "import sys\nfrom guided import cli\ntry:\n    cli.app(['--help'])\nexcept SystemExit:\n    pass\nassert 'torch' not in sys.modules"
+    code = """
+import sys
+from guided import cli
+try:
+    cli.app(["--help"])
+except SystemExit:
+    pass
+assert "torch" not in sys.modules
+"""
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -30,10 +30,14 @@ TAGS = ToolCallFormat(
 FORMAT = Format(
     "tags", ReasoningFormat("<think>\n", "\n</think>\n\n", default_on=True), tool_calls=TAGS, ends=Ends(("<|im_end|>",))
 )
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS: list[dict[str, Any]] = [
-    {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}},
+    {
+        "name": "get_weather",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
     {"name": "now", "parameters": {"type": "object", "properties": {}}},
-]  # fmt: skip
+]
 
 
 def plan_of(engine: Engine, **parts: Any) -> Plan:
@@ -203,7 +207,7 @@ def test_a_cut_answer_loses_nothing(engine: Engine, cut: int) -> None:
 
 def test_an_unguided_answer_is_read_by_the_same_parser(engine: Engine) -> None:
     plan = plan_of(engine, tools=TOOLS)
-    ids = tokens_of(engine, "No tool needed.") + [engine.tokens.end_ids[0], engine.tokens.end_ids[0]]
+    ids = [*tokens_of(engine, "No tool needed."), engine.tokens.end_ids[0], engine.tokens.end_ids[0]]
     message = read_answer(ids, plan, engine, prompt_tokens=5)
     assert message.content == "No tool needed."
     assert message.finish_reason == "stop"

@@ -311,9 +311,14 @@ def test_a_budget_closes_a_textual_marker_with_what_is_missing_of_it(plain_engin
         Choice(["<think>a", "<think>b"]),
         Regex("<think>[a-z]</think>"),
         {"const": "<tool_call> and </tool_call>"},
-        {"type": "object", "properties": {"<think>": {"const": 1}}, "required": ["<think>"], "additionalProperties": False},
+        {
+            "type": "object",
+            "properties": {"<think>": {"const": 1}},
+            "required": ["<think>"],
+            "additionalProperties": False,
+        },
     ],
-)  # fmt: skip
+)
 def test_client_text_that_spells_a_marker_is_written_in_pieces(engine: Engine, response_format: Any) -> None:
     state = state_of(engine, response_format=response_format)
     for _ in range(80):
