@@ -17,7 +17,7 @@ STDLIB = sys.stdlib_module_names
 #: room -> what its modules may import beside the standard library and themselves
 ALLOWED = {
     "special_tokens": set(),
-    "grammars": {"special_tokens", "lark", "msgpack", "pydantic", "pydantic_core", "referencing"},
+    "grammars": {"special_tokens", "lark", "msgpack", "pydantic", "pydantic_core", "typing_extensions", "referencing"},
     "guided": {"special_tokens", "grammars", "llguidance", "numpy"},
     "guided.hf": {"special_tokens", "grammars", "guided", "torch", "transformers", "numpy", "jinja2"},
     "guided.embedded": {"special_tokens", "guided", "torch", "transformers"},

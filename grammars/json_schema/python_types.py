@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pydantic
+import typing_extensions
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from special_tokens.errors import SchemaError, ToolError
@@ -34,7 +36,7 @@ def schema_of_type(python_type: Any) -> dict[str, Any]:
     Raises `SchemaError` naming the type where pydantic has no schema for it.
     """
     try:
-        return pydantic.TypeAdapter(python_type).json_schema()
+        return pydantic.TypeAdapter(_modern(python_type)).json_schema()
     except (PydanticSchemaGenerationError, PydanticUserError, pydantic.errors.PydanticInvalidForJsonSchema) as error:
         raise SchemaError(
             f"pydantic has no JSON schema for {python_type!r}: {str(error).splitlines()[0]}",
@@ -45,7 +47,25 @@ def schema_of_type(python_type: Any) -> dict[str, Any]:
 
 def read_value(python_type: Any, text: str) -> Any:
     """The Python value of a JSON text, validated by its type; raises `pydantic.ValidationError`."""
-    return pydantic.TypeAdapter(python_type).validate_json(text)
+    return pydantic.TypeAdapter(_modern(python_type)).validate_json(text)
+
+
+def _modern(python_type: Any) -> Any:
+    """The type with every ``typing.TypedDict`` as its ``typing_extensions`` twin, which pydantic wants before 3.12."""
+    if sys.version_info >= (3, 12):
+        return python_type
+    if typing.is_typeddict(python_type):
+        fields = typing.get_type_hints(python_type, include_extras=True)
+        optional = python_type.__optional_keys__
+        twins = {key: _modern(value) for key, value in fields.items()}
+        twins |= {key: typing_extensions.NotRequired[twins[key]] for key in optional}
+        return typing_extensions.TypedDict(python_type.__name__, twins)  # type: ignore[operator]
+    arguments = typing.get_args(python_type)
+    if arguments and typing.get_origin(python_type) is not typing.Literal and hasattr(python_type, "copy_with"):
+        return python_type.copy_with(tuple(map(_modern, arguments)))
+    if isinstance(python_type, types.GenericAlias):
+        return types.GenericAlias(python_type.__origin__, tuple(map(_modern, arguments)))
+    return python_type
 
 
 def schema_of_function(function: Callable[..., Any]) -> tuple[str, str, dict[str, Any]]:
