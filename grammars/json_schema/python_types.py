@@ -64,7 +64,7 @@ def _modern(python_type: Any) -> Any:
     if arguments and typing.get_origin(python_type) is not typing.Literal and hasattr(python_type, "copy_with"):
         return python_type.copy_with(tuple(map(_modern, arguments)))
     if isinstance(python_type, types.GenericAlias):
-        return types.GenericAlias(python_type.__origin__, tuple(map(_modern, arguments)))
+        return types.GenericAlias(typing.cast(type, python_type.__origin__), tuple(map(_modern, arguments)))
     return python_type
 
 
@@ -77,7 +77,7 @@ def schema_of_function(function: Callable[..., Any]) -> tuple[str, str, dict[str
     if not name or name == "<lambda>":
         raise ToolError("the function has no name", place="tools", hint="pass a def, or a dict with a name")
     try:
-        schema = pydantic.TypeAdapter(_keyword_only(function)).json_schema()
+        schema = pydantic.TypeAdapter(typing.cast(Any, _keyword_only(function))).json_schema()
     except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
         raise ToolError(
             f"no JSON schema for the arguments: {str(error).splitlines()[0]}",
