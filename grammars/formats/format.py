@@ -65,6 +65,8 @@ class ReasoningFormat:
     switch: Switch | None = None
     effort_switch: EffortSwitch | None = None
     ends_by_call: bool = False  #: a tool call may end the block without its end marker
+    prompt_on: str = ""  #: what the generation prompt adds after the assistant's header when reasoning is on
+    prompt_off: str = ""  #: the same when it is off: the empty block, or nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,10 @@ class InputNeeds:
     reasoning: Literal["native", "described"] = "native"  #: was the model trained to reason, or must it be told?
     tool_results: Literal["native", "described"] = "described"  #: does the template render role ``tool``?
     kwargs: tuple[tuple[str, Any], ...] = ()  #: template arguments that rendering needs
+    tools_as: str = "tools"  #: the template argument that takes tools; any other than ``tools`` takes JSON text
+    reasoning_as: Literal["reasoning_content", "parts", ""] = ""  #: how messages carry reasoning; "": never rendered
+    #: what becomes of text in a message with calls: it may also vanish, follow them, or take their place
+    text_beside_calls: Literal["kept", "dropped", "after", "instead"] = "kept"
 
 
 @dataclass(frozen=True, slots=True)

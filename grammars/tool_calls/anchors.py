@@ -42,13 +42,15 @@ def anchor_tokens(tokens: SpecialTokens) -> tuple[str, str]:
     raise TokenizerError("the vocabulary has no two spare tokens", place="anchors", hint="leave anchors off")
 
 
-def with_anchors(
-    form: ToolCallFormat, call_end: str, argument_end: str, *, call: str, parameter: str
-) -> ToolCallFormat:
-    """The format with these tokens as closing marks; ``call`` and ``parameter`` are its patterns."""
+def with_anchors(form: ToolCallFormat, anchors: tuple[str, str]) -> ToolCallFormat:
+    """The format with these tokens as closing marks, of the call and of its arguments.
+
+    Raises `ModelError` for a syntax that does not write raw values one by one.
+    """
+    call, parameter = _patterns(form)
     options: dict[str, Option] = dict(form.options)
-    options["call"] = _behind(str(options.get("call", call)), "parameters", call_end)
-    options["parameter"] = _behind(str(options.get("parameter", parameter)), "value", argument_end)
+    options["call"] = _behind(call, "parameters", anchors[0])
+    options["parameter"] = _behind(parameter, "value", anchors[1])
     return replace(form, options=tuple(sorted(options.items())))
 
 

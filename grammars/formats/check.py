@@ -1,0 +1,130 @@
+"""Is a format what the template really writes?  Its own calls, rendered by the template, must be read back by it.
+
+This is the part of the cross-check that needs no engine: the framing that the format writes is compared with the
+template's, and its parser reads everything that the template makes of the sample calls.  `guided.format_check` puts
+the same texts through the masks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from grammars.formats import samples as s
+from grammars.formats.call_texts import CallTexts
+from grammars.formats.format import ToolCallFormat
+from grammars.markers import Markers
+from grammars.tool_calls import syntax
+from grammars.tool_calls.base import ArgumentsDelta, CallEnded, CallEvent, CallStarted
+from grammars.tools import Call, Tool
+from special_tokens import SpecialTokens
+from special_tokens.errors import ToolError
+
+__all__ = ["TYPED_TOOLS", "differences", "read_calls"]
+
+_PROPERTIES = {
+    s.KEYS[0]: {"type": "string"},
+    s.KEYS[1]: {"type": "integer"},
+    s.KEYS[2]: {"type": "number"},
+    s.KEYS[3]: {"type": "boolean"},
+    s.KEYS[4]: {"type": "null"},
+    s.KEYS[5]: {"type": "object"},
+    s.KEYS[6]: {"type": "array", "items": {"type": "string"}},
+    s.KEYS[7]: {"type": "string"},
+}
+#: The sample tools with the types of all their arguments.
+TYPED_TOOLS: Mapping[str, Tool] = {
+    name: Tool(name, parameters={"type": "object", "properties": _PROPERTIES}) for name in (s.NAME, s.OTHER_NAME)
+}
+
+
+def differences(form: ToolCallFormat, texts: CallTexts, tokens: SpecialTokens) -> tuple[str, ...]:
+    """Everything in which the format and the template disagree; empty where they agree."""
+    found: list[str] = []
+    for what, text, calls in _samples(form, texts):
+        if text is None:
+            continue
+        read = read_calls(form, text, tokens)
+        if not _same(read, calls):
+            found.append(f"{what} reads back as {_shown(read)}")
+    framed = _framing(form, texts.both)
+    if framed is not None:
+        found.append(framed)
+    return tuple(found)
+
+
+def _samples(form: ToolCallFormat, texts: CallTexts) -> Iterator[tuple[str, str | None, list[Call]]]:
+    yield "a call", texts.both, [Call(s.NAME, s.BOTH)]
+    yield "a call with one argument", texts.word, [Call(s.NAME, dict([next(iter(s.BOTH.items()))]))]
+    yield "a call without arguments", texts.none, [Call(s.NAME, {})]
+    yield "a call with values of all types", texts.all_types, [Call(s.NAME, s.ALL_TYPES)]
+    if form.max_calls is None:
+        yield "two calls", texts.two, [Call(s.NAME, s.BOTH), Call(s.OTHER_NAME, {})]
+
+
+def _same(read: Sequence[Call], calls: Sequence[Call]) -> bool:
+    if [call.name for call in read] != [call.name for call in calls]:
+        return False
+    return all(_trimmed(a.arguments) == _trimmed(b.arguments) for a, b in zip(read, calls, strict=True))
+
+
+def _trimmed(arguments: Any) -> Any:
+    """Some templates trim values; what they cannot show is not held against the format."""
+    if not isinstance(arguments, Mapping):
+        return arguments
+    return {key: value.strip() if isinstance(value, str) else value for key, value in arguments.items()}
+
+
+def _shown(calls: Sequence[Call]) -> str:
+    return json.dumps([[call.name, call.arguments] for call in calls], ensure_ascii=False, default=str)[:200]
+
+
+def read_calls(form: ToolCallFormat, text: str, tokens: SpecialTokens) -> list[Call]:
+    """The whole calls in ``text``, which begins with them (white space in front is theirs)."""
+    markers = Markers(tokens)
+    parser = syntax(form.syntax).parser(form, TYPED_TOOLS, markers)
+    lead = form.gap_without_text
+    events = [*parser.feed(markers.marked(text.removeprefix(lead))), *parser.finish()]
+    return _calls(events, markers)
+
+
+def _calls(events: Sequence[CallEvent], markers: Markers) -> list[Call]:
+    out: list[Call] = []
+    name, text = "", ""
+    for event in events:
+        match event:
+            case CallStarted(name=name):
+                text = ""
+            case ArgumentsDelta(text=more):
+                text += more
+            case CallEnded():
+                try:
+                    arguments = json.loads(markers.plain(text))
+                except ValueError:
+                    arguments = text
+                out.append(Call(name, arguments))
+    return out
+
+
+def _framing(form: ToolCallFormat, text: str) -> str | None:
+    """How the format's own writing differs from the template's, quotes around values aside."""
+    try:
+        written = syntax(form.syntax).render(form, [Call(s.NAME, s.BOTH, s.ID)], TYPED_TOOLS)
+    except ToolError as error:
+        return f"the format cannot write the sample call: {error}"
+    theirs = _bare(text.removeprefix(form.gap_without_text))
+    ours = _bare(written)
+    return None if theirs.startswith(ours) else f"the format writes {ours!r}, the template {theirs!r}"
+
+
+def _bare(text: str) -> str:
+    """The text with sample values out of their quotes, and without the line breaks of indented JSON."""
+    for value in (s.WORD, str(s.NUMBER)):
+        for quote in ('"', "'"):
+            text = text.replace(quote + value + quote, value)
+    arguments = json.dumps(dict(s.BOTH)).replace(f'"{s.WORD}"', s.WORD)
+    indented = json.dumps(dict(s.BOTH), indent=4).replace(f'"{s.WORD}"', s.WORD)
+    for depth in range(4):
+        text = text.replace(indented.replace("\n", "\n" + "    " * depth), arguments)
+    return text

@@ -1,0 +1,115 @@
+"""What ends a turn, by region, read off renderings: after an answer, after calls, and what only looks like an end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grammars.formats import samples as s
+from grammars.formats.call_texts import CallTexts
+from grammars.formats.format import Ends
+from grammars.formats.pairs import is_pair
+from grammars.formats.turns import Turn
+from grammars.formats.units import Units
+
+__all__ = ["CallEnds", "ContentEnds", "call_ends", "content_ends", "not_ends"]
+
+_LONGEST = 24  # characters of an end that is no marker
+
+
+@dataclass(frozen=True, slots=True)
+class ContentEnds:
+    """``end`` is the marker that ends an answer, "" where none shows; ``content_end`` closes the content itself."""
+
+    end: str
+    content_end: str
+
+
+def content_ends(turn: Turn | None, content_start: str, units: Units) -> ContentEnds:
+    """How an answer ends: the first marker behind it that does not close the content's own opening."""
+    if turn is None:
+        return ContentEnds("", "")
+    tail = turn.tail
+    markers = units.markers(tail)
+    if len(markers) > 1 and any(is_pair(opener, markers[0]) for opener in units.markers(content_start)):
+        cut = tail.index(markers[0]) + len(markers[0])
+        return ContentEnds(markers[1], tail[:cut])
+    if markers:
+        return ContentEnds(markers[0], "")
+    word = turn.last.strip()
+    return ContentEnds(word if 0 < len(word) <= _LONGEST else "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnds:
+    """``after`` is what closes calls, with the turn's end cut off; ``end`` that end, "" where content's holds."""
+
+    after: str
+    end: str
+
+
+def call_ends(
+    texts: CallTexts, after: str, middle: str | None, before: str, end: str, header: str, units: Units
+) -> CallEnds:
+    """How calls end.  ``after`` is everything behind the last call, ``middle`` what stands between two.
+
+    The content's own end cuts it off where it appears, and so does another message's header.  Else what is not
+    common to ``after`` and ``middle`` is the end, unless something opened a section that it closes.
+    """
+    after = _this_message(after, middle or "", end, header, units)
+    if end and end in after:
+        return CallEnds(after[: after.index(end)], "")
+    shared = units.common_prefix(after, middle) if middle is not None else ""
+    rest = after[len(shared) :]
+    markers = units.markers(rest)
+    if not markers:
+        return CallEnds(after, _next_role(texts, after, units))
+    opened = [marker for marker in units.markers(before) if not any(is_pair(marker, m) for m in units.markers(shared))]
+    if middle is None and len(markers) == 1 and not any(is_pair(opener, markers[0]) for opener in opened):
+        return CallEnds(shared + rest[: rest.index(markers[0])], markers[0])
+    closing = [i for i, marker in enumerate(markers) if any(is_pair(opener, marker) for opener in opened)]
+    if closing:
+        last = markers[closing[-1]]
+        cut = len(shared) + rest.index(last) + len(last)
+        behind = units.markers(after[cut:])
+        return CallEnds(after[:cut] if behind else after, behind[0] if behind else _next_role(texts, after, units))
+    if middle is not None and not _opens_section(before, middle, units):
+        return CallEnds(shared, markers[0])
+    return CallEnds(after, "")
+
+
+def _this_message(after: str, middle: str, end: str, header: str, units: Units) -> str:
+    """``after`` without a next message that a template writes unasked."""
+    openers = [marker for marker in units.markers(header) if marker != end and marker not in middle]
+    places = [after.index(marker) for marker in openers if marker in after]
+    if not places or (end and 0 <= after.find(end) < min(places)):
+        return after
+    return after[: min(places)].rstrip()
+
+
+def _opens_section(before: str, middle: str, units: Units) -> bool:
+    """Does more stand in front of the first call than in front of a second?"""
+    return len(units.common_suffix(before, middle)) < len(before)
+
+
+def _next_role(texts: CallTexts, after: str, units: Units) -> str:
+    """The marker that follows calls right away when a result comes; it opens the next message and ends this one."""
+    if texts.answered is None or after not in texts.answered or s.RESULT not in texts.answered:
+        return ""
+    behind = texts.answered[texts.answered.rindex(after) + len(after) :] if after else ""
+    split = units.split(behind.lstrip())
+    return split[0] if split and units.is_marker(split[0]) else ""
+
+
+_LOOKS_LIKE_END = re.compile(r"(?i)end|eo[tsm]|return|stop|close|sep|^</s>$")
+
+
+def not_ends(framing: Sequence[str], ends: Ends, units: Units) -> tuple[str, ...]:
+    """Markers inside a turn that look like an end or are one by the configuration, and do not end this turn."""
+    known = {end.text for end in units.tokens.ends}
+    found = dict.fromkeys(marker for text in framing for marker in units.markers(text))
+    taken = {*ends.content, *ends.calls}
+    return tuple(
+        marker for marker in found if marker not in taken and (marker in known or _LOOKS_LIKE_END.search(marker))
+    )

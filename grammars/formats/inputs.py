@@ -1,0 +1,82 @@
+"""What a template wants of messages, found by trying: roles, parts, arguments, tools, results."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from grammars.formats import samples as s
+from grammars.formats.call_texts import CallTexts
+from grammars.formats.format import InputNeeds
+from grammars.formats.renderings import Asking, Renderings
+
+__all__ = ["read_inputs", "text_beside_calls"]
+
+
+def read_inputs(
+    renderings: Renderings, plain: Asking, calling: Asking | None, texts: CallTexts | None, given_as: str, template: str
+) -> InputNeeds:
+    """The needs of a template."""
+    asking = calling or plain
+    tools_as = _tools_argument(renderings, plain)
+    kwargs = {key: value for key, value in asking.plain.items() if key not in ("tools", "functions")}
+    if "tools" in plain.plain:
+        kwargs["tools"] = []
+    return InputNeeds(
+        arguments="string" if asking.arguments == "string" else "object",
+        content_of_calls="none" if asking.content is None else "empty",
+        content_parts=_takes_parts(renderings, plain),
+        developer_role="developer" in template and _shows_role(renderings, plain, "developer"),
+        system_role=_shows_role(renderings, plain, "system"),
+        tools="native" if tools_as else "described",
+        tool_results="native" if texts is not None and s.RESULT in (texts.answered or "") else "described",
+        kwargs=tuple(sorted(kwargs.items())),
+        tools_as=tools_as or "tools",
+        reasoning_as=_reasoning_field(given_as),
+        text_beside_calls=text_beside_calls(texts),
+    )
+
+
+def _reasoning_field(given_as: str) -> Literal["reasoning_content", "parts", ""]:
+    if given_as == "parts":
+        return "parts"
+    return "reasoning_content" if given_as else ""
+
+
+def _tools_argument(renderings: Renderings, plain: Asking) -> str:
+    """The argument through which the prompt comes to name the tools; "" where none does."""
+    for name in ("tools", "functions"):
+        asking = Asking(
+            plain={key: value for key, value in plain.plain.items() if key not in ("tools", "functions")},
+            system=plain.system,
+            tools=name,
+        )
+        shown = renderings.prompt(asking, **asking.tool_arguments())
+        if shown is not None and s.NAME in shown:
+            return name
+    return ""
+
+
+def _takes_parts(renderings: Renderings, plain: Asking) -> bool:
+    text = _with_user(renderings, plain, [{"type": "text", "text": s.USER}])
+    return text is not None and s.USER in text and '"type"' not in text and "'type'" not in text
+
+
+def _with_user(renderings: Renderings, plain: Asking, content: Any) -> str | None:
+    messages = [*([s.system()] if plain.system else []), {"role": "user", "content": content}]
+    return renderings.text(messages, add_generation_prompt=True, **plain.plain)
+
+
+def _shows_role(renderings: Renderings, plain: Asking, role: str) -> bool:
+    messages = [{"role": role, "content": s.SYSTEM}, s.user()]
+    text = renderings.text(messages, add_generation_prompt=True, **plain.plain)
+    return text is not None and s.SYSTEM in text and s.USER in text
+
+
+def text_beside_calls(texts: CallTexts | None) -> Literal["kept", "dropped", "after", "instead"]:
+    """What becomes of text in a message that has calls too."""
+    text = texts.beside if texts is not None else None
+    if text is None or s.TEXT not in text:
+        return "dropped" if texts is not None else "kept"
+    if s.NAME not in text:
+        return "instead"
+    return "kept" if text.index(s.TEXT) < text.index(s.NAME) else "after"

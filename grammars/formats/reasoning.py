@@ -1,0 +1,355 @@
+"""How a model's reasoning is framed, switched and prefilled, read off renderings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grammars.formats import samples as s
+from grammars.formats.format import ReasoningFormat, Switch
+from grammars.formats.pairs import closing_of, is_pair, markers_in_template
+from grammars.formats.renderings import Asking, Renderings
+from grammars.formats.switches import (
+    Effects,
+    changes_framing,
+    effort_switch,
+    is_about_history,
+    on_and_off,
+    text_switches,
+    try_switches,
+)
+from grammars.formats.turns import Turn
+from grammars.formats.units import Units
+from special_tokens import Role, SpecialTokens
+
+__all__ = ["ReasoningReading", "read_reasoning"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningReading:
+    """A reasoning format, what shows it, what the assistant's header is, and how content begins behind reasoning.
+
+    ``given_as`` says how messages carry reasoning so that the template renders it: ``reasoning_content``,
+    ``parts``, or "" where it never does.
+    """
+
+    format: ReasoningFormat | None
+    header: str
+    content_start: str = ""
+    given_as: str = ""
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Framing:
+    start: str
+    end: str
+    content_start: str = ""
+    given_as: str = ""
+    evidence: str = "rendering"
+
+
+def read_reasoning(
+    renderings: Renderings, plain: Asking, calling: Asking | None, turn: Turn | None, units: Units, template: str
+) -> ReasoningReading:
+    """The reasoning of a template, as far as renderings show it; ``format`` is None for a model without."""
+    effects = try_switches(renderings, plain, template)
+    sights = list(_sights(renderings, plain, calling, effects))
+    header = _header(turn, effects, [sight.lead for sight in sights], units)
+    tails = _Tails(header, effects, turn, units)
+    framing = _from_rendering(sights, tails, turn, units) or _from_prompts(tails, template, units)
+    switch = _switch(effects, tails, framing, units)
+    if framing is None and (switch is not None or _speaks_of_thinking(template)):
+        framing = _from_words(template, units.tokens)
+    if framing is None:
+        return ReasoningReading(None, header, _content_start(turn, header, "", units))
+    on = {switch.name: switch.on} if switch else {}
+    effort = effort_switch(renderings, plain, template, units, on)
+    default = tails.state(tails.default, framing, units)
+    off_tail = tails.of(switch.name, switch.off) if switch else ""
+    empty = off_tail if tails.state(off_tail, framing, units) == "closed" else tails.empty(framing, units)
+    content_start = framing.content_start or _content_start(turn, header, empty, units)
+    made = ReasoningFormat(
+        start=framing.start,
+        end=framing.end,
+        empty=empty,
+        default_on=_default_on(switch, effects, tails, default, bool(empty), framing),
+        can_be_off=bool(switch or empty) or not content_start,
+        switch=switch,
+        effort_switch=effort,
+        prompt_on=tails.of(switch.name, switch.on) if switch else tails.default,
+        prompt_off=off_tail,
+    )
+    return ReasoningReading(made, header, content_start, framing.given_as, framing.evidence)
+
+
+# -- reasoning that a template renders
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """A rendering that shows reasoning: what stands in front of it and behind it."""
+
+    lead: str
+    rest: str
+    given_as: str
+    with_call: bool
+
+
+def _sights(renderings: Renderings, plain: Asking, calling: Asking | None, effects: Effects) -> Iterator[_Sight]:
+    """Reasoning in front of an answer first, then in front of calls, under default arguments and under switches."""
+    fields: tuple[tuple[str, dict[str, Any], Any], ...] = (
+        ("reasoning_content", {"reasoning_content": s.REASON}, s.ANSWER),
+        ("parts", {}, [{"type": "thinking", "thinking": s.REASON}, {"type": "text", "text": s.ANSWER}]),
+    )
+    switched = [{change.name: change.value} for change in effects.changes if change.value in (True, "none", -1)]
+    for kwargs in ({}, *switched):
+        for given_as, extra, content in fields:
+            yield from _sight(renderings.turn(plain, s.assistant(content, **extra), **kwargs), given_as, False)
+        if calling is not None:
+            message = renderings.calling(calling, [(s.NAME, s.BOTH)], reasoning_content=s.REASON)
+            for after in ((message,), (message, s.result())):
+                rendering = renderings.turn(calling, *after, tools=True, **kwargs)
+                yield from _sight(rendering, "reasoning_content", True)
+
+
+def _sight(rendering: str | None, given_as: str, with_call: bool) -> Iterator[_Sight]:
+    if rendering is None or s.REASON not in rendering:
+        return
+    lead, rest = rendering.split(s.REASON, 1)
+    if re.search(r"\{\s*['\"]type", lead) or (s.NAME if with_call else s.ANSWER) not in rest:
+        return  # the message was dumped as it is, or reasoning was put somewhere else
+    yield _Sight(lead, rest, given_as, with_call)
+
+
+def _from_rendering(sights: Sequence[_Sight], tails: _Tails, turn: Turn | None, units: Units) -> _Framing | None:
+    for sight in sights:
+        start = tails.after_header(sight.lead)
+        if not units.markers(start):
+            start = tails.default if tails.default.strip() and not start.strip() else start
+        if not start.strip():
+            continue
+        middle = sight.rest[: sight.rest.index(s.NAME if sight.with_call else s.ANSWER)]
+        if sight.with_call:
+            end = _up_to_marker(middle, start, units)
+            return _Framing(start, end, "", sight.given_as)
+        content_start = _shared_start(middle, turn, tails, units)
+        end = middle[: len(middle) - len(content_start)]
+        return _Framing(start, end, content_start, sight.given_as)
+    return None
+
+
+def _shared_start(middle: str, turn: Turn | None, tails: _Tails, units: Units) -> str:
+    """What content begins with by itself: in front of an answer without reasoning it stands alone."""
+    if turn is None:
+        return ""
+    alone = tails.after_header(turn.lead)
+    shared = units.common_suffix(middle, alone)
+    first = next(iter(units.markers(middle)), "")
+    if first and first in shared:  # the empty block ends like the full one
+        behind = shared[shared.index(first) + len(first) :]
+        return behind.lstrip() if units.markers(behind) else ""
+    return shared if units.markers(shared) else ""
+
+
+def _up_to_marker(middle: str, start: str, units: Units) -> str:
+    """What closes reasoning in front of a call: everything up to the marker that closes ``start``, its line break too."""
+    openers = units.markers(start)
+    for marker in units.markers(middle):
+        if any(is_pair(opener, marker) for opener in openers):
+            return middle[: middle.index(marker) + len(marker)]
+    first = next(iter(units.markers(middle)), "")
+    return middle[: middle.index(first) + len(first)] if first else middle
+
+
+# -- what the generation prompt shows
+
+
+class _Tails:
+    """What generation prompts have behind the assistant's header."""
+
+    def __init__(self, header: str, effects: Effects, turn: Turn | None, units: Units) -> None:
+        self.header = header
+        self.effects = effects
+        self.turn = turn
+        self.default = self.after_header(effects.default.turn)
+
+    def after_header(self, text: str) -> str:
+        """``text`` behind the header."""
+        if text.startswith(self.header):
+            return text[len(self.header) :]
+        at = text.rfind(self.header.lstrip()) if self.header.strip() else -1
+        return text[at + len(self.header.lstrip()) :] if at >= 0 else ""
+
+    def of(self, name: str, value: Any) -> str:
+        """The tail under one value of one argument."""
+        tried = self.effects.of(name).get(value, self.effects.default)
+        return self.after_header(tried.turn)
+
+    def all(self) -> list[str]:
+        """All tails, the default's first."""
+        found = [self.default, *(self.after_header(change.turn) for change in self.effects.changes)]
+        return list(dict.fromkeys(found))
+
+    def empty(self, framing: _Framing, units: Units) -> str:
+        """The empty block that an answer without reasoning has in front of it."""
+        if self.turn is None:
+            return ""
+        lead = self.after_header(self.turn.lead)
+        lead = lead.removesuffix(framing.content_start)
+        return lead if self.state(lead, framing, units) == "closed" else ""
+
+    def state(self, tail: str, framing: _Framing, units: Units) -> str:
+        """``open``, ``closed`` or ``fresh``: how far into a reasoning block does the tail go?"""
+        start, end = framing.start.strip(), _core(framing.end, units)
+        if end and end in tail and tail.rfind(end) >= tail.rfind(start):
+            return "closed"
+        return "open" if start and tail.rstrip().endswith(start) else "fresh"
+
+
+def _core(framing: str, units: Units) -> str:
+    """The marker of a framing; all of it where there is none."""
+    return next(iter(units.markers(framing)), framing.strip())
+
+
+def _header(turn: Turn | None, effects: Effects, leads: Sequence[str], units: Units) -> str:
+    """What opens the assistant's message, without anything of a reasoning block."""
+    texts = [effects.default.turn, *leads]
+    if turn is not None:
+        texts += [turn.lead, turn.older_lead]
+    default = effects.default.turn
+    texts += [change.turn for change in effects.changes if units.common_prefix(change.turn, default).strip()]
+    texts = [text for text in texts if text]
+    header = _or_whole_lead(units.common_prefix(*texts), turn, default, units)
+    tails = [text[len(header) :] for text in texts]
+    for marker in reversed(units.markers(header)):
+        closing = {closer for tail in tails for closer in units.markers(tail) if is_pair(marker, closer)}
+        if not closing:
+            break
+        header = header[: header.rindex(marker)]
+    return header
+
+
+def _or_whole_lead(header: str, turn: Turn | None, prompt: str, units: Units) -> str:
+    """The whole lead of an answer where it ends as the generation prompt does, whatever stands in front of that."""
+    rest = turn.lead[len(header) :] if turn is not None else ""
+    if turn is None or not units.markers(rest) or not units.common_suffix(turn.lead, prompt).endswith(rest):
+        return header
+    closes = any(is_pair(opener, closer) for opener in units.markers(header) for closer in units.markers(rest))
+    return header if closes else turn.lead
+
+
+def _from_prompts(tails: _Tails, template: str, units: Units) -> _Framing | None:
+    """A block that is only ever opened or closed by the prompt: its framing, as far as that shows."""
+    shown = tails.all()
+    if tails.turn is not None:
+        shown += [tails.after_header(tails.turn.lead)]
+    opened = next((tail for tail in shown if _opens(tail, template, units)), "")
+    for tail in shown:
+        closed = _split_block(tail, opened, units)
+        if closed is not None:
+            return closed
+    if not opened:
+        return None
+    closing = closing_of(units.markers(opened)[-1], markers_in_template(template, units.tokens))
+    return _mirrored(opened, closing) if closing else None
+
+
+def _opens(tail: str, template: str, units: Units) -> bool:
+    """Does the tail end with a marker that is closed somewhere in the template?"""
+    markers = units.markers(tail)
+    if not markers or not tail.rstrip().endswith(markers[-1]):
+        return False
+    return closing_of(markers[-1], markers_in_template(template, units.tokens)) is not None and _THOUGHT.search(
+        markers[-1]
+    ) is not None
+
+
+_THOUGHT = re.compile(r"(?i)think|thought|reason|inner|cot|analysis|reflect")
+
+
+def _split_block(tail: str, opened: str, units: Units) -> _Framing | None:
+    """An empty block taken apart; the white space inside it belongs half to each side."""
+    markers = units.markers(tail)
+    for i, opener in enumerate(markers):
+        closer = closing_of(opener, markers[i + 1 :])
+        if closer is None or not _THOUGHT.search(opener):
+            continue
+        begin = tail.index(opener) + len(opener)
+        inside, behind = tail[begin : tail.index(closer, begin)], tail[tail.index(closer, begin) + len(closer) :]
+        if opened.strip() == tail[: begin].strip():
+            return _behind(opened, closer, tail[len(opened) :] if tail.startswith(opened) else closer)
+        half = inside[: len(inside) // 2] if not inside.strip() else "\n" * inside.startswith("\n")
+        spaces = behind[: len(behind) - len(behind.lstrip())]
+        return _Framing(tail[:begin] + half, half + closer + spaces, evidence="rendering of the empty block")
+    return None
+
+
+def _behind(opened: str, closer: str, rest: str) -> _Framing:
+    """The framing of a block that the prompt opens with ``opened`` and closes with ``rest``."""
+    if rest == closer and opened.endswith("\n"):
+        return _mirrored(opened, closer)
+    return _Framing(opened, rest, evidence="rendering of the prompt")
+
+
+def _mirrored(opened: str, closer: str) -> _Framing:
+    """A block whose end nobody shows: framed as its beginning, and a blank line as most families have it."""
+    framed = opened.endswith("\n")
+    return _Framing(opened, f"\n{closer}\n\n" if framed else closer, evidence="rendering of the prompt, end by custom")
+
+
+# -- words of the template and of the vocabulary
+
+
+def _speaks_of_thinking(template: str) -> bool:
+    return any(_THOUGHT.search(marker) for marker in re.findall(r"</?[a-z_|:]+>|\[/?[A-Z]+\]", template))
+
+
+def _from_words(template: str, tokens: SpecialTokens) -> _Framing | None:
+    """A pair of markers that the template speaks of, or that the vocabulary has for reasoning."""
+    candidates = markers_in_template(template, tokens)
+    for opener in candidates:
+        if _THOUGHT.search(opener):
+            closer = closing_of(opener, candidates)
+            if closer is not None:
+                return _Framing(opener, closer, evidence="template text")
+    pair = tokens.pair(Role.REASONING_START, Role.REASONING_END)
+    return _Framing(pair[0].text + "\n", f"\n{pair[1].text}\n\n", evidence="vocabulary") if pair else None
+
+
+# -- switches and defaults
+
+
+def _switch(effects: Effects, tails: _Tails, framing: _Framing | None, units: Units) -> Switch | None:
+    """The argument that opens or closes the block, or that at least tells the model to."""
+    for name in effects.names:
+        on, off = on_and_off(name)
+        found = effects.of(name)
+        if is_about_history(name) or not any(changes_framing(tried, effects.default) for tried in found.values()):
+            continue
+        if "none" in found and on not in found and off not in found:
+            return Switch(name, None, "none")
+        return Switch(name, on, off)
+    return next((Switch(name, *on_and_off(name)) for name in text_switches(effects)), None)
+
+
+def _default_on(
+    switch: Switch | None, effects: Effects, tails: _Tails, default: str, has_empty: bool, framing: _Framing
+) -> bool:
+    """Does the model reason when nobody asks?"""
+    if switch is not None:
+        return switch.on not in effects.of(switch.name)
+    if default == "closed":
+        return False
+    return default == "open" or has_empty or framing.given_as != ""
+
+
+def _content_start(turn: Turn | None, header: str, empty: str, units: Units) -> str:
+    """Markers in front of an answer that belong to no reasoning block."""
+    if turn is None:
+        return ""
+    lead = turn.lead[len(header) :] if turn.lead.startswith(header) else ""
+    lead = lead.removeprefix(empty) if empty else lead
+    return lead if units.markers(lead) and not _THOUGHT.search(lead) else ""

@@ -1,0 +1,155 @@
+"""Which of a template's arguments turn reasoning on and off or set its effort, found by trying.
+
+A template ignores arguments that it does not know without a word, so each candidate is rendered and compared.
+Candidates are the words of the template's text that speak of thinking.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from grammars.formats.format import EffortSwitch, Switch
+from grammars.formats.renderings import Asking, Renderings
+from grammars.formats.units import Units
+
+__all__ = ["Effects", "Tried", "effort_switch", "try_switches"]
+
+#: Arguments that a template may read; a word after a dot or in quotes is a field or a text.
+_WORD = re.compile(r"(?<![\w.'\"\[])[a-z_]*(?:think|reason|effort|cot|budget)[a-z_]*\b(?!\s*\()")
+#: Known to every engine, tried first and in this order.
+_USUAL = ("thinking", "enable_thinking", "reasoning", "reasoning_effort", "thinking_effort", "thinking_budget")
+#: These words tell what becomes of older reasoning, not whether there is any.
+_HISTORY = re.compile(r"preserve|clear|truncate|drop|keep|retain|history|past|include|skip")
+
+LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_NONSENSE = "zzqx"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One argument with one value: the text after the user's message, and the whole prompt."""
+
+    name: str
+    value: Any
+    turn: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What changed the generation prompt.  ``default`` is the prompt when nothing is said."""
+
+    default: Tried
+    changes: tuple[Tried, ...]
+
+    def of(self, name: str) -> dict[Any, Tried]:
+        """Value -> effect of one argument; a value without effect is not among them."""
+        return {change.value: change for change in self.changes if change.name == name}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(change.name for change in self.changes))
+
+
+def try_switches(renderings: Renderings, asking: Asking, template: str) -> Effects:
+    """Renders the generation prompt with every candidate and keeps what made a difference."""
+    default = _tried(renderings, asking, "", None)
+    assert default is not None, "a plain prompt renders by now"
+    changes = [
+        tried
+        for name in _candidates(template)
+        for value in _values(name)
+        if (tried := _tried(renderings, asking, name, value)) is not None and tried.prompt != default.prompt
+    ]
+    return Effects(default, tuple(changes))
+
+
+def _candidates(template: str) -> list[str]:
+    found = set(_WORD.findall(template))
+    return [name for name in _USUAL if name in found] + sorted(found - set(_USUAL))
+
+
+def _values(name: str) -> tuple[Any, ...]:
+    if "budget" in name:
+        return (-1, 0, 512)
+    return (True, False, "none") if "effort" in name or name == "reasoning" else (True, False)
+
+
+def _tried(renderings: Renderings, asking: Asking, name: str, value: Any) -> Tried | None:
+    kwargs = {name: value} if name else {}
+    turn, prompt = renderings.turn(asking, **kwargs), renderings.prompt(asking, **kwargs)
+    return Tried(name, value, turn, prompt) if turn is not None and prompt is not None else None
+
+
+def is_about_history(name: str) -> bool:
+    """Does the argument only say what becomes of older reasoning?"""
+    return _HISTORY.search(name) is not None
+
+
+def on_and_off(name: str) -> tuple[Any, Any]:
+    """The values that a switch of this name takes."""
+    return (-1, 0) if "budget" in name else (True, False)
+
+
+# -- effort
+
+
+def effort_switch(
+    renderings: Renderings, asking: Asking, template: str, units: Units, on: Mapping[str, Any]
+) -> EffortSwitch | None:
+    """The argument that takes a level of effort, with its legal values; ``on`` turns reasoning on.
+
+    Legal is a level whose text differs from what a word without meaning gives.  Where the template just prints
+    what it is given, the three levels that every model with levels knows are taken.
+    """
+    for name in _candidates(template):
+        if "effort" in name:
+            values = _levels(renderings, asking, units, name, on)
+            if values:
+                return EffortSwitch(name, values)
+    return None
+
+
+def _levels(
+    renderings: Renderings, asking: Asking, units: Units, name: str, on: Mapping[str, Any]
+) -> tuple[str, ...]:
+    def prompt(value: str) -> str | None:
+        return renderings.prompt(asking, **on, **{name: value})
+
+    base, nonsense = renderings.prompt(asking, **on), prompt(_NONSENSE)
+    if nonsense is not None and _NONSENSE in nonsense:
+        return ("low", "medium", "high")
+    texts = {level: text for level in LEVELS if (text := prompt(level)) is not None}
+    if nonsense is None:  # a template that refuses what it does not know
+        return tuple(texts)
+    different = [level for level in texts if level != "none" and texts[level] != nonsense]
+    if not different:
+        return ()
+    spoken = _levels_spoken(units, nonsense, texts[different[0]])
+    return tuple(level for level in LEVELS if level in different or level in spoken and base is not None)
+
+
+def _levels_spoken(units: Units, text: str, other: str) -> set[str]:
+    """Levels that ``text`` names where it differs from ``other``: what the template falls back to."""
+    before = len(units.common_prefix(text, other))
+    after = len(units.common_suffix(text[before:], other[before:]))
+    words = {word.lower() for word in re.findall(r"\w+", text[before : len(text) - after])}
+    return words & set(LEVELS)
+
+
+def changes_framing(tried: Tried, default: Tried) -> bool:
+    """Did the argument change how the prompt ends, rather than a text further up?"""
+    return tried.turn != default.turn
+
+
+def text_switches(effects: Effects) -> Iterator[str]:
+    """Arguments that change nothing but a text of the prompt, and by their name turn thinking on and off."""
+    for name in effects.names:
+        found = effects.of(name)
+        if not is_about_history(name) and "effort" not in name and all(t.turn == effects.default.turn for t in found.values()):
+            yield name
+
+

@@ -1,0 +1,56 @@
+"""Rendered text in units: markers, words, single characters, so that nothing is ever cut inside a marker.
+
+A character-wise common prefix of ``<|channel>`` and ``<|tool_call>`` ends inside both; a unit-wise one does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from special_tokens import SpecialTokens
+
+__all__ = ["Units"]
+
+#: Tags and bracketed markers as templates spell them; an unclosed one (``<parameter=``) is a unit too.
+_UNIT = re.compile(r"<\|[^<>\s]*?\|>|<[^<>\s]*>?|\[/?[A-Z][A-Z_ ]*\]|\[\|[^|\]\s]*\|\]|\w+|\s|[\s\S]")
+_MARKER = re.compile(r"<[|\w/\uff5c\"][^<>\s]*>|\[/?[A-Z][A-Z_ ]+\]|\[\|[^|\]\s]*\|\]")
+
+
+class Units:
+    """Splits text for one vocabulary."""
+
+    def __init__(self, tokens: SpecialTokens) -> None:
+        self.tokens = tokens
+
+    def split(self, text: str) -> list[str]:
+        """The units of ``text``; joined they are the text again."""
+        out: list[str] = []
+        for piece in self.tokens.pieces(text):
+            out += _UNIT.findall(piece) if isinstance(piece, str) else [self.tokens.text(piece)]
+        return out
+
+    def is_marker(self, unit: str) -> bool:
+        """Is it a token of its own, or spelled as templates spell markers?"""
+        return self.tokens.id_of(unit) is not None or _MARKER.fullmatch(unit) is not None
+
+    def markers(self, text: str) -> list[str]:
+        """The markers in ``text``, in order."""
+        return [unit for unit in self.split(text) if self.is_marker(unit)]
+
+    def common_prefix(self, *texts: str) -> str:
+        """The longest run of units that all texts begin with."""
+        return "".join(_shared([self.split(text) for text in texts]))
+
+    def common_suffix(self, *texts: str) -> str:
+        """The longest run of units that all texts end with."""
+        return "".join(reversed(_shared([self.split(text)[::-1] for text in texts])))
+
+
+def _shared(lists: Sequence[list[str]]) -> list[str]:
+    out = []
+    for column in zip(*lists, strict=False):
+        if len(set(column)) > 1:
+            break
+        out.append(column[0])
+    return out
