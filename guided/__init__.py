@@ -24,7 +24,9 @@ from guided.parse import (
     ToolCallEnd,
     ToolCallStart,
 )
+from guided.sampling import ChoiceProbability, Sampling, TokenLogprob
 from guided.state import GuidanceState
+from guided.trace import Trace
 from special_tokens import SpecialTokens
 from special_tokens.errors import (
     EmbeddedModelError,
@@ -47,14 +49,15 @@ from special_tokens.errors import (
 )
 
 if TYPE_CHECKING:
-    from guided.hf import Guide
     from guided.embedded import demo
+    from guided.hf import Guide
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CacheInfo",
     "Choice",
+    "ChoiceProbability",
     "ContentDelta",
     "EmbeddedModelError",
     "Engine",
@@ -83,12 +86,14 @@ __all__ = [
     "RegionName",
     "ReportRow",
     "RequestError",
+    "Sampling",
     "SchemaError",
     "SchemaReport",
     "SpecialTokens",
     "Stops",
     "StructuralTag",
     "TemplateError",
+    "TokenLogprob",
     "TokenizerError",
     "Tool",
     "ToolCall",
@@ -96,6 +101,7 @@ __all__ = [
     "ToolCallEnd",
     "ToolCallStart",
     "ToolError",
+    "Trace",
     "UnknownVersion",
     "Usage",
     "WireError",

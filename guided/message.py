@@ -10,6 +10,8 @@ from typing import Any, Literal
 from grammars.json_schema.python_types import read_value
 from grammars.plan import Plan
 from guided.parse import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
+from guided.sampling import TokenLogprob
+from guided.trace import Trace
 from special_tokens.errors import GuidedError
 
 __all__ = ["FinishReason", "Guidance", "Message", "MessageBuilder", "ToolCall", "Usage"]
@@ -82,6 +84,8 @@ class Message:
     violations: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     token_ids: tuple[int, ...] = field(default=(), repr=False)
+    logprobs: tuple[TokenLogprob, ...] | None = field(default=None, repr=False)
+    trace: Trace | None = field(default=None, repr=False, compare=False)
 
     def to_chat(self) -> dict[str, Any]:
         """The message for the next turn's chat, in OpenAI's form; arguments stay a JSON string."""

@@ -91,9 +91,7 @@ class RowSequence:
         committed = state.tokens
         same = len(committed)
         if list(generated[:same]) != list(committed):
-            same = next(
-                i for i, t in enumerate(committed) if i >= len(generated) or generated[i] != t
-            )
+            same = next(i for i, t in enumerate(committed) if i >= len(generated) or generated[i] != t)
             state.rollback(len(committed) - same)
             if self.stops is not None:
                 self.stops.rollback(max(0, self.stops.num_tokens - same))
@@ -144,11 +142,12 @@ def read_answer(
     begin: Begin = FRESH,
     sequence: RowSequence | FreeSequence | None = None,
     prompt_tokens: int = 0,
+    error: GuidedError | None = None,
 ) -> Message:
     """The message of one row from the tokens after its prompt, padding included.
 
     Works without the sequence that wrote them (then counters are empty): the first end token or the first stop ends
-    the answer, whatever was written behind it.
+    the answer, whatever was written behind it.  ``error`` is what ended the row from outside its guidance.
     """
     row = sequence if isinstance(sequence, RowSequence) else None
     ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
@@ -170,7 +169,7 @@ def read_answer(
         stop_reason=_reason(hit, plan, tokens[cut] if cut is not None else None, engine),
         usage=Usage(prompt_tokens, num_completion, parser.reasoning_tokens),
         guidance=sequence.guidance() if sequence is not None else Guidance(),
-        error=sequence.error if sequence is not None else None,
+        error=error or (sequence.error if sequence is not None else None),
         token_ids=tuple(tokens[:num_completion]),
     )
 

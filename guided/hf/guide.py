@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 
 from grammars.compose import Parts, compose
+from grammars.constraints import Choice
 from grammars.describe import add_system_text, describe_plan
 from grammars.formats.format import Format
 from grammars.json_schema import Policy
@@ -18,20 +20,23 @@ from grammars.plan import Plan, Stops
 from guided.binding import FRESH, Begin, begin_of
 from guided.compile import CacheInfo, Engine
 from guided.free import FreeSequence
-from guided.hf.decode import start
+from guided.hf.choices import choice_probabilities
+from guided.hf.decode import Streamer
 from guided.hf.formats import format_of
+from guided.hf.generation import Generation, sampling_defaults
 from guided.hf.inputs import Inputs, pad_left
 from guided.hf.session import GuidanceCriteria, GuidanceProcessor, Session
+from guided.hf.stream import Stream
 from guided.hf.template import render_chat
 from guided.hf.tokenizer import facts_of, tokenizer_json
 from guided.message import Message
-from guided.parse import Event, OutputParser
+from guided.sampling import ChoiceProbability, RowSampling, Sampling, per_row, resolve, sampling_of
 from guided.sequence import OnError, RowPlan, RowSequence, read_answer
 from guided.stop import check_stops, stops_of
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, PlanError, RequestError
 
-__all__ = ["Guide", "Stream"]
+__all__ = ["Guide"]
 
 log = logging.getLogger("guided")
 
@@ -225,20 +230,62 @@ class Guide:
 
     # -- the high-level path
 
-    def chat(self, chat: Chat, plan: Plan | None = None, *, describe: bool = True, **options: Any) -> Message:
+    def generate(
+        self,
+        chats: Sequence[Chat],
+        plans: Sequence[RowPlan] | None = None,
+        *,
+        sampling: Sampling | Sequence[Sampling] | None = None,
+        seed: int | Sequence[int] | None = None,
+        max_tokens: int | None = None,
+        describe: bool = False,
+        on_error: OnError = "end",
+        trace: bool = False,
+        streamer: Streamer | None = None,
+    ) -> list[Message]:
+        """The answers to a batch of chats, written by our own loop.
+
+        ``plans`` has a plan, stops alone or None per chat; ``sampling`` is one for all or one per chat.  ``seed``
+        goes before the samplings' own: one for all chats, or one per chat.  A sampling with ``n`` above 1 gives that
+        many messages side by side.  Raises `RequestError` and its subclasses, `PlanError` for rows that do not fit.
+        """
+        inputs = self.inputs(chats, plans, describe=describe)
+        rows = _rows(plans, inputs.num_rows)
+        samplings = self._row_samplings(sampling, seed, inputs.num_rows)
+        limits = [self._max_tokens(plan, max_tokens, inputs) for plan in rows]
+        counts = [len(group) for group in samplings]
+        index = [r for r, count in enumerate(counts) for _ in range(count)]
+        run = Generation(
+            self,
+            inputs.repeated(counts),
+            [rows[r] for r in index],
+            [row for group in samplings for row in group],
+            [limits[r] for r in index],
+            on_error=on_error,
+            trace=trace,
+            streamer=streamer,
+        )
+        for _ in run.steps():
+            pass
+        return run.messages()
+
+    def chat(self, chat: Chat, plan: RowPlan = None, *, describe: bool = True, **options: Any) -> Message:
         """One answer.  ``options`` are those of `plan` and of `stream`."""
         stream = self.stream(chat, plan, describe=describe, **options)
         for _ in stream:
             pass
         return stream.message
 
-    def stream(self, chat: Chat, plan: Plan | None = None, *, describe: bool = True, **options: Any) -> Stream:
+    def stream(
+        self, chat: Chat, plan: RowPlan = None, *, describe: bool = True, trace: bool = False, **options: Any
+    ) -> Stream:
         """The answer as events while it is written; ``stream.message`` when it is done.
 
-        ``temperature``, ``top_p``, ``seed`` and ``max_tokens`` have OpenAI's meaning; without them the model's own
-        generation config decides, and the answer may fill the context.
+        The fields of `guided.Sampling` (``temperature``, ``top_p``, ``seed``, ``logprobs`` ...) and ``max_tokens``
+        have OpenAI's meaning; what is left open the model's own generation config decides, and the answer may fill
+        the context.  ``plan`` may be stops alone: then the answer is free text up to them.
         """
-        sampling = {key: options.pop(key) for key in ("temperature", "top_p", "seed") if key in options}
+        sampling = sampling_of(options)
         max_tokens = options.get("max_tokens")
         if plan is None:
             plan = self._plan_of(options)
@@ -249,9 +296,39 @@ class Guide:
                 hint="pass it to guide.plan()",
             )
         inputs = self.inputs([chat], [plan], describe=describe)
+        (rows,) = self._row_samplings(sampling, None, 1)
+        limit = self._max_tokens(plan, max_tokens, inputs)
+        return Stream(Generation(self, inputs, [plan], rows, [limit], trace=trace))
+
+    def choice_probabilities(
+        self, chat: Chat, choices: Sequence[str], *, describe: bool = True
+    ) -> tuple[ChoiceProbability, ...]:
+        """How probable each of ``choices`` is as the whole answer, from one pass over all of them.
+
+        With ``describe`` the model is told of the choices.  Raises `RequestError` for what `plan` would refuse.
+        """
+        plan = self.plan(response_format=Choice(list(choices)))
+        inputs = self.inputs([chat], [plan], describe=describe)
+        return choice_probabilities(self, inputs.prompt_ids[0], plan)
+
+    def _row_samplings(
+        self, sampling: Sampling | Sequence[Sampling] | None, seed: int | Sequence[int] | None, num_rows: int
+    ) -> list[tuple[RowSampling, ...]]:
+        """The rows of each chat."""
+        defaults = sampling_defaults(self.model)
+        samplings = per_row(sampling if sampling is not None else Sampling(), num_rows, "sampling")
+        seeds = per_row(seed, num_rows, "seed")
+        rows = [s if i is None else replace(s, seed=i) for s, i in zip(samplings, seeds, strict=True)]
+        return [resolve(row, defaults, vocab_size=self.tokens.vocab_size) for row in rows]
+
+    def _max_tokens(self, plan: RowPlan, max_tokens: int | None, inputs: Inputs) -> int:
         if max_tokens is None:
-            max_tokens = plan.max_tokens if plan is not None and plan.max_tokens else self._room(inputs)
-        return Stream(self, inputs, plan, {"max_new_tokens": max_tokens, **_sampling(sampling)})
+            max_tokens = plan.max_tokens if isinstance(plan, Plan) else None
+        if max_tokens is None:
+            return self._room(inputs)
+        if max_tokens < 1:
+            raise RequestError(f"{max_tokens} is out of range", place="max_tokens", expected="1 or more")
+        return max_tokens
 
     def _plan_of(self, options: dict[str, Any]) -> Plan:
         try:
@@ -270,64 +347,6 @@ class Guide:
         return room
 
 
-class Stream:
-    """Events of one answer while it is written.  Iterate once; then ``message`` is there."""
-
-    def __init__(self, guide: Guide, inputs: Inputs, plan: Plan | None, generate_options: dict[str, Any]) -> None:
-        self._guide, self._inputs, self._plan = guide, inputs, plan
-        self._options = generate_options
-        self._tokens: list[int] = []
-        self._message: Message | None = None
-        self._events = self._run()
-
-    def __iter__(self) -> Iterator[Event]:
-        return self._events
-
-    def __next__(self) -> Event:
-        return next(self._events)
-
-    @property
-    def message(self) -> Message:
-        """The whole answer; drains the stream first."""
-        if self._message is None:
-            for _ in self._events:
-                pass
-        assert self._message is not None
-        return self._message
-
-    def _run(self) -> Iterator[Event]:
-        guide, plan = self._guide, self._plan
-        options = dict(self._options)
-        seed = options.pop("seed", None)
-        if seed is not None:
-            torch.manual_seed(seed)
-        begin = self._inputs.begins[0]
-        assert plan is not None
-        parser = OutputParser(plan, guide.engine, entry=begin.entry, opened=begin.opened)
-        ends = plan.end_ids()
-        kwargs = guide.generate_kwargs(self._inputs, [plan])
-        for step in start(guide.model, self._inputs, **kwargs, **options):
-            token = int(step.tokens[0])
-            self._tokens.append(token)
-            if token not in ends and not self._failed():
-                yield from parser.feed([token])
-        yield from parser.finish()
-        session = self._inputs.session
-        self._message = read_answer(
-            self._tokens,
-            plan,
-            guide.engine,
-            begin=begin,
-            sequence=session.rows[0] if session else None,
-            prompt_tokens=len(self._inputs.prompt_ids[0]),
-        )
-
-    def _failed(self) -> bool:
-        session = self._inputs.session
-        row = session.rows[0] if session else None
-        return row is not None and row.error is not None and row.on_error == "end"
-
-
 def _rows(plans: Sequence[RowPlan] | None, num_rows: int) -> list[RowPlan]:
     if plans is None:
         return [None] * num_rows
@@ -343,22 +362,3 @@ def checked_stops(stop: str | Sequence[str] | Stops | None, tokens: SpecialToken
     stops = stops_of(stop)
     check_stops(stops, tokens)
     return stops
-
-
-def _sampling(options: Mapping[str, Any]) -> dict[str, Any]:
-    """OpenAI's sampling words as ``generate`` takes them."""
-    out: dict[str, Any] = {}
-    temperature, top_p = options.get("temperature"), options.get("top_p")
-    if temperature is not None and temperature < 0:
-        raise RequestError(f"{temperature} is negative", place="temperature", expected="0 or more")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise RequestError(f"{top_p} is out of range", place="top_p", expected="above 0, at most 1")
-    if temperature == 0:
-        out["do_sample"] = False
-    elif temperature is not None or top_p is not None:
-        out |= {"do_sample": True, "temperature": temperature or 1.0, "top_k": 0}
-        if top_p is not None:
-            out["top_p"] = top_p
-    if options.get("seed") is not None:
-        out["seed"] = int(options["seed"])
-    return out

@@ -37,6 +37,12 @@ class Inputs(UserDict[str, torch.Tensor]):
         moved.session = self.session
         return moved
 
+    def repeated(self, counts: Sequence[int]) -> Inputs:
+        """The same prompts, each ``counts[row]`` times, copies side by side."""
+        index = [row for row, count in enumerate(counts) for _ in range(count)]
+        data = {key: value[torch.tensor(index, device=value.device)] for key, value in self.data.items()}
+        return Inputs(data, [self.prompt_ids[row] for row in index], [self.begins[row] for row in index])
+
     @property
     def num_rows(self) -> int:
         return len(self.prompt_ids)

@@ -1,0 +1,71 @@
+"""Probabilities of a choice: every option read once, side by side, after a prompt read once."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import DynamicCache
+
+from grammars.plan import Plan
+from guided.sampling import ChoiceProbability
+
+if TYPE_CHECKING:
+    from guided.hf.guide import Guide
+
+__all__ = ["choice_probabilities"]
+
+#: Options that are read at once.
+ROWS = 32
+
+
+def choice_probabilities(guide: Guide, prompt_ids: Sequence[int], plan: Plan) -> tuple[ChoiceProbability, ...]:
+    """The options of ``plan``'s response as whole answers to the prompt.
+
+    An option's log-probability is that of its tokens, as the tokenizer writes them, and of an end behind them; any
+    of the plan's ends counts.  Costs the prompt's forward and one pass over all options.
+    """
+    assert plan.response is not None
+    texts = plan.response.choices
+    options = [guide.engine.tokenize(text) for text in texts]
+    ends = sorted(plan.end_ids())
+    with torch.no_grad():
+        logprobs = _logprobs(guide.model, prompt_ids, options, ends)
+    best = max(logprobs)
+    weights = [math.exp(logprob - best) for logprob in logprobs]
+    return tuple(
+        ChoiceProbability(text, weight / sum(weights), logprob, len(option))
+        for text, option, logprob, weight in zip(texts, options, logprobs, weights, strict=True)
+    )
+
+
+def _logprobs(
+    model: Any, prompt_ids: Sequence[int], options: Sequence[Sequence[int]], ends: Sequence[int]
+) -> list[float]:
+    device = next(model.parameters()).device
+    prompt = torch.tensor([list(prompt_ids)], device=device)
+    read = DynamicCache(config=model.config)
+    first = model(input_ids=prompt, past_key_values=read, use_cache=True, logits_to_keep=1).logits[0, -1]
+    out: list[float] = []
+    for at in range(0, len(options), ROWS):
+        part = options[at : at + ROWS]
+        cache = copy.deepcopy(read)
+        cache.batch_repeat_interleave(len(part))
+        longest = max(map(len, part))
+        ids = torch.tensor([[*option, *[ends[0]] * (longest - len(option))] for option in part], device=device)
+        rest = model(input_ids=ids, past_key_values=cache, use_cache=True).logits if longest else None
+        for r, option in enumerate(part):
+            steps = first[None] if rest is None else torch.cat([first[None], rest[r, : len(option)]])
+            out.append(_option_logprob(steps.float().log_softmax(-1), option, ends))
+    return out
+
+
+def _option_logprob(logprobs: torch.Tensor, option: Sequence[int], ends: Sequence[int]) -> float:
+    """``logprobs`` float ``[len(option) + 1, vocab]``: at each token of the option, and behind it."""
+    written = sum(float(logprobs[i, token]) for i, token in enumerate(option))
+    if not ends:
+        return written
+    return written + float(logprobs[-1, list(ends)].logsumexp(-1))

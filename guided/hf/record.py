@@ -1,0 +1,83 @@
+"""What the model thought at every step: log-probabilities before and after the mask.
+
+Numbers stay on the device until they are asked for, so that recording adds no synchronisation to a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from guided.sampling import TokenLogprob
+
+__all__ = ["Recorder"]
+
+
+class Recorder:
+    """Records the rows of one batch; ``num_top[r]`` best tokens are kept for row ``r``, rows without are not."""
+
+    def __init__(self, num_top: Mapping[int, int]) -> None:
+        self.rows = sorted(num_top)
+        self._num_top = dict(num_top)
+        self._most = max(num_top.values(), default=0)
+        self._steps: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+
+    def record(self, raw: torch.Tensor, scores: torch.Tensor, tokens: torch.Tensor) -> None:
+        """One step: the model's logits and what the sampler got, float ``[rows, vocab]``, and the chosen tokens."""
+        if not self.rows:
+            return
+        if len(self.rows) < raw.shape[0]:
+            index = torch.tensor(self.rows, device=raw.device)
+            raw, scores, tokens = raw[index], raw[index] if scores is raw else scores[index], tokens[index]
+        chosen = tokens[:, None]
+        before, top, ids = _summary(raw, chosen, max(1, self._most))
+        after, masked_top, masked_ids = (before, top, ids)
+        allowed = torch.full_like(before, raw.shape[-1])
+        overridden = torch.zeros_like(before)
+        if scores is not raw:
+            after, masked_top, masked_ids = _summary(scores, chosen, max(1, self._most))
+            allowed = (scores > float("-inf")).sum(-1, keepdim=True).float()
+            overridden = (scores.gather(-1, ids[:, :1]) == float("-inf")).float()
+        self._steps.append(
+            (
+                torch.cat([before, after, allowed, overridden], dim=-1),
+                torch.stack([top, masked_top], dim=1),
+                torch.stack([ids, masked_ids], dim=1),
+            )
+        )
+
+    def logprobs(self, row: int, token_ids: tuple[int, ...]) -> tuple[TokenLogprob, ...]:
+        """What was recorded for ``row``, which wrote ``token_ids``."""
+        at = self.rows.index(row)
+        steps = self._steps[: len(token_ids)]
+        if not steps:
+            return ()
+        numbers = torch.stack([step[0][at] for step in steps]).tolist()
+        top = torch.stack([step[1][at] for step in steps]).tolist()
+        ids = torch.stack([step[2][at] for step in steps]).tolist()
+        size = self._num_top[row]
+        return tuple(
+            TokenLogprob(
+                token,
+                before,
+                after,
+                _pairs(ids[i][0], top[i][0], size),
+                _pairs(ids[i][1], top[i][1], size),
+                int(allowed),
+                bool(overridden),
+            )
+            for i, (token, (before, after, allowed, overridden)) in enumerate(zip(token_ids, numbers, strict=False))
+        )
+
+
+def _summary(logits: torch.Tensor, chosen: torch.Tensor, num_top: int) -> tuple[torch.Tensor, ...]:
+    """Log-probability of the chosen tokens ``[rows, 1]``, and those and the ids of the best ``[rows, num_top]``."""
+    norm = logits.logsumexp(dim=-1, keepdim=True)
+    best, ids = logits.topk(min(num_top, logits.shape[-1]), dim=-1)
+    return logits.gather(-1, chosen) - norm, best - norm, ids
+
+
+def _pairs(ids: list[int], logprobs: list[float], size: int) -> tuple[tuple[int, float], ...]:
+    """The best ``size`` tokens that have a probability at all."""
+    return tuple((i, p) for i, p in zip(ids[:size], logprobs[:size], strict=True) if p > float("-inf"))

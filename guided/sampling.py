@@ -1,0 +1,269 @@
+"""How one row is sampled, as a value; and its random numbers.
+
+What a request leaves open comes from the model's own generation config, as its authors published it; without one
+the row is greedy.  Random numbers are counted, not drawn: number ``i`` of a row depends on the row's seed and on
+``i`` alone, so neighbours, batch size, device and undone tokens cannot change it.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from special_tokens.errors import RequestError
+
+__all__ = [
+    "ChoiceProbability",
+    "RowSampling",
+    "Sampling",
+    "TokenLogprob",
+    "per_row",
+    "resolve",
+    "row_seeds",
+    "sampling_of",
+    "uniform",
+]
+
+#: Most top tokens per position; what clients ask for is 20.
+MAX_TOP = 100
+
+#: Below this the best token has all the probability that a float can hold.
+LEAST_TEMPERATURE = 1e-5
+
+_MASK = (1 << 64) - 1
+_GAMMA = 0x9E3779B97F4A7C15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """Sampling of one request; None leaves a setting to the model's generation config.
+
+    ``temperature`` 0 is greedy.  ``repetition_penalty`` counts prompt and answer, ``presence_penalty`` and
+    ``frequency_penalty`` the answer alone, ``logit_bias`` maps token ids to what is added to their logits.  ``n``
+    answers are written per prompt.  ``logprobs`` asks for the log-probability of every written token and of that
+    many best tokens.  Raises `RequestError` for values that are out of range or contradict each other.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    seed: int | None = None
+    n: int = 1
+    logprobs: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, low, high, expected in _RANGES:
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and low <= value <= high):
+                raise RequestError(f"{value!r} is out of range", place=name, expected=expected)
+        for name, low, high in (("top_k", 0, math.inf), ("n", 1, math.inf), ("logprobs", 0, MAX_TOP)):
+            value = getattr(self, name)
+            if value is not None and not (_is_integer(value) and low <= value <= high):
+                expected = f"an integer of {low} or more" if high == math.inf else f"an integer from {low} to {high}"
+                raise RequestError(f"{value!r} is out of range", place=name, expected=expected)
+        if self.seed is not None and not _is_integer(self.seed):
+            raise RequestError(f"{self.seed!r} is not a seed", place="seed", expected="an integer")
+        for token, bias in self.logit_bias.items():
+            if not (_is_number(bias) and -100 <= bias <= 100):
+                raise RequestError(f"{bias!r} is out of range", place=f"logit_bias[{token}]", expected="-100 to 100")
+        if self.temperature == 0 and self.n > 1:
+            raise RequestError(
+                f"temperature 0 and n={self.n} contradict each other",
+                place="n",
+                hint="greedy answers are all the same; raise the temperature or ask for one",
+            )
+
+
+#: name, least, most, what is right
+_RANGES: tuple[tuple[str, float, float, str], ...] = (
+    ("temperature", 0.0, 1e6, "0 or more"),
+    ("top_p", math.ulp(0.0), 1.0, "above 0, at most 1"),
+    ("min_p", 0.0, 1.0, "0 to 1"),
+    ("repetition_penalty", math.ulp(0.0), 1e6, "above 0"),
+    ("presence_penalty", -2.0, 2.0, "-2 to 2"),
+    ("frequency_penalty", -2.0, 2.0, "-2 to 2"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RowSampling:
+    """The sampling of one row with nothing left open.  ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 filter nothing."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    seed: int = 0
+    logprobs: int | None = None
+
+    @property
+    def is_greedy(self) -> bool:
+        return self.temperature < LEAST_TEMPERATURE or self.top_k == 1
+
+    @property
+    def has_filter(self) -> bool:
+        return self.top_k > 0 or self.top_p < 1 or self.min_p > 0
+
+    @property
+    def has_penalty(self) -> bool:
+        return self.repetition_penalty != 1 or self.presence_penalty != 0 or self.frequency_penalty != 0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """What the model thought where one token was written.
+
+    ``logprob`` is the natural logarithm of the token's probability before the mask, the model's own; ``masked`` the
+    one after mask, penalties and bias, before temperature and filters.  ``top`` and ``top_masked`` are the best
+    tokens before and after, best first, as (id, log-probability).  ``num_allowed`` is how many tokens were legal.
+    """
+
+    token_id: int
+    logprob: float
+    masked: float
+    top: tuple[tuple[int, float], ...] = ()
+    top_masked: tuple[tuple[int, float], ...] = ()
+    num_allowed: int = 0
+    overridden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceProbability:
+    """One option of a choice as the whole answer.
+
+    ``logprob`` is the model's log-probability of writing exactly this text and ending, ``probability`` its share
+    among the options.
+    """
+
+    text: str
+    probability: float
+    logprob: float
+    num_tokens: int
+
+
+def sampling_of(options: dict[str, Any]) -> Sampling:
+    """Takes the fields of `Sampling` out of a call's ``options``; OpenAI's pair of logprobs settings included."""
+    names = {f.name for f in fields(Sampling)}
+    given = {name: options.pop(name) for name in list(options) if name in names}
+    if given.get("n", 1) != 1:
+        raise RequestError(f"n={given['n']} for one answer", place="n", hint="guide.generate writes several")
+    top = options.pop("top_logprobs", None)
+    if isinstance(given.get("logprobs"), bool) or given.get("logprobs") is None:
+        wanted = bool(given.pop("logprobs", False))
+        if top is not None and not wanted:
+            raise RequestError("top_logprobs without logprobs", place="top_logprobs", hint="set logprobs=True")
+        given["logprobs"] = (top or 0) if wanted else None
+    elif top is not None:
+        raise RequestError(
+            "logprobs and top_logprobs both give a number", place="top_logprobs", hint="logprobs=True beside it"
+        )
+    if given.get("logit_bias") is None:
+        given.pop("logit_bias", None)
+    return Sampling(**given)
+
+
+def resolve(sampling: Sampling, defaults: Mapping[str, Any], *, vocab_size: int) -> tuple[RowSampling, ...]:
+    """The ``n`` rows of one request.  ``defaults`` are the fields of the model's generation config that are set.
+
+    Raises `RequestError` for ids outside the vocabulary and for several greedy answers.
+    """
+
+    def setting(name: str, neutral: float) -> Any:
+        value = getattr(sampling, name)
+        if value is None:
+            value = defaults.get(name)
+        return neutral if value is None else value
+
+    temperature = sampling.temperature
+    if temperature is None:
+        wants = any(getattr(sampling, name) is not None for name in ("top_p", "top_k", "min_p"))
+        sampled = wants or bool(defaults.get("do_sample"))
+        temperature = (defaults.get("temperature") or 1.0) if sampled else 0.0
+    if temperature == 0 and sampling.n > 1:
+        raise RequestError(
+            f"n={sampling.n}, but this model answers greedily", place="n", hint="give a temperature above 0"
+        )
+    row = RowSampling(
+        temperature=float(temperature),
+        top_p=float(setting("top_p", 1.0)),
+        top_k=int(setting("top_k", 0)),
+        min_p=float(setting("min_p", 0.0)),
+        repetition_penalty=float(setting("repetition_penalty", 1.0)),
+        presence_penalty=float(sampling.presence_penalty or 0.0),
+        frequency_penalty=float(sampling.frequency_penalty or 0.0),
+        logit_bias=_bias(sampling.logit_bias, vocab_size),
+        logprobs=sampling.logprobs,
+    )
+    return tuple(_with_seed(row, seed) for seed in row_seeds(sampling.seed, sampling.n))
+
+
+def row_seeds(seed: int | None, n: int) -> tuple[int, ...]:
+    """The seeds of the ``n`` rows of one request: the seed itself, then seeds derived from it; random without one."""
+    base = secrets.randbits(64) if seed is None else seed
+    return (base, *(_mix((base & _MASK) + k * _GAMMA) for k in range(1, n)))
+
+
+def uniform(seed: int, position: int) -> float:
+    """Random number ``position`` of the row with this seed, in [0, 1) with 53 bits.
+
+    SplitMix64 (Steele, Lea and Flood, 2014), whose stream can be entered anywhere; the seed is mixed first, so that
+    neighbouring seeds share nothing.
+    """
+    return (_mix(_mix(seed & _MASK) + (position + 1) * _GAMMA) >> 11) * 2.0**-53
+
+
+def _mix(value: int) -> int:
+    value &= _MASK
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
+    return value ^ (value >> 31)
+
+
+def _with_seed(row: RowSampling, seed: int) -> RowSampling:
+    return RowSampling(**{f.name: getattr(row, f.name) for f in fields(row)} | {"seed": seed})
+
+
+def _bias(bias: Mapping[Any, float], vocab_size: int) -> tuple[tuple[int, float], ...]:
+    """``logit_bias`` with integer keys; OpenAI's JSON has them as text."""
+    out: list[tuple[int, float]] = []
+    for key, value in bias.items():
+        token: Any = key
+        if isinstance(key, str) and key.isdecimal():
+            token = int(key)
+        if not _is_integer(token) or not 0 <= token < vocab_size:
+            raise RequestError(
+                f"{key!r} is no token of this model", place="logit_bias", expected=f"ids from 0 to {vocab_size - 1}"
+            )
+        out.append((token, float(value)))
+    return tuple(out)
+
+
+def per_row(values: Any, num_rows: int, place: str) -> list[Any]:
+    """``values`` for each row: one for all, or a list with one each; raises `RequestError` for another length."""
+    if isinstance(values, Sequence) and not isinstance(values, str):
+        if len(values) != num_rows:
+            raise RequestError(
+                f"{len(values)} values for {num_rows} rows", place=place, expected="one value, or one per row"
+            )
+        return list(values)
+    return [values] * num_rows
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

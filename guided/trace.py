@@ -1,0 +1,250 @@
+"""A picture of a generation: what was legal, what the model wanted, and what came of it, token by token.
+
+The picture is one page of HTML that needs nothing else: no script, style or font from anywhere.  Regions and events
+are read off the tokens by the plan's own table, so a trace is right for whatever loop wrote the tokens.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from math import exp
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from grammars.plan import Plan, RegionName
+from guided.binding import FRESH, Begin
+from guided.compile import Engine
+from guided.regions import RegionMap
+from guided.sampling import TokenLogprob
+from special_tokens.errors import RequestError
+
+if TYPE_CHECKING:
+    from guided.message import Message
+    from guided.sequence import RowPlan
+
+__all__ = ["TokenTrace", "Trace", "build_trace", "check_trace_file"]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTrace:
+    """One token.
+
+    ``region`` is the part of the answer in which it begins (``end`` for an end of turn).  ``probability`` is the
+    model's own, ``masked`` the one among the legal tokens; ``top`` and ``top_masked`` the best tokens of either, as
+    (text, probability).  ``events`` are sentences: stops, budgets, ends, errors.
+    """
+
+    token_id: int
+    text: str
+    region: str
+    num_allowed: int
+    forced: bool
+    overridden: bool
+    probability: float
+    masked: float
+    top: tuple[tuple[str, float], ...] = ()
+    top_masked: tuple[tuple[str, float], ...] = ()
+    events: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """All tokens of one answer."""
+
+    tokens: tuple[TokenTrace, ...]
+    vocab_size: int
+    prompt_tokens: int = 0
+    finish_reason: str = ""
+    stop_reason: str | int | None = None
+    title: str = "guided generation"
+    lark: str = field(default="", repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trace as JSON values."""
+        return asdict(self)
+
+    def to_html(self) -> str:
+        """One self-contained page."""
+        page = files("guided").joinpath("trace.html").read_text(encoding="utf-8")
+        parts = {
+            "title": html.escape(self.title),
+            "tokens": "".join(_span(i, token) for i, token in enumerate(self.tokens)),
+            "data": _script_safe(_data(self)),
+        }
+        return re.sub(r"\{\{(\w+)\}\}", lambda slot: parts[slot[1]], page)
+
+    def write(self, path: str | Path) -> Path:
+        """Write the page to ``path``; raises `RequestError` when that cannot be done."""
+        try:
+            Path(path).write_text(self.to_html(), encoding="utf-8")
+        except OSError as error:
+            raise _unwritable(path, error.strerror or str(error)) from error
+        return Path(path)
+
+
+def check_trace_file(path: str | Path) -> Path:
+    """Raise `RequestError` now when a trace could not be written to ``path`` after a long generation."""
+    target = Path(path)
+    folder = target.parent if str(target.parent) else Path()
+    if target.is_dir():
+        raise _unwritable(path, "it is a folder")
+    if not folder.is_dir():
+        raise _unwritable(path, f"there is no folder {str(folder)!r}")
+    if not os.access(target if target.exists() else folder, os.W_OK):
+        raise _unwritable(path, "permission denied")
+    return target
+
+
+def _unwritable(path: str | Path, why: str) -> RequestError:
+    return RequestError(
+        f"cannot write {str(path)!r}: {why}", place="trace", expected="a file name in a folder that can be written"
+    )
+
+
+def build_trace(
+    message: Message,
+    plan: RowPlan,
+    engine: Engine,
+    records: Sequence[TokenLogprob],
+    *,
+    begin: Begin = FRESH,
+    title: str = "guided generation",
+) -> Trace:
+    """The trace of ``message``; ``records[i]`` is what the model thought at its token ``i``."""
+    guided = plan if isinstance(plan, Plan) else None
+    regions = _regions(message.token_ids, guided, engine, begin)
+    events = _events(message, guided, regions)
+    names = _Names(engine)
+    tokens = tuple(
+        TokenTrace(
+            token_id=record.token_id,
+            text=names.text(record.token_id),
+            region=regions[i],
+            num_allowed=record.num_allowed,
+            forced=record.num_allowed == 1,
+            overridden=record.overridden,
+            probability=exp(record.logprob),
+            masked=exp(record.masked),
+            top=tuple((names.text(t), exp(p)) for t, p in record.top),
+            top_masked=tuple((names.text(t), exp(p)) for t, p in record.top_masked),
+            events=tuple(events.get(i, ())),
+        )
+        for i, record in enumerate(records)
+    )
+    return Trace(
+        tokens=tokens,
+        vocab_size=engine.vocab_size,
+        prompt_tokens=message.usage.prompt_tokens,
+        finish_reason=message.finish_reason,
+        stop_reason=message.stop_reason,
+        title=title,
+        lark=guided.lark if guided is not None else "",
+    )
+
+
+def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Begin) -> list[str]:
+    """The region in which each token begins."""
+    ends = plan.end_ids() if plan is not None else frozenset(engine.tokens.end_ids)
+    if plan is None:
+        return ["end" if token in ends else RegionName.CONTENT.value for token in tokens]
+    table = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
+    position = table.start(plan.entry(begin.entry).region)
+    out: list[str] = []
+    for token in tokens:
+        if token in ends:
+            out.append("end")
+            continue
+        out.append(table.name(position).value)
+        position = table.advance(position, token)
+    return out
+
+
+def _events(message: Message, plan: Plan | None, regions: Sequence[str]) -> dict[int, list[str]]:
+    out: dict[int, list[str]] = {}
+    last = len(regions) - 1
+    for budget in plan.budgets if plan is not None else ():
+        inside = [i for i, name in enumerate(regions) if name == RegionName.REASONING.value]
+        if len(inside) > budget.max_tokens:
+            at = inside[budget.max_tokens]
+            out.setdefault(at, []).append(f"landing: the budget of {budget.max_tokens} tokens is spent")
+    if last < 0:
+        return out
+    if message.error is not None:
+        out.setdefault(last, []).append(f"error: {message.error}")
+    elif message.stop_reason is not None:
+        out.setdefault(last, []).append(f"stop: {message.stop_reason!r} is complete")
+    elif regions[last] == "end":
+        out.setdefault(last, []).append("end of turn")
+    elif message.finish_reason == "length":
+        out.setdefault(last, []).append("cut by max_tokens")
+    return out
+
+
+class _Names:
+    """Texts of tokens; bytes that are no whole character are shown as escapes."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._bytes = engine.token_bytes
+
+    def text(self, token: int) -> str:
+        return self._bytes(token).decode("utf-8", "backslashreplace")
+
+
+# -- the page
+
+
+def _span(number: int, token: TokenTrace) -> str:
+    classes = [f"r-{token.region.replace('_', '-')}"]
+    classes += ["forced"] * token.forced + ["over"] * token.overridden + ["event"] * bool(token.events)
+    bar = f"--p:{token.probability * 100:.0f}%"
+    return f'<span class="t {" ".join(classes)}" data-i="{number}" style="{bar}">{_visible(token.text)}</span>'
+
+
+def _visible(text: str) -> str:
+    """A token's text with its line breaks and blanks made visible, as HTML."""
+    out = html.escape(text).replace("\r", "␍").replace("\t", "⇥\t")
+    if not text.strip(" "):
+        out = out.replace(" ", "·")
+    return out.replace("\n", '<i class="nl">⏎</i>\n') or "∅"
+
+
+def _data(trace: Trace) -> dict[str, Any]:
+    """What the page's script shows, in short keys: a long answer has thousands of tokens."""
+    rows = [
+        [
+            token.token_id,
+            token.text,
+            token.region,
+            token.num_allowed,
+            int(token.forced),
+            int(token.overridden),
+            round(token.probability, 5),
+            round(token.masked, 5),
+            [[text, round(p, 4)] for text, p in token.top],
+            [[text, round(p, 4)] for text, p in token.top_masked],
+            list(token.events),
+        ]
+        for token in trace.tokens
+    ]
+    return {
+        "tokens": rows,
+        "vocab": trace.vocab_size,
+        "prompt": trace.prompt_tokens,
+        "finish": trace.finish_reason,
+        "stop": trace.stop_reason,
+        "lark": trace.lark,
+    }
+
+
+def _script_safe(value: Any) -> str:
+    """JSON that may stand inside a script element: nothing in it can close the element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
