@@ -6,9 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from grammars.json_schema.documents import Documents
+from grammars.json_schema.emit import emit
+from grammars.json_schema.limits import DEFAULT_LIMITS, Limits
 from grammars.json_schema.report import Outcome, ReportRow, SchemaReport
+from grammars.json_schema.shapes import TRUE
+from grammars.json_schema.space import Space
 from grammars.json_schema.spelling import DEFAULT_SPELLING, Spelling
-from grammars.tree import Json, Node
+from grammars.json_schema.states import explore
+from grammars.tree import Node
+from special_tokens.errors import SchemaError
 
 __all__ = ["DEFAULT_SPELLING", "Built", "Outcome", "Policy", "ReportRow", "SchemaReport", "Spelling", "build"]
 
@@ -30,6 +37,30 @@ def build(
     spelling: Spelling = DEFAULT_SPELLING,
     policy: Policy = "warn",
     documents: Mapping[str, Any] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Built:
     """The grammar of ``schema``."""
-    return Built(Json(schema, spelling.engine_options()), SchemaReport())
+    found = Documents(schema, documents, limits=limits)
+    space = Space(found)
+    start = space.child(found.root, found.root.schema)
+    if start is None:
+        raise SchemaError("unsatisfiable schema: it is false")
+    states = explore(space, spelling, start or TRUE)
+    node, rows = emit(states)
+    report = SchemaReport(rows)
+    if policy == "strict" and report.relaxed:
+        raise refusal(report)
+    return Built(node, report)
+
+
+def refusal(report: SchemaReport) -> SchemaError:
+    """What the strict policy says to a schema with relaxed rows: the first by name, the others by number."""
+    first, *others = report.relaxed
+    more = f", and {len(others)} more" if others else ""
+    return SchemaError(
+        f"{first.keyword!r} cannot be enforced: {first.reason}{more}",
+        pointer=first.pointer,
+        keyword=first.keyword,
+        expected="a schema that the masks can enforce in full",
+        hint="use policy 'warn' to have it checked after generation, or change the schema",
+    )

@@ -31,6 +31,7 @@ __all__ = [
     "disjoint",
     "inter",
     "is_finite",
+    "leading",
     "lengths",
     "matches",
     "neg",
@@ -462,8 +463,22 @@ def _shortest_plain(term: Regular) -> str | None:
     return None if word is None else word * least
 
 
+def leading(term: Regular) -> str:
+    """Text that every word begins with (not always all of it)."""
+    if term.op == "words" and len(term.args) == 1:
+        return str(next(iter(term.args)))
+    if term.op == "cat" and term.args:
+        return leading(term.args[0])
+    if term.op == "and":
+        return max(map(leading, term.args), key=len)
+    return ""
+
+
 def disjoint(one: Regular, two: Regular, budget: int = 500) -> bool:
     """True when surely no word is in both."""
+    a, b = leading(one), leading(two)
+    if not a.startswith(b) and not b.startswith(a):
+        return True
     if one.op == "words":
         return not any(matches(two, w) for w in one.args)
     if two.op == "words":

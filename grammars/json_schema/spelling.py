@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from grammars.tree import EMPTY, Lexeme, Node, Pattern, opt
+
 __all__ = ["DEFAULT_SPELLING", "Spelling"]
 
 
@@ -22,14 +24,38 @@ class Spelling:
     key_separator: str = ": "
     max_whitespace: int = 0
 
+    @property
+    def item_text(self) -> str:
+        """What stands between members, without the white space that may be chosen."""
+        return "," if self.max_whitespace else self.item_separator
+
+    @property
+    def key_text(self) -> str:
+        """What stands between a key and its value, without the white space that may be chosen."""
+        return ":" if self.max_whitespace else self.key_separator
+
+    def space(self) -> Node:
+        """White space that may be written between two JSON tokens."""
+        if not self.max_whitespace:
+            return EMPTY
+        return opt(Lexeme("space", Pattern(f"[ \\n]{{1,{self.max_whitespace}}}")))
+
     def engine_options(self) -> Mapping[str, Any]:
-        """The engine's ``x-guidance`` object; its separators are regular expressions."""
+        """The engine's ``x-guidance`` object; its separators are regular expressions.
+
+        Escapes: no ``\\u``, in strings and keys alike.  With it the engine lets a key be written in a second way,
+        ``{"\\u0061": 1}``, past the schema of ``a``.  The price is that control characters without a short escape
+        cannot be written.
+        """
+        escapes = 'nrbtf\\"'
         if self.max_whitespace:
-            return {"whitespace_flexible": True, "whitespace_pattern": f"[ \\n]{{1,{self.max_whitespace}}}"}
+            pattern = f"[ \\n]{{1,{self.max_whitespace}}}"
+            return {"whitespace_flexible": True, "whitespace_pattern": pattern, "json_allowed_escapes": escapes}
         return {
             "whitespace_flexible": False,
             "item_separator": self.item_separator,
             "key_separator": self.key_separator,
+            "json_allowed_escapes": escapes,
         }
 
 

@@ -1,0 +1,343 @@
+"""The applicators: references, ``allOf``, ``anyOf``, ``oneOf``, ``not``, ``if`` and ``dependentSchemas``.
+
+`ALLOW` and `DENY` map a keyword to the shape of the values that it allows, or that break it.  Where a negation can
+only be widened, the keyword that needed it is noted as relaxed, for that is where a validator will complain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from grammars.json_schema import presence
+from grammars.json_schema.documents import Place
+from grammars.json_schema.meet import union
+from grammars.json_schema.regular import NONE
+from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.shapes import ANY_ARRAY, ANYTHING, NOTHING, Clause, Conj, ObjectForm, Shape, both
+
+if TYPE_CHECKING:
+    from grammars.json_schema.space import Space
+
+__all__ = ["ALLOW", "DENY", "anything"]
+
+Allow = Callable[["Space", Place, Mapping[str, Any], bool], Shape]
+Deny = Callable[["Space", Place, Mapping[str, Any]], Shape]
+
+_MAX_SUBSETS = 64  # combinations of branches that are told apart for unevaluated*
+_MAX_PAIRS = 2_000  # pairs of branches of one oneOf that are compared
+
+
+def anything(place: Place, keyword: str, reason: str) -> Shape:
+    """Every value, with the note that ``keyword`` is not enforced."""
+    return _noted(ANYTHING, ReportRow(place.pointer, keyword, Outcome.RELAXED, f"not enforced: {reason}"))
+
+
+def _noted(shape: Shape, *rows: ReportRow) -> Shape:
+    every = tuple(dict.fromkeys((*shape.notes, *rows)))
+    return Shape(shape.null, shape.booleans, shape.numbers, shape.strings, shape.arrays, shape.objects, every)
+
+
+def _blamed(shape: Shape, place: Place, keyword: str) -> Shape:
+    """The shape, which leans on a negation: if that was widened, ``keyword`` is relaxed too."""
+    if not any(note.outcome is Outcome.RELAXED for note in shape.notes):
+        return shape
+    return _noted(shape, ReportRow(place.pointer, keyword, Outcome.RELAXED, "leans on a part that is relaxed"))
+
+
+def _literals(space: Space, place: Place, schema: Mapping[str, Any], keyword: str) -> list[Conj | None]:
+    return [space.child(place, sub, keyword, i) for i, sub in enumerate(schema[keyword])]
+
+
+def _shape(space: Space, conj: Conj | None, tracked: bool) -> Shape:
+    if conj is None:
+        return NOTHING
+    if not tracked:
+        return space.shape(conj)
+    out = ANYTHING
+    for literal in conj:
+        out = space.both(out, space.literal(literal, tracked=literal > 0), space.documents[literal])
+    return out
+
+
+def _not(conj: Conj | None) -> Conj | None:
+    if conj is None:
+        return ()
+    return (-conj[0],) if conj else None
+
+
+# -- references and allOf
+
+
+def _reference(keyword: str) -> Allow:
+    def allow(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
+        return _shape(space, space.target(place, schema, keyword), tracked)
+
+    return allow
+
+
+def _deny_reference(keyword: str) -> Deny:
+    def deny(space: Space, place: Place, schema: Mapping[str, Any]) -> Shape:
+        return _shape(space, _not(space.target(place, schema, keyword)), False)
+
+    return deny
+
+
+def _all_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
+    out = ANYTHING
+    for conj in _literals(space, place, schema, "allOf"):
+        part = _shape(space, conj, tracked)
+        out = space.both(out, part, place if not conj else space.documents[conj[0]], "allOf")
+    return out
+
+
+def _deny_all_of(space: Space, place: Place, schema: Mapping[str, Any]) -> Shape:
+    return union([_shape(space, _not(c), False) for c in _literals(space, place, schema, "allOf")])
+
+
+# -- anyOf
+
+
+def _any_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
+    found = _by_presence(schema["anyOf"], presence.any_of)
+    if found is not None:
+        return found
+    shapes = [_shape(space, c, tracked) for c in _literals(space, place, schema, "anyOf")]
+    if not tracked:
+        return union(shapes)
+    return _subsets(space, place, shapes)
+
+
+def _subsets(space: Space, place: Place, shapes: Sequence[Shape]) -> Shape:
+    """What evaluates a key may be several branches together: every combination counts."""
+    found: list[Shape] = []
+    for shape in shapes:
+        joined = [space.both(other, shape, place, "anyOf") for other in found]
+        found += [shape, *(j for j in joined if not j.is_nothing)]
+        if len(found) > _MAX_SUBSETS:
+            row = ReportRow(
+                place.pointer, "anyOf", Outcome.NARROWED, "what several branches evaluate together is not all counted"
+            )
+            return _noted(union(shapes, absorb=False), row)
+    return union(found, absorb=False)
+
+
+def _deny_any_of(space: Space, place: Place, schema: Mapping[str, Any]) -> Shape:
+    out = ANYTHING
+    for conj in _literals(space, place, schema, "anyOf"):
+        out = space.both(out, _shape(space, _not(conj), False), place, "anyOf")
+    return out
+
+
+# -- oneOf
+
+
+def _one_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
+    found = _by_presence(schema["oneOf"], presence.one_of)
+    if found is not None:
+        return found
+    conjs = _literals(space, place, schema, "oneOf")
+    shapes = [_shape(space, c, tracked) for c in conjs]
+    alive = [i for i, s in enumerate(shapes) if not s.is_nothing]
+    overlaps = _overlaps(space, place, shapes, alive)
+    if overlaps is None:
+        row = ReportRow(place.pointer, "oneOf", Outcome.RELAXED, f"read as anyOf: more than {_MAX_PAIRS} pairs")
+        return _noted(union(shapes, absorb=not tracked), row)
+    out: list[Shape] = []
+    for i in alive:
+        shape = shapes[i]
+        for j in overlaps.get(i, ()):
+            shape = space.both(shape, _shape(space, _not(conjs[j]), False), place, "oneOf")
+        out.append(_blamed(shape, place, "oneOf") if i in overlaps else shape)
+    return union(out, absorb=not tracked)
+
+
+def _overlaps(space: Space, place: Place, shapes: Sequence[Shape], alive: Sequence[int]) -> dict[int, list[int]] | None:
+    """For each branch the others that it may share values with; None when there are too many to compare."""
+    if _tagged(space, [shapes[i] for i in alive]):
+        return {}
+    if len(alive) * (len(alive) - 1) // 2 > _MAX_PAIRS:
+        return None
+    out: dict[int, list[int]] = {}
+    for n, i in enumerate(alive):
+        for j in alive[n + 1 :]:
+            if not space.disjoint(shapes[i], shapes[j], place):
+                out.setdefault(i, []).append(j)
+                out.setdefault(j, []).append(i)
+    return out
+
+
+def _tagged(space: Space, shapes: Sequence[Shape]) -> bool:
+    """Are all branches objects told apart by the strings that one required key may hold?"""
+    forms = [f for s in shapes for f in s.objects]
+    if not forms or any(s.null or s.booleans or s.numbers or s.arrays or s.strings != NONE for s in shapes):
+        return False
+    for key in forms[0].required:
+        taken: set[str] = set()
+        for shape in shapes:
+            own: set[str] = set()
+            for form in shape.objects:
+                conj = form.props.get(key, ())
+                values = space.shape(conj) if key in form.required and conj else None
+                if values is None or values.strings.op != "words" or not _only_strings(values):
+                    break
+                own |= values.strings.args
+            else:
+                if taken.isdisjoint(own):
+                    taken |= own
+                    continue
+            break
+        else:
+            return True
+    return False
+
+
+def _only_strings(shape: Shape) -> bool:
+    return not (shape.null or shape.booleans or shape.numbers or shape.arrays or shape.objects)
+
+
+def _deny_one_of(space: Space, place: Place, schema: Mapping[str, Any]) -> Shape:
+    conjs = _literals(space, place, schema, "oneOf")
+    none = ANYTHING
+    for conj in conjs:
+        none = space.both(none, _shape(space, _not(conj), False), place, "oneOf")
+    several = [
+        space.both(_shape(space, a, False), _shape(space, b, False), place, "oneOf")
+        for n, a in enumerate(conjs)
+        for b in conjs[n + 1 :]
+    ]
+    return union([none, *several])
+
+
+# -- conditions
+
+
+def _negated(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
+    shape = _shape(space, _not(space.child(place, schema["not"], "not")), False)
+    return _blamed(shape, place, "not")
+
+
+def _deny_negated(space: Space, place: Place, schema: Mapping[str, Any]) -> Shape:
+    return _shape(space, space.child(place, schema["not"], "not"), False)
+
+
+def _branch(space: Space, place: Place, schema: Mapping[str, Any], keyword: str) -> Conj | None:
+    return space.child(place, schema[keyword], keyword) if keyword in schema else ()
+
+
+def _if(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
+    condition = space.child(place, schema["if"], "if")
+    then, other = (_branch(space, place, schema, k) for k in ("then", "else"))
+    if not tracked:
+        clauses = _conditional_clauses(schema)
+        if clauses is not None:
+            return clauses
+        if then == () and other == ():
+            return ANYTHING
+        yes, no = both(condition, then), both(_not(condition), other)
+        shape = union([_shape(space, yes, False), _shape(space, no, False)])
+    else:
+        yes_shape = space.both(_shape(space, condition, True), _shape(space, then, True), place, "then")
+        no_shape = space.both(_shape(space, _not(condition), False), _shape(space, other, True), place, "else")
+        shape = union([yes_shape, no_shape], absorb=False)
+    return _blamed(shape, place, "if")
+
+
+def _deny_if(space: Space, place: Place, schema: Mapping[str, Any]) -> Shape:
+    condition = space.child(place, schema["if"], "if")
+    then, other = (_branch(space, place, schema, k) for k in ("then", "else"))
+    yes, no = both(condition, _not(then)), both(_not(condition), _not(other))
+    return union([_shape(space, yes, False), _shape(space, no, False)])
+
+
+def _conditional_clauses(schema: Mapping[str, Any]) -> Shape | None:
+    """The condition as clauses, when all its parts speak of the presence of keys only."""
+    parts = [presence.facts(schema[k]) if k in schema else (frozenset(), False) for k in ("if", "then", "else")]
+    known = [p for p in parts if p is not None]
+    if len(known) < 3 or any(typed for _, typed in known):
+        return None
+    condition, then, other = (facts for facts, _ in known)
+    clauses = [*presence.implies(condition, then)]
+    for fact in sorted(condition):
+        clauses += presence.implies(frozenset([(fact[0], not fact[1])]), other)
+    if not condition:
+        return None
+    return _by_clauses(tuple(clauses), schema)
+
+
+def _by_clauses(clauses: tuple[Clause, ...], source: Any) -> Shape:
+    """Everything, but objects only as the clauses have it; ``source`` names the keys in their order."""
+    form = ObjectForm(clauses=clauses, late=presence.named(source))
+    return Shape(True, 3, ANYTHING.numbers, ANYTHING.strings, (ANY_ARRAY,), (form,))
+
+
+def _by_presence(
+    options: Sequence[Any], combine: Callable[[Sequence[presence.Facts]], tuple[Clause, ...] | None]
+) -> Shape | None:
+    """``anyOf`` or ``oneOf`` as clauses, when every branch speaks of the presence of keys only."""
+    found = [presence.facts(option) for option in options]
+    known = [f for f in found if f is not None]
+    if len(known) < len(found) or len(known) < 2:
+        return None
+    clauses = combine([facts for facts, _ in known])
+    if clauses is None:
+        return None
+    free = sum(not typed for _, typed in known)  # branches that hold for everything but objects
+    others = free > 0 if combine is presence.any_of else free == 1
+    shape = _by_clauses(clauses, options)
+    return shape if others else Shape(objects=shape.objects)
+
+
+def _dependent(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
+    out = ANYTHING
+    for key, sub in schema["dependentSchemas"].items():
+        known = presence.facts(sub)
+        if known is not None:
+            clauses = presence.implies(frozenset([(key, True)]), known[0])
+            out = space.both(out, _by_clauses(clauses, (key, sub)), place, "dependentSchemas")
+            continue
+        conj = space.child(place, sub, "dependentSchemas", key)
+        there = Shape(objects=(ObjectForm(required=frozenset((key,))),))
+        shape = union(
+            [
+                space.both(there, _shape(space, conj, tracked), place, "dependentSchemas"),
+                _by_clauses((frozenset(((key, False),)),), ()),
+            ],
+            absorb=not tracked,
+        )
+        out = space.both(out, shape, place, "dependentSchemas")
+    return out
+
+
+def _deny_dependent(space: Space, place: Place, schema: Mapping[str, Any]) -> Shape:
+    shapes = []
+    for key, sub in schema["dependentSchemas"].items():
+        there = Shape(objects=(ObjectForm(required=frozenset((key,))),))
+        broken = _shape(space, _not(space.child(place, sub, "dependentSchemas", key)), False)
+        shapes.append(space.both(there, broken, place, "dependentSchemas"))
+    return union(shapes)
+
+
+ALLOW: Mapping[str, Allow] = {
+    "$ref": _reference("$ref"),
+    "$dynamicRef": _reference("$dynamicRef"),
+    "$recursiveRef": _reference("$recursiveRef"),
+    "allOf": _all_of,
+    "anyOf": _any_of,
+    "oneOf": _one_of,
+    "not": _negated,
+    "if": _if,
+    "dependentSchemas": _dependent,
+}
+
+DENY: Mapping[str, Deny] = {
+    "$ref": _deny_reference("$ref"),
+    "$dynamicRef": _deny_reference("$dynamicRef"),
+    "$recursiveRef": _deny_reference("$recursiveRef"),
+    "allOf": _deny_all_of,
+    "anyOf": _deny_any_of,
+    "oneOf": _deny_one_of,
+    "not": _deny_negated,
+    "if": _deny_if,
+    "dependentSchemas": _deny_dependent,
+}

@@ -1,0 +1,82 @@
+"""The dialects of JSON Schema as rows: which URI names them, which keywords they know.
+
+``referencing`` does the work of bases and anchors; its specifications are named by the same URIs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["DEFAULT_DIALECT", "DIALECTS", "Dialect", "dialect_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One dialect.  ``order`` counts drafts; ``unknown`` are assertion keywords that came later."""
+
+    name: str
+    uri: str
+    order: int
+    id_keyword: str = "$id"
+    unknown: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def ref_stands_alone(self) -> bool:
+        """Up to draft 7 everything beside ``$ref`` is ignored."""
+        return self.order <= 7
+
+
+_SINCE = {
+    6: ("const", "contains", "propertyNames"),
+    7: ("if", "then", "else"),
+    8: (
+        "dependentRequired",
+        "dependentSchemas",
+        "maxContains",
+        "minContains",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "$recursiveRef",
+    ),
+    9: ("prefixItems", "$dynamicRef"),
+}
+
+
+def _row(name: str, uri: str, order: int, id_keyword: str = "$id") -> Dialect:
+    later = frozenset(k for since, keys in _SINCE.items() if since > order for k in keys)
+    return Dialect(name, uri, order, id_keyword, later - {"$recursiveRef"} if order == 9 else later)
+
+
+DIALECTS: tuple[Dialect, ...] = (
+    _row("draft 4", "http://json-schema.org/draft-04/schema#", 4, "id"),
+    _row("draft 6", "http://json-schema.org/draft-06/schema#", 6),
+    _row("draft 7", "http://json-schema.org/draft-07/schema#", 7),
+    _row("draft 2019-09", "https://json-schema.org/draft/2019-09/schema", 8),
+    _row("draft 2020-12", "https://json-schema.org/draft/2020-12/schema", 9),
+)
+
+#: What a schema without ``$schema``, or with one that is not known (OpenAPI 3.1, a house's own), is read as.
+DEFAULT_DIALECT = DIALECTS[-1]
+
+#: Pieces of URIs, so that https for http, a missing "#", and draft 3 find the nearest row.
+_NAMES = (
+    ("draft-03", DIALECTS[0]),
+    ("draft-04", DIALECTS[0]),
+    ("draft-05", DIALECTS[0]),
+    ("draft-06", DIALECTS[1]),
+    ("draft-07", DIALECTS[2]),
+    ("draft/2019-09", DIALECTS[3]),
+    ("draft/2020-12", DIALECTS[4]),
+)
+
+
+def dialect_of(schema: object, inherited: Dialect = DEFAULT_DIALECT) -> Dialect:
+    """The dialect that a schema resource names, or the one of the resource around it."""
+    named = schema.get("$schema") if isinstance(schema, dict) else None
+    if not isinstance(named, str):
+        return inherited
+    if "json-schema.org" in named:
+        for piece, dialect in _NAMES:
+            if piece in named:
+                return dialect
+    return inherited

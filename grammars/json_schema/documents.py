@@ -1,0 +1,303 @@
+"""Places in schema documents, and where references lead.
+
+A `Place` is a subschema with all that its meaning depends on: its dialect, its base URI, the dynamic scope it was
+entered by.  Which values are subschemas, and which identifiers and anchors they carry, is asked of the
+``referencing`` library; documents beyond the caller's schema come from the caller.  Nothing is ever fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin
+
+from referencing.jsonschema import specification_with
+
+from grammars.json_schema.dialects import Dialect, dialect_of
+from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, Survey, survey
+from special_tokens.errors import SchemaError
+
+__all__ = ["Documents", "Place"]
+
+_IDENTIFIERS = {"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"}
+_DYNAMIC = {"$dynamicRef", "$recursiveRef"}
+
+
+class Place:
+    """A subschema at a pointer.  ``number`` is its literal; ``pointer`` is into the document as it was given."""
+
+    __slots__ = ("base", "dialect", "number", "parent", "root", "schema", "scope", "steps")
+
+    def __init__(
+        self,
+        number: int,
+        schema: Any,
+        parent: Place | None,
+        steps: tuple[str | int, ...],
+        dialect: Dialect,
+        base: str,
+        scope: tuple[str, ...],
+        root: str = "",
+    ) -> None:
+        self.number = number
+        self.schema = schema
+        self.parent = parent
+        self.steps = steps
+        self.dialect = dialect
+        self.base = base
+        self.scope = scope
+        self.root = root  # what stands before the pointer: "" or the URI of another document with "#"
+
+    @property
+    def pointer(self) -> str:
+        parts: list[str] = []
+        place: Place | None = self
+        prefix = ""
+        while place is not None:
+            parts[:0] = [str(s).replace("~", "~0").replace("/", "~1") for s in place.steps]
+            prefix = place.root
+            place = place.parent
+        return prefix + "".join("/" + p for p in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Home:
+    """Where a subschema lives: the base URI there and its dialect."""
+
+    base: str
+    dialect: Dialect
+
+
+class Documents:
+    """The caller's schema with the documents it may refer to."""
+
+    def __init__(
+        self, schema: Any, documents: Mapping[str, Any] | None = None, *, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        self.limits = limits
+        self.survey: Survey = survey(schema, limits)
+        self.places: list[Place | None] = [None]  # literals count from 1
+        self._known: dict[tuple[int, tuple[str, ...]], Place] = {}
+        self._keep: list[Any] = []  # schemas made here: an id() must not be used twice
+        self._others = {_bare(uri): document for uri, document in (documents or {}).items()}
+        self._dialect = dialect_of(schema)
+        self._resources: dict[str, Any] = {}  # base URI -> schema of the resource
+        self._anchors: dict[tuple[str, str], tuple[Any, bool]] = {}
+        self._homes: dict[int, _Home] = {}
+        self._roots: dict[int, Place] = {}  # id of a document -> its place
+        self._plain = not (self.survey.keys & _IDENTIFIERS)
+        self._dynamic = bool(self.survey.keys & _DYNAMIC)
+        base = "" if self._plain else self._index(schema, "", self._dialect)
+        self._base = base
+        self.root = self._add(schema, None, (), self._dialect, base, (base,) if self._dynamic else ())
+        self._roots[id(schema)] = self.root
+
+    # -- places
+
+    def __getitem__(self, number: int) -> Place:
+        place = self.places[abs(number)]
+        assert place is not None
+        return place
+
+    def at(self, parent: Place, schema: Any, *steps: str | int) -> Place:
+        """The place of ``schema``, found ``steps`` below ``parent``."""
+        known = self._known.get((id(schema), parent.scope))
+        if known is not None and isinstance(schema, dict):
+            return known
+        if self._plain or not isinstance(schema, dict):
+            return self._add(schema, parent, steps, parent.dialect, parent.base, parent.scope)
+        home = self._homes.get(id(schema))
+        if home is None:
+            return self._add(schema, parent, steps, parent.dialect, parent.base, parent.scope)
+        scope = self._entered(parent.scope, home.base)
+        return self._add(schema, parent, steps, home.dialect, home.base, scope)
+
+    def made(self, owner: Place, schema: Any, *steps: str | int) -> Place:
+        """The place of a schema that we made on behalf of ``owner``; it answers for the pointer below it."""
+        self._keep.append(schema)
+        return self._add(schema, owner, steps, owner.dialect, owner.base, owner.scope)
+
+    def _add(
+        self,
+        schema: Any,
+        parent: Place | None,
+        steps: tuple[str | int, ...],
+        dialect: Dialect,
+        base: str,
+        scope: tuple[str, ...],
+        root: str = "",
+    ) -> Place:
+        known = self._known.get((id(schema), scope)) if isinstance(schema, dict) else None
+        if known is not None:
+            return known
+        place = Place(len(self.places), schema, parent, steps, dialect, base, scope, root)
+        self.places.append(place)
+        if isinstance(schema, dict):
+            self._known[id(schema), scope] = place
+        return place
+
+    def _entered(self, scope: tuple[str, ...], base: str) -> tuple[str, ...]:
+        return scope if not self._dynamic or base in scope else (*scope, base)
+
+    # -- references
+
+    def target(self, place: Place, ref: Any, keyword: str = "$ref") -> Place:
+        """Where a reference at ``place`` leads; raises `SchemaError` when it leads nowhere."""
+        if not isinstance(ref, str):
+            raise SchemaError("a reference is not a string", pointer=place.pointer, keyword=keyword, expected="a URI")
+        if keyword == "$recursiveRef":
+            return self._recursive(place)
+        if self._plain and ref.startswith("#") and (len(ref) == 1 or ref[1] == "/"):
+            root = self._top(place)
+            return self._walk(place, root.schema, ref[1:], root.base, keyword)
+        uri, fragment = urldefrag(urljoin(place.base, ref)) if not ref.startswith("#") else (place.base, ref[1:])
+        resource = self._resource(place, uri, keyword)
+        if fragment == "" or fragment.startswith("/"):
+            return self._walk(place, resource, fragment, uri, keyword)
+        return self._anchor(place, uri, unquote(fragment), keyword)
+
+    def _top(self, place: Place) -> Place:
+        while place.parent is not None:
+            place = place.parent
+        return place
+
+    def _walk(self, place: Place, resource: Any, fragment: str, base: str, keyword: str) -> Place:
+        value, steps = resource, []
+        home = self._homes.get(id(resource)) or _Home(base, place.dialect if self._plain else self._dialect)
+        for raw in fragment.split("/")[1:]:
+            step = unquote(raw).replace("~1", "/").replace("~0", "~")
+            if isinstance(value, dict) and step in value:
+                value = value[step]
+            elif isinstance(value, list) and step.isascii() and step.isdigit() and int(step) < len(value):
+                value = value[int(step)]
+            else:
+                raise SchemaError(
+                    f"the reference #{fragment} leads nowhere: there is no {step!r}",
+                    pointer=place.pointer,
+                    keyword=keyword,
+                )
+            steps.append(step)
+            home = self._homes.get(id(value), home)
+        if not isinstance(value, dict | bool):
+            raise SchemaError(
+                f"the reference #{fragment} leads to something that is not a schema",
+                pointer=place.pointer,
+                keyword=keyword,
+                expected="an object, true or false",
+            )
+        scope = self._entered(place.scope, home.base)
+        start, before = self._start(resource, base)
+        return self._add(value, start, (*before, *steps), home.dialect, home.base, scope)
+
+    def _start(self, resource: Any, base: str) -> tuple[Place, tuple[str | int, ...]]:
+        """The document's place that a resource lies in, and the steps from there to it."""
+        if id(resource) in self._roots:
+            return self._roots[id(resource)], ()
+        for place in self._roots.values():
+            found = _find(place.schema, resource)
+            if found is not None:
+                return place, found
+        root = Place(0, resource, None, (), self._dialect, base, (), f"{base}#")
+        self._roots[id(resource)] = root
+        return root, ()
+
+    def _resource(self, place: Place, uri: str, keyword: str) -> Any:
+        wanted = _bare(uri)
+        if wanted not in self._resources:
+            if wanted == self._base or wanted == "":
+                return self.root.schema
+            if wanted not in self._others:
+                raise SchemaError(
+                    f"the document {uri!r} was not given",
+                    pointer=place.pointer,
+                    keyword=keyword,
+                    expected="a reference into the schema or into one of its documents",
+                    hint="pass it in `documents`; nothing is ever fetched",
+                )
+            document = self._others[wanted]
+            found = survey(document, self.limits)
+            self._dynamic = self._dynamic or bool(found.keys & _DYNAMIC)
+            self._index(document, wanted, dialect_of(document, self._dialect))
+            self._resources.setdefault(wanted, document)
+            self._roots[id(document)] = Place(0, document, None, (), self._dialect, wanted, (), f"{wanted}#")
+        return self._resources[wanted]
+
+    def _anchor(self, place: Place, uri: str, name: str, keyword: str) -> Place:
+        base = _bare(uri)
+        if (base, name) not in self._anchors:
+            raise SchemaError(f"there is no anchor {name!r}", pointer=place.pointer, keyword=keyword)
+        schema, dynamic = self._anchors[base, name]
+        if dynamic and keyword == "$dynamicRef":
+            for outer in place.scope:
+                found = self._anchors.get((outer, name))
+                if found is not None and found[1]:
+                    schema, base = found[0], outer
+                    break
+        return self._enter(place, schema, base)
+
+    def _recursive(self, place: Place) -> Place:
+        schema, base = self._resources.get(place.base, self.root.schema), place.base
+        if isinstance(schema, dict) and schema.get("$recursiveAnchor") is True:
+            for outer in place.scope:
+                found = self._resources.get(outer, self.root.schema if outer == self._base else None)
+                if isinstance(found, dict) and found.get("$recursiveAnchor") is True:
+                    schema, base = found, outer
+                    break
+        return self._enter(place, schema, base)
+
+    def _enter(self, place: Place, schema: Any, base: str) -> Place:
+        home = self._homes.get(id(schema), _Home(base, place.dialect))
+        start, steps = self._start(schema, base)
+        return self._add(schema, start, steps, home.dialect, home.base, self._entered(place.scope, home.base))
+
+    # -- the index of identifiers and anchors
+
+    def _index(self, document: Any, base: str, dialect: Dialect) -> str:
+        """Note every resource and anchor of a document; returns the base URI of its root."""
+        root_base: str | None = None
+        stack: list[tuple[Any, str, Dialect]] = [(document, base, dialect)]
+        while stack:
+            schema, base, dialect = stack.pop()
+            if not isinstance(schema, dict):
+                continue
+            dialect = dialect_of(schema, dialect)
+            specification = specification_with(dialect.uri)
+            named = schema.get(dialect.id_keyword)
+            alone = dialect.ref_stands_alone and "$ref" in schema
+            if isinstance(named, str) and not alone and not named.startswith("#"):
+                base = _bare(urljoin(base, named))
+                self._resources.setdefault(base, schema)
+            if root_base is None:
+                root_base = base
+                self._resources.setdefault(base, schema)
+            self._homes[id(schema)] = _Home(base, dialect)
+            if isinstance(named, str) and named.startswith("#") and not alone:
+                self._anchors.setdefault((base, named[1:]), (schema, False))
+            for keyword in ("$anchor", "$dynamicAnchor"):
+                if isinstance(schema.get(keyword), str):
+                    self._anchors[base, schema[keyword]] = (schema, keyword == "$dynamicAnchor")
+            try:
+                below = list(specification.subresources_of(schema))
+            except (AttributeError, TypeError, KeyError):  # a keyword of the wrong kind; said where it is read
+                below = []
+            stack.extend((sub, base, dialect) for sub in reversed(below))
+        return root_base or ""
+
+
+def _bare(uri: str) -> str:
+    return uri[:-1] if uri.endswith("#") else uri
+
+
+def _find(document: Any, wanted: Any) -> tuple[str | int, ...] | None:
+    """The steps from a document to one of its own values, by identity."""
+    stack: list[tuple[Any, tuple[str | int, ...]]] = [(document, ())]
+    while stack:
+        value, steps = stack.pop()
+        if value is wanted:
+            return steps
+        if isinstance(value, dict):
+            stack.extend((v, (*steps, k)) for k, v in value.items())
+        elif isinstance(value, list):
+            stack.extend((v, (*steps, i)) for i, v in enumerate(value))
+    return None

@@ -1,0 +1,85 @@
+"""``prefixItems``, ``items``, ``contains`` and its counts, ``minItems``, ``maxItems``, ``uniqueItems``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from grammars.json_schema.documents import Place
+from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.shapes import ANY_ARRAY, TRUE, ArrayForm, Conj, Count, Seen
+
+__all__ = ["KEYWORDS", "allow", "deny"]
+
+KEYWORDS = ("prefixItems", "items", "contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems")
+
+Child = Callable[..., Conj | None]
+
+
+def allow(schema: Mapping[str, Any], place: Place, child: Child) -> ArrayForm | None:
+    """The arrays that satisfy the keywords; None when the keywords contradict each other."""
+    prefix = tuple(child(place, s, "prefixItems", i) for i, s in enumerate(schema.get("prefixItems", ())))
+    rest = child(place, schema["items"], "items") if "items" in schema else TRUE
+    counts: tuple[Count, ...] = ()
+    contained: tuple[Conj, ...] = ()
+    if "contains" in schema:
+        item = child(place, schema["contains"], "contains")
+        least, most = schema.get("minContains", 1), schema.get("maxContains")
+        if item is None:
+            if least:
+                return None
+        else:
+            counts = (Count(item, least, most),) if least or most is not None else ()
+            contained = (item,) if place.dialect.order >= 9 else ()  # 2019-09 does not count it as evaluated
+    return ArrayForm(
+        prefix,
+        rest,
+        schema.get("minItems", 0),
+        schema.get("maxItems"),
+        counts,
+        (place.number,) if schema.get("uniqueItems") else (),
+        Seen(items=len(prefix), contains=contained, every_item="items" in schema),
+    )
+
+
+def deny(schema: Mapping[str, Any], place: Place, child: Child, notes: list[ReportRow]) -> tuple[ArrayForm, ...]:
+    """Arrays that break at least one keyword."""
+    out: list[ArrayForm] = []
+    prefix = schema.get("prefixItems", ())
+    for i, item in enumerate(prefix):
+        broken = negation(child(place, item, "prefixItems", i))
+        if broken is not None:
+            out.append(ArrayForm((TRUE,) * i + (broken,), least=i + 1))
+    if "items" in schema:
+        broken = negation(child(place, schema["items"], "items"))
+        if broken is not None:
+            out.append(ArrayForm(counts=(Count(broken, 1, None, start=len(prefix)),)))
+    if "contains" in schema:
+        out += _deny_contains(schema, child(place, schema["contains"], "contains"))
+    if schema.get("minItems"):
+        out.append(ArrayForm(most=schema["minItems"] - 1))
+    if "maxItems" in schema:
+        out.append(ArrayForm(least=schema["maxItems"] + 1))
+    if schema.get("uniqueItems"):
+        notes.append(
+            ReportRow(place.pointer, "uniqueItems", Outcome.RELAXED, "that two items are equal cannot be demanded")
+        )
+        out.append(ANY_ARRAY)
+    return tuple(out)
+
+
+def _deny_contains(schema: Mapping[str, Any], item: Conj | None) -> list[ArrayForm]:
+    least, most = schema.get("minContains", 1), schema.get("maxContains")
+    if item is None:
+        return [ANY_ARRAY] if least else []
+    out = [ArrayForm(counts=(Count(item, 0, least - 1),))] if least else []
+    if most is not None:
+        out.append(ArrayForm(counts=(Count(item, most + 1, None),)))
+    return out
+
+
+def negation(conj: Conj | None) -> Conj | None:
+    """The negation of what `child` gave: of one literal, of everything, or of nothing."""
+    if conj is None:
+        return TRUE
+    return None if not conj else (-conj[0],)

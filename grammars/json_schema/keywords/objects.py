@@ -1,0 +1,200 @@
+"""``properties`` and its kin, ``required``, ``propertyNames``, dependencies and counts of properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from grammars.json_schema.documents import Documents, Place
+from grammars.json_schema.keywords.arrays import Child, negation
+from grammars.json_schema.keywords.text import pattern_language
+from grammars.json_schema.regular import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, shortest, words
+from grammars.json_schema.report import ReportRow
+from grammars.json_schema.shapes import TRUE, Clause, Conj, ObjectForm, Seen, both
+from grammars.json_schema.strings import writable
+
+__all__ = ["KEYWORDS", "allow", "cells_of", "deny"]
+
+KEYWORDS = (
+    "properties",
+    "patternProperties",
+    "additionalProperties",
+    "propertyNames",
+    "required",
+    "dependentRequired",
+    "minProperties",
+    "maxProperties",
+)
+
+_FEW_NAMES = 64  # finitely many names up to here are listed one by one, so that none can be written twice
+_CLOSING = "additionalProperties"
+
+#: The strings that a schema allows, from its literal.
+Names = Callable[[Conj], Regular]
+
+Cells = tuple[tuple[Regular, Conj], ...]
+
+
+def allow(
+    schema: Mapping[str, Any],
+    place: Place,
+    documents: Documents,
+    child: Child,
+    names: Names,
+    notes: list[ReportRow],
+) -> ObjectForm:
+    """The objects that satisfy the keywords."""
+    props: dict[str, Conj | None] = {
+        key: child(place, s, "properties", key) for key, s in schema.get("properties", {}).items()
+    }
+    patterns = _patterns(schema, place, documents, child, notes)
+    extra = child(place, schema["additionalProperties"], "additionalProperties") if _CLOSING in schema else TRUE
+    if any(language is None for language, _ in patterns):
+        extra = TRUE  # a key of the unknown pattern is not an additional one
+    known = [(language, value) for language, value in patterns if language is not None]
+    cells = cells_of(known, extra)
+    for key, conj in props.items():
+        for language, value in known:
+            if matches(language, key):
+                conj = both(conj, value)
+        props[key] = conj
+    if "propertyNames" in schema:
+        legal = child(place, schema["propertyNames"], "propertyNames")
+        language = NONE if legal is None else names(legal)
+        props = {k: v if matches(language, k) else None for k, v in props.items()}
+        if language.op == "words" and len(language.args) <= _FEW_NAMES:
+            props.update({key: lookup(cells, key) for key in _ordered(language, schema) if key not in props})
+            cells = ()
+        else:
+            cells = restrict(cells, language)
+    seen = Seen(
+        frozenset(schema.get("properties", ())),
+        tuple(language for language, _ in known),
+        _CLOSING in schema,
+    )
+    return ObjectForm(
+        props,
+        cells,
+        frozenset(schema.get("required", ())),
+        tuple(_dependencies(schema)),
+        schema.get("minProperties", 0),
+        schema.get("maxProperties"),
+        late=_late(schema),
+        seen=seen,
+    )
+
+
+def _ordered(language: Regular, schema: Mapping[str, Any]) -> list[str]:
+    """Few names in the order of the ``enum`` that lists them, if one does."""
+    given = schema["propertyNames"].get("enum", ()) if isinstance(schema["propertyNames"], dict) else ()
+    rank = {name: i for i, name in enumerate(given) if isinstance(name, str)}
+    return sorted(language.args, key=lambda name: (rank.get(name, len(rank)), name))
+
+
+def _late(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Keys named outside ``properties``: required ones, then what depends comes after what it depends on."""
+    found = dict.fromkeys(schema.get("required", ()))
+    for key, others in schema.get("dependentRequired", {}).items():
+        found.update(dict.fromkeys((*others, key)))
+    return tuple(found)
+
+
+def _dependencies(schema: Mapping[str, Any]) -> list[Clause]:
+    return [
+        frozenset(((key, False), (other, True)))
+        for key, others in schema.get("dependentRequired", {}).items()
+        for other in dict.fromkeys(others)
+        if other != key
+    ]
+
+
+def _patterns(
+    schema: Mapping[str, Any], place: Place, documents: Documents, child: Child, notes: list[ReportRow]
+) -> list[tuple[Regular | None, Conj | None]]:
+    """Language and value of each pattern; the language is None where it cannot be said."""
+    return [
+        (
+            pattern_language(pattern, "patternProperties", place, documents, notes),
+            child(place, sub, "patternProperties", pattern),
+        )
+        for pattern, sub in schema.get("patternProperties", {}).items()
+    ]
+
+
+def cells_of(patterns: list[tuple[Regular, Conj | None]], extra: Conj | None) -> Cells:
+    """All keys cut into cells by the patterns that they match; keys that match none get ``extra``."""
+    cells: list[tuple[Regular, Conj | None]] = []
+    for language, value in patterns:
+        own, cut = language, []
+        for cell, conj in cells:
+            if disjoint(cell, language):
+                cut.append((cell, conj))
+                continue
+            inside, outside = inter(cell, language), inter(cell, neg(language))
+            cut += [(inside, both(conj, value))] if possible(inside) else []
+            cut += [(outside, conj)] if possible(outside) else []
+            own = inter(own, neg(cell))
+        cells = [*cut, (own, value)] if possible(own) else cut
+    rest = neg(alt(*(language for language, _ in patterns)))
+    if extra is not None and possible(rest):
+        cells.append((rest, extra))
+    return tuple((cell, conj) for cell, conj in cells if conj is not None)
+
+
+def possible(language: Regular, budget: int = 1_000) -> bool:
+    """False when surely no key of the language can be written."""
+    return language == ALL or shortest(writable(language), budget) is not None
+
+
+def restrict(cells: Cells, language: Regular) -> Cells:
+    """The cells cut down to the keys of ``language``."""
+    cut = ((inter(cell, language), conj) for cell, conj in cells)
+    return tuple((cell, conj) for cell, conj in cut if possible(cell))
+
+
+def lookup(cells: Cells, key: str) -> Conj | None:
+    """What the value of a key that is not listed must satisfy; None when the key is forbidden."""
+    for language, conj in cells:
+        if matches(language, key):
+            return conj
+    return None
+
+
+def deny(
+    schema: Mapping[str, Any],
+    place: Place,
+    documents: Documents,
+    child: Child,
+    names: Names,
+    notes: list[ReportRow],
+) -> tuple[ObjectForm, ...]:
+    """Objects that break at least one keyword."""
+    out: list[ObjectForm] = []
+    properties = schema.get("properties", {})
+    for key, sub in properties.items():
+        broken = negation(child(place, sub, "properties", key))
+        if broken is not None:
+            out.append(ObjectForm({key: broken}, required=frozenset((key,))))
+    patterns = _patterns(schema, place, documents, child, notes)
+    known = [(language, value) for language, value in patterns if language is not None]
+    for language, value in known:
+        broken = TRUE if value is None else None if not value else (-value[0],)
+        if broken is not None:
+            out.append(ObjectForm(witnesses=((language, broken),)))
+    if "additionalProperties" in schema:
+        broken = negation(child(place, schema["additionalProperties"], "additionalProperties"))
+        if broken is not None:
+            other = neg(alt(words(properties), *(language for language, _ in known)))
+            out.append(ObjectForm(witnesses=((other, broken),)))
+    if "propertyNames" in schema:
+        legal = child(place, schema["propertyNames"], "propertyNames")
+        out.append(ObjectForm(witnesses=((neg(NONE if legal is None else names(legal)), TRUE),)))
+    if schema.get("required"):
+        out.append(ObjectForm(clauses=(frozenset((key, False) for key in schema["required"]),)))
+    for clause in _dependencies(schema):
+        out.append(ObjectForm(clauses=tuple(frozenset(((key, not there),)) for key, there in clause)))
+    if schema.get("minProperties"):
+        out.append(ObjectForm(most=schema["minProperties"] - 1))
+    if "maxProperties" in schema:
+        out.append(ObjectForm(least=schema["maxProperties"] + 1))
+    return tuple(out)

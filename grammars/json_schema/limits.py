@@ -1,0 +1,128 @@
+"""Limits on the schema document, checked before anything else looks at it.
+
+All walks here are iterative, so that no nesting reaches Python's or the engine's stack.  An error names the
+limit and the place.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from special_tokens.errors import SchemaError
+
+__all__ = ["DEFAULT_LIMITS", "Limits", "Survey", "survey"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a schema may cost.  Sizes of the document first, then of what it expands to."""
+
+    nodes: int = 400_000  #: values in the document
+    depth: int = 500  #: nesting of the document
+    characters: int = 4_000_000  #: characters in all strings and keys together
+    literal: int = 50_000  #: characters of one constant or key: the engine's first mask grows with its square
+    states: int = 20_000  #: conjunctions of subschemas that need a rule of their own
+    steps: int = 400_000  #: forms built while schemas are intersected
+    seconds: float = 20.0  #: time spent in all
+    forms: int = 400  #: alternatives of one intersection; beyond, the keyword is relaxed
+    regex: int = 30_000  #: characters of a pattern with its repeats written out
+    keys: int = 3_000  #: listed keys of one object
+    items: int = 5_000  #: positions of one array that are written out
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one walk over a document saw: ``keys`` are all object keys in it, ``depth`` its nesting."""
+
+    keys: frozenset[str]
+    depth: int
+    nodes: int
+
+
+def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
+    """Walk over a schema document; raises `SchemaError` where it is not JSON or passes a limit."""
+    if not isinstance(schema, dict | bool):
+        raise SchemaError(f"a schema cannot be {_kind(schema)}", expected="an object, true or false")
+    keys: set[str] = set()
+    nodes = characters = deepest = 0
+    level: list[Any] = [schema]
+    while level:
+        deepest += 1
+        nodes += len(level)
+        if nodes > limits.nodes:
+            raise _over("values", nodes, limits.nodes, "nodes")
+        if deepest > limits.depth:
+            raise _over("levels of nesting", deepest, limits.depth, "depth", pointer=_deep_pointer(schema))
+        following: list[Any] = []
+        for value in level:
+            if isinstance(value, str):
+                characters += len(value)
+                if not value.isascii():
+                    _check_text(value)
+            elif isinstance(value, dict):
+                for key in value:
+                    if not isinstance(key, str):
+                        raise SchemaError(f"the key {key!r} is not a string", expected="JSON")
+                    characters += len(key)
+                    if not key.isascii():
+                        _check_text(key)
+                keys.update(value)
+                following.extend(value.values())
+            elif isinstance(value, list):
+                following.extend(value)
+            elif isinstance(value, float):
+                if not math.isfinite(value):
+                    raise SchemaError(f"{value} is not a JSON number", expected="a finite number")
+            elif not (value is None or isinstance(value, bool | int)):
+                raise SchemaError(f"{type(value).__name__} is not a JSON value", expected="JSON")
+        if characters > limits.characters:
+            raise _over("characters", characters, limits.characters, "characters")
+        level = following
+    return Survey(frozenset(keys), deepest, nodes)
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise SchemaError(
+            f"a string holds a lone surrogate at character {error.start}", expected="text that can be written as UTF-8"
+        ) from None
+
+
+def _over(what: str, found: int, most: int, name: str, *, pointer: str = "") -> SchemaError:
+    return SchemaError(
+        f"the schema has {found} {what}, the limit {name!r} is {most}",
+        pointer=pointer,
+        hint="split the schema, or raise the limit",
+    )
+
+
+def _deep_pointer(schema: Any) -> str:
+    """The pointer of one of the deepest places, shortened to its first steps."""
+    steps: list[str] = []
+    level: list[tuple[Any, tuple[Any, ...]]] = [(schema, ())]
+    while level:
+        last = level[0]
+        level = [
+            (value, (key, path))
+            for node, path in level
+            for key, value in (node.items() if isinstance(node, dict) else enumerate(node))
+            if isinstance(value, dict | list) and value
+        ]
+    path = last[1]
+    while path:
+        steps.append(str(path[0]).replace("~", "~0").replace("/", "~1"))
+        path = path[1]
+    steps.reverse()
+    return "/" + "/".join(steps[:8]) + ("/..." if len(steps) > 8 else "")
+
+
+def _kind(value: Any) -> str:
+    names = {type(None): "null", str: "a string", list: "an array", int: "a number", float: "a number"}
+    return names.get(type(value), f"a {type(value).__name__}")

@@ -1,0 +1,315 @@
+"""The intersection and the union of shapes.
+
+Intersection multiplies forms; forms that surely hold nothing are dropped at once, which is what keeps the product
+small in practice.  ``is_empty`` says whether a conjunction surely has no value; it may be a bounded search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from grammars.json_schema import numbers as num
+from grammars.json_schema.keywords.objects import lookup, possible
+from grammars.json_schema.regular import ALL, NONE, alt, inter, shortest
+from grammars.json_schema.shapes import (
+    ANY_ARRAY,
+    ANY_OBJECT,
+    ANYTHING,
+    NOTHING,
+    TRUE,
+    ArrayForm,
+    Clause,
+    Conj,
+    Count,
+    ObjectForm,
+    Shape,
+    both,
+    merged_notes,
+)
+from grammars.json_schema.strings import writable
+
+__all__ = ["TooManyForms", "meet", "settle_array", "settle_object", "union"]
+
+IsEmpty = Callable[[Conj], bool]
+
+
+class TooManyForms(Exception):
+    """An intersection has more alternatives than its limit."""
+
+
+def union(shapes: Iterable[Shape], *, absorb: bool = True) -> Shape:
+    """What any of the shapes holds; without ``absorb`` forms that differ in what they evaluated stay apart."""
+    many = [s for s in shapes if not s.is_nothing]
+    if len(many) < 2:
+        return many[0] if many else NOTHING
+    arrays = dict.fromkeys(f for s in many for f in s.arrays)
+    objects = _distinct((f for s in many for f in s.objects), absorb=absorb)
+    numbers = dict.fromkeys(n for s in many for n in s.numbers)
+    return Shape(
+        any(s.null for s in many),
+        _or(s.booleans for s in many),
+        (num.ANY_NUMBER,) if num.ANY_NUMBER in numbers else _joined(numbers),
+        alt(*(s.strings for s in many)),
+        (ANY_ARRAY,) if absorb and ANY_ARRAY in arrays else tuple(arrays),
+        objects,
+        merged_notes(many),
+    )
+
+
+def _or(bits: Iterable[int]) -> int:
+    out = 0
+    for one in bits:
+        out |= one
+    return out
+
+
+def _joined(numbers: Iterable[num.Numbers]) -> tuple[num.Numbers, ...]:
+    """Listed values in one set, so that an enum stays one lexeme."""
+    many = list(numbers)
+    listed = [n for n in many if n.values is not None]
+    if len(listed) < 2:
+        return tuple(many)
+    values = {v: t for n in reversed(listed) for v, t in n.values or ()}
+    return (num.Numbers(values=tuple(values.items())), *(n for n in many if n.values is None))
+
+
+def _distinct(forms: Iterable[ObjectForm], *, absorb: bool = True) -> tuple[ObjectForm, ...]:
+    out: list[ObjectForm] = []
+    seen: set[tuple[object, ...]] = set()
+    for form in forms:
+        if absorb and form == ANY_OBJECT:
+            return (ANY_OBJECT,)
+        key = (tuple(form.props.items()), form.cells, form.required, form.clauses, form.least, form.most,
+               form.witnesses, form.seen)  # fmt: skip
+        if key not in seen:
+            seen.add(key)
+            out.append(form)
+    return tuple(out)
+
+
+def meet(one: Shape, two: Shape, is_empty: IsEmpty, limit: int) -> Shape:
+    """What both shapes hold; raises `TooManyForms` past ``limit`` forms of one type."""
+    if one is ANYTHING:
+        return two
+    if two is ANYTHING:
+        return one
+    strings = inter(one.strings, two.strings)
+    if strings.op in ("and", "not") and shortest(writable(strings)) is None:
+        strings = NONE
+    return Shape(
+        one.null and two.null,
+        one.booleans & two.booleans,
+        _meet_numbers(one.numbers, two.numbers, limit),
+        strings,
+        _meet_arrays(one.arrays, two.arrays, is_empty, limit),
+        _meet_objects(one.objects, two.objects, is_empty, limit),
+        merged_notes((one, two)) if one.notes or two.notes else (),
+    )
+
+
+def _meet_numbers(one: tuple[num.Numbers, ...], two: tuple[num.Numbers, ...], limit: int) -> tuple[num.Numbers, ...]:
+    if one == (num.ANY_NUMBER,) or two == (num.ANY_NUMBER,):
+        return two if one == (num.ANY_NUMBER,) else one
+    found = [m for a in one for b in two if not (m := num.meet(a, b)).is_empty()]
+    if len(found) > limit:
+        raise TooManyForms
+    return tuple(dict.fromkeys(found))
+
+
+def _meet_arrays(
+    one: tuple[ArrayForm, ...], two: tuple[ArrayForm, ...], is_empty: IsEmpty, limit: int
+) -> tuple[ArrayForm, ...]:
+    if one == (ANY_ARRAY,) or two == (ANY_ARRAY,):
+        return two if one == (ANY_ARRAY,) else one
+    found: dict[ArrayForm, None] = {}
+    for a in one:
+        for b in two:
+            form = settle_array(_both_arrays(a, b), is_empty)
+            if form is not None:
+                found[form] = None
+        if len(found) > limit:
+            raise TooManyForms
+    return tuple(found)
+
+
+def _both_arrays(a: ArrayForm, b: ArrayForm) -> ArrayForm:
+    size = max(len(a.prefix), len(b.prefix))
+    return ArrayForm(
+        tuple(both(a.item(i), b.item(i)) for i in range(size)),
+        both(a.rest, b.rest),
+        max(a.least, b.least),
+        _smaller(a.most, b.most),
+        tuple(dict.fromkeys(a.counts + b.counts)),
+        tuple(dict.fromkeys(a.unique + b.unique)),
+        a.seen | b.seen,
+    )
+
+
+def _smaller(a: int | None, b: int | None) -> int | None:
+    return a if b is None else b if a is None else min(a, b)
+
+
+def settle_array(form: ArrayForm, is_empty: IsEmpty) -> ArrayForm | None:
+    """The form with its bounds drawn tight, or None when it surely holds nothing."""
+    most, prefix = form.most, form.prefix
+    for i, item in enumerate(prefix):
+        if most is not None and i >= most:
+            break
+        if item is None or is_empty(item):
+            most = i if most is None else min(most, i)
+            break
+    if most is not None:
+        prefix = prefix[:most]
+    rest = form.rest
+    if most is None or most > len(prefix):
+        if rest is None or is_empty(rest):
+            most = len(prefix)
+    else:
+        rest = None
+    least, counts = form.least, []
+    for count in form.counts:
+        fixed = _settle_count(count, most)
+        if fixed is None:
+            return None
+        least = max(least, fixed.least + (fixed.start if fixed.least else 0))
+        if fixed.least or fixed.most is not None:
+            counts.append(fixed)
+    if most is not None and least > most:
+        return None
+    unique = () if most is not None and most < 2 else form.unique
+    return ArrayForm(prefix, rest, least, most, tuple(dict.fromkeys(counts)), unique, form.seen)
+
+
+def _settle_count(count: Count, most: int | None) -> Count | None:
+    if count.most is not None and count.least > count.most:
+        return None
+    if most is not None:
+        slots = max(0, most - count.start)
+        if count.least > slots:
+            return None
+        if count.most is not None and count.most >= slots:
+            count = Count(count.item, count.least, None, count.start)
+    if count.item == TRUE and count.start == 0 and count.most is None:
+        return count
+    return count
+
+
+def _meet_objects(
+    one: tuple[ObjectForm, ...], two: tuple[ObjectForm, ...], is_empty: IsEmpty, limit: int
+) -> tuple[ObjectForm, ...]:
+    if one == (ANY_OBJECT,) or two == (ANY_OBJECT,):
+        return two if one == (ANY_OBJECT,) else one
+    found: list[ObjectForm] = []
+    for a in one:
+        for b in two:
+            form = settle_object(_both_objects(a, b), is_empty)
+            if form is not None:
+                found.append(form)
+        if len(found) > limit:
+            raise TooManyForms
+    return _distinct(found)
+
+
+def _both_objects(a: ObjectForm, b: ObjectForm) -> ObjectForm:
+    props: dict[str, Conj | None] = {}
+    for key, conj in a.props.items():
+        props[key] = both(conj, b.props[key] if key in b.props else lookup(b.cells, key))
+    for key, conj in b.props.items():
+        if key not in props:
+            props[key] = both(lookup(a.cells, key), conj)
+    return ObjectForm(
+        props,
+        _both_cells(a.cells, b.cells),
+        a.required | b.required,
+        tuple(dict.fromkeys(a.clauses + b.clauses)),
+        max(a.least, b.least),
+        _smaller(a.most, b.most),
+        tuple(dict.fromkeys(a.witnesses + b.witnesses)),
+        tuple(dict.fromkeys(a.late + b.late)) if a.late and b.late else a.late or b.late,
+        a.seen | b.seen,
+    )
+
+
+def _both_cells(a: tuple[tuple, ...], b: tuple[tuple, ...]) -> tuple[tuple, ...]:  # type: ignore[type-arg]
+    if a == ((ALL, TRUE),):
+        return b
+    if b == ((ALL, TRUE),):
+        return a
+    out = []
+    for left, one in a:
+        for right, two in b:
+            conj = both(one, two)
+            language = left if left == right else inter(left, right)
+            if conj is not None and (left == right or possible(language)):
+                out.append((language, conj))
+    return tuple(out)
+
+
+def settle_object(form: ObjectForm, is_empty: IsEmpty) -> ObjectForm | None:
+    """The form with what its keys imply worked out, or None when it surely holds nothing."""
+    props = dict(form.props)
+    for key, conj in props.items():
+        if conj is not None and len(conj) > 1 and is_empty(conj):
+            props[key] = None
+    required = set(form.required)
+    clauses = form.clauses
+    while True:
+        for key in required:
+            if (props[key] if key in props else lookup(form.cells, key)) is None:
+                return None
+        left = _settle_clauses(clauses, props, form.cells, required)
+        if left is None:
+            return None
+        if left == clauses:
+            break
+        clauses = left
+    if form.most is not None and len(required) > form.most:
+        return None
+    if not form.cells and sum(c is not None for c in props.values()) < form.least:
+        return None
+    return ObjectForm(
+        props,
+        form.cells,
+        frozenset(required),
+        clauses,
+        form.least,
+        form.most,
+        form.witnesses,
+        form.late,
+        form.seen,
+    )
+
+
+def _settle_clauses(
+    clauses: tuple[Clause, ...],
+    props: dict[str, Conj | None],
+    cells: tuple[tuple, ...],  # type: ignore[type-arg]
+    required: set[str],
+) -> tuple[Clause, ...] | None:
+    """Clauses without what is decided; unit clauses move into ``required`` and ``props``; None: contradiction."""
+    out: list[Clause] = []
+    for clause in clauses:
+        rest: list[tuple[str, bool]] = []
+        for key, there in clause:
+            if key in required:
+                decided: bool | None = True
+            elif (props[key] if key in props else lookup(cells, key)) is None:
+                decided = False
+            else:
+                decided = None
+            if decided is None:
+                rest.append((key, there))
+            elif decided == there:
+                break
+        else:
+            if not rest:
+                return None
+            if len(rest) == 1:
+                key, there = rest[0]
+                if there:
+                    required.add(key)
+                else:
+                    props[key] = None
+            else:
+                out.append(frozenset(rest))
+    return tuple(dict.fromkeys(out))

@@ -1,0 +1,448 @@
+"""Sets of numbers: what numeric keywords say, their intersection, and the texts that spell them.
+
+A set is a tuple of `Numbers`, any of which may hold; all arithmetic is exact (`fractions.Fraction`), so bounds
+beyond 2^53 and decimal steps are no special case.  Texts are bounded: at most `MAX_DIGITS` digits on each side
+of the point, so that no model can write digits for ever.
+
+Spelling: an integer has no point and no exponent; a number has an exponent only in the form that ``json.dumps``
+writes (one digit before the point) and only where every such number is allowed, as ranges are compared digit by
+digit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor, lcm
+from typing import Any
+
+__all__ = [
+    "ANY_NUMBER",
+    "MAX_DIGITS",
+    "Numbers",
+    "constants",
+    "decimal_text",
+    "meet",
+    "negated",
+    "regexes",
+    "shortest_number",
+    "step_digits",
+    "without_step",
+    "writable",
+]
+
+MAX_DIGITS = 64  #: digits before and after the point that a text may have
+
+_ENUMERABLE = 256  # integer ranges up to this size are written out when they have gaps
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Numbers that satisfy every field.
+
+    ``values`` (text by value) when the set is finite and listed; ``integer`` True for whole numbers only, False
+    for fractional ones only, None for both.
+    """
+
+    low: Fraction | None = None
+    low_open: bool = False
+    high: Fraction | None = None
+    high_open: bool = False
+    integer: bool | None = None
+    steps: tuple[Fraction, ...] = ()
+    not_steps: tuple[Fraction, ...] = ()
+    excluded: frozenset[Fraction] = frozenset()
+    values: tuple[tuple[Fraction, str], ...] | None = None
+
+    def holds(self, value: Fraction) -> bool:
+        """Does ``value`` satisfy every field but ``values``?"""
+        if self.low is not None and (value < self.low or (self.low_open and value == self.low)):
+            return False
+        if self.high is not None and (value > self.high or (self.high_open and value == self.high)):
+            return False
+        if self.integer is not None and (value.denominator == 1) is not self.integer:
+            return False
+        if value in self.excluded or any((value / s).denominator != 1 for s in self.steps):
+            return False
+        return not any((value / s).denominator == 1 for s in self.not_steps)
+
+    @property
+    def step(self) -> Fraction | None:
+        """The least common multiple of the steps (1 for plain integers)."""
+        steps = (*self.steps, Fraction(1)) if self.integer else self.steps
+        if not steps:
+            return None
+        bottom = lcm(*(s.denominator for s in steps))
+        return Fraction(lcm(*(s.numerator * (bottom // s.denominator) for s in steps)), bottom)
+
+    def is_empty(self) -> bool:
+        """True only when surely no number is left."""
+        if self.values is not None:
+            return not self.values
+        if self.integer is False and any(s.denominator == 1 for s in self.steps):
+            return True
+        if self.low is not None and self.high is not None:
+            if self.low > self.high or (self.low == self.high and (self.low_open or self.high_open)):
+                return True
+            if self.step is not None:
+                first, last = self.index_range()
+                if first > last:
+                    return True
+                if last - first < _ENUMERABLE:
+                    return not any(self.holds(i * self.step) for i in range(first, last + 1))
+            elif self.low == self.high:
+                return not self.holds(self.low)
+        return False
+
+    def index_range(self) -> tuple[int, int]:
+        """The first and last multiple of `step` inside the bounds, which must both be there."""
+        step = self.step
+        if step is None or self.low is None or self.high is None:
+            raise ValueError("index_range() needs a step and both bounds")
+        first, last = ceil(self.low / step), floor(self.high / step)
+        if self.low_open and first * step == self.low:
+            first += 1
+        if self.high_open and last * step == self.high:
+            last -= 1
+        return first, last
+
+    def listed(self) -> Numbers:
+        """The same set with its values written out, where they are few."""
+        if self.values is not None or self.step is None or self.low is None or self.high is None:
+            return self
+        first, last = self.index_range()
+        if last - first >= _ENUMERABLE:
+            return self
+        found = [i * self.step for i in range(first, last + 1) if self.holds(i * self.step)]
+        return Numbers(values=tuple((v, decimal_text(v)) for v in found))
+
+
+ANY_NUMBER = Numbers()
+
+
+def constants(values: Iterable[Any]) -> Numbers:
+    """The set of these JSON numbers; equal ones keep the first spelling."""
+    found: dict[Fraction, str] = {}
+    for value in values:
+        found.setdefault(Fraction(value) if isinstance(value, int) else Fraction(repr(value)), json.dumps(value))
+    return Numbers(values=tuple(found.items()))
+
+
+def meet(one: Numbers, two: Numbers) -> Numbers:
+    """What both sets hold."""
+    if one.values is not None and two.values is not None:
+        other = {v for v, _ in two.values}
+        return Numbers(values=tuple((v, t) for v, t in one.values if v in other))
+    if one.values is not None:
+        return Numbers(values=tuple((v, t) for v, t in one.values if two.holds(v)))
+    if two.values is not None:
+        return meet(two, one)
+    low, low_open = _tighter(one.low, one.low_open, two.low, two.low_open, 1)
+    high, high_open = _tighter(one.high, one.high_open, two.high, two.high_open, -1)
+    if one.integer is not None and two.integer is not None and one.integer != two.integer:
+        return Numbers(values=())
+    return Numbers(
+        low,
+        low_open,
+        high,
+        high_open,
+        two.integer if one.integer is None else one.integer,
+        tuple(dict.fromkeys(one.steps + two.steps)),
+        tuple(dict.fromkeys(one.not_steps + two.not_steps)),
+        one.excluded | two.excluded,
+    )
+
+
+def _tighter(
+    a: Fraction | None, a_open: bool, b: Fraction | None, b_open: bool, sign: int
+) -> tuple[Fraction | None, bool]:
+    if a is None or b is None:
+        return (b, b_open) if a is None else (a, a_open)
+    if a == b:
+        return a, a_open or b_open
+    return (a, a_open) if (a > b) == (sign > 0) else (b, b_open)
+
+
+def negated(numbers: Numbers) -> tuple[Numbers, ...]:
+    """Every number that is not in the set."""
+    if numbers.values is not None:
+        return (Numbers(excluded=frozenset(v for v, _ in numbers.values)),)
+    out: list[Numbers] = []
+    if numbers.low is not None:
+        out.append(Numbers(high=numbers.low, high_open=not numbers.low_open))
+    if numbers.high is not None:
+        out.append(Numbers(low=numbers.high, low_open=not numbers.high_open))
+    if numbers.integer is not None:
+        out.append(Numbers(integer=not numbers.integer))
+    out += [Numbers(not_steps=(s,)) for s in numbers.steps]
+    out += [Numbers(steps=(s,)) for s in numbers.not_steps]
+    if numbers.excluded:
+        out.append(Numbers(values=tuple((v, decimal_text(v)) for v in sorted(numbers.excluded))))
+    return tuple(out)
+
+
+def decimal_text(value: Fraction) -> str:
+    """``value``, which must have a finite decimal expansion, without exponent."""
+    digits = _decimals(value)
+    if digits is None:
+        raise ValueError(f"{value} has no finite decimal expansion")
+    scaled = abs(value.numerator) * 10**digits // value.denominator
+    body = str(scaled).rjust(digits + 1, "0")
+    whole, fraction = (body[:-digits], body[-digits:]) if digits else (body, "")
+    return ("-" if value < 0 else "") + whole + ("." + fraction if fraction else "")
+
+
+def _decimals(value: Fraction) -> int | None:
+    """How many digits after the point spell ``value``; None when no number of digits does."""
+    rest, twos, fives = value.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    return max(twos, fives) if rest == 1 else None
+
+
+# -- texts.  Every regex below is a whole-lexeme regex; the set is their intersection.
+
+_TAIL = f"(?:\\.[0-9]{{1,{MAX_DIGITS}}})?"
+_INTEGER = f"-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})"
+_EXPONENT = "[eE](?:[+-]?[0-9]{1,2}|-?[12][0-9]{2}|-?30[0-7]|\\+[12][0-9]{2}|\\+30[0-7])"
+_SMALL = "[eE]-0*[1-9][0-9]?|[eE]-[12][0-9]{2}|[eE]-30[0-7]"
+_LARGE = "[eE]\\+?0*[1-9][0-9]?|[eE]\\+?[12][0-9]{2}|[eE]\\+?30[0-7]"
+_MANTISSA = f"[1-9](?:\\.[0-9]{{1,{MAX_DIGITS}}})?"
+
+
+def regexes(numbers: Numbers) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """``(all of these, none of these)``: regexes whose combination spells the set.
+
+    ``steps`` that are not decided by the last digits are left out: see `step_digits`.
+    """
+    if numbers.values is not None:
+        return ("|".join(dict.fromkeys(t for v, own in numbers.values for t in _spellings(v, own))),), ()
+    wanted = [_base(numbers)]
+    if numbers.low is not None:
+        wanted.append(_at_least(numbers.low, numbers.low_open) + _exponents(numbers))
+    if numbers.high is not None:
+        wanted.append(_at_most(numbers.high, numbers.high_open) + _exponents(numbers))
+    decided = [found for s in numbers.steps if (found := step_digits(s)) is not None]
+    wanted += decided
+    unwanted = [f"-?{_plain(v)}" if v == 0 else _plain(v) for v in sorted(numbers.excluded)]
+    unwanted += [found for s in numbers.not_steps if (found := step_digits(s)) is not None]
+    return tuple(dict.fromkeys(wanted)), tuple(unwanted)
+
+
+def _spellings(value: Fraction, own: str) -> tuple[str, ...]:
+    texts = [own]
+    if value.denominator == 1 and abs(value) < 10**22:
+        texts.append(str(value.numerator))
+    return tuple(dict.fromkeys(t.replace(".", "\\.").replace("+", "\\+") for t in texts))
+
+
+def _base(numbers: Numbers) -> str:
+    if numbers.integer:
+        return _INTEGER
+    if numbers.integer is False:
+        return (
+            f"-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})\\.[0-9]{{0,{MAX_DIGITS // 2}}}[1-9][0-9]{{0,{MAX_DIGITS // 2}}}"
+        )
+    plain = _INTEGER + _TAIL
+    if numbers.low is None and numbers.high is None and not _has_gaps(numbers):
+        return f"{plain}|-?{_MANTISSA}{_EXPONENT}|-?0(?:\\.0)?{_EXPONENT}"
+    return plain + _exponents(numbers)
+
+
+def _has_gaps(numbers: Numbers) -> bool:
+    return bool(numbers.steps or numbers.not_steps or numbers.excluded)
+
+
+def _exponents(numbers: Numbers) -> str:
+    """Alternatives with exponents that lie wholly inside the bounds: (0, 1), [10, oo) and their mirrors."""
+    if numbers.integer is not None or _has_gaps(numbers):
+        return ""
+    low, high = numbers.low, numbers.high
+    out = ""
+    if (low is None or low <= 0) and (high is None or high >= 1):
+        out += f"|{_MANTISSA}(?:{_SMALL})"
+    if (high is None or high >= 0) and (low is None or low <= -1):
+        out += f"|-{_MANTISSA}(?:{_SMALL})"
+    if (low is None or low < 10) and high is None:
+        out += f"|{_MANTISSA}(?:{_LARGE})"
+    if (high is None or high > -10) and low is None:
+        out += f"|-{_MANTISSA}(?:{_LARGE})"
+    return out
+
+
+def _plain(value: Fraction) -> str:
+    body = decimal_text(value).replace(".", "\\.")
+    return body + ("0*" if "." in body else "(?:\\.0+)?")
+
+
+def _at_least(bound: Fraction, is_open: bool) -> str:
+    if bound > 0:
+        return _above(bound, is_open)
+    if bound == 0:
+        return _above(bound, True) if is_open else f"-?0(?:\\.0+)?|[0-9]+{_TAIL}"
+    return f"[0-9]+{_TAIL}|-(?:{_below(-bound, is_open)})"
+
+
+def _at_most(bound: Fraction, is_open: bool) -> str:
+    if bound < 0:
+        return f"-(?:{_above(-bound, is_open)})"
+    if bound == 0:
+        return f"-(?:{_above(bound, True)})" if is_open else f"0(?:\\.0+)?|-[0-9]+{_TAIL}"
+    return f"-[0-9]+{_TAIL}|{_below(bound, is_open)}"
+
+
+def _split(bound: Fraction) -> tuple[str, str]:
+    """Whole digits and fraction digits of a bound; rounded to `MAX_DIGITS` where it has more."""
+    digits = _decimals(bound)
+    if digits is None or digits > MAX_DIGITS:
+        raise ValueError(f"the bound {bound} is not a decimal of {MAX_DIGITS} digits")
+    whole, _, fraction = decimal_text(bound).partition(".")
+    return whole, fraction
+
+
+def _any_digits(count: int) -> str:
+    return f"[0-9]{{{count}}}" if count > 1 else "[0-9]" * count
+
+
+def _above(bound: Fraction, is_open: bool) -> str:
+    """Unsigned decimals greater than (or equal to, unless ``is_open``) ``bound`` >= 0."""
+    whole, fraction = _split(bound)
+    size = len(whole)
+    options = [f"[1-9][0-9]{{{size},{max(size, MAX_DIGITS - 1)}}}{_TAIL}"]
+    for i, digit in enumerate(whole):
+        if digit != "9":
+            options.append(f"{whole[:i]}[{int(digit) + 1}-9]{_any_digits(size - i - 1)}{_TAIL}")
+    greater = [f"{fraction[:j]}[{int(d) + 1}-9][0-9]*" for j, d in enumerate(fraction) if d != "9"]
+    greater.append(f"{fraction}[0-9]*" if not is_open and fraction else f"{fraction}[0-9]*[1-9][0-9]*")
+    options.append(f"{whole}\\.(?:{'|'.join(greater)})")
+    if not is_open and not fraction:
+        options.append(f"{whole}{_TAIL}")
+    return "|".join(options)
+
+
+def _below(bound: Fraction, is_open: bool) -> str:
+    """Unsigned decimals less than (or equal to, unless ``is_open``) ``bound`` > 0."""
+    whole, fraction = _split(bound)
+    size = len(whole)
+    options = []
+    if size > 1:
+        options.append(f"(?:0|[1-9][0-9]{{0,{size - 2}}}){_TAIL}")
+    for i, digit in enumerate(whole):
+        first = "1" if i == 0 and size > 1 else "0"
+        if digit > first:
+            options.append(f"{whole[:i]}[{first}-{int(digit) - 1}]{_any_digits(size - i - 1)}{_TAIL}")
+    smaller = [f"{fraction[:j]}[0-{int(d) - 1}][0-9]*" for j, d in enumerate(fraction) if d != "0"]
+    smaller += [f"{fraction[:j]}" for j in range(1, len(fraction)) if fraction[j:].strip("0")]
+    if not is_open:
+        smaller.append(f"{fraction}0*" if fraction else "0+")
+    if fraction or not is_open:
+        options.append(
+            f"{whole}(?:\\.(?:{'|'.join(dict.fromkeys(smaller))}))" + ("?" if fraction or not is_open else "")
+        )
+    return "|".join(options)
+
+
+def step_digits(step: Fraction) -> str | None:
+    """A regex of the multiples of ``step`` where their last digits decide; None elsewhere (3, 7, 1.5)."""
+    digits = _decimals(step)
+    if digits is None or digits > 40:
+        return None
+    scaled = step * 10**digits
+    count, shift = scaled.numerator, 0
+    while count % 10 == 0:
+        count, shift = count // 10, shift + 1
+    size = next((n for n in (0, 1, 2, 3) if 10**n % count == 0), None)
+    if size is None:
+        return None
+    # the unit is 10**(shift - digits): `size` digits above it must be a multiple of `count`
+    tails = [str(i * count).rjust(size, "0") for i in range(10**size // count)] if size else [""]
+    return _multiples(tails, size, shift - digits)
+
+
+def _multiples(tails: list[str], size: int, exponent: int) -> str:
+    """Decimals whose digits from 10**exponent up end with one of ``tails``, with zeros below."""
+    top = exponent + size  # digits at or above 10**top are free
+    options = []
+    for tail in tails:
+        below = "0" * max(exponent, 0)
+        if top <= 0:  # all decided digits are behind the point
+            lead, frac = "[0-9]+", _any_digits(-top) + tail
+        elif exponent >= 0:
+            lead, frac = f"[0-9]*{tail}{below}", ""
+        else:
+            lead, frac = f"[0-9]*{tail[:top]}", tail[top:]
+        options += _with_fraction(lead, frac, -top if top <= 0 else 0)
+        if top > 0:  # short numbers: the digits that are not written are zeros
+            short = (tail[:top] if exponent < 0 else tail + below).lstrip("0") or "0"
+            options += _with_fraction(short, frac, 0)
+    return "-?(?:" + "|".join(dict.fromkeys(options)) + ")"
+
+
+def _with_fraction(lead: str, fraction: str, free: int) -> list[str]:
+    """``lead`` with the fraction written in full, followed by zeros, or cut where only zeros are cut."""
+    if not fraction:
+        return [f"{lead}(?:\\.0+)?"]
+    out = [f"{lead}\\.{fraction}0*"]
+    tail = fraction.replace("[0-9]", "") if not free else ""
+    if free:
+        decided = fraction.split("]")[-1].split("}")[-1]
+        if not decided.strip("0"):
+            out.append(f"{lead}(?:\\.[0-9]{{1,{free}}})?")
+        for cut in range(1, len(decided)):
+            if not decided[cut:].strip("0"):
+                out.append(f"{lead}\\.{_any_digits(free)}{decided[:cut]}")
+    else:
+        for cut in range(len(tail)):
+            if not tail[cut:].strip("0"):
+                out.append(f"{lead}\\.{tail[:cut]}" if cut else lead)
+    return out
+
+
+def shortest_number(numbers: Numbers) -> str | None:
+    """The text of a number of the set that is short (not always the shortest); None when none was found."""
+    if numbers.values is not None:
+        texts = [t for v, own in numbers.values for t in (own, *_spellings(v, own)) if "\\" not in t]
+        return min(texts, key=len, default=None)
+    candidates: list[Fraction] = [Fraction(i) for i in range(10)] + [Fraction(-i) for i in range(1, 10)]
+    candidates += [Fraction(i, 10) for i in range(-9, 10)]
+    step = numbers.step
+    for bound in (numbers.low, numbers.high):
+        if bound is not None:
+            unit = step or Fraction(1)
+            near = floor(bound / unit)
+            candidates += [(near + d) * unit for d in range(-2, 4)]
+            candidates += [bound, bound + Fraction(1, 10), bound - Fraction(1, 10)]
+    if step is not None:
+        candidates += [step * i for i in range(-4, 5)]
+    candidates += [c + s / 2 for s in numbers.not_steps for c in tuple(candidates)]
+    if numbers.low is not None and numbers.high is not None:
+        candidates.append((numbers.low + numbers.high) / 2)
+    texts = [decimal_text(c) for c in candidates if numbers.holds(c) and _decimals(c) is not None]
+    return min(texts, key=len, default=None)
+
+
+def writable(numbers: Numbers) -> Numbers:
+    """The set with bounds that texts of `MAX_DIGITS` digits can meet; beyond them only the bound itself is left."""
+    grid, top = 10**MAX_DIGITS, Fraction(10**MAX_DIGITS)
+    low, high = numbers.low, numbers.high
+    if low is not None and (low * grid).denominator != 1:
+        numbers = replace(numbers, low=Fraction(ceil(low * grid), grid), low_open=False)
+    if high is not None and (high * grid).denominator != 1:
+        numbers = replace(numbers, high=Fraction(floor(high * grid), grid), high_open=False)
+    for bound, wall in ((low, -top), (high, top)):
+        if bound is not None and (bound >= top if wall < 0 else bound <= -top):
+            return Numbers(values=((bound, json.dumps(float(bound))),) if numbers.holds(bound) else ())
+    if low is not None and low <= -top:
+        numbers = replace(numbers, low=None, low_open=False)
+    if high is not None and high >= top:
+        numbers = replace(numbers, high=None, high_open=False)
+    return numbers
+
+
+def without_step(numbers: Numbers, step: Fraction) -> Numbers:
+    """The set without one of its steps (a wider one)."""
+    return replace(numbers, steps=tuple(s for s in numbers.steps if s != step))

@@ -1,0 +1,73 @@
+"""Rewrites that leave fewer words for the same meaning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grammars.json_schema.documents import Place
+from grammars.json_schema.report import ReportRow
+
+__all__ = ["constants", "drop_no_ops", "whole_numbers"]
+
+_COUNTS = (
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minContains",
+    "maxContains",
+    "minProperties",
+    "maxProperties",
+)
+
+
+def whole_numbers(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
+    """Counts such as 2.0 become 2."""
+    floats = [k for k in _COUNTS if isinstance(schema.get(k), float)]
+    return {**schema, **{k: int(schema[k]) for k in floats}} if floats else schema
+
+
+def constants(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
+    """``const`` becomes an ``enum`` of one value (or filters the ``enum`` beside it)."""
+    if "const" not in schema:
+        return schema
+    out = {k: v for k, v in schema.items() if k not in ("const", "enum")}
+    both = "enum" in schema and not any(equal(v, schema["const"]) for v in schema["enum"])
+    out["enum"] = [] if both else [schema["const"]]
+    return out
+
+
+def equal(one: Any, two: Any) -> bool:
+    """Are two JSON values the same for JSON Schema (1 and 1.0 are, 1 and true are not)?"""
+    if isinstance(one, bool) or isinstance(two, bool):
+        return one is two
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(equal(v, two[k]) for k, v in one.items())
+    if isinstance(one, list) and isinstance(two, list):
+        return len(one) == len(two) and all(map(equal, one, two))
+    return bool(one == two)
+
+
+def drop_no_ops(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
+    """Words that change nothing where they stand go."""
+    gone = {k for k, v in schema.items() if (k in _IDLE and _IDLE[k] == v and type(_IDLE[k]) is type(v))}
+    if "contains" not in schema:
+        gone |= {"minContains", "maxContains"} & schema.keys()
+    if "if" not in schema:
+        gone |= {"then", "else"} & schema.keys()
+    return {k: v for k, v in schema.items() if k not in gone} if gone else schema
+
+
+_IDLE: dict[str, Any] = {
+    "uniqueItems": False,
+    "not": False,
+    "dependencies": {},
+    "dependentRequired": {},
+    "dependentSchemas": {},
+    "minItems": 0,
+    "minLength": 0,
+    "minProperties": 0,
+    "propertyNames": True,
+    "patternProperties": {},
+    "required": [],
+}

@@ -1,0 +1,225 @@
+"""The space of conjunctions: from literals to shapes, with memory.
+
+`Space.shape` is the one entry: what a conjunction of literals allows.  Everything is computed once; cyclic
+references that never pass through an array or object stand for nothing (the least solution), as no finite value
+needs them.  Searches for emptiness made on the way are bounded and never wrong in the direction of "empty".
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from grammars.json_schema import expand
+from grammars.json_schema.documents import Documents, Place
+from grammars.json_schema.meet import TooManyForms, meet, settle_array, settle_object
+from grammars.json_schema.passes.kinds import CHECKS
+from grammars.json_schema.regular import NONE
+from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.shapes import ANYTHING, NOTHING, TRUE, ArrayForm, Conj, ObjectForm, Shape
+from special_tokens.errors import SchemaError
+
+__all__ = ["Space"]
+
+_PROBE_DEPTH = 3  # how deep a search for emptiness looks into required values
+
+
+_BARE = {"$ref"}
+
+
+class _Unsettled(Exception):
+    """A probe met a literal that is being computed: the answer is not known yet."""
+
+
+class Space:
+    """Shapes of the conjunctions over one set of documents."""
+
+    def __init__(self, documents: Documents) -> None:
+        self.documents = documents
+        self.limits = documents.limits
+        self._conjs: dict[Conj, Shape] = {TRUE: ANYTHING}
+        self._literals: dict[tuple[int, bool], Shape] = {}
+        self._busy: dict[tuple[int, bool], int] = {}
+        self._floor = 1 << 60  # the outermost busy literal that the running computation leaned on
+        self._barrier: int | None = None  # busy literals below it belong to the one who asks, not to the probe
+        self._depth = 0
+        self._steps = 0
+        self._end = time.monotonic() + self.limits.seconds
+        self._targets: dict[tuple[int, str], Place] = {}
+
+    # -- literals
+
+    def child(self, place: Place, schema: Any, *steps: str | int) -> Conj | None:
+        """The conjunction of one subschema: nothing for true, None for false, else its literal."""
+        if schema is True:
+            return TRUE
+        if schema is False:
+            return None
+        words = schema.keys() & CHECKS.keys()
+        if not words:
+            return TRUE  # annotations only
+        if words == _BARE or ("$ref" in words and place.dialect.ref_stands_alone):
+            return self.target(self.documents.at(place, schema, *steps), schema, "$ref")
+        return (self.documents.at(place, schema, *steps).number,)
+
+    def target(self, place: Place, schema: Any, keyword: str) -> Conj | None:
+        """The conjunction that a reference stands for; chains of bare references are followed to their end."""
+        seen: set[int] = set()
+        while True:
+            key = (place.number, keyword)
+            found = self._targets.get(key)
+            if found is None:
+                found = self._targets[key] = self.documents.target(place, schema[keyword], keyword)
+            if isinstance(found.schema, bool):
+                return TRUE if found.schema else None
+            if found.number in seen:
+                raise SchemaError(
+                    "unsatisfiable schema: a reference leads only to itself",
+                    pointer=place.pointer,
+                    keyword=keyword,
+                    hint="let the reference lead to a schema with a type",
+                )
+            seen.add(found.number)
+            bare = [k for k in found.schema if k in CHECKS]
+            if bare != ["$ref"]:
+                return TRUE if CHECKS.keys().isdisjoint(found.schema) else (found.number,)
+            place, schema, keyword = found, found.schema, "$ref"
+
+    def spend(self, steps: int, place: Place | None = None) -> None:
+        """Count work done; raises `SchemaError` when a limit is passed."""
+        self._steps += steps
+        pointer = place.pointer if place is not None else ""
+        if self._steps > self.limits.steps:
+            raise SchemaError(
+                f"the schema expands to more than {self.limits.steps} alternatives, the limit 'steps'",
+                pointer=pointer,
+                hint="use fewer nested allOf, anyOf and oneOf",
+            )
+        if time.monotonic() > self._end:
+            raise SchemaError(
+                f"the schema takes longer than {self.limits.seconds} s to work out, the limit 'seconds'",
+                pointer=pointer,
+                hint="use fewer nested allOf, anyOf and oneOf",
+            )
+
+    # -- shapes
+
+    def shape(self, conj: Conj) -> Shape:
+        """What the conjunction allows."""
+        known = self._conjs.get(conj)
+        if known is not None:
+            return known
+        floor = self._floor
+        self._floor = 1 << 60
+        out = ANYTHING
+        for literal in conj:
+            out = self.both(out, self.literal(literal), self.documents[literal])
+        if self._floor >= 1 << 60:
+            self._conjs[conj] = out
+        self._floor = min(self._floor, floor)
+        return out
+
+    def both(self, one: Shape, two: Shape, place: Place, keyword: str = "") -> Shape:
+        """The intersection; where it has too many forms ``two`` is left out, with a note at ``place``."""
+        self.spend(1 + len(one.objects) * len(two.objects) + len(one.arrays) * len(two.arrays), place)
+        try:
+            return meet(one, two, self.is_empty, self.limits.forms)
+        except TooManyForms:
+            reason = f"not enforced: more than {self.limits.forms} alternatives, the limit 'forms'"
+            note = ReportRow(place.pointer, keyword or "allOf", Outcome.RELAXED, reason)
+            return with_notes(one, (note,))
+
+    def literal(self, literal: int, *, tracked: bool = False) -> Shape:
+        """What one literal allows; ``tracked`` forms carry what they evaluated."""
+        key = (literal, tracked)
+        known = self._literals.get(key)
+        if known is not None:
+            return known
+        if key in self._busy:
+            level = self._busy[key]
+            if self._barrier is not None and level < self._barrier:
+                raise _Unsettled
+            self._floor = min(self._floor, level)
+            return NOTHING if literal > 0 else ANYTHING
+        level = len(self._busy)
+        self._busy[key] = level
+        outer, self._floor = self._floor, 1 << 60
+        try:
+            place = self.documents[literal]
+            self.spend(1, place)
+            run = expand.allowed if literal > 0 else expand.denied
+            out = run(self, place, tracked)
+            if self._floor >= level:  # leaned on nothing outside itself
+                self._literals[key] = out
+                self._floor = 1 << 60
+        finally:
+            del self._busy[key]
+            self._floor = min(self._floor, outer)
+        return out
+
+    # -- emptiness
+
+    def is_empty(self, conj: Conj) -> bool:
+        """True only when surely no value satisfies the conjunction."""
+        if not conj or self._depth >= _PROBE_DEPTH:
+            return False
+        barrier, floor = self._barrier, self._floor
+        if barrier is None:
+            self._barrier = len(self._busy)
+        self._depth += 1
+        try:
+            return self._nothing_in(self.shape(conj))
+        except _Unsettled:
+            return False
+        finally:
+            self._depth -= 1
+            self._barrier, self._floor = barrier, floor
+
+    def _nothing_in(self, shape: Shape) -> bool:
+        if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:
+            return False
+        return not any(map(self._array_possible, shape.arrays)) and not any(map(self._object_possible, shape.objects))
+
+    def _array_possible(self, form: ArrayForm) -> bool:
+        for i in range(min(form.least, len(form.prefix) + 1)):
+            item = form.item(i)
+            if item is None or self.is_empty(item):
+                return False
+        return True
+
+    def _object_possible(self, form: ObjectForm) -> bool:
+        for key in form.required:
+            conj = form.props.get(key, TRUE)
+            if conj is None or self.is_empty(conj):
+                return False
+        return True
+
+    def disjoint(self, one: Shape, two: Shape, place: Place) -> bool:
+        """True when surely no value is in both shapes."""
+        self.spend(1 + len(one.objects) * len(two.objects), place)
+        try:
+            return self._nothing_in(meet(one, two, self.is_empty, self.limits.forms))
+        except TooManyForms:
+            return False
+
+    def settled(self, shape: Shape) -> Shape:
+        """The shape with every form drawn tight."""
+        arrays = (settle_array(f, self.is_empty) for f in shape.arrays)
+        objects = (settle_object(f, self.is_empty) for f in shape.objects)
+        return Shape(
+            shape.null,
+            shape.booleans,
+            shape.numbers,
+            shape.strings,
+            tuple(f for f in arrays if f is not None),
+            tuple(f for f in objects if f is not None),
+            shape.notes,
+        )
+
+
+def with_notes(shape: Shape, notes: tuple[ReportRow, ...]) -> Shape:
+    """The shape with more to say about it."""
+    if not notes:
+        return shape
+    every = tuple(dict.fromkeys(shape.notes + notes))
+    return Shape(shape.null, shape.booleans, shape.numbers, shape.strings, shape.arrays, shape.objects, every)

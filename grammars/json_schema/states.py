@@ -1,0 +1,258 @@
+"""All conjunctions that the grammar needs, with the cost of the shortest value of each.
+
+`explore` follows values from the start until nothing new appears, then works out, as a least fixed point, how long
+the shortest text of every state is.  States without one can never be finished: edges to them are cut, so that the
+grammar has no dead ends, and a start without one is an unsatisfiable schema.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from grammars.json_schema.documents import Place
+from grammars.json_schema.meet import settle_array, settle_object
+from grammars.json_schema.numbers import shortest_number
+from grammars.json_schema.numbers import writable as writable_numbers
+from grammars.json_schema.regular import NONE, UNKNOWN, Regular, lengths, shortest
+from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.shapes import ArrayForm, Conj, ObjectForm, Shape
+from grammars.json_schema.space import Space
+from grammars.json_schema.spelling import Spelling
+from grammars.json_schema.strings import spell, writable
+from grammars.json_schema.tracks import Edge, Node, TooManyNodes, Track, array_track, object_track
+from special_tokens.errors import SchemaError
+
+__all__ = ["INFINITE", "State", "States", "explore"]
+
+INFINITE = 1 << 60
+
+
+@dataclass(slots=True)
+class State:
+    """One conjunction: its scalars as texts to choose from, its arrays and objects as tracks."""
+
+    conj: Conj
+    shape: Shape
+    arrays: list[Track] = field(default_factory=list)
+    objects: list[Track] = field(default_factory=list)
+    scalar: str | None = None
+    cost: int = INFINITE
+    notes: list[ReportRow] = field(default_factory=list)
+
+
+class States:
+    """The states by conjunction; ``start`` is the whole schema's."""
+
+    def __init__(self, space: Space, spelling: Spelling, start: Conj) -> None:
+        self.space = space
+        self.limits = space.limits
+        self.spelling = spelling
+        self.comma = len(spelling.item_text)
+        self.colon = len(spelling.key_text)
+        self.start = start
+        self.by_conj: dict[Conj, State] = {}
+        self.users: dict[Conj, list[Conj]] = {}
+        self.order: list[Conj] = []
+        self._key_costs: dict[Regular, int] = {}
+
+    def __getitem__(self, conj: Conj) -> State:
+        return self.by_conj[conj]
+
+    def explore(self) -> None:
+        """Make every state that can be reached."""
+        todo = deque([self.start])
+        while todo:
+            conj = todo.popleft()
+            if conj in self.by_conj:
+                continue
+            if len(self.by_conj) >= self.limits.states:
+                raise SchemaError(
+                    f"the schema needs more than {self.limits.states} rules, the limit 'states'",
+                    pointer=self._place(conj).pointer,
+                    hint="use fewer nested allOf, anyOf and oneOf",
+                )
+            state = self._make(conj)
+            self.by_conj[conj] = state
+            self.order.append(conj)
+            for track in (*state.arrays, *state.objects):
+                for value in track.values():
+                    self.users.setdefault(value, []).append(conj)
+                    if value not in self.by_conj:
+                        todo.append(value)
+
+    def _place(self, conj: Conj) -> Place:
+        return self.space.documents[conj[0]] if conj else self.space.documents.root
+
+    def _make(self, conj: Conj) -> State:
+        shape = self.space.shape(conj)
+        state = State(conj, shape, notes=list(shape.notes))
+        state.scalar = self._scalar(shape)
+        place = self._place(conj)
+        for form in shape.arrays:
+            settled = settle_array(form, self.space.is_empty)
+            if settled is not None:
+                self._check_items(settled, place)
+                state.arrays.append(self._array(settled, state, place))
+        forms = [f for f in (settle_object(form, self.space.is_empty) for form in shape.objects) if f is not None]
+        order = _key_order(forms)
+        for obj in forms:
+            if len(obj.props) > self.limits.keys:
+                raise SchemaError(
+                    f"an object lists {len(obj.props)} keys, the limit 'keys' is {self.limits.keys}",
+                    pointer=place.pointer,
+                    keyword="properties",
+                    hint="use patternProperties or additionalProperties",
+                )
+            state.objects.append(self._object(obj, order, state, place))
+        return state
+
+    def _check_items(self, form: ArrayForm, place: Place) -> None:
+        if form.least > 100 * self.limits.items:
+            raise SchemaError(
+                f"at least {form.least} items, the limit is {100 * self.limits.items}",
+                pointer=place.pointer,
+                keyword="minItems",
+                hint="ask for fewer items",
+            )
+
+    def _array(self, form: ArrayForm, state: State, place: Place) -> Track:
+        try:
+            return array_track(form, self.limits.items)
+        except TooManyNodes:
+            reason = f"not enforced: counting needs more than {self.limits.items} rules, the limit 'items'"
+            state.notes.append(ReportRow(place.pointer, "contains", Outcome.RELAXED, reason))
+            bare = ArrayForm(form.prefix, form.rest, form.least, form.most, (), form.unique)
+            return array_track(bare, 1 << 30)
+
+    def _object(self, form: ObjectForm, order: list[str], state: State, place: Place) -> Track:
+        try:
+            return object_track(form, order, 4 * self.limits.keys)
+        except TooManyNodes:
+            reason = f"not enforced: it needs more than {4 * self.limits.keys} rules, the limit 'keys'"
+            keyword = "minProperties" if form.least else "maxProperties" if form.most is not None else "required"
+            state.notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
+            return object_track(ObjectForm(form.props, form.cells, form.required, late=form.late), order, 1 << 30)
+
+    # -- costs, in characters of the shortest text
+
+    def _scalar(self, shape: Shape) -> str | None:
+        texts = ["null"] if shape.null else []
+        texts += ["false"] if shape.booleans & 1 else []
+        texts += ["true"] if shape.booleans & 2 else []
+        for numbers in shape.numbers:
+            found = shortest_number(writable_numbers(numbers))
+            texts += [found] if found is not None else []
+        word = shortest_word(shape.strings)
+        texts += [spell(word)] if word is not None else []
+        return min(texts, key=len, default=None)
+
+    def settle_costs(self) -> None:
+        """The least fixed point of the states' costs."""
+        for conj in self.by_conj:
+            self.by_conj[conj].cost = INFINITE
+        todo = deque(reversed(self.order))
+        waiting = set(todo)
+        while todo:
+            conj = todo.popleft()
+            waiting.discard(conj)
+            state = self.by_conj[conj]
+            cost = self._cost(state)
+            if cost < state.cost:
+                state.cost = cost
+                for user in self.users.get(conj, ()):
+                    if user not in waiting:
+                        waiting.add(user)
+                        todo.append(user)
+
+    def _cost(self, state: State) -> int:
+        best = len(state.scalar) if state.scalar is not None else INFINITE
+        for track in (*state.arrays, *state.objects):
+            best = min(best, 2 + self.track_costs(track)[0])
+        return min(best, INFINITE)
+
+    def track_costs(self, track: Track) -> list[int]:
+        """For each node what it costs to finish from there; separators count for each written edge but the first.
+
+        Node 0 is charged as the start (nothing written yet); all others as if something were.
+        """
+        nodes = track.nodes
+        costs = [INFINITE] * len(nodes)
+        changed = True
+        while changed:  # tracks are chains with loops: few rounds, from the end
+            changed = False
+            for i in range(len(nodes) - 1, -1, -1):
+                cost = self._node_cost(nodes[i], costs, self.comma)
+                if cost < costs[i]:
+                    costs[i], changed = cost, True
+        if nodes:
+            costs[0] = self._first_cost(nodes, costs)
+        return costs
+
+    def _first_cost(self, nodes: list[Node], costs: list[int]) -> int:
+        """The start and the nodes skipped to from it write their first member without a separator."""
+        best, i, after = INFINITE, 0, list(costs)
+        chain: int | None = i
+        seen: set[int] = set()
+        while chain is not None and chain not in seen:
+            seen.add(chain)
+            best = min(best, self._node_cost(nodes[chain], after, 0, skip=False))
+            chain = nodes[chain].skip
+        return best
+
+    def _node_cost(self, node: Node, costs: list[int], separator: int, *, skip: bool = True) -> int:
+        best = 0 if node.final else INFINITE
+        for edge in node.edges:
+            best = min(best, separator + self.edge_cost(edge) + costs[edge.target])
+        if skip and node.skip is not None:
+            best = min(best, costs[node.skip])
+        if node.run is not None:
+            edges, least, _ = node.run
+            each = min(map(self.edge_cost, edges))
+            best = min(best, least * (each + self.comma) - self.comma + separator)
+        return min(best, INFINITE)
+
+    def edge_cost(self, edge: Edge) -> int:
+        """Characters of the shortest member or item that the edge can write."""
+        cost = self.by_conj[edge.value].cost
+        if edge.key is not None:
+            cost += len(spell(edge.key)) + self.colon
+        elif edge.keys is not None:
+            if edge.keys not in self._key_costs:
+                word = shortest_word(edge.keys)
+                self._key_costs[edge.keys] = INFINITE if word is None else len(spell(word))
+            cost += self._key_costs[edge.keys] + self.colon
+        return min(cost, INFINITE)
+
+
+def shortest_word(term: Regular) -> str | None:
+    """A shortest string of a language that text can spell; a guess by length where the search gives up."""
+    if term == NONE:
+        return None
+    word = shortest(writable(term))
+    if word is UNKNOWN:
+        return "a" * max(1, lengths(term)[0])  # surely not empty is not known: the engine's own probe decides
+    assert word is None or isinstance(word, str)
+    return word
+
+
+def _key_order(forms: list[ObjectForm]) -> list[str]:
+    """One order for the listed keys of all forms, so that no branch asks for another."""
+    order: dict[str, None] = {}
+    for form in forms:
+        order.update(dict.fromkeys(key for key, conj in form.props.items() if conj is not None))
+    return list(order)
+
+
+def explore(space: Space, spelling: Spelling, start: Conj) -> States:
+    """All states from ``start``, costs settled; raises `SchemaError` when the start has no value at all."""
+    states = States(space, spelling, start)
+    states.explore()
+    states.settle_costs()
+    if states[start].cost >= INFINITE:
+        raise SchemaError(
+            "unsatisfiable schema: no value satisfies it",
+            pointer=space.documents.root.pointer,
+            hint="look for required keys whose schema is false, or bounds that exclude each other",
+        )
+    return states

@@ -1,0 +1,147 @@
+"""Strings as they stand in JSON text: from a language over code points to one lexeme, quotes included.
+
+Every code point has exactly one spelling: itself, or a short escape.  That is what closes the hole of keys written
+with ``\\u``: two different texts are two different keys.  Control characters without a short escape (and DEL) have
+no spelling in free text; in constants they keep ``\\u00XX``.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+from grammars.json_schema.regular import ALL, ANY, MAX_CODE_POINT, Ranges, Regular, chars, inter, ranges_minus, rep
+from grammars.tree import And, Lexeme, Node, Not, Pattern, Seq, Text, alt, repeat, seq
+
+__all__ = ["STRING", "content_regex", "is_writable", "lexeme", "spell", "writable"]
+
+_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+_NOT_RAW: Ranges = ((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x7F), (0xD800, 0xDFFF))
+_RAW_ANY = '[^"\\\\\\x00-\\x1F\\x7F]'
+_CHAR = f'(?:{_RAW_ANY}|\\\\["\\\\bfnrt])'
+
+#: Any string.  The class of raw characters is the engine's own, so that its precomputed slices apply.
+STRING = Lexeme("string", Pattern(f'"{_CHAR}*"'))
+
+_SPELLED_ALL = f"{_CHAR}*"
+
+
+def spell(word: str) -> str:
+    """``word`` as JSON text, quotes included, in the one spelling that this module uses."""
+    return json.dumps(word, ensure_ascii=False)
+
+
+def is_writable(word: str) -> bool:
+    """Can `STRING` write ``word``?"""
+    return all((c >= " " and c != "\x7f") or ord(c) in _ESCAPES for c in word)
+
+
+@lru_cache(maxsize=4_096)
+def lexeme(term: Regular) -> Lexeme:
+    """The lexeme of the strings in ``term``; equal terms give the very same node."""
+    if term == ALL:
+        return STRING
+    if term.op == "words" and len(term.args) <= 200_000:
+        return Lexeme("word", alt(*(Text(spell(w)) for w in sorted(term.args))))
+    return Lexeme("string", _quoted(term))
+
+
+def _quoted(term: Regular) -> Node:
+    if term.plain:
+        return Pattern(f'"{content_regex(term)}"')
+    if term.op == "and":
+        parts = [p for p in term.args if p.op != "not"]
+        unwanted = [Not(_quoted(p.args[0])) for p in term.args if p.op == "not"]
+        wanted = [_quoted(p) for p in parts] or [STRING.body]
+        return And((*wanted, *unwanted))
+    if term.op == "not":
+        return And((STRING.body, Not(_quoted(term.args[0]))))
+    if term.op == "alt":
+        return alt(*map(_quoted, term.args))
+    return seq('"', _content(term), '"')
+
+
+def _content(term: Regular) -> Node:
+    """Terminal tree of a term that an ordinary regex cannot say."""
+    if term.plain:
+        return Pattern(content_regex(term))
+    args = term.args
+    match term.op:
+        case "cat":
+            return Seq(tuple(_content(p) for p in args))
+        case "alt":
+            return alt(*map(_content, args))
+        case "and":
+            wanted = [_content(p) for p in args if p.op != "not"] or [Pattern(_SPELLED_ALL)]
+            return And((*wanted, *(Not(_content(p.args[0])) for p in args if p.op == "not")))
+        case "not":
+            return And((Pattern(_SPELLED_ALL), Not(_content(args[0]))))
+    body, least, most = args
+    return repeat(_content(body), least, most)
+
+
+@lru_cache(maxsize=8_192)
+def content_regex(term: Regular) -> str:
+    """Rust regex of the JSON text between the quotes, for a plain term."""
+    if term == ANY:
+        return _CHAR
+    args = term.args
+    match term.op:
+        case "chars":
+            return _class(args)
+        case "words":
+            spelled = "|".join(_escaped(spell(w)[1:-1]) for w in sorted(args))
+            return f"(?:{spelled})" if len(args) > 1 else spelled
+        case "cat":
+            return "".join(map(content_regex, args))
+        case "alt":
+            return f"(?:{'|'.join(map(content_regex, args))})" if args else "[^\\s\\S]"
+    body, least, most = args
+    inner = content_regex(body)
+    if body.op not in ("chars", "alt"):
+        inner = f"(?:{inner})"
+    return inner + _quantifier(least, most)
+
+
+def _quantifier(least: int, most: int | None) -> str:
+    if most is None and least < 2:
+        return "+" if least else "*"
+    if (least, most) == (0, 1):
+        return "?"
+    return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
+
+
+def _class(ranges: Ranges) -> str:
+    raw = ranges_minus(ranges, _NOT_RAW)
+    escapes = "".join(e for code, e in _ESCAPES.items() if any(a <= code <= b for a, b in ranges))
+    options = []
+    if raw:
+        options.append("[" + "".join(map(_range, raw)) + "]")
+    if escapes:
+        options.append("\\\\[" + escapes.replace("\\", "\\\\") + "]")
+    if not options:
+        return "[^\\s\\S]"
+    return options[0] if len(options) == 1 and raw else f"(?:{'|'.join(options)})"
+
+
+def _range(bounds: tuple[int, int]) -> str:
+    low, high = (_class_char(code) for code in bounds)
+    return low if low == high else f"{low}-{high}"
+
+
+def _class_char(code: int) -> str:
+    char = chr(code)
+    return char if char.isascii() and char.isalnum() else f"\\x{{{code:X}}}"
+
+
+def _escaped(literal: str) -> str:
+    return "".join(c if c.isalnum() or c in ' "' or ord(c) > 0x7F else f"\\x{{{ord(c):X}}}" for c in literal)
+
+
+_UNWRITABLE: Ranges = ((0x00, 0x07), (0x0B, 0x0B), (0x0E, 0x1F), (0x7F, 0x7F), (0xD800, 0xDFFF))
+_WRITABLE = rep(chars(ranges_minus(((0, MAX_CODE_POINT),), _UNWRITABLE)), 0, None)
+
+
+def writable(term: Regular) -> Regular:
+    """``term`` without the words that no free text can write; listed words keep their own spelling."""
+    return term if term.op == "words" else inter(term, _WRITABLE)
