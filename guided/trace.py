@@ -35,7 +35,8 @@ __all__ = ["TokenTrace", "Trace", "build_trace", "check_trace_file"]
 class TokenTrace:
     """One token.
 
-    ``region`` is the part of the answer in which it begins (``end`` for an end of turn).  ``probability`` is the
+    ``region`` is the part of the answer in which it begins, ``marker`` for the markers between parts, ``end`` for an
+    end of turn.  ``probability`` is the
     model's own, ``masked`` the one among the legal tokens; ``top`` and ``top_masked`` the best tokens of either, as
     (text, probability).  ``events`` are sentences: stops, budgets, ends, errors.
     """
@@ -156,22 +157,43 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
     table = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
     position = table.start(plan.entry(begin.entry).region)
     out: list[str] = []
+    starts: list[int] = []  # where each token begins, in symbols
+    read = 0
     for token in tokens:
+        out.append("end" if token in ends else table.name(position).value)
+        starts.append(read)
         if token in ends:
-            out.append("end")
             continue
-        out.append(table.name(position).value)
-        position = table.advance(position, token)
+        symbols = table.symbols(token)
+        spans, position = table.spans(position, symbols)
+        for span in spans:
+            if span.exit is not None:
+                name = _marker_name(table.regions[span.exit.to].name, out[-1])
+                _rename(out, starts, read + span.last - span.left, name)
+        read += len(symbols)
     return out
 
 
+def _marker_name(to: RegionName, left: str) -> str:
+    """What the tokens of a marker are called: those of tool calls belong to the calls."""
+    return to.value if to is RegionName.TOOL_CALLS else left if left == RegionName.TOOL_CALLS.value else "marker"
+
+
+def _rename(names: list[str], starts: Sequence[int], first: int, name: str) -> None:
+    """Give the tokens that begin at symbol ``first`` or later another name."""
+    for i in range(len(names) - 1, -1, -1):
+        if starts[i] < first:
+            break
+        names[i] = name
+
+
 def _events(message: Message, plan: Plan | None, regions: Sequence[str]) -> dict[int, list[str]]:
-    out: dict[int, list[str]] = {}
     last = len(regions) - 1
+    out: dict[int, list[str]] = {}
     for budget in plan.budgets if plan is not None else ():
         inside = [i for i, name in enumerate(regions) if name == RegionName.REASONING.value]
-        if len(inside) > budget.max_tokens:
-            at = inside[budget.max_tokens]
+        if len(inside) >= budget.max_tokens and inside[-1] < last:
+            at = inside[-1] + 1
             out.setdefault(at, []).append(f"landing: the budget of {budget.max_tokens} tokens is spent")
     if last < 0:
         return out
