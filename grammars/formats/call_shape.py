@@ -116,7 +116,9 @@ def _with_second(shape: CallShape, texts: CallTexts) -> CallShape:
         middle = texts.two.find(second, begin + len(first)) if begin >= 0 else -1
         if middle >= 0:
             between = texts.two[begin + len(first) : middle]
-            return replace(shape, pattern=pattern, middle=between, index_base=base)
+            after = texts.two[middle + len(second) :]
+            after = after if after.startswith(shape.after) else shape.after  # some close a section only behind more
+            return replace(shape, pattern=pattern, middle=between, index_base=base, after=after)
     return shape
 
 

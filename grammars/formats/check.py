@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from grammars.formats import samples as s
@@ -48,9 +49,11 @@ def differences(form: ToolCallFormat, texts: CallTexts, tokens: SpecialTokens) -
         read = read_calls(form, text, tokens)
         if not _same(read, calls):
             found.append(f"{what} reads back as {_shown(read)}")
-    framed = _framing(form, texts.both)
-    if framed is not None:
-        found.append(framed)
+    two = texts.two if form.max_calls is None else None
+    if two is not None:  # a template that closes its section behind the last of several calls only is no other format
+        found += _framing(form, two, [Call(s.NAME, s.BOTH, s.ID), Call(s.OTHER_NAME, {}, s.OTHER_ID)])
+        form = replace(form, section_end="")
+    found += _framing(form, texts.both, [Call(s.NAME, s.BOTH, s.ID)])
     return tuple(found)
 
 
@@ -107,15 +110,14 @@ def _calls(events: Sequence[CallEvent], markers: Markers) -> list[Call]:
     return out
 
 
-def _framing(form: ToolCallFormat, text: str) -> str | None:
+def _framing(form: ToolCallFormat, text: str, calls: Sequence[Call]) -> list[str]:
     """How the format's own writing differs from the template's, quotes around values aside."""
     try:
-        written = syntax(form.syntax).render(form, [Call(s.NAME, s.BOTH, s.ID)], TYPED_TOOLS)
+        written = syntax(form.syntax).render(form, calls, TYPED_TOOLS)
     except ToolError as error:
-        return f"the format cannot write the sample call: {error}"
-    theirs = _bare(text.removeprefix(form.gap_without_text))
-    ours = _bare(written)
-    return None if theirs.startswith(ours) else f"the format writes {ours!r}, the template {theirs!r}"
+        return [f"the format cannot write the sample call: {error}"]
+    ours, theirs = _bare(written), _bare(text.removeprefix(form.gap_without_text))
+    return [] if theirs.startswith(ours) else [f"the format writes {ours!r}, the template {theirs!r}"]
 
 
 def _bare(text: str) -> str:

@@ -59,7 +59,9 @@ def classify(shape: CallShape, texts: CallTexts, wrappers: Wrappers, units: Unit
     """The format of this shape, but for what stands beside calls."""
     syntax, options = _syntax(shape, texts, wrappers)
     call_start, id_style = wrappers.call_start, _id_style(shape, texts)
-    if shape.kind == "name" and shape.index_base is not None:
+    if syntax == "harmony":
+        call_start = ""
+    elif shape.kind == "name" and shape.index_base is not None:
         prefix = _word_before_name(call_start, units)
         call_start = call_start[: len(call_start) - len(prefix)]
         options["call"] = escape_literal(prefix) + str(options["call"])
@@ -84,6 +86,9 @@ def _syntax(shape: CallShape, texts: CallTexts, wrappers: Wrappers) -> tuple[str
     if shape.list is not None:
         return _list_syntax(shape, shape.list, texts)
     if shape.kind == "name":
+        header = _ADDRESSED.fullmatch(wrappers.call_start + shape.pattern)
+        if header is not None:
+            return "harmony", {name: text for name, text in header.groupdict().items() if text}
         return "name_then_json", {"call": shape.pattern}
     options = _object_options(shape.pattern)
     if wrappers.section_start.rstrip().endswith("["):
@@ -91,6 +96,10 @@ def _syntax(shape: CallShape, texts: CallTexts, wrappers: Wrappers) -> tuple[str
     return "json_in_tags" if wrappers.section_start + wrappers.call_start else "bare_json", options
 
 
+#: A message addressed to the function, in a channel, with a content type.
+_ADDRESSED = re.compile(
+    r"(?P<recipient> to=[\w.]*)\$name(?P<channel><\|[^|]*\|>\w+)(?P<type> \w+)(?P<message><\|[^|]*\|>)\$arguments"
+)
 _USUAL_BODY = re.compile(r'\{("[^"$]+"): "\$name", ("[^"$]+"): \$arguments\}')
 
 

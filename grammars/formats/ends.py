@@ -24,6 +24,7 @@ class ContentEnds:
 
     end: str
     content_end: str
+    is_role: bool = False  #: the end opens the next message: nothing of its own closes this one
 
 
 def content_ends(turn: Turn | None, content_start: str, units: Units) -> ContentEnds:
@@ -36,7 +37,7 @@ def content_ends(turn: Turn | None, content_start: str, units: Units) -> Content
         cut = tail.index(markers[0]) + len(markers[0])
         return ContentEnds(markers[1], tail[:cut])
     if markers:
-        return ContentEnds(markers[0], "")
+        return ContentEnds(markers[0], "", not turn.last and turn.inner.lstrip().startswith(markers[0]))
     word = turn.last.strip()
     return ContentEnds(word if 0 < len(word) <= _LONGEST else "", "")
 
@@ -50,13 +51,14 @@ class CallEnds:
 
 
 def call_ends(
-    texts: CallTexts, after: str, middle: str | None, before: str, end: str, header: str, units: Units
+    texts: CallTexts, after: str, middle: str | None, before: str, content: ContentEnds, header: str, units: Units
 ) -> CallEnds:
     """How calls end.  ``after`` is everything behind the last call, ``middle`` what stands between two.
 
     The content's own end cuts it off where it appears, and so does another message's header.  Else what is not
     common to ``after`` and ``middle`` is the end, unless something opened a section that it closes.
     """
+    end = content.end
     after = _this_message(after, middle or "", end, header, units)
     if end and end in after:
         return CallEnds(after[: after.index(end)], "")
@@ -64,7 +66,7 @@ def call_ends(
     rest = after[len(shared) :]
     markers = units.markers(rest)
     if not markers:
-        return CallEnds(after, _next_role(texts, after, units))
+        return CallEnds(after, _next_role(texts, after, units) if content.is_role else "")
     opened = [marker for marker in units.markers(before) if not any(is_pair(marker, m) for m in units.markers(shared))]
     if middle is None and len(markers) == 1 and not any(is_pair(opener, markers[0]) for opener in opened):
         return CallEnds(shared + rest[: rest.index(markers[0])], markers[0])
@@ -73,7 +75,7 @@ def call_ends(
         last = markers[closing[-1]]
         cut = len(shared) + rest.index(last) + len(last)
         behind = units.markers(after[cut:])
-        return CallEnds(after[:cut] if behind else after, behind[0] if behind else _next_role(texts, after, units))
+        return CallEnds(after[:cut] if behind else after, behind[0] if behind else "")
     if middle is not None and not _opens_section(before, middle, units):
         return CallEnds(shared, markers[0])
     return CallEnds(after, "")

@@ -123,12 +123,14 @@ class InputNeeds:
     system_role: bool = True  #: knows the role ``system``; else its text goes into the first user message
     tools: Literal["native", "described"] = "described"  #: does the template itself show the tools?
     reasoning: Literal["native", "described"] = "native"  #: was the model trained to reason, or must it be told?
+    tool_calls: Literal["native", "described"] = "described"  #: does the template render calls, or are they text?
     tool_results: Literal["native", "described"] = "described"  #: does the template render role ``tool``?
     kwargs: tuple[tuple[str, Any], ...] = ()  #: template arguments that rendering needs
-    tools_as: str = "tools"  #: the template argument that takes tools; any other than ``tools`` takes JSON text
+    tools_as: str = "tools"  #: the template argument that takes tools
+    tools_are_text: bool = False  #: it takes them as JSON text, not as a list
     reasoning_as: Literal["reasoning_content", "parts", ""] = ""  #: how messages carry reasoning; "": never rendered
-    #: what becomes of text in a message with calls: it may also vanish, follow them, or take their place
-    text_beside_calls: Literal["kept", "dropped", "after", "instead"] = "kept"
+    #: what becomes of text in a message with calls: it may also vanish, follow them, take their place, or be thought
+    text_beside_calls: Literal["kept", "dropped", "after", "instead", "thought"] = "kept"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ Pure: it takes a callable that renders, and the registry of special tokens.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -22,7 +23,8 @@ from grammars.formats.call_texts import CallTexts, read_call_texts
 from grammars.formats.check import differences
 from grammars.formats.classify import classify, split_wrappers
 from grammars.formats.data import format_of_family
-from grammars.formats.ends import CallEnds, call_ends, content_ends, not_ends
+from grammars.formats.declared import read_declared
+from grammars.formats.ends import CallEnds, ContentEnds, call_ends, content_ends, not_ends
 from grammars.formats.format import (
     ContentFormat,
     Ends,
@@ -30,13 +32,14 @@ from grammars.formats.format import (
     ReasoningFormat,
     ToolCallFormat,
 )
-from grammars.formats.inputs import read_inputs
+from grammars.formats.inputs import read_inputs, tools_argument
 from grammars.formats.reasoning import ReasoningReading, read_reasoning
 from grammars.formats.renderings import Asking, Renderings
 from grammars.formats.turns import Turn, read_turn
 from grammars.formats.units import Units
 from grammars.tool_calls.section import opening_marker
 from special_tokens import Role, SpecialTokens
+from special_tokens.errors import TemplateError
 
 __all__ = ["DESCRIBED_CALLS", "Inference", "infer"]
 
@@ -70,21 +73,26 @@ def infer(
     tokens: SpecialTokens,
     *,
     template: str = "",
+    mutable: Callable[..., str] | None = None,
     override: Format | None = None,
     described: Format | None = None,
 ) -> Inference:
     """The format of a model.
 
     ``render(messages, **kw) -> str`` renders its chat template and raises `TemplateError` where that fails; None
-    without a template.  ``described`` is what the tokenizer's ``response_template`` says, already read.  Raises
+    without a template.  ``mutable`` renders where the template may change its own lists, which the first one
+    refuses: what calls look like can then still be read.  ``described`` is what the tokenizer's ``response_template`` says, already read.  Raises
     `TemplateError` where the template renders not even a plain message.
     """
     if override is not None:
         return Inference(override)
     if render is None:
         return _finished(Format("inferred"), tokens, (), None, None)
-    reading = _Reading(Renderings(render), tokens, template or tokens.facts.chat_template)
+    template = template or tokens.facts.chat_template
+    reading = _Reading(Renderings(render), tokens, template)
     found, notes = reading.format()
+    if mutable is not None and reading.calling is None and reading.is_refused:
+        found, notes = _with_refused(found, mutable, reading, notes)
     if described is not None:
         found, notes = _with_described(found, described, reading, notes)
     return _finished(found, tokens, notes, reading.texts, reading.calling)
@@ -106,21 +114,28 @@ class _Reading:
         )
         self.texts = self._texts()
 
+    @property
+    def is_refused(self) -> bool:
+        """Did the sandbox stop the template, rather than the template itself?"""
+        return any("SecurityError" in error for error in self.renderings.errors)
+
     def format(self) -> tuple[Format, tuple[str, ...]]:
         """The format as far as renderings go, cross-checked, and notes on what they could not show."""
         content = content_ends(self.turn, self.reasoning.content_start, self.units)
-        calls, ends_of_calls, notes = self._calls(content.end)
-        ends = Ends((content.end,) if content.end else (), (ends_of_calls,) if ends_of_calls else ())
+        calls, ends_of_calls, notes = self._calls(content)
+        of_calls = (ends_of_calls,) if ends_of_calls not in ("", content.end) else ()
+        ends = Ends((content.end,) if content.end else (), of_calls)
         reasoning = self.reasoning.format
         framing = [content.content_end]
         framing += [reasoning.end, reasoning.empty] if reasoning else []
         framing += [calls.section_start, calls.call_start, calls.call_end, calls.section_end] if calls else []
+        thought = reasoning.start if reasoning else ""
         inputs = read_inputs(
-            self.renderings, self.plain, self.calling, self.texts, self.reasoning.given_as, self.template
+            self.renderings, self.plain, self.calling, self.texts, self.reasoning.given_as, thought, self.template
         )
         evidence = [("inputs", "rendering")]
         evidence += [("reasoning", self.reasoning.evidence)] if reasoning else []
-        evidence += [("tool_calls", "rendering")] if calls else []
+        evidence += [("tool_calls", "rendering" if self.texts else "text of the prompt")] if calls else []
         evidence += [("ends", "rendering")] if ends.content else []
         made = Format(
             "inferred",
@@ -148,36 +163,51 @@ class _Reading:
                 return text[len(block) :]
         return text
 
-    def _calls(self, end: str) -> tuple[ToolCallFormat | None, str, tuple[str, ...]]:
+    def _calls(self, content: ContentEnds) -> tuple[ToolCallFormat | None, str, tuple[str, ...]]:
         if self.texts is None:
-            return None, "", ("the chat template never writes tool calls",)
+            return self._declared(), "", ("the chat template never writes tool calls",)
         shape = read_shape(self.texts, self.units)
         if shape is None:
             return None, "", ("the calls that the chat template writes have no shape that is known here",)
         closed: CallEnds = call_ends(
-            self.texts, shape.after, shape.middle, shape.before, end, self.reasoning.header, self.units
+            self.texts, shape.after, shape.middle, shape.before, content, self.reasoning.header, self.units
         )
         wrappers = split_wrappers(shape.before, closed.after, shape.middle, self.units)
         form = classify(shape, self.texts, wrappers, self.units)
-        form = self._beside_text(form)
+        form = self._beside_text(form, content.end)
         wrong = differences(form, self.texts, self.tokens)
         if wrong:
             return None, "", tuple(f"cross-check failed: {what}" for what in wrong)
         return form, closed.end, ()
 
-    def _beside_text(self, form: ToolCallFormat) -> ToolCallFormat:
+    def _declared(self) -> ToolCallFormat | None:
+        """A format that the prompt shows by an example."""
+        name, is_text = tools_argument(self.renderings, self.plain, self.template)
+        if not name:
+            return None
+        tools: Any = json.dumps([tool["function"] for tool in s.TOOLS]) if is_text else list(s.TOOLS)
+        return read_declared(self.renderings.prompt(self.plain, **{name: tools}) or "")
+
+    def _beside_text(self, form: ToolCallFormat, end: str) -> ToolCallFormat:
         """The format with what stands between text and calls, and whether text may stand there."""
         assert self.texts is not None
         text = self.texts.beside or ""
         opening = form.section_start + form.call_start
         has_marker = bool(self.units.markers(opening_marker(form)))
-        if s.TEXT not in text or s.NAME not in text:
-            return replace(form, text_before=has_marker, gap=form.gap_without_text)
+        plain = replace(form, text_before=has_marker, gap=form.gap_without_text)
+        if s.TEXT not in text or s.NAME not in text or self._is_thought(text):
+            return plain
         if text.index(s.TEXT) > text.index(s.NAME):
-            return replace(form, text_before=has_marker, text_after=True, gap=form.gap_without_text)
+            return replace(plain, text_after=not end or end not in text[text.index(s.NAME) : text.index(s.TEXT)])
         between = text[text.index(s.TEXT) + len(s.TEXT) : text.index(s.NAME)]
+        between = between.removeprefix(content_ends(self.turn, self.reasoning.content_start, self.units).content_end)
         gap = between[: between.index(opening)] if opening and opening in between else _white(between)
         return replace(form, gap=gap)
+
+    def _is_thought(self, text: str) -> bool:
+        """Does the template put text beside calls into the reasoning block?"""
+        form = self.reasoning.format
+        return form is not None and text[: text.index(s.TEXT)].endswith(form.start)
 
 
 def _white(text: str) -> str:
@@ -185,6 +215,24 @@ def _white(text: str) -> str:
 
 
 # -- other evidence
+
+
+def _with_refused(
+    found: Format, mutable: Callable[..., str], reading: _Reading, notes: tuple[str, ...]
+) -> tuple[Format, tuple[str, ...]]:
+    """Calls as the template would write them if the sandbox let it; messages with calls cannot be rendered."""
+    try:
+        loose = _Reading(Renderings(mutable), reading.tokens, reading.template)
+    except TemplateError:
+        return found, notes
+    other, _ = loose.format()
+    if other.tool_calls is None or loose.texts is None:
+        return found, notes
+    evidence = (*found.evidence, ("tool_calls", "rendering outside the sandbox"))
+    ends = replace(found.ends, calls=other.ends.calls, not_ends=other.ends.not_ends)
+    reasoning = found.reasoning or other.reasoning
+    made = replace(found, tool_calls=other.tool_calls, ends=ends, reasoning=reasoning, evidence=evidence)
+    return made, ("transformers' sandbox refuses this template's calls: calls in the history are written as text",)
 
 
 def _with_described(
@@ -215,7 +263,7 @@ def _finished(
         found = replace(
             found,
             tool_calls=DESCRIBED_CALLS,
-            inputs=replace(found.inputs, tools="described", tool_results="described"),
+            inputs=replace(found.inputs, tools="described", tool_calls="described", tool_results="described"),
             evidence=(*found.evidence, ("tool_calls", "fallback")),
         )
     return Inference(found, notes, texts, asking)

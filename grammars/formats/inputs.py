@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any, Literal
 
 from grammars.formats import samples as s
@@ -9,15 +11,15 @@ from grammars.formats.call_texts import CallTexts
 from grammars.formats.format import InputNeeds
 from grammars.formats.renderings import Asking, Renderings
 
-__all__ = ["read_inputs", "text_beside_calls"]
+__all__ = ["read_inputs", "text_beside_calls", "tools_argument"]
 
 
 def read_inputs(
-    renderings: Renderings, plain: Asking, calling: Asking | None, texts: CallTexts | None, given_as: str, template: str
+    renderings: Renderings, plain: Asking, calling: Asking | None, texts: CallTexts | None, given_as: str, thought: str, template: str
 ) -> InputNeeds:
-    """The needs of a template."""
+    """The needs of a template; ``thought`` is what opens its reasoning."""
     asking = calling or plain
-    tools_as = _tools_argument(renderings, plain)
+    tools_as, tools_are_text = tools_argument(renderings, plain, template)
     kwargs = {key: value for key, value in asking.plain.items() if key not in ("tools", "functions")}
     if "tools" in plain.plain:
         kwargs["tools"] = []
@@ -28,11 +30,13 @@ def read_inputs(
         developer_role="developer" in template and _shows_role(renderings, plain, "developer"),
         system_role=_shows_role(renderings, plain, "system"),
         tools="native" if tools_as else "described",
+        tool_calls="native" if calling is not None else "described",
         tool_results="native" if texts is not None and s.RESULT in (texts.answered or "") else "described",
         kwargs=tuple(sorted(kwargs.items())),
         tools_as=tools_as or "tools",
+        tools_are_text=tools_are_text,
         reasoning_as=_reasoning_field(given_as),
-        text_beside_calls=text_beside_calls(texts),
+        text_beside_calls=text_beside_calls(texts, thought),
     )
 
 
@@ -42,18 +46,20 @@ def _reasoning_field(given_as: str) -> Literal["reasoning_content", "parts", ""]
     return "reasoning_content" if given_as else ""
 
 
-def _tools_argument(renderings: Renderings, plain: Asking) -> str:
-    """The argument through which the prompt comes to name the tools; "" where none does."""
-    for name in ("tools", "functions"):
-        asking = Asking(
-            plain={key: value for key, value in plain.plain.items() if key not in ("tools", "functions")},
-            system=plain.system,
-            tools=name,
-        )
-        shown = renderings.prompt(asking, **asking.tool_arguments())
-        if shown is not None and s.NAME in shown:
-            return name
-    return ""
+_TOOLS_WORD = re.compile(r"(?<![\w.'\"\[])(?:\w*tools|functions)\b")
+
+
+def tools_argument(renderings: Renderings, plain: Asking, template: str) -> tuple[str, bool]:
+    """The argument through which the prompt comes to name the tools, and whether as JSON text; "" where none does."""
+    base = {key: value for key, value in plain.plain.items() if key not in ("tools", "functions")}
+    names = dict.fromkeys(["tools", *sorted(set(_TOOLS_WORD.findall(template)))])
+    functions = json.dumps([tool["function"] for tool in s.TOOLS])
+    for name in names:
+        for value in (list(s.TOOLS), functions):
+            shown = renderings.prompt(Asking(system=plain.system), **{**base, name: value})
+            if shown is not None and s.NAME in shown:
+                return name, isinstance(value, str)
+    return "", False
 
 
 def _takes_parts(renderings: Renderings, plain: Asking) -> bool:
@@ -72,11 +78,15 @@ def _shows_role(renderings: Renderings, plain: Asking, role: str) -> bool:
     return text is not None and s.SYSTEM in text and s.USER in text
 
 
-def text_beside_calls(texts: CallTexts | None) -> Literal["kept", "dropped", "after", "instead"]:
+def text_beside_calls(
+    texts: CallTexts | None, thought: str
+) -> Literal["kept", "dropped", "after", "instead", "thought"]:
     """What becomes of text in a message that has calls too."""
     text = texts.beside if texts is not None else None
     if text is None or s.TEXT not in text:
         return "dropped" if texts is not None else "kept"
     if s.NAME not in text:
         return "instead"
+    if thought and text[: text.index(s.TEXT)].endswith(thought):
+        return "thought"
     return "kept" if text.index(s.TEXT) < text.index(s.NAME) else "after"

@@ -222,7 +222,7 @@ def _header(turn: Turn | None, effects: Effects, leads: Sequence[str], units: Un
     default = effects.default.turn
     texts += [change.turn for change in effects.changes if units.common_prefix(change.turn, default).strip()]
     texts = [text for text in texts if text]
-    header = _or_whole_lead(units.common_prefix(*texts), turn, default, units)
+    header = _or_whole_lead(units.common_prefix(*texts), turn, texts, units)
     tails = [text[len(header) :] for text in texts]
     for marker in reversed(units.markers(header)):
         closing = {closer for tail in tails for closer in units.markers(tail) if is_pair(marker, closer)}
@@ -232,13 +232,17 @@ def _header(turn: Turn | None, effects: Effects, leads: Sequence[str], units: Un
     return header
 
 
-def _or_whole_lead(header: str, turn: Turn | None, prompt: str, units: Units) -> str:
-    """The whole lead of an answer where it ends as the generation prompt does, whatever stands in front of that."""
+def _or_whole_lead(header: str, turn: Turn | None, texts: Sequence[str], units: Units) -> str:
+    """The whole lead of an answer where it ends as the generation prompt does, whatever stands in front of that.
+
+    ``texts`` begin with the prompt.  A lead that closes something is left alone: that may be a reasoning block.
+    """
     rest = turn.lead[len(header) :] if turn is not None else ""
-    if turn is None or not units.markers(rest) or not units.common_suffix(turn.lead, prompt).endswith(rest):
+    markers = units.markers(rest)
+    if turn is None or not markers or not units.common_suffix(turn.lead, texts[0]).endswith(rest):
         return header
-    closes = any(is_pair(opener, closer) for opener in units.markers(header) for closer in units.markers(rest))
-    return header if closes else turn.lead
+    openers = {marker for text in texts for marker in units.markers(text)} - set(markers)
+    return header if any(is_pair(opener, marker) for opener in openers for marker in markers) else turn.lead
 
 
 def _from_prompts(tails: _Tails, template: str, units: Units) -> _Framing | None:

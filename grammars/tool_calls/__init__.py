@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from grammars.tool_calls.bare_json import BareJson
 from grammars.tool_calls.base import ToolSyntax
 from grammars.tool_calls.gemma import Gemma
+from grammars.tool_calls.harmony import Harmony
 from grammars.tool_calls.invoke import Invoke
 from grammars.tool_calls.json_array import JsonArray
 from grammars.tool_calls.json_in_tags import JsonInTags
@@ -31,6 +32,7 @@ SYNTAXES: Mapping[str, ToolSyntax] = {
         KeyTags(),
         Pythonic(),
         Gemma(),
+        Harmony(),
     )
 }
 

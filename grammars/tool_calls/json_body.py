@@ -149,6 +149,8 @@ def _quoted(name: str) -> str:
 class _JsonReader(SectionReader):
     """Takes members in any order, with any white space; arguments that come before the name wait for it."""
 
+    body_start = "{"
+
     def __init__(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> None:
         super().__init__(form, tools, markers)
         self._body = json_body(form)

@@ -169,7 +169,10 @@ def _unescaped(escape: str) -> str:
 
 
 def _read_bare(reader: Reader) -> Generator[None, None, str]:
-    """Reads a value without quotes of its own, up to the comma or parenthesis that ends it."""
+    """Reads a value without quotes of its own, up to the comma or parenthesis that ends it.
+
+    Quotes count only inside brackets: a string that a template wrote without quotes may hold any.
+    """
     text, depth, quote = "", 0, ""
     while True:
         char = yield from reader.peek()
@@ -179,10 +182,10 @@ def _read_bare(reader: Reader) -> Generator[None, None, str]:
                 text += reader.take(1)
             elif char == quote:
                 quote = ""
-        elif char in "'\"":
+        elif char in "'\"" and depth:
             quote = char
         elif depth == 0 and char in ",)" and (yield from _is_followed(reader, 0)):
             return text.strip()
-        else:
+        elif depth or not text.strip():
             depth = max(depth + (char in "[{(") - (char in "]})"), 0)
         text += reader.take(1)

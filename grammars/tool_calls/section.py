@@ -46,6 +46,9 @@ class SectionReader(Reader):
         self._resumed = False  # after something unreadable the section need not open again
         super().__init__(resync=(self.call_start or self.section_start).strip())
 
+    #: What every call begins with behind ``call_start``.
+    body_start = ""
+
     def call(self) -> Script:
         """Reads one call between ``call_start`` and ``call_end``, and emits its events."""
         raise NotImplementedError
@@ -83,7 +86,7 @@ class SectionReader(Reader):
 
     def _begins_again(self) -> Generator[None, None, bool]:
         begin = self._at
-        start = self.call_start.strip()
+        start = (self.call_start + self.body_start).strip()
         yield from self.space()
         if start:
             more = yield from self.starts(start)

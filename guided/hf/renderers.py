@@ -6,14 +6,17 @@ Rendering is transformers' own: its sandbox, its filters, its aliases of reasoni
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
-from transformers.utils.chat_template_utils import render_jinja_template
+from jinja2.sandbox import SandboxedEnvironment
+from transformers.utils import chat_template_utils
 
 from special_tokens.errors import TemplateError
 
-__all__ = ["NO_NAMES", "Render", "template_renderer", "tokenizer_renderer"]
+__all__ = ["NO_NAMES", "Render", "mutable_renderer", "template_renderer", "tokenizer_renderer"]
 
 #: ``messages`` and the template's arguments (tools, add_generation_prompt, switches) to text.
 Render: TypeAlias = Callable[..., str]
@@ -27,10 +30,41 @@ def template_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Ren
 
     def render(messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
         try:
-            texts, _ = render_jinja_template([list(messages)], chat_template=template, **{**named, **kwargs})
+            texts, _ = chat_template_utils.render_jinja_template([list(messages)], chat_template=template, **{**named, **kwargs})
         except Exception as error:  # a template may raise anything; this is its edge
             raise _translated(error) from error
         return str(texts[0])
+
+    return render
+
+
+def mutable_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Render:
+    """As `template_renderer`, in a sandbox that lets a template change its own lists.
+
+    transformers refuses templates that call ``list.append``; what they would write can still be read here.  Only
+    for inference: a prompt rendered this way is none that transformers renders.
+    """
+
+    @cache
+    def compiled() -> Any:
+        strict = chat_template_utils._compile_jinja_template(template).environment
+        loose = SandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=[type(e) for e in strict.extensions.values()]
+        )
+        loose.filters, loose.globals = strict.filters, strict.globals
+        return loose.from_string(template)
+
+    def render(messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
+        own = copy.deepcopy(list(messages))
+        for message in own:
+            if "reasoning_content" in message:  # as transformers does before rendering
+                message.setdefault("reasoning", message["reasoning_content"])
+                message.setdefault("thinking", message["reasoning_content"])
+        defaults = {"tools": None, "documents": None, "add_generation_prompt": False}
+        try:
+            return str(compiled().render(messages=own, **{**named, **defaults, **copy.deepcopy(kwargs)}))
+        except Exception as error:
+            raise _translated(error) from error
 
     return render
 
