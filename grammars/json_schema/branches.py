@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from grammars.json_schema import presence
+import grammars.json_schema.presence as presence
 from grammars.json_schema.documents import Place
 from grammars.json_schema.meet import union
 from grammars.json_schema.regular import NONE

@@ -14,11 +14,10 @@ from grammars.json_schema.numbers import ANY_NUMBER, Numbers, regexes, step_digi
 from grammars.json_schema.regular import ALL, NONE
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import TRUE, Conj
-from grammars.json_schema.spelling import Spelling
 from grammars.json_schema.states import INFINITE, State, States
 from grammars.json_schema.strings import STRING, lexeme, spell
-from grammars.json_schema.tracks import Edge, Node as TrackNode
-from grammars.json_schema.tracks import Track
+from grammars.json_schema.tracks import Edge, Track
+from grammars.json_schema.tracks import Node as TrackNode
 from grammars.tree import (
     EMPTY,
     And,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from grammars.json_schema import branches
+from grammars.json_schema.branches import ALLOW, DENY, anything
 from grammars.json_schema.documents import Place
 from grammars.json_schema.keywords import arrays, numeric, objects, text
 from grammars.json_schema.meet import settle_array, settle_object, union
@@ -54,7 +54,7 @@ def allowed(space: Space, place: Place, tracked: bool) -> Shape:
     for keyword in schema:
         if keyword == own:
             out = space.both(out, _start(space, place, schema, notes, inner), place, keyword)
-        read = branches.ALLOW.get(keyword)
+        read = ALLOW.get(keyword)
         if read is not None:
             out = space.both(out, read(space, place, schema, inner), place, keyword)
     if inner and not tracked:
@@ -201,9 +201,9 @@ def denied(space: Space, place: Place, tracked: bool) -> Shape:
     )
     if "enum" in schema:
         options.append(_unlisted(space, place, schema["enum"]))
-    options += [deny(space, place, schema) for keyword, deny in branches.DENY.items() if keyword in schema]
+    options += [deny(space, place, schema) for keyword, deny in DENY.items() if keyword in schema]
     if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
-        options.append(branches.anything(place, "unevaluatedProperties", "its negation is not worked out"))
+        options.append(anything(place, "unevaluatedProperties", "its negation is not worked out"))
     return _noted(union(options), notes)
 
 

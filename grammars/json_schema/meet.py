@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from grammars.json_schema import numbers as num
+import grammars.json_schema.numbers as num
 from grammars.json_schema.keywords.objects import lookup, possible
 from grammars.json_schema.regular import ALL, NONE, alt, inter, shortest
 from grammars.json_schema.shapes import (

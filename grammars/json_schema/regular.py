@@ -419,7 +419,7 @@ def is_finite(term: Regular) -> bool:
 
 
 @lru_cache(maxsize=20_000)
-def shortest(term: Regular, budget: int = 3_000) -> str | None | Unknown:
+def shortest(term: Regular, budget: int = 3_000) -> str | Unknown | None:
     """A shortest word; None when there is no word at all; `UNKNOWN` past ``budget`` states."""
     if term.plain:
         return _shortest_plain(term)

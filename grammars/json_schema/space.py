@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from grammars.json_schema import expand
 from grammars.json_schema.documents import Documents, Place
+from grammars.json_schema.expand import allowed, denied
 from grammars.json_schema.meet import TooManyForms, meet, settle_array, settle_object
 from grammars.json_schema.passes.kinds import CHECKS
 from grammars.json_schema.regular import NONE
@@ -147,7 +147,7 @@ class Space:
         try:
             place = self.documents[literal]
             self.spend(1, place)
-            run = expand.allowed if literal > 0 else expand.denied
+            run = allowed if literal > 0 else denied
             out = run(self, place, tracked)
             if self._floor >= level:  # leaned on nothing outside itself
                 self._literals[key] = out

@@ -1,8 +1,7 @@
 """Strings as they stand in JSON text: from a language over code points to one lexeme, quotes included.
 
-Every code point has exactly one spelling: itself, or a short escape.  That is what closes the hole of keys written
-with ``\\u``: two different texts are two different keys.  Control characters without a short escape (and DEL) have
-no spelling in free text; in constants they keep ``\\u00XX``.
+Every code point has exactly one spelling: itself, a short escape, or ``\\u00xx`` for the other control characters.
+That is what closes the hole of keys written with ``\\u``: two different texts are two different keys.
 """
 
 from __future__ import annotations
@@ -13,12 +12,13 @@ from functools import lru_cache
 from grammars.json_schema.regular import ALL, ANY, MAX_CODE_POINT, Ranges, Regular, chars, inter, ranges_minus, rep
 from grammars.tree import And, Lexeme, Node, Not, Pattern, Seq, Text, alt, repeat, seq
 
-__all__ = ["STRING", "content_regex", "is_writable", "lexeme", "spell", "writable"]
+__all__ = ["STRING", "content_regex", "lexeme", "spell", "writable"]
 
 _ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+_LONG_ESCAPES = tuple(c for c in (*range(0x20), 0x7F) if c not in _ESCAPES)
 _NOT_RAW: Ranges = ((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x7F), (0xD800, 0xDFFF))
 _RAW_ANY = '[^"\\\\\\x00-\\x1F\\x7F]'
-_CHAR = f'(?:{_RAW_ANY}|\\\\["\\\\bfnrt])'
+_CHAR = f'(?:{_RAW_ANY}|\\\\(?:["\\\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]|7f)))'
 
 #: Any string.  The class of raw characters is the engine's own, so that its precomputed slices apply.
 STRING = Lexeme("string", Pattern(f'"{_CHAR}*"'))
@@ -28,12 +28,7 @@ _SPELLED_ALL = f"{_CHAR}*"
 
 def spell(word: str) -> str:
     """``word`` as JSON text, quotes included, in the one spelling that this module uses."""
-    return json.dumps(word, ensure_ascii=False)
-
-
-def is_writable(word: str) -> bool:
-    """Can `STRING` write ``word``?"""
-    return all((c >= " " and c != "\x7f") or ord(c) in _ESCAPES for c in word)
+    return json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 @lru_cache(maxsize=4_096)
@@ -113,15 +108,19 @@ def _quantifier(least: int, most: int | None) -> str:
 
 def _class(ranges: Ranges) -> str:
     raw = ranges_minus(ranges, _NOT_RAW)
-    escapes = "".join(e for code, e in _ESCAPES.items() if any(a <= code <= b for a, b in ranges))
-    options = []
-    if raw:
-        options.append("[" + "".join(map(_range, raw)) + "]")
-    if escapes:
-        options.append("\\\\[" + escapes.replace("\\", "\\\\") + "]")
+    short = "".join(e for code, e in _ESCAPES.items() if _within(code, ranges))
+    long = [f"{code:02x}" for code in _LONG_ESCAPES if _within(code, ranges)]
+    escapes = ["[" + short.replace("\\", "\\\\") + "]"] if short else []
+    escapes += [f"u00(?:{'|'.join(long)})"] if long else []
+    options = ["[" + "".join(map(_range, raw)) + "]"] if raw else []
+    options += [f"\\\\(?:{'|'.join(escapes)})"] if escapes else []
     if not options:
         return "[^\\s\\S]"
     return options[0] if len(options) == 1 and raw else f"(?:{'|'.join(options)})"
+
+
+def _within(code: int, ranges: Ranges) -> bool:
+    return any(low <= code <= high for low, high in ranges)
 
 
 def _range(bounds: tuple[int, int]) -> str:
@@ -138,10 +137,10 @@ def _escaped(literal: str) -> str:
     return "".join(c if c.isalnum() or c in ' "' or ord(c) > 0x7F else f"\\x{{{ord(c):X}}}" for c in literal)
 
 
-_UNWRITABLE: Ranges = ((0x00, 0x07), (0x0B, 0x0B), (0x0E, 0x1F), (0x7F, 0x7F), (0xD800, 0xDFFF))
+_UNWRITABLE: Ranges = ((0xD800, 0xDFFF),)
 _WRITABLE = rep(chars(ranges_minus(((0, MAX_CODE_POINT),), _UNWRITABLE)), 0, None)
 
 
 def writable(term: Regular) -> Regular:
-    """``term`` without the words that no free text can write; listed words keep their own spelling."""
+    """``term`` without the words that no text can write."""
     return term if term.op == "words" else inter(term, _WRITABLE)

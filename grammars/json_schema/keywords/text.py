@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from grammars.json_schema import ecma
 from grammars.json_schema.documents import Documents, Place
+from grammars.json_schema.ecma import InvalidPattern, NotRegular, language
 from grammars.json_schema.formats import FORMATS, ignored_format
 from grammars.json_schema.regular import ALL, ANY, NONE, Regular, inter, neg, rep
 from grammars.json_schema.report import Outcome, ReportRow
@@ -67,15 +67,15 @@ def pattern_language(
 ) -> Regular | None:
     """The strings in which a pattern is found; None, with a note, when it cannot be said."""
     try:
-        found = ecma.language(pattern)
-    except ecma.InvalidPattern as error:
+        found = language(pattern)
+    except InvalidPattern as error:
         raise SchemaError(
             f"the pattern {_shown(pattern)} is not a regular expression: {error}",
             pointer=place.pointer,
             keyword=keyword,
             expected="a pattern of ECMA-262",
         ) from None
-    except ecma.NotRegular as error:
+    except NotRegular as error:
         notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, f"not enforced: {error}"))
         return None
     size = written_out(found)
