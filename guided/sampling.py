@@ -71,6 +71,8 @@ class Sampling:
                 raise RequestError(f"{value!r} is out of range", place=name, expected=expected)
         if self.seed is not None and not _is_integer(self.seed):
             raise RequestError(f"{self.seed!r} is not a seed", place="seed", expected="an integer")
+        if self.seed is not None and not -(1 << 63) <= self.seed <= _MASK:
+            raise RequestError(f"{self.seed} is out of range", place="seed", expected="an integer of 64 bits")
         for token, bias in self.logit_bias.items():
             if not (_is_number(bias) and -100 <= bias <= 100):
                 raise RequestError(f"{bias!r} is out of range", place=f"logit_bias[{token}]", expected="-100 to 100")

@@ -137,7 +137,7 @@ class _Loop:
             with torch.no_grad():
                 if forward is None:
                     outputs = self.model._prefill(self.history, self._config, model_kwargs)
-                    forward = _forward_of(self.model, self.history, outputs, model_kwargs)
+                    forward = _forward_of(self.model, self.history, outputs, self._config, model_kwargs)
                 else:
                     outputs = forward.next(self.history)
                 tokens = self._choose(outputs.logits[:, -1])
@@ -155,6 +155,8 @@ class _Loop:
         scores = self._processor(self.history, sampler.adjust(raw) if sampler is not None else raw)
         if sampler is not None:
             tokens, sound = sampler.choose(scores)
+            if scores is not raw:  # a mask may hide what the model said
+                sound &= raw.amax(dim=-1).isfinite()
             self._fail(sound)
         elif self._config.do_sample:
             tokens = torch.multinomial(scores.softmax(dim=-1), num_samples=1).squeeze(1)
@@ -230,24 +232,28 @@ class _DirectForward:
 class _PreparedForward:
     """Calls the model through its own input preparation: for models and caches with ways of their own."""
 
-    def __init__(self, model: Any, outputs: Any, model_kwargs: dict[str, Any]) -> None:
+    def __init__(self, model: Any, outputs: Any, config: Any, model_kwargs: dict[str, Any]) -> None:
         self._model = model
+        self._call = model
+        if model._valid_auto_compile_criteria(model_kwargs, config):
+            self._call = model.get_compiled_call(config.compile_config)
         self._kwargs = model._update_model_kwargs_for_generation(outputs, model_kwargs)
+        self._new = 1 if model_kwargs.get("use_cache", True) else None  # without a cache all is read again
 
     def next(self, history: torch.Tensor) -> Any:
-        inputs = self._model.prepare_inputs_for_generation(history, next_sequence_length=1, **self._kwargs)
-        outputs = self._model(**inputs, return_dict=True)
+        inputs = self._model.prepare_inputs_for_generation(history, next_sequence_length=self._new, **self._kwargs)
+        outputs = self._call(**inputs, return_dict=True)
         self._kwargs = self._model._update_model_kwargs_for_generation(outputs, self._kwargs)
         return outputs
 
 
-def _forward_of(model: Any, history: torch.Tensor, outputs: Any, model_kwargs: dict[str, Any]) -> _Forward:
+def _forward_of(model: Any, history: torch.Tensor, outputs: Any, config: Any, model_kwargs: dict[str, Any]) -> _Forward:
     own = type(model).prepare_inputs_for_generation is GenerationMixin.prepare_inputs_for_generation
     own &= not model.is_remote_code()
     plain = type(model_kwargs.get("past_key_values")) is DynamicCache and set(model_kwargs) <= _PLAIN_INPUTS
     if own and plain and model_kwargs.get("use_cache", True) and not model.config.is_encoder_decoder:
         return _DirectForward(model, history, model_kwargs)
-    return _PreparedForward(model, outputs, model_kwargs)
+    return _PreparedForward(model, outputs, config, model_kwargs)
 
 
 def _grown(rows: torch.Tensor, by: int, *, fill: int = 0) -> torch.Tensor:

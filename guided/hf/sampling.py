@@ -106,7 +106,7 @@ def _filtered(
     kept = torch.where(has_k & (best < edge), 0.0, best)
     mass = kept.double().cumsum(-1)
     total = torch.where(has_k, mass[:, -1:], 1.0)
-    top_p = _column([s.top_p for s in settings], mass)
+    top_p = _column([s.top_p if s.top_p < 1 else 2.0 for s in settings], mass)  # 1 keeps what rounding adds
     kept = torch.where((mass - kept.double()) < top_p * total, kept, 0.0)
     kept = torch.where(best < _column([s.min_p for s in settings], best) * best[:, :1], 0.0, kept)
     kept[:, 0] = best[:, 0]

@@ -1,0 +1,54 @@
+"""A tiny random model with a small tokenizer: milliseconds a step, and every law can be asked of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+_SPEC = importlib.util.spec_from_file_location("small_tokenizers", Path(__file__).parents[2] / "conftest.py")
+assert _SPEC is not None
+assert _SPEC.loader is not None
+_SMALL = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(_SMALL)
+
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def tiny_model(vocab_size: int, **config: Any) -> Any:
+    """A random Llama whose logits differ enough for greedy answers to be varied."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
+    settings = {"max_position_embeddings": 2048, "initializer_range": 0.6, "tie_word_embeddings": False}
+    return LlamaForCausalLM(LlamaConfig(vocab_size=vocab_size, **(sizes | settings | config))).eval()
+
+
+@pytest.fixture(scope="session")
+def tiny_guide() -> Any:
+    """The guide of a tiny random model over bytes, words and Qwen-like markers."""
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    from guided.hf import Guide
+
+    torch.set_num_threads(1)
+    text = _SMALL.small_tokenizer(_SMALL.MARKERS, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(text), eos_token="<|im_end|>", pad_token="<|endoftext|>"
+    )
+    tokenizer.chat_template = TEMPLATE
+    model = tiny_model(len(tokenizer))
+    quiet = [i for i in range(len(tokenizer)) if not tokenizer.convert_ids_to_tokens(i).strip("\u0120").isalnum()]
+    with torch.no_grad():  # so that answers are mostly letters and rarely end
+        model.lm_head.weight[quiet] *= 0.4
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    return Guide(model, tokenizer)

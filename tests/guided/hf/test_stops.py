@@ -1,0 +1,261 @@
+"""Stops through every way of generating, judged by string search over what is written without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+
+from grammars.plan import Stops
+from guided.message import Message
+from guided.sampling import Sampling
+from guided.sequence import RowPlan
+from special_tokens.errors import PlanError, RequestError
+
+CHATS = ["tell me a thing", "why is the sky blue?", "x", "count to nine", "zebra", "the end"]
+GREEDY = Sampling(temperature=0)
+MAX = 60
+
+Way = Callable[[Any, list[str], list[RowPlan]], list[Message]]
+
+
+def by_generate(guide: Any, chats: list[str], plans: list[RowPlan]) -> list[Message]:
+    inputs = guide.inputs(chats, plans)
+    out = guide.model.generate(**inputs, max_new_tokens=MAX, do_sample=False, **guide.generate_kwargs(inputs, plans))
+    return list(guide.messages(out, inputs, plans))
+
+
+def by_loop(guide: Any, chats: list[str], plans: list[RowPlan]) -> list[Message]:
+    return list(guide.generate(chats, plans, sampling=GREEDY, max_tokens=MAX))
+
+
+def by_stream(guide: Any, chats: list[str], plans: list[RowPlan]) -> list[Message]:
+    out = []
+    for chat, plan in zip(chats, plans, strict=True):
+        stream = guide.stream(chat, plan, describe=False, temperature=0, max_tokens=MAX)
+        text = "".join(event.text for event in stream)
+        assert text == (stream.message.content or "")
+        out.append(stream.message)
+    return out
+
+
+WAYS = {"generate": by_generate, "loop": by_loop, "stream": by_stream}
+
+
+@contextmanager
+def counted_forwards(model: Any) -> Any:
+    calls: list[int] = []
+    hook = model.register_forward_pre_hook(lambda *_: calls.append(1))
+    try:
+        yield calls
+    finally:
+        hook.remove()
+
+
+def free_bytes(guide: Any, chat: str) -> tuple[list[int], bytes]:
+    """What the model writes unguided, greedily: tokens and raw bytes without the end."""
+    inputs = guide.inputs([chat])
+    out = guide.model.generate(**inputs, max_new_tokens=MAX, do_sample=False)[0, inputs.prompt_len :].tolist()
+    ends = set(guide.tokens.end_ids)
+    tokens = out[: next((i for i, token in enumerate(out) if token in ends), len(out))]
+    return tokens, b"".join(map(guide.engine.token_bytes, tokens))
+
+
+def a_stop_in(data: bytes, *, at: int, size: int) -> str | None:
+    """A piece of ``data`` near byte ``at`` that is text and stands there first."""
+    for first in range(at, len(data) - size):
+        piece = data[first : first + size]
+        if piece.isascii() and piece.isalnum() and data.find(piece) == first:
+            return piece.decode()
+    return None
+
+
+def cases(guide: Any) -> list[tuple[str, str, bytes, list[int]]]:
+    """(chat, stop, bytes before the stop, all tokens) from the model's own free text."""
+    out = []
+    for n, chat in enumerate(CHATS):
+        tokens, data = free_bytes(guide, chat)
+        stop = a_stop_in(data, at=4 + 5 * n, size=1 + n % 3)
+        if stop is not None:
+            out.append((chat, stop, data[: data.find(stop.encode())], tokens))
+    assert len(out) >= 3
+    return out
+
+
+def num_tokens_to(guide: Any, tokens: list[int], size: int) -> int:
+    """How many tokens it takes to write ``size`` bytes."""
+    written = 0
+    for n, token in enumerate(tokens, 1):
+        written += len(guide.engine.token_bytes(token))
+        if written >= size:
+            return n
+    raise AssertionError("never written")
+
+
+def shown(guide: Any, data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_x1_stop_on_the_very_token(tiny_guide: Any, way: Way) -> None:
+    for chat, stop, before, tokens in cases(tiny_guide):
+        expected = num_tokens_to(tiny_guide, tokens, len(before) + len(stop))
+        with counted_forwards(tiny_guide.model) as forwards:
+            (message,) = way(tiny_guide, [chat], [Stops((stop,))])
+        assert message.usage.completion_tokens == expected
+        assert len(forwards) == expected  # the prompt's forward chooses token 1; none follows the last one
+        assert message.finish_reason == "stop"
+        assert message.stop_reason == stop
+        assert message.token_ids == tuple(tokens[:expected])
+
+
+@pytest.mark.parametrize("include", [False, True])
+def test_x4_all_paths_give_the_same_text(tiny_guide: Any, include: bool) -> None:
+    found = cases(tiny_guide)
+    chats = [chat for chat, *_ in found]
+    plans: list[RowPlan] = [Stops((stop, "never written"), include=include) for _, stop, *_ in found]
+    results = {name: way(tiny_guide, chats, plans) for name, way in WAYS.items()}
+    special = {t.id for t in tiny_guide.tokens.added.values() if t.special}
+    for r, (_, stop, before, tokens) in enumerate(found):
+        if special & set(tokens):
+            continue  # special tokens are not shown: raw bytes are no judge of this row
+        expected = shown(tiny_guide, before + stop.encode() * include)
+        for name, messages in results.items():
+            assert messages[r].content == expected, name
+            assert (messages[r].finish_reason, messages[r].stop_reason) == ("stop", stop), name
+
+
+@pytest.mark.parametrize("way", [by_generate, by_loop])
+def test_x4_a_row_that_stops_leaves_the_others_alone(tiny_guide: Any, way: Way) -> None:
+    found = cases(tiny_guide)
+    chats = [chat for chat, *_ in found]
+    free = way(tiny_guide, chats, [None] * len(chats))
+    for r, (_, stop, *_) in enumerate(found):
+        plans: list[RowPlan] = [None] * len(chats)
+        plans[r] = Stops((stop,))
+        messages = way(tiny_guide, chats, plans)
+        for other, (message, alone) in enumerate(zip(messages, free, strict=True)):
+            if other == r:
+                assert message.stop_reason == stop
+            else:
+                assert message.token_ids == alone.token_ids
+
+
+def test_free_rows_with_stops_alone_see_the_logits_of_plain_generate(tiny_guide: Any) -> None:
+    """The law `free`: a stop ends a row, and changes no bit of what comes before."""
+    seen: list[torch.Tensor] = []
+
+    def spy(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        seen.append(scores)
+        return scores
+
+    plans: list[RowPlan] = [Stops(("never written",)), None]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    options = {"max_new_tokens": 12, "do_sample": True, "top_k": 0}
+    torch.manual_seed(1)
+    plain = tiny_guide.model.generate(**inputs, **options, logits_processor=[spy])
+    before, seen[:] = list(seen), []
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    kwargs["logits_processor"] = [*kwargs["logits_processor"], spy]
+    torch.manual_seed(1)
+    ours = tiny_guide.model.generate(**inputs, **options, **kwargs)
+    assert torch.equal(plain, ours)
+    assert all(torch.equal(a, b) for a, b in zip(before, seen, strict=True))
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_x6_stops_work_on_guided_rows(tiny_guide: Any, way: Way) -> None:
+    for chat in CHATS[:3]:
+        (whole,) = way(tiny_guide, [chat], [tiny_guide.plan()])
+        text = whole.content or ""
+        middle = text[len(text) // 2 : len(text) // 2 + 2]
+        before = text[: text.find(middle)]
+        (message,) = way(tiny_guide, [chat], [tiny_guide.plan(stop=[middle])])
+        assert message.guidance.applied
+        assert message.content == before
+        assert (message.finish_reason, message.stop_reason) == ("stop", middle)
+        token = whole.token_ids[len(whole.token_ids) // 3]
+        (message,) = way(tiny_guide, [chat], [tiny_guide.plan(stop=Stops(ids=(token,)))])
+        first = whole.token_ids.index(token)
+        assert message.token_ids == whole.token_ids[: first + 1]
+        assert (message.finish_reason, message.stop_reason) == ("stop", token)
+
+
+def test_x6_a_special_stop_token_is_offered_to_a_guided_row(tiny_guide: Any) -> None:
+    """Free text holds no special token; one that the request stops at is an end of the answer."""
+    for stops in (Stops(ids=(tiny_guide.tokens.id_of("<|endoftext|>"),)), Stops(("<|endoftext|>",))):
+        token = tiny_guide.tokens.id_of("<|endoftext|>")
+        plan = tiny_guide.plan(stop=stops)
+        assert token in plan.end_ids()
+        (message,) = tiny_guide.generate(
+            ["x"], [plan], sampling=Sampling(temperature=0, logit_bias={token: 100}), max_tokens=5
+        )
+        assert (message.content, message.finish_reason) == ("", "stop")
+        assert message.stop_reason == (stops.ids[0] if stops.ids else "<|endoftext|>")
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_stop_on_the_last_token_beats_max_tokens(tiny_guide: Any, way: Way, monkeypatch: Any) -> None:
+    chat, stop, before, tokens = cases(tiny_guide)[1]
+    last = num_tokens_to(tiny_guide, tokens, len(before) + len(stop))
+    monkeypatch.setitem(globals(), "MAX", last)
+    (message,) = way(tiny_guide, [chat], [Stops((stop,))])
+    assert message.usage.completion_tokens == last
+    assert (message.finish_reason, message.stop_reason) == ("stop", stop)
+    monkeypatch.setitem(globals(), "MAX", last - 1)
+    (message,) = way(tiny_guide, [chat], [Stops((stop,))])
+    assert (message.finish_reason, message.stop_reason) == ("length", None)
+
+
+def test_the_prompt_never_counts(tiny_guide: Any) -> None:
+    """transformers' own stop strings would find the stop across the prompt's end."""
+    chat, _, _, tokens = cases(tiny_guide)[0]
+    first = next(i for i, t in enumerate(tokens) if tiny_guide.engine.token_bytes(t).isalnum())
+    piece = tiny_guide.engine.token_bytes(tokens[first]).decode()
+    if first == 0:
+        (message,) = by_loop(tiny_guide, [chat], [Stops(("assistant\n" + piece,))])
+        assert message.stop_reason is None
+    (message,) = by_loop(tiny_guide, [chat], [Stops((chat,))])
+    assert message.stop_reason is None
+
+
+def test_tokens_behind_a_stop_are_cut_from_what_another_loop_wrote(tiny_guide: Any) -> None:
+    """A loop that notices late, as assisted decoding does, changes nothing in the message."""
+    chat, stop, before, tokens = cases(tiny_guide)[0]
+    inputs = tiny_guide.inputs([chat])
+    out = torch.cat([inputs["input_ids"], torch.tensor([tokens])], dim=-1)
+    (message,) = tiny_guide.messages(out, inputs, [Stops((stop,))])
+    assert message.content == shown(tiny_guide, before)
+    assert (message.finish_reason, message.stop_reason) == ("stop", stop)
+    assert message.usage.completion_tokens == num_tokens_to(tiny_guide, tokens, len(before) + len(stop))
+
+
+def test_a_row_whose_guidance_failed_and_went_on_still_stops(tiny_guide: Any, monkeypatch: Any) -> None:
+    from guided.state import GuidanceState
+    from special_tokens.errors import MatcherFailed
+
+    chat, stop, before, _ = cases(tiny_guide)[0]
+
+    def broken(self: Any, *args: Any) -> None:
+        raise MatcherFailed("injected")
+
+    monkeypatch.setattr(GuidanceState, "fill_bitmask", broken)
+    (message,) = tiny_guide.generate(
+        [chat], [tiny_guide.plan(stop=[stop])], sampling=GREEDY, max_tokens=MAX, on_error="unconstrained"
+    )
+    assert message.stop_reason == stop
+    assert message.content == shown(tiny_guide, before)
+
+
+def test_stops_in_the_wrong_place_are_refused(tiny_guide: Any) -> None:
+    with pytest.raises(RequestError, match=r"stop\[0\]: the stop is empty"):
+        tiny_guide.plan(stop="")
+    with pytest.raises(RequestError, match=r"stop\.ids\[0\]: no text can contain token 99999"):
+        tiny_guide.plan(stop=Stops(ids=(99_999,)))
+    with pytest.raises(RequestError, match=r"stop\[1\]: the stop is empty"):
+        tiny_guide.generate(["x"], [Stops(("a", ""))])
+    with pytest.raises(PlanError, match="plans is one plan"):
+        tiny_guide.generate(["x"], Stops(("a",)))
