@@ -6,11 +6,11 @@ apart.  Each place where the turn may end is followed by a sentinel (see `gramma
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from grammars.answer import Answer
 from grammars.formats.format import Format
 from grammars.json_schema import Policy, build
 from grammars.json_schema.closed import closed
@@ -20,42 +20,21 @@ from grammars.plan import (
     Budget,
     End,
     Entry,
-    Exit,
     Plan,
-    QuoteSpan,
-    Region,
     RegionName,
     Stops,
 )
-from grammars.reasoning.part import ANY_TEXT, ReasoningPart, framing, reasoning_part
+from grammars.reasoning.part import ANY_TEXT, ReasoningPart, reasoning_part
+from grammars.region_table import AFTER_REASONING, BEFORE_REASONING, REASONING, region_table
 from grammars.render import Rendered, render
 from grammars.response import ResponsePart, response_part
-from grammars.tool_calls import syntax
 from grammars.tool_section import ToolSection
 from grammars.tool_sources import Choice, normal_choice, normal_tools
-from grammars.tree import (
-    EMPTY,
-    And,
-    Group,
-    Lexeme,
-    Node,
-    Not,
-    Pattern,
-    Ref,
-    Rule,
-    RuleDef,
-    Text,
-    Until,
-    alt,
-    seq,
-    token,
-)
+from grammars.tree import EMPTY, Node, Rule, alt, seq, token
 from special_tokens import SpecialTokens
 from special_tokens.errors import ToolError
 
 __all__ = ["Parts", "compose"]
-
-_NOT_BLANK = Pattern(r"(?s:\s*\S.*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +92,13 @@ class _Composer:
     def plan(self) -> Plan:
         section = self._section()
         grammar, entries = self._grammar(section)
-        regions = self._regions(section)
+        regions = region_table(
+            self.format,
+            self.markers,
+            section,
+            reasons=self.reasoning.mode != "absent",
+            name=RegionName.CONTENT if self.response is None else RegionName.RESPONSE,
+        )
         reasoning = self.reasoning
         budgets: tuple[Budget, ...] = ()
         if reasoning.mode in ("required", "optional") and reasoning.budget is not None:
@@ -160,82 +145,39 @@ class _Composer:
 
     def _grammar(self, section: ToolSection | None) -> tuple[Rendered, tuple[Entry, ...]]:
         part = self.reasoning
-        answer = Rule("answer", self._answer(section, after_reasoning=False))
+        writer = self._answer(section)
+        answer = Rule("answer", writer.node())
         if part.mode == "absent":
-            return render({"fresh": answer}), (Entry("fresh", 0),)
+            return render({"fresh": answer}), (Entry("fresh", BEFORE_REASONING),)
         reasoned = answer
         if part.mode in ("required", "optional"):
-            reasoned = Rule("answer", self._answer(section, after_reasoning=True))
-        block = part.block or EMPTY
-        fresh = alt(seq(block, reasoned), answer) if part.mode == "optional" else seq(block, reasoned)
-        starts = {"fresh": fresh, "inside": seq(part.rest or EMPTY, reasoned), "after": answer}
-        entries = (Entry("fresh", 0), Entry("inside", 1), Entry("after", 2))
-        return render(starts), entries
+            reasoned = Rule("answer", writer.node(part.lead, after_reasoning=True))
+        fresh, inside = seq(part.block or EMPTY, reasoned), seq(part.rest or EMPTY, reasoned)
+        if section is not None and part.open is not None:
+            calls = writer.calls()
+            fresh, inside = alt(fresh, seq(part.open, calls)), alt(inside, seq(ANY_TEXT, calls))
+        if part.mode == "optional":
+            fresh = alt(fresh, answer)
+        entries = (
+            Entry("fresh", BEFORE_REASONING),
+            Entry("inside", REASONING),
+            Entry("after", AFTER_REASONING),
+        )
+        return render({"fresh": fresh, "inside": inside, "after": answer}), entries
 
-    def _answer(self, section: ToolSection | None, *, after_reasoning: bool) -> Node:
-        lead = self.reasoning.lead if after_reasoning else ""
-        options: list[Node] = []
-        if self.response is not None and self.choice.mode != "required":
-            node = Rule("response", self.response.node, region="response")
-            start = self.markers.node(self.format.content.start)
-            options.append(seq(lead, start, node, self._content_end(RegionName.RESPONSE)))
-        if section is not None and (self.response is not None or self.choice.mode == "required"):
-            gap = self.markers.node(section.form.gap_without_text)
-            options.append(seq(lead, gap, section.node(), self._end(RegionName.TOOL_CALLS)))
-        elif section is not None:
-            options.append(self._text_or_calls(section, after_reasoning))
-        elif self.response is None:
-            options.append(self._text(after_reasoning))
-        return alt(*options)
-
-    def _text(self, required: bool) -> Node:
-        text = _NOT_BLANK if required else ANY_TEXT
-        start = self.markers.node(self.format.content.start)
-        return seq(start, Rule("content", text, region="content"), self._content_end())
-
-    def _text_or_calls(self, section: ToolSection, required: bool) -> Node:
-        """Free text that a trigger may end, calls, and where the format has it text again."""
-        literal = [t for t in section.triggers if not isinstance(self.markers.pieces(t)[0], int)]
-        whole: Node = _NOT_BLANK if required else ANY_TEXT
-        if literal:
-            whole = Lexeme("content", And((whole, Not(_containing(literal, anywhere=section.form.text_before)))))
-        text = Rule("content", whole, region="content")
-        options = [seq(self.markers.node(self.format.content.start), text, self._content_end())]
-        options += [seq(lead, after) for lead, after in self._ways_into(section)]
-        return alt(*options)
-
-    def _ways_into(self, section: ToolSection) -> Iterable[tuple[Node, Node]]:
-        """Pairs of text before calls and the calls."""
-        if not section.form.text_before:
-            yield self.markers.node(section.form.gap_without_text), self._calls_then_end(section, "")
-            return
-        literal: list[str] = []
-        tokens = False
-        for trigger in section.triggers:
-            if isinstance(self.markers.pieces(trigger)[0], int):
-                tokens = True
-            else:
-                literal.append(trigger)
-        if tokens:
-            yield Rule("lead", ANY_TEXT, region="content"), self._calls_then_end(section, "")
-        for trigger in literal:
-            yield Until("lead", ANY_TEXT, Text(trigger)), self._calls_then_end(section, trigger)
-
-    def _calls_then_end(self, section: ToolSection, opened: str) -> Node:
-        end = self._end(RegionName.TOOL_CALLS)
-        calls = section.node(opened)
-        if not section.form.text_after or section.max_calls == 1:
-            return seq(calls, end)
-        if any(not isinstance(self.markers.pieces(t)[0], int) for t in section.triggers):
-            return seq(calls, end)  # text that excludes a textual trigger is written by `_ways_into` only
-        text = Rule("content", ANY_TEXT, region="content")
-        more = alt(end, seq(text, alt(self._end(RegionName.CONTENT), seq(section.node(), Ref("more")))))
-        return seq(calls, Group("after", Ref("more"), {"more": RuleDef(more)}))
+    def _answer(self, section: ToolSection | None) -> Answer:
+        openings = {self.markers.pieces(trigger)[0] for trigger in section.triggers} if section else set()
+        return Answer(
+            self.format.content,
+            self.markers,
+            section,
+            self.response,
+            self._end,
+            must_call=self.choice.mode == "required",
+            ends_by_trigger=not openings.isdisjoint(self._end_ids(RegionName.CONTENT)),
+        )
 
     # -- ends
-
-    def _content_end(self, region: RegionName = RegionName.CONTENT) -> Node:
-        return seq(self.markers.node(self.format.content.end), self._end(region))
 
     def _end(self, region: RegionName) -> Node:
         if region not in self.ends:
@@ -260,39 +202,3 @@ class _Composer:
         stops = self.parts.stop
         named = {*stops.ids, *(self.tokens.id_of(text) for text in stops.strings)}
         return {i for i in named if i in self.tokens.marker_ids}
-
-    # -- the table of regions
-
-    def _regions(self, section: ToolSection | None) -> tuple[Region, ...]:
-        """0: before reasoning, or the answer itself; 1: reasoning; 2: the answer after it; 3: calls; 4: after calls."""
-        name = RegionName.CONTENT if self.response is None else RegionName.RESPONSE
-        into_calls, calls = self._region_of_calls(section)
-        into_reasoning: tuple[Exit, ...] = ()
-        reasoning = Region(RegionName.REASONING)
-        form = self.format.reasoning
-        if form is not None and self.reasoning.mode != "absent":
-            before, start, after = framing(form.start)
-            into_reasoning = (Exit(self.markers.pieces(start), 1, before, after),)
-            before, end, after = framing(form.end)
-            reasoning = Region(RegionName.REASONING, (Exit(self.markers.pieces(end), 2, before, after),))
-        opening = Region(name, into_reasoning + into_calls)
-        return (opening, reasoning, Region(name, into_calls), calls, Region(RegionName.CONTENT, into_calls))
-
-    def _region_of_calls(self, section: ToolSection | None) -> tuple[tuple[Exit, ...], Region]:
-        """What leads into calls, and the region of calls itself."""
-        if section is None:
-            return (), Region(RegionName.TOOL_CALLS)
-        gap = section.form.gap or section.form.gap_without_text
-        into = tuple(Exit(self.markers.pieces(trigger), 3, before=gap) for trigger in section.triggers)
-        out = (Exit(self.markers.pieces(section.end_marker), 4),) if section.end_marker else ()
-        quotes = tuple(
-            QuoteSpan(self.markers.pieces(q.open), self.markers.pieces(q.close), q.escape)
-            for q in syntax(section.form.syntax).quotes(section.form)
-        )
-        return into, Region(RegionName.TOOL_CALLS, out, quotes)
-
-
-def _containing(texts: Sequence[str], *, anywhere: bool) -> Node:
-    """Text that contains one of ``texts``, or begins with one."""
-    options = "|".join(map(re.escape, texts))
-    return Pattern(f"(?s:.*)(?:{options})(?s:.*)" if anywhere else f"(?:{options})(?s:.*)")

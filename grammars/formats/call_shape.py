@@ -55,7 +55,9 @@ def _object(texts: CallTexts) -> CallShape | None:
         return None
     for begin, end, value in _objects(texts.both):
         if begin < arguments[0] and arguments[1] <= end and _holds_name(value):
-            return CallShape("object", _with_holes(texts.both, begin, end, arguments), texts.both[:begin], texts.both[end:])
+            return CallShape(
+                "object", _with_holes(texts.both, begin, end, arguments), texts.both[:begin], texts.both[end:]
+            )
     return None
 
 

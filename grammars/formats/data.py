@@ -33,9 +33,7 @@ def format_of_family(family: Family) -> Format:
     data = format_from_data({"name": family.id, **family.format}, place=f"{family.id}.toml [format]")
     ends = data.ends if data.ends.content else Ends(family.ends, data.ends.calls, family.not_ends)
     evidence = tuple((key, f"family {family.id}") for key in family.format)
-    return Format(
-        family.id, data.reasoning, data.content, data.tool_calls, ends, data.inputs, data.spelling, evidence
-    )
+    return Format(family.id, data.reasoning, data.content, data.tool_calls, ends, data.inputs, data.spelling, evidence)
 
 
 def format_from_data(data: Mapping[str, Any], *, place: str = "format") -> Format:

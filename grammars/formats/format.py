@@ -71,10 +71,16 @@ class ReasoningFormat:
 
 @dataclass(frozen=True, slots=True)
 class ContentFormat:
-    """Markers around the answer's text (harmony's final channel); most families have none."""
+    """Markers around the answer's text (harmony's final channel); most families have none.
+
+    Where text before calls is framed in a way of its own (harmony's preamble), ``lead_start`` and ``lead_end`` are
+    that frame; without one, text in front of calls ends where these begin.
+    """
 
     start: str = ""
     end: str = ""
+    lead_start: str = ""
+    lead_end: str = ""
 
 
 @dataclass(frozen=True, slots=True)

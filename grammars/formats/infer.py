@@ -81,8 +81,9 @@ def infer(
 
     ``render(messages, **kw) -> str`` renders its chat template and raises `TemplateError` where that fails; None
     without a template.  ``mutable`` renders where the template may change its own lists, which the first one
-    refuses: what calls look like can then still be read.  ``described`` is what the tokenizer's ``response_template`` says, already read.  Raises
-    `TemplateError` where the template renders not even a plain message.
+    refuses: what calls look like can then still be read.  ``described`` is what the tokenizer's
+    ``response_template`` says, already read.  Raises `TemplateError` where the template renders not even a plain
+    message.
     """
     if override is not None:
         return Inference(override)
@@ -245,9 +246,10 @@ def _with_described(
         if wrong:
             notes += tuple(f"response_template does not fit the chat template: {what}" for what in wrong)
             calls = None
-    taken = {"tool_calls": calls} if calls is not None else {}
-    evidence = dict(found.evidence) | dict.fromkeys(taken, "response_template")
-    return replace(found, **taken, evidence=tuple(evidence.items())), notes
+    if calls is None:
+        return found, notes
+    evidence = dict(found.evidence) | {"tool_calls": "response_template"}
+    return replace(found, tool_calls=calls, evidence=tuple(evidence.items())), notes
 
 
 def _finished(
@@ -301,4 +303,3 @@ def _with_vocabulary(found: Format, tokens: SpecialTokens) -> Format:
         return found
     reasoning = ReasoningFormat(start=pair[0].text + "\n", end=f"\n{pair[1].text}\n\n", default_on=False)
     return replace(found, reasoning=reasoning, evidence=(*found.evidence, ("reasoning", "vocabulary")))
-

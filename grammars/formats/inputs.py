@@ -15,7 +15,13 @@ __all__ = ["read_inputs", "text_beside_calls", "tools_argument"]
 
 
 def read_inputs(
-    renderings: Renderings, plain: Asking, calling: Asking | None, texts: CallTexts | None, given_as: str, thought: str, template: str
+    renderings: Renderings,
+    plain: Asking,
+    calling: Asking | None,
+    texts: CallTexts | None,
+    given_as: str,
+    thought: str,
+    template: str,
 ) -> InputNeeds:
     """The needs of a template; ``thought`` is what opens its reasoning."""
     asking = calling or plain

@@ -76,7 +76,8 @@ def _cut(text: str) -> _Cut | None:
             return None
         pieces.append(text[at:found])
         at = found + len(word)
-    return _Cut(*pieces[1:], text[at:])
+    lead, word_value, word_key, number_value = pieces[1:]
+    return _Cut(lead, word_value, word_key, number_value, text[at:])
 
 
 def _frames(cut: _Cut, texts: CallTexts, units: Units) -> Iterator[tuple[str, str]]:

@@ -155,7 +155,7 @@ def _shared_start(middle: str, turn: Turn | None, tails: _Tails, units: Units) -
 
 
 def _up_to_marker(middle: str, start: str, units: Units) -> str:
-    """What closes reasoning in front of a call: everything up to the marker that closes ``start``, its line break too."""
+    """What closes reasoning in front of a call: everything up to the marker that closes ``start``."""
     openers = units.markers(start)
     for marker in units.markers(middle):
         if any(is_pair(opener, marker) for opener in openers):
@@ -266,9 +266,10 @@ def _opens(tail: str, template: str, units: Units) -> bool:
     markers = units.markers(tail)
     if not markers or not tail.rstrip().endswith(markers[-1]):
         return False
-    return closing_of(markers[-1], markers_in_template(template, units.tokens)) is not None and _THOUGHT.search(
-        markers[-1]
-    ) is not None
+    return (
+        closing_of(markers[-1], markers_in_template(template, units.tokens)) is not None
+        and _THOUGHT.search(markers[-1]) is not None
+    )
 
 
 _THOUGHT = re.compile(r"(?i)think|thought|reason|inner|cot|analysis|reflect")
@@ -283,7 +284,7 @@ def _split_block(tail: str, opened: str, units: Units) -> _Framing | None:
             continue
         begin = tail.index(opener) + len(opener)
         inside, behind = tail[begin : tail.index(closer, begin)], tail[tail.index(closer, begin) + len(closer) :]
-        if opened.strip() == tail[: begin].strip():
+        if opened.strip() == tail[:begin].strip():
             return _behind(opened, closer, tail[len(opened) :] if tail.startswith(opened) else closer)
         half = inside[: len(inside) // 2] if not inside.strip() else "\n" * inside.startswith("\n")
         spaces = behind[: len(behind) - len(behind.lstrip())]

@@ -103,7 +103,12 @@ class Renderings:
 
         Raises `TemplateError` with the template's own words where there is none.
         """
-        wanted = [{}, {"tools": []}, {"tools": list(s.TOOLS)}, {"functions": "[]", "datetime": "2024-01-01"}]
+        wanted: list[dict[str, Any]] = [
+            {},
+            {"tools": []},
+            {"tools": list(s.TOOLS)},
+            {"functions": "[]", "datetime": "2024-01-01"},
+        ]
         for plain, system in product(wanted, (False, True)):
             asking = Asking(plain=plain, system=system)
             if self.turn(asking) is not None:
@@ -131,7 +136,11 @@ class Renderings:
 
 def _ways_to_call(plain: Asking) -> Iterator[Asking]:
     for id_style, system, tools, arguments, content in product(
-        ("", "functions.$name:$index"), (plain.system, True), ("tools", "functions", ""), ("object", "string"), ("", None)
+        ("", "functions.$name:$index"),
+        (plain.system, True),
+        ("tools", "functions", ""),
+        ("object", "string"),
+        ("", None),
     ):
         base = dict(plain.plain)
         if tools == "functions":

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from grammars.formats.format import EffortSwitch, Switch
+from grammars.formats.format import EffortSwitch
 from grammars.formats.renderings import Asking, Renderings
 from grammars.formats.units import Units
 
@@ -113,13 +113,11 @@ def effort_switch(
     return None
 
 
-def _levels(
-    renderings: Renderings, asking: Asking, units: Units, name: str, on: Mapping[str, Any]
-) -> tuple[str, ...]:
+def _levels(renderings: Renderings, asking: Asking, units: Units, name: str, on: Mapping[str, Any]) -> tuple[str, ...]:
     def prompt(value: str) -> str | None:
         return renderings.prompt(asking, **on, **{name: value})
 
-    base, nonsense = renderings.prompt(asking, **on), prompt(_NONSENSE)
+    nonsense = prompt(_NONSENSE)
     if nonsense is not None and _NONSENSE in nonsense:
         return ("low", "medium", "high")
     texts = {level: text for level in LEVELS if (text := prompt(level)) is not None}
@@ -129,7 +127,7 @@ def _levels(
     if not different:
         return ()
     spoken = _levels_spoken(units, nonsense, texts[different[0]])
-    return tuple(level for level in LEVELS if level in different or level in spoken and base is not None)
+    return tuple(level for level in LEVELS if level in different or level in spoken)
 
 
 def _levels_spoken(units: Units, text: str, other: str) -> set[str]:
@@ -149,7 +147,9 @@ def text_switches(effects: Effects) -> Iterator[str]:
     """Arguments that change nothing but a text of the prompt, and by their name turn thinking on and off."""
     for name in effects.names:
         found = effects.of(name)
-        if not is_about_history(name) and "effort" not in name and all(t.turn == effects.default.turn for t in found.values()):
+        if (
+            not is_about_history(name)
+            and "effort" not in name
+            and all(t.turn == effects.default.turn for t in found.values())
+        ):
             yield name
-
-

@@ -24,13 +24,15 @@ Mode = Literal["absent", "optional", "required", "none"]
 class ReasoningPart:
     """``block`` writes the whole block, ``rest`` what follows an opening that the prompt already wrote.
 
-    ``lead`` is the framing between the end marker and the answer.  ``budget`` counts tokens strictly between the
-    markers; None: no bound of its own.
+    ``open`` writes the block's beginning and any text, for a block that a tool call may end.  ``lead`` is the
+    framing between the end marker and the answer.  ``budget`` counts tokens strictly between the markers; None: no
+    bound of its own.
     """
 
     mode: Mode = "absent"
     block: Node | None = None
     rest: Node | None = None
+    open: Node | None = None
     lead: str = ""
     budget: int | None = None
     plan: ReasoningPlan = ReasoningPlan()
@@ -115,6 +117,7 @@ def _native(
         mode,
         block=Rule("reasoning", seq(before_start, markers.node(start), body), region="reasoning"),
         rest=body,
+        open=seq(before_start, markers.node(start), ANY_TEXT) if form.ends_by_call else None,
         lead=lead,
         budget=budget,
         plan=_plan(form, level, preset, True, markers),

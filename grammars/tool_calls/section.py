@@ -86,7 +86,7 @@ class SectionReader(Reader):
 
     def _begins_again(self) -> Generator[None, None, bool]:
         begin = self._at
-        start = (self.call_start + self.body_start).strip()
+        start = self.call_start.strip() or self.body_start
         yield from self.space()
         if start:
             more = yield from self.starts(start)

@@ -30,7 +30,9 @@ def template_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Ren
 
     def render(messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
         try:
-            texts, _ = chat_template_utils.render_jinja_template([list(messages)], chat_template=template, **{**named, **kwargs})
+            texts, _ = chat_template_utils.render_jinja_template(
+                [list(messages)], chat_template=template, **{**named, **kwargs}
+            )
         except Exception as error:  # a template may raise anything; this is its edge
             raise _translated(error) from error
         return str(texts[0])

@@ -1,0 +1,143 @@
+"""What follows the reasoning, as grammar: free text, tool calls, the response format, and their ends.
+
+Free text in front of calls ends in one of two ways.  Where the calls open with a token, text cannot contain it, and
+the token itself is the border.  Where they open with characters, the text's lexeme ends with them: a text is
+everything up to the first of these openings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from grammars.formats.format import ContentFormat
+from grammars.json_schema.regular import ALL
+from grammars.markers import Markers
+from grammars.opened import after
+from grammars.plan import RegionName
+from grammars.response import ResponsePart
+from grammars.tool_calls.raw_text import ANY_TEXT, ended
+from grammars.tool_section import ToolSection
+from grammars.tree import And, Group, Lexeme, Node, Not, Pattern, Ref, Rule, RuleDef, Text, Until, alt, opt, seq
+
+__all__ = ["Answer"]
+
+_NOT_BLANK = Pattern(r"(?s:\s*\S.*)")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of one plan.
+
+    ``end`` gives the node that ends a region; ``must_call`` leaves nothing but calls; ``ends_by_trigger`` says that
+    what opens calls also ends an answer, so that only calls at the very beginning can be told from an end.
+    """
+
+    content: ContentFormat
+    markers: Markers
+    section: ToolSection | None
+    response: ResponsePart | None
+    end: Callable[[RegionName], Node]
+    must_call: bool = False
+    ends_by_trigger: bool = False
+
+    def node(self, lead: str = "", *, after_reasoning: bool = False) -> Node:
+        """The whole answer; ``lead`` is the white space that frames it behind reasoning."""
+        options: list[Node] = []
+        if self.response is not None and not self.must_call:
+            options.append(seq(lead, self._response()))
+        if self.section is not None and (self.response is not None or self.must_call):
+            options.append(seq(lead, self._calls_at_once()))
+        elif self.section is not None:
+            options += self._text_or_calls(lead, after_reasoning)
+        elif self.response is None:
+            options.append(seq(self._framed_lead(lead), self._text(after_reasoning, ())))
+        return alt(*options)
+
+    def calls(self) -> Node:
+        """Calls, from their opening on, and what may follow them."""
+        assert self.section is not None
+        return self._then_end(self.section.node())
+
+    # -- parts
+
+    def _response(self) -> Node:
+        assert self.response is not None
+        node = Rule("response", self.response.node, region="response")
+        closing = self.markers.node(self.content.end)
+        return seq(self.markers.node(self.content.start), node, closing, self.end(RegionName.RESPONSE))
+
+    def _calls_at_once(self) -> Node:
+        assert self.section is not None
+        gap = self.markers.node(self.section.form.gap_without_text)
+        return seq(self._lead_text(optional=True), gap, self.section.node(), self.end(RegionName.TOOL_CALLS))
+
+    def _framed_lead(self, lead: str) -> str:
+        """The white space behind reasoning; free text without a frame of its own begins with it anyway."""
+        return lead if self.content.start else ""
+
+    def _text(self, required: bool, barred: Sequence[str]) -> Node:
+        """An answer's text, which holds none of ``barred``, and its end."""
+        start, end = self.markers.node(self.content.start), self.end(RegionName.CONTENT)
+        if self.content.end:
+            return seq(start, Rule("content", ended(ALL, self.content.end, self.markers), region="content"), end)
+        whole: Node = _NOT_BLANK if required else ANY_TEXT
+        if barred:
+            anywhere = self.section is not None and self.section.form.text_before
+            whole = Lexeme("content", And((whole, Not(_containing(barred, anywhere=anywhere)))))
+        return seq(start, Rule("content", whole, region="content"), end)
+
+    def _text_or_calls(self, lead: str, required: bool) -> Iterable[Node]:
+        assert self.section is not None
+        if self.content.start:
+            yield seq(lead, self._lead_text(optional=True), self._text(required, ()))
+            gap = self.markers.node(self.section.form.gap_without_text)
+            yield seq(lead, self._lead_text(optional=True), gap, self.calls())
+            return
+        tokens, literal = self._triggers()
+        yield self._text(required or self.ends_by_trigger, literal)
+        if not self.section.form.text_before or self.ends_by_trigger:
+            yield seq(lead, self.markers.node(self.section.form.gap_without_text), self.calls())
+            return
+        if tokens:
+            yield seq(Rule("lead", self._without(literal), region="content"), self.calls())
+        for trigger in literal:
+            text = Until("lead", self._without([other for other in literal if other != trigger]), Text(trigger))
+            written = after(self.section.node(), self.markers.pieces(trigger))
+            yield seq(text, self._then_end(Rule("calls", written, region="tool_calls")))
+
+    def _lead_text(self, *, optional: bool) -> Node:
+        """Text in front of calls in a frame of its own, where the family has one."""
+        if not self.content.lead_start:
+            return seq()
+        text = Rule("lead", ended(ALL, self.content.lead_end, self.markers, name="lead"), region="content")
+        framed = seq(self.markers.node(self.content.lead_start), text)
+        return opt(framed) if optional else framed
+
+    def _triggers(self) -> tuple[bool, list[str]]:
+        """Does a token open calls, and which texts do?"""
+        assert self.section is not None
+        literal = [t for t in self.section.triggers if not isinstance(self.markers.pieces(t)[0], int)]
+        return len(literal) < len(self.section.triggers), literal
+
+    def _without(self, barred: Sequence[str]) -> Node:
+        if not barred:
+            return ANY_TEXT
+        return And((ANY_TEXT, Not(_containing(barred, anywhere=True))))
+
+    def _then_end(self, calls: Node) -> Node:
+        assert self.section is not None
+        end = self.end(RegionName.TOOL_CALLS)
+        _, literal = self._triggers()
+        if not self.section.form.text_after or self.section.max_calls == 1 or literal:
+            return seq(calls, end)  # text that excludes a textual trigger is only written in front of calls
+        text = Rule("content", ANY_TEXT, region="content")
+        again = seq(text, alt(self.end(RegionName.CONTENT), seq(self.section.node(), Ref("more"))))
+        return seq(calls, Group("after", Ref("more"), {"more": RuleDef(alt(end, again))}))
+
+
+def _containing(texts: Sequence[str], *, anywhere: bool) -> Node:
+    """Text that contains one of ``texts``, or begins with one."""
+    options = "|".join(map(re.escape, texts))
+    return Pattern(f"(?s:.*)(?:{options})(?s:.*)" if anywhere else f"(?:{options})(?s:.*)")
