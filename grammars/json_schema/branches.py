@@ -7,14 +7,15 @@ only be widened, the keyword that needed it is noted as relaxed, for that is whe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import grammars.json_schema.presence as presence
+import grammars.json_schema.facts as facts
 from grammars.json_schema.documents import Place
 from grammars.json_schema.meet import union
 from grammars.json_schema.regular import NONE
 from grammars.json_schema.report import Outcome, ReportRow
-from grammars.json_schema.shapes import ANY_ARRAY, ANYTHING, NOTHING, Clause, Conj, ObjectForm, Shape, both
+from grammars.json_schema.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, both
 
 if TYPE_CHECKING:
     from grammars.json_schema.space import Space
@@ -26,6 +27,8 @@ Deny = Callable[["Space", Place, Mapping[str, Any]], Shape]
 
 _MAX_SUBSETS = 64  # combinations of branches that are told apart for unevaluated*
 _MAX_PAIRS = 2_000  # pairs of branches of one oneOf that are compared
+_FEW_CLAUSES = 8  # alternatives with properties of their own are clearer as forms
+_MANY_CLAUSES = 64  # conditions double the forms, so even many clauses are cheaper
 
 
 def anything(place: Place, keyword: str, reason: str) -> Shape:
@@ -99,7 +102,7 @@ def _deny_all_of(space: Space, place: Place, schema: Mapping[str, Any]) -> Shape
 
 
 def _any_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
-    found = _by_presence(schema["anyOf"], presence.any_of)
+    found = None if tracked else _by_clauses(space, place, {"anyOf": schema["anyOf"]}, "anyOf", _FEW_CLAUSES)
     if found is not None:
         return found
     shapes = [_shape(space, c, tracked) for c in _literals(space, place, schema, "anyOf")]
@@ -133,7 +136,7 @@ def _deny_any_of(space: Space, place: Place, schema: Mapping[str, Any]) -> Shape
 
 
 def _one_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
-    found = _by_presence(schema["oneOf"], presence.one_of)
+    found = None if tracked else _by_clauses(space, place, {"oneOf": schema["oneOf"]}, "oneOf", _FEW_CLAUSES)
     if found is not None:
         return found
     conjs = _literals(space, place, schema, "oneOf")
@@ -228,12 +231,13 @@ def _branch(space: Space, place: Place, schema: Mapping[str, Any], keyword: str)
 def _if(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
     condition = space.child(place, schema["if"], "if")
     then, other = (_branch(space, place, schema, k) for k in ("then", "else"))
+    if then == () and other == () and not tracked:
+        return ANYTHING
     if not tracked:
-        clauses = _conditional_clauses(schema)
-        if clauses is not None:
-            return clauses
-        if then == () and other == ():
-            return ANYTHING
+        parts = {k: schema[k] for k in ("if", "then", "else") if k in schema}
+        found = _by_clauses(space, place, parts, "if", _MANY_CLAUSES)
+        if found is not None:
+            return found
         yes, no = both(condition, then), both(_not(condition), other)
         shape = union([_shape(space, yes, False), _shape(space, no, False)])
     else:
@@ -250,62 +254,33 @@ def _deny_if(space: Space, place: Place, schema: Mapping[str, Any]) -> Shape:
     return union([_shape(space, yes, False), _shape(space, no, False)])
 
 
-def _conditional_clauses(schema: Mapping[str, Any]) -> Shape | None:
-    """The condition as clauses, when all its parts speak of the presence of keys only."""
-    parts = [presence.facts(schema[k]) if k in schema else (frozenset(), False) for k in ("if", "then", "else")]
-    known = [p for p in parts if p is not None]
-    if len(known) < 3 or any(typed for _, typed in known):
-        return None
-    condition, then, other = (facts for facts, _ in known)
-    clauses = [*presence.implies(condition, then)]
-    for fact in sorted(condition):
-        clauses += presence.implies(frozenset([(fact[0], not fact[1])]), other)
-    if not condition:
-        return None
-    return _by_clauses(tuple(clauses), schema)
-
-
-def _by_clauses(clauses: tuple[Clause, ...], source: Any) -> Shape:
-    """Everything, but objects only as the clauses have it; ``source`` names the keys in their order."""
-    form = ObjectForm(clauses=clauses, late=presence.named(source))
-    return Shape(True, 3, ANYTHING.numbers, ANYTHING.strings, (ANY_ARRAY,), (form,))
-
-
-def _by_presence(
-    options: Sequence[Any], combine: Callable[[Sequence[presence.Facts]], tuple[Clause, ...] | None]
+def _by_clauses(
+    space: Space, place: Place, part: Mapping[str, Any], keyword: str, most: int
 ) -> Shape | None:
-    """``anyOf`` or ``oneOf`` as clauses, when every branch speaks of the presence of keys only."""
-    found = [presence.facts(option) for option in options]
-    known = [f for f in found if f is not None]
-    if len(known) < len(found) or len(known) < 2:
+    """A part of the schema at ``place`` as one form with clauses; None when it says more, or too much."""
+    found = facts.clauses_of(space, space.documents.made(place, part))
+    if found is None or len(found.every) > most:
         return None
-    clauses = combine([facts for facts, _ in known])
-    if clauses is None:
-        return None
-    free = sum(not typed for _, typed in known)  # branches that hold for everything but objects
-    others = free > 0 if combine is presence.any_of else free == 1
-    shape = _by_clauses(clauses, options)
-    return shape if others else Shape(objects=shape.objects)
+    form = ObjectForm(clauses=found.every, late=found.late)
+    shape = replace(ANYTHING, objects=(form,)) if found.others else Shape(objects=(form,))
+    denied = {literal for clause in found.every for fact in clause for literal in fact.value if literal < 0}
+    widened = union([space.literal(literal) for literal in denied]) if denied else NOTHING
+    return _blamed(replace(shape, notes=widened.notes), place, keyword) if widened.notes else shape
 
 
 def _dependent(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
+    if not tracked:
+        part = {"dependentSchemas": schema["dependentSchemas"]}
+        found = _by_clauses(space, place, part, "dependentSchemas", _MANY_CLAUSES)
+        if found is not None:
+            return found
     out = ANYTHING
     for key, sub in schema["dependentSchemas"].items():
-        known = presence.facts(sub)
-        if known is not None:
-            clauses = presence.implies(frozenset([(key, True)]), known[0])
-            out = space.both(out, _by_clauses(clauses, (key, sub)), place, "dependentSchemas")
-            continue
         conj = space.child(place, sub, "dependentSchemas", key)
         there = Shape(objects=(ObjectForm(required=frozenset((key,))),))
-        shape = union(
-            [
-                space.both(there, _shape(space, conj, tracked), place, "dependentSchemas"),
-                _by_clauses((frozenset(((key, False),)),), ()),
-            ],
-            absorb=not tracked,
-        )
-        out = space.both(out, shape, place, "dependentSchemas")
+        absent = replace(ANYTHING, objects=(ObjectForm({key: None}),))
+        present = space.both(there, _shape(space, conj, tracked), place, "dependentSchemas")
+        out = space.both(out, union([present, absent], absorb=not tracked), place, "dependentSchemas")
     return out
 
 

@@ -21,7 +21,7 @@ from special_tokens.errors import SchemaError
 __all__ = ["Documents", "Place"]
 
 _IDENTIFIERS = {"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"}
-_DYNAMIC = {"$dynamicRef", "$recursiveRef"}
+_DYNAMIC = {"$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor"}
 
 
 class Place:
@@ -90,7 +90,7 @@ class Documents:
         self._dynamic = bool(self.survey.keys & _DYNAMIC)
         base = "" if self._plain else self._index(schema, "", self._dialect)
         self._base = base
-        self.root = self._add(schema, None, (), self._dialect, base, (base,) if self._dynamic else ())
+        self.root = self._add(schema, None, (), self._dialect, base, self._entered((), base))
         self._roots[id(schema)] = self.root
 
     # -- places
@@ -138,7 +138,22 @@ class Documents:
         return place
 
     def _entered(self, scope: tuple[str, ...], base: str) -> tuple[str, ...]:
-        return scope if not self._dynamic or base in scope else (*scope, base)
+        """The dynamic scope after entering a resource.
+
+        Only resources that bring a dynamic anchor of a new name are kept: any other could never be chosen, as the
+        outermost one wins, and scopes that differ for nothing would multiply the places.
+        """
+        if not self._dynamic or base in scope:
+            return scope
+        brought = self._dynamic_names(base)
+        return scope if brought <= {n for outer in scope for n in self._dynamic_names(outer)} else (*scope, base)
+
+    def _dynamic_names(self, base: str) -> set[str]:
+        names = {name for (uri, name), (_, dynamic) in self._anchors.items() if uri == base and dynamic}
+        resource = self._resources.get(base)
+        if isinstance(resource, dict) and resource.get("$recursiveAnchor") is True:
+            names.add("")
+        return names
 
     # -- references
 

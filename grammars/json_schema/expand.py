@@ -30,6 +30,9 @@ from grammars.json_schema.shapes import (
     ObjectForm,
     Seen,
     Shape,
+    has,
+    lacks,
+    some,
 )
 from grammars.json_schema.unevaluated import Either, close
 
@@ -192,17 +195,13 @@ def denied(space: Space, place: Place, tracked: bool) -> Shape:
             numbers=_deny_numbers(schema) if types & {"number", "integer"} else (),
             strings=_deny_strings(space, place, schema, notes) if "string" in types else NONE,
             arrays=_settled_arrays(space, arrays.deny(schema, place, space.child, notes)) if "array" in types else (),
-            objects=_settled_objects(
-                space, objects.deny(schema, place, space.documents, space.child, _names(space), notes)
-            )
-            if "object" in types
-            else (),
+            objects=_broken_objects(space, place, schema, notes) if "object" in types else (),
         )
     )
     if "enum" in schema:
         options.append(_unlisted(space, place, schema["enum"]))
     options += [deny(space, place, schema) for keyword, deny in DENY.items() if keyword in schema]
-    if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
+    if not all(schema.get(k, True) is True for k in ("unevaluatedProperties", "unevaluatedItems")):
         options.append(anything(place, "unevaluatedProperties", "its negation is not worked out"))
     return _noted(union(options), notes)
 
@@ -242,8 +241,12 @@ def _settled_arrays(space: Space, forms: tuple[ArrayForm, ...]) -> tuple[ArrayFo
     return tuple(f for f in (settle_array(form, space.is_empty) for form in forms) if f is not None)
 
 
-def _settled_objects(space: Space, forms: tuple[ObjectForm, ...]) -> tuple[ObjectForm, ...]:
-    return tuple(f for f in (settle_object(form, space.is_empty) for form in forms) if f is not None)
+def _broken_objects(
+    space: Space, place: Place, schema: dict[str, Any], notes: list[ReportRow]
+) -> tuple[ObjectForm, ...]:
+    found = objects.deny(schema, place, space.documents, space.child, _names(space), notes)
+    form = None if found is None else settle_object(found, space.is_empty)
+    return () if form is None else (form,)
 
 
 def _unlisted(space: Space, place: Place, values: list[Any]) -> Shape:
@@ -266,20 +269,14 @@ def _unlisted(space: Space, place: Place, values: list[Any]) -> Shape:
 
 def _unequal(space: Space, place: Place, value: Any, index: int) -> Shape:
     """Every value but one array or object."""
-    forms: list[ArrayForm | ObjectForm] = []
     if isinstance(value, list):
         size = len(value)
         forms = [ArrayForm(least=size + 1)] + ([ArrayForm(most=size - 1)] if size else [])
         for j, item in enumerate(value):
             constant = _constant(space, place, item, "enum", index, j)
             forms.append(ArrayForm((TRUE,) * j + ((-constant[0],),), least=j + 1))
-        arrays_ = tuple(f for f in forms if isinstance(f, ArrayForm))
-        return Shape(True, 3, (ANY_NUMBER,), ALL, arrays_, (ANY_OBJECT,))
-    others = neg(words(value))
-    forms = [ObjectForm(witnesses=((others, TRUE),))]
+        return replace(ANYTHING, arrays=tuple(forms))
+    facts = [some(neg(words(value)), TRUE)]
     for key, item in value.items():
-        constant = _constant(space, place, item, "enum", index, key)
-        forms.append(ObjectForm({key: None}))
-        forms.append(ObjectForm({key: (-constant[0],)}, required=frozenset((key,))))
-    objects_ = tuple(f for f in forms if isinstance(f, ObjectForm))
-    return Shape(True, 3, (ANY_NUMBER,), ALL, (ANY_ARRAY,), objects_)
+        facts += [lacks(key), has(key, (-_constant(space, place, item, "enum", index, key)[0],))]
+    return replace(ANYTHING, objects=(ObjectForm(clauses=(frozenset(facts),)),))

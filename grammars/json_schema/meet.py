@@ -21,6 +21,7 @@ from grammars.json_schema.shapes import (
     Clause,
     Conj,
     Count,
+    Fact,
     ObjectForm,
     Shape,
     both,
@@ -80,7 +81,7 @@ def _distinct(forms: Iterable[ObjectForm], *, absorb: bool = True) -> tuple[Obje
         if absorb and form == ANY_OBJECT:
             return (ANY_OBJECT,)
         key = (tuple(form.props.items()), form.cells, form.required, form.clauses, form.least, form.most,
-               form.witnesses, form.seen)  # fmt: skip
+               form.seen)  # fmt: skip
         if key not in seen:
             seen.add(key)
             out.append(form)
@@ -224,7 +225,6 @@ def _both_objects(a: ObjectForm, b: ObjectForm) -> ObjectForm:
         tuple(dict.fromkeys(a.clauses + b.clauses)),
         max(a.least, b.least),
         _smaller(a.most, b.most),
-        tuple(dict.fromkeys(a.witnesses + b.witnesses)),
         tuple(dict.fromkeys(a.late + b.late)) if a.late and b.late else a.late or b.late,
         a.seen | b.seen,
     )
@@ -251,65 +251,109 @@ def settle_object(form: ObjectForm, is_empty: IsEmpty) -> ObjectForm | None:
     for key, conj in props.items():
         if conj is not None and len(conj) > 1 and is_empty(conj):
             props[key] = None
-    required = set(form.required)
-    clauses = form.clauses
-    while True:
-        for key in required:
-            if (props[key] if key in props else lookup(form.cells, key)) is None:
-                return None
-        left = _settle_clauses(clauses, props, form.cells, required)
-        if left is None:
-            return None
-        if left == clauses:
-            break
-        clauses = left
-    if form.most is not None and len(required) > form.most:
+    debts = _Debts(form, props, is_empty)
+    if not debts.settle():
         return None
-    if not form.cells and sum(c is not None for c in props.values()) < form.least:
+    required, most = debts.required, debts.most
+    if most is not None and len(required) > most:
+        return None
+    if not form.cells and sum(c is not None for c in props.values()) < debts.least:
         return None
     return ObjectForm(
-        props,
-        form.cells,
-        frozenset(required),
-        clauses,
-        form.least,
-        form.most,
-        form.witnesses,
-        form.late,
-        form.seen,
+        props, form.cells, frozenset(required), debts.clauses, debts.least, most, form.late, form.seen
     )
 
 
-def _settle_clauses(
-    clauses: tuple[Clause, ...],
-    props: dict[str, Conj | None],
-    cells: tuple[tuple, ...],  # type: ignore[type-arg]
-    required: set[str],
-) -> tuple[Clause, ...] | None:
-    """Clauses without what is decided; unit clauses move into ``required`` and ``props``; None: contradiction."""
-    out: list[Clause] = []
-    for clause in clauses:
-        rest: list[tuple[str, bool]] = []
-        for key, there in clause:
-            if key in required:
-                decided: bool | None = True
-            elif (props[key] if key in props else lookup(cells, key)) is None:
-                decided = False
-            else:
-                decided = None
-            if decided is None:
-                rest.append((key, there))
-            elif decided == there:
-                break
-        else:
-            if not rest:
+class _Debts:
+    """What a form asks across keys, worked out until nothing follows any more."""
+
+    def __init__(self, form: ObjectForm, props: dict[str, Conj | None], is_empty: IsEmpty) -> None:
+        self.cells = form.cells
+        self.props = props
+        self.required = set(form.required)
+        self.clauses = form.clauses
+        self.least, self.most = form.least, form.most
+        self.is_empty = is_empty
+
+    def value(self, key: str) -> Conj | None:
+        return self.props[key] if key in self.props else lookup(self.cells, key)
+
+    def settle(self) -> bool:
+        """False when the debts contradict each other."""
+        while True:
+            if any(self.value(key) is None for key in self.required):
+                return False
+            before = self.clauses
+            if not self.reduce():
+                return False
+            if self.clauses == before:
+                return True
+
+    def reduce(self) -> bool:
+        """One round: drop what is decided, pay clauses of one fact; False when a clause cannot be met."""
+        out: dict[Clause, None] = {}
+        for clause in self.clauses:
+            facts = self.open_facts(clause)
+            if facts is None:
+                continue
+            if not facts:
+                return False
+            if len(facts) > 1 or facts[0].kind == "some":
+                out[frozenset(facts)] = None
+            elif not self.pay(facts[0]):
+                return False
+        self.clauses = tuple(out)
+        return True
+
+    def open_facts(self, clause: Clause) -> list[Fact] | None:
+        """The facts of a clause that may still go either way; None when one of them holds already."""
+        facts: list[Fact] = []
+        for fact in clause:
+            decided = self.decided(fact)
+            if decided:
                 return None
-            if len(rest) == 1:
-                key, there = rest[0]
-                if there:
-                    required.add(key)
-                else:
-                    props[key] = None
-            else:
-                out.append(frozenset(rest))
-    return tuple(dict.fromkeys(out))
+            if decided is None:
+                facts.append(fact)
+        if len(facts) > 1:
+            present = {f.what for f in facts if f.kind == "has" and f.value == TRUE}
+            facts = [f for f in facts if f.kind != "has" or f.value == TRUE or f.what not in present]
+        return facts
+
+    def decided(self, fact: Fact) -> bool | None:
+        match fact.kind:
+            case "lacks":
+                return False if fact.what in self.required else True if self.value(fact.what) is None else None
+            case "has":
+                return self.has(fact)
+            case "least":
+                return True if fact.what <= max(self.least, len(self.required)) else None
+            case "most":
+                return False if fact.what < len(self.required) else None
+        return None
+
+    def has(self, fact: Fact) -> bool | None:
+        value = self.value(fact.what)
+        wanted = both(value, fact.value)
+        if value is None or wanted is None or (fact.value and self.is_empty(wanted)):
+            return False
+        if fact.what not in self.required:
+            return None
+        return True if all(self.implied(value, literal) for literal in fact.value) else None
+
+    def implied(self, value: Conj, literal: int) -> bool:
+        wrong = both(value, (-literal,))
+        return wrong is None or self.is_empty(wrong)
+
+    def pay(self, fact: Fact) -> bool:
+        match fact.kind:
+            case "has":
+                self.props[fact.what] = both(self.value(fact.what), fact.value)
+                self.required.add(fact.what)
+                return self.props[fact.what] is not None
+            case "lacks":
+                self.props[fact.what] = None
+            case "least":
+                self.least = max(self.least, fact.what)
+            case "most":
+                self.most = fact.what if self.most is None else min(self.most, fact.what)
+        return True

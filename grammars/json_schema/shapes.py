@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from grammars.json_schema.numbers import ANY_NUMBER, Numbers
 from grammars.json_schema.regular import ALL, NONE, Regular
@@ -24,18 +25,51 @@ __all__ = [
     "Clause",
     "Conj",
     "Count",
+    "Fact",
     "ObjectForm",
     "Seen",
     "Shape",
     "both",
+    "has",
+    "lacks",
+    "some",
 ]
 
 #: Literals that must all hold: ``p`` for place number p, ``-p`` for its negation.  Empty: anything goes.
 Conj = tuple[int, ...]
 TRUE: Conj = ()
 
-#: Keys of which at least one is present (True) or absent (False) as stated.
-Clause = frozenset[tuple[str, bool]]
+
+
+class Fact(NamedTuple):
+    """Something that may hold of an object.
+
+    ``has`` key ``what`` is there and its value satisfies ``value``; ``lacks`` it is not there; ``some`` key of the
+    language ``what`` is there with such a value; ``least`` and ``most``: that many keys are there.
+    """
+
+    kind: str
+    what: Any
+    value: Conj = ()
+
+
+#: Facts of which at least one holds.
+Clause = frozenset[Fact]
+
+
+def has(key: str, value: Conj = TRUE) -> Fact:
+    """The key is there, with a value that satisfies ``value``."""
+    return Fact("has", key, value)
+
+
+def lacks(key: str) -> Fact:
+    """The key is not there."""
+    return Fact("lacks", key)
+
+
+def some(keys: Regular, value: Conj) -> Fact:
+    """A key of the language is there, with a value that satisfies ``value``."""
+    return Fact("some", keys, value)
 
 
 def both(one: Conj | None, two: Conj | None) -> Conj | None:
@@ -110,9 +144,9 @@ class ObjectForm:
     """Objects by key.
 
     ``props`` lists the keys with a rule of their own, in writing order (None: the key is forbidden).  All other
-    keys belong to at most one of ``cells`` (language of keys, their values), or are forbidden.  ``clauses`` tie the
-    presence of keys together; ``witnesses`` ask for at least one key of a language, with a value.  ``late`` is the
-    order of the keys that are named only by ``required`` or by clauses: they are written after the listed ones.
+    keys belong to at most one of ``cells`` (language of keys, their values), or are forbidden.  ``clauses`` are
+    conditions across keys, all of which must hold.  ``late`` is the order of the keys that are named only by
+    ``required`` or by clauses: they are written after the listed ones.
     """
 
     props: Mapping[str, Conj | None] = field(default_factory=dict)
@@ -121,7 +155,6 @@ class ObjectForm:
     clauses: tuple[Clause, ...] = ()
     least: int = 0
     most: int | None = None
-    witnesses: tuple[tuple[Regular, Conj], ...] = ()
     late: tuple[str, ...] = ()
     seen: Seen = NOT_SEEN
 

@@ -164,8 +164,7 @@ class Space:
         if not conj or self._depth >= _PROBE_DEPTH:
             return False
         barrier, floor = self._barrier, self._floor
-        if barrier is None:
-            self._barrier = len(self._busy)
+        self._barrier = len(self._busy)  # what is busy now waits for this answer: it cannot be part of it
         self._depth += 1
         try:
             return self._nothing_in(self.shape(conj))

@@ -237,11 +237,20 @@ def shortest_word(term: Regular) -> str | None:
 
 
 def _key_order(forms: list[ObjectForm]) -> list[str]:
-    """One order for the listed keys of all forms, so that no branch asks for another."""
-    order: dict[str, None] = {}
+    """One order for the listed keys of all forms: a key comes after the one it followed where it was first met."""
+    order: list[str] = []
     for form in forms:
-        order.update(dict.fromkeys(key for key, conj in form.props.items() if conj is not None))
-    return list(order)
+        at = 0
+        known = {key: i for i, key in enumerate(order)}
+        added: list[tuple[int, str]] = []
+        for key, conj in form.props.items():
+            if key in known:
+                at = known[key] + 1
+            elif conj is not None:
+                added.append((at, key))
+        for shift, (place, key) in enumerate(sorted(added, key=lambda pair: pair[0])):
+            order.insert(place + shift, key)
+    return order
 
 
 def explore(space: Space, spelling: Spelling, start: Conj) -> States:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any, NamedTuple
 
 from grammars.json_schema.regular import ALL, Regular, inter, matches, neg, words
-from grammars.json_schema.shapes import ArrayForm, Clause, Conj, ObjectForm, both
+from grammars.json_schema.shapes import ArrayForm, Clause, Conj, Fact, ObjectForm, both
 
 __all__ = ["Edge", "Node", "TooManyNodes", "Track", "array_track", "object_track"]
 
@@ -87,28 +88,27 @@ class _Builder:
 # -- objects
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
+class _Left(NamedTuple):
     """What an object still owes before entry ``index``."""
 
     index: int
     clauses: frozenset[Clause]
     least: int
     most: int | None
-    witnesses: frozenset[int]
 
 
 def object_track(form: ObjectForm, order: list[str], limit: int) -> Track:
     """The track of a form; its listed keys come in the order of ``order``, other keys after them."""
-    listed = list(form.props)
-    named = form.required.union(*({key for key, _ in clause} for clause in form.clauses)) - form.props.keys()
+    named = form.required.union(
+        *({f.what for f in clause if f.kind in ("has", "lacks")} for clause in form.clauses)
+    ).difference(form.props)
     extra = [key for key in form.late if key in named]
     extra += sorted(named.difference(extra))
     props: dict[str, Conj | None] = dict(form.props)
     for key in extra:
         props[key] = next((conj for language, conj in form.cells if matches(language, key)), None)
     rank = {key: i for i, key in enumerate(order)}
-    keys = sorted((*listed, *extra), key=lambda k: rank.get(k, len(rank)))
+    keys = sorted(form.props, key=lambda k: rank.get(k, len(rank))) + sorted(extra, key=lambda k: rank.get(k, len(rank)))
     entries = [(key, conj) for key in keys if (conj := props[key]) is not None]
     taken = neg(words(props)) if props else ALL
     others = [(inter(language, taken), conj) for language, conj in form.cells]
@@ -123,24 +123,17 @@ class _ObjectTrack:
         self.entries = entries
         self.others = others
         self.number = _Builder(limit)
-        names = [key for key, _ in entries]
         self.required_after = [0] * (len(entries) + 1)
         for i in range(len(entries) - 1, -1, -1):
-            self.required_after[i] = self.required_after[i + 1] + (names[i] in form.required)
+            self.required_after[i] = self.required_after[i + 1] + (entries[i][0] in form.required)
 
     def track(self) -> Track:
-        form = self.form
-        start = _Left(0, frozenset(form.clauses), form.least, form.most, frozenset(range(len(form.witnesses))))
-        tight = self._tight(start)
-        if tight is None:
-            return Track([Node()])
-        return Track(self.number.build(tight, self._node))
+        start = self._tight(0, frozenset(self.form.clauses), self.form.least, self.form.most)
+        return Track([Node()] if start is None else self.number.build(start, self._node))
 
-    def _tight(self, left: _Left) -> _Left | None:
-        """The same debts with bounds that no longer matter dropped; None when they cannot be paid."""
-        i, least, most = left.index, left.least, left.most
-        room = len(self.entries) - i
-        need = self.required_after[i]
+    def _tight(self, index: int, clauses: frozenset[Clause], least: int, most: int | None) -> _Left | None:
+        """The debts with bounds that no longer matter dropped; None when they cannot be paid."""
+        room, need = len(self.entries) - index, self.required_after[index]
         if most is not None:
             if most < need:
                 return None
@@ -152,9 +145,7 @@ class _ObjectTrack:
             return None
         if most is not None and least > most:
             return None
-        if not _satisfiable(left.clauses, self.entries, i, self.form.required):
-            return None
-        return _Left(i, left.clauses, least, most, left.witnesses)
+        return _Left(index, clauses, least, most)
 
     def _node(self, key: object) -> Node:
         assert isinstance(key, _Left)
@@ -163,105 +154,134 @@ class _ObjectTrack:
             return self._rest(left)
         name, value = self.entries[left.index]
         node = Node()
-        for conj, paid in self._witnessed(name, value, left.witnesses):
-            after = self._after(left, name, True, paid)
+        for conj, clauses in self._written(name, value, left.clauses):
+            after = self._after(left, clauses, written=True)
             if after is not None:
                 node.edges.append(Edge(conj, self.number(after), key=name))
         if name not in self.form.required:
-            after = self._after(left, name, False, frozenset())
+            skipped = _without(left.clauses, name)
+            after = None if skipped is None else self._after(left, skipped, written=False)
             if after is not None:
                 node.skip = self.number(after)
         return node
 
-    def _after(self, left: _Left, name: str, written: bool, paid: frozenset[int]) -> _Left | None:
-        clauses: set[Clause] = set()
-        for clause in left.clauses:
-            if (name, written) in clause:
-                continue
-            rest = clause - {(name, not written)}
-            if not rest:
-                return None
-            clauses.add(rest)
-        least, most = left.least, left.most
-        if written:
-            least = max(0, least - 1)
-            if most is not None:
-                if most == 0:
-                    return None
-                most -= 1
-        return self._tight(_Left(left.index + 1, frozenset(clauses), least, most, left.witnesses - paid))
+    def _after(self, left: _Left, clauses: frozenset[Clause], *, written: bool) -> _Left | None:
+        if not written:
+            return self._tight(left.index + 1, clauses, left.least, left.most)
+        if left.most == 0:
+            return None
+        most = None if left.most is None else left.most - 1
+        return self._tight(left.index + 1, clauses, max(0, left.least - 1), most)
 
-    def _witnessed(self, name: str | None, value: Conj, open_: frozenset[int]) -> Iterator[tuple[Conj, frozenset[int]]]:
-        """The value as it is, and for each set of open witnesses that it can be, with what they ask of it."""
-        yield value, frozenset()
-        if not open_:
-            return
-        able = [w for w in sorted(open_) if name is None or matches(self.form.witnesses[w][0], name)]
-        for size in range(1, 1 << len(able)):
-            chosen = [w for bit, w in enumerate(able) if size >> bit & 1]
-            conj: Conj | None = value
-            for w in chosen:
-                conj = both(conj, self.form.witnesses[w][1])
-            if conj is not None:
-                yield conj, frozenset(chosen)
+    def _written(
+        self, name: str, value: Conj, clauses: frozenset[Clause]
+    ) -> Iterator[tuple[Conj, frozenset[Clause]]]:
+        """The values that the key may have, by which open facts they satisfy, with the clauses left then."""
+        wanted = dict.fromkeys(
+            f.value
+            for clause in clauses
+            for f in clause
+            if f.value and (f.what == name if f.kind == "has" else f.kind == "some" and matches(f.what, name))
+        )
+        for conj, chosen in _choices(value, list(wanted)):
+            after = _with(clauses, name, chosen)
+            if after is not None:
+                yield conj, after
 
     def _rest(self, left: _Left) -> Node:
         """Keys that are not listed, in any order."""
-        if not left.witnesses:
+        if not left.clauses:
             if not self.others or left.most == 0:
                 return Node(final=left.least == 0)
             edges = tuple(Edge(conj, 0, keys=language) for language, conj in self.others)
             return Node(final=left.least == 0, run=(edges, max(left.least, 1), left.most))
-        node = Node()
+        final = left.least == 0 and all(any(f.kind == "most" for f in clause) for clause in left.clauses)
+        node = Node(final=final)
         if left.most == 0:
             return node
+        most = None if left.most is None else left.most - 1
+        open_ = list(dict.fromkeys(f for clause in left.clauses for f in clause if f.kind == "some"))
         for language, value in self.others:
-            for conj, paid in self._witnessed(None, value, left.witnesses):
-                keys = inter(language, *(self.form.witnesses[w][0] for w in paid))
-                most = None if left.most is None else left.most - 1
-                after = _Left(left.index, left.clauses, max(0, left.least - 1), most, left.witnesses - paid)
-                node.edges.append(Edge(conj, self.number(after), keys=keys))
+            for conj, chosen in _choices(value, open_):
+                after = _counted(left.clauses, frozenset(chosen))
+                if after is None:
+                    continue
+                keys = inter(language, *(f.what for f in chosen))
+                target = _Left(left.index, after, max(0, left.least - 1), most)
+                node.edges.append(Edge(conj, self.number(target), keys=keys))
         return node
 
 
-def _satisfiable(
-    clauses: frozenset[Clause], entries: list[tuple[str, Conj]], index: int, required: frozenset[str]
-) -> bool:
-    """Can the clauses be met by some choice of the keys from ``index`` on?  (Davis-Putnam, small by nature.)"""
-    fixed = [frozenset(((key, True),)) for key, _ in entries[index:] if key in required]
-    return _solve(frozenset((*clauses, *fixed))) if clauses else True
+_MAX_CHOICES = 5  # facts about one value whose every combination is tried; beyond, each alone and all together
 
 
-def _solve(clauses: frozenset[Clause]) -> bool:
-    while True:
-        unit = next((c for c in clauses if len(c) == 1), None)
-        if unit is None:
-            break
-        (fact,) = unit
-        reduced = _assign(clauses, fact)
-        if reduced is None:
-            return False
-        clauses = reduced
-    if not clauses:
-        return True
-    fact = next(iter(next(iter(clauses))))
-    for choice in (fact, (fact[0], not fact[1])):
-        reduced = _assign(clauses, choice)
-        if reduced is not None and _solve(reduced):
-            return True
-    return False
+def _choices(value: Conj, wanted: list[Any]) -> Iterator[tuple[Conj, list[Any]]]:
+    """The value as it is, and narrowed to each set of ``wanted`` (conjunctions, or facts that carry one)."""
+    count = len(wanted)
+    if count <= _MAX_CHOICES:
+        subsets = [[wanted[i] for i in range(count) if bits >> i & 1] for bits in range(1 << count)]
+    else:
+        subsets = [[], *([w] for w in wanted), wanted]
+    for chosen in subsets:
+        conj: Conj | None = value
+        for one in chosen:
+            conj = both(conj, one.value if isinstance(one, Fact) else one)
+        if conj is not None:
+            yield conj, chosen
 
 
-def _assign(clauses: frozenset[Clause], fact: tuple[str, bool]) -> frozenset[Clause] | None:
-    broken = (fact[0], not fact[1])
+def _without(clauses: frozenset[Clause], name: str) -> frozenset[Clause] | None:
+    """The clauses left when the key is not written; None when one can no longer be met."""
     out: set[Clause] = set()
     for clause in clauses:
-        if fact in clause:
+        if any(f.kind == "lacks" and f.what == name for f in clause):
             continue
-        rest = clause - {broken}
+        rest = frozenset(f for f in clause if f.kind != "has" or f.what != name)
         if not rest:
             return None
         out.add(rest)
+    return frozenset(out)
+
+
+def _with(clauses: frozenset[Clause], name: str, chosen: list[Conj]) -> frozenset[Clause] | None:
+    """The clauses left when the key is written with a value that satisfies ``chosen``."""
+    out: set[Clause] = set()
+    for clause in clauses:
+        rest: set[Fact] = set()
+        for fact in clause:
+            about = fact.what == name if fact.kind in ("has", "lacks") else False
+            if fact.kind == "has" and about:
+                if not fact.value or fact.value in chosen:
+                    break
+            elif fact.kind == "some" and matches(fact.what, name) and (not fact.value or fact.value in chosen):
+                break
+            elif not about:
+                rest.add(fact)
+        else:
+            out.add(frozenset(rest))
+    return _counted(frozenset(out), frozenset())
+
+
+def _counted(clauses: frozenset[Clause], paid: frozenset[Fact]) -> frozenset[Clause] | None:
+    """The clauses left after one more key: ``paid`` facts hold, counts go down by one."""
+    out: set[Clause] = set()
+    for clause in clauses:
+        if not paid.isdisjoint(clause):
+            continue
+        rest: set[Fact] = set()
+        met = False
+        for fact in clause:
+            if fact.kind in ("least", "most"):
+                fact = Fact(fact.kind, fact.what - 1)
+                met = met or (fact.kind == "least" and fact.what <= 0)
+                if fact.what < 0:
+                    continue
+            rest.add(fact)
+        if met:
+            continue
+        if not rest:
+            return None
+        out.add(frozenset(rest))
     return frozenset(out)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any
 
 from grammars.json_schema.documents import Documents, Place
@@ -10,7 +11,7 @@ from grammars.json_schema.keywords.arrays import Child, negation
 from grammars.json_schema.keywords.text import pattern_language
 from grammars.json_schema.regular import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, shortest, words
 from grammars.json_schema.report import ReportRow
-from grammars.json_schema.shapes import TRUE, Clause, Conj, ObjectForm, Seen, both
+from grammars.json_schema.shapes import TRUE, Clause, Conj, Fact, ObjectForm, Seen, both, has, lacks, some
 from grammars.json_schema.strings import writable
 
 __all__ = ["KEYWORDS", "allow", "cells_of", "deny"]
@@ -27,6 +28,7 @@ KEYWORDS = (
 )
 
 _FEW_NAMES = 64  # finitely many names up to here are listed one by one, so that none can be written twice
+_MAX_PAIRS = 6  # pairs of dependentRequired whose negation is written out
 _CLOSING = "additionalProperties"
 
 #: The strings that a schema allows, from its literal.
@@ -101,7 +103,7 @@ def _late(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _dependencies(schema: Mapping[str, Any]) -> list[Clause]:
     return [
-        frozenset(((key, False), (other, True)))
+        frozenset((lacks(key), has(other)))
         for key, others in schema.get("dependentRequired", {}).items()
         for other in dict.fromkeys(others)
         if other != key
@@ -167,34 +169,47 @@ def deny(
     child: Child,
     names: Names,
     notes: list[ReportRow],
-) -> tuple[ObjectForm, ...]:
-    """Objects that break at least one keyword."""
-    out: list[ObjectForm] = []
+) -> ObjectForm | None:
+    """Objects that break at least one keyword: one form with one clause; None when no keyword can be broken."""
+    facts: list[Fact] = []
     properties = schema.get("properties", {})
     for key, sub in properties.items():
         broken = negation(child(place, sub, "properties", key))
-        if broken is not None:
-            out.append(ObjectForm({key: broken}, required=frozenset((key,))))
+        facts += [has(key, broken)] if broken is not None else []
     patterns = _patterns(schema, place, documents, child, notes)
     known = [(language, value) for language, value in patterns if language is not None]
     for language, value in known:
-        broken = TRUE if value is None else None if not value else (-value[0],)
+        broken = negation(value)
+        facts += [some(language, broken)] if broken is not None else []
+    if _CLOSING in schema:
+        broken = negation(child(place, schema[_CLOSING], _CLOSING))
         if broken is not None:
-            out.append(ObjectForm(witnesses=((language, broken),)))
-    if "additionalProperties" in schema:
-        broken = negation(child(place, schema["additionalProperties"], "additionalProperties"))
-        if broken is not None:
-            other = neg(alt(words(properties), *(language for language, _ in known)))
-            out.append(ObjectForm(witnesses=((other, broken),)))
+            facts.append(some(neg(alt(words(properties), *(language for language, _ in known))), broken))
     if "propertyNames" in schema:
         legal = child(place, schema["propertyNames"], "propertyNames")
-        out.append(ObjectForm(witnesses=((neg(NONE if legal is None else names(legal)), TRUE),)))
-    if schema.get("required"):
-        out.append(ObjectForm(clauses=(frozenset((key, False) for key in schema["required"]),)))
-    for clause in _dependencies(schema):
-        out.append(ObjectForm(clauses=tuple(frozenset(((key, not there),)) for key, there in clause)))
+        facts.append(some(neg(NONE if legal is None else names(legal)), TRUE))
+    facts += [lacks(key) for key in schema.get("required", ())]
     if schema.get("minProperties"):
-        out.append(ObjectForm(most=schema["minProperties"] - 1))
+        facts.append(Fact("most", schema["minProperties"] - 1))
     if "maxProperties" in schema:
-        out.append(ObjectForm(least=schema["maxProperties"] + 1))
-    return tuple(out)
+        facts.append(Fact("least", schema["maxProperties"] + 1))
+    broken_dependencies = _broken_dependencies(schema)
+    if broken_dependencies is None:
+        return ObjectForm()
+    return _broken_form(facts, broken_dependencies, _late(schema))
+
+
+def _broken_dependencies(schema: Mapping[str, Any]) -> list[tuple[Fact, Fact]] | None:
+    """Pairs of facts that break ``dependentRequired`` together; None when there are too many of them."""
+    pairs = [
+        (has(key), lacks(other)) for key, others in schema.get("dependentRequired", {}).items() for other in others
+    ]
+    return pairs if len(pairs) <= _MAX_PAIRS else None
+
+
+def _broken_form(facts: list[Fact], pairs: list[tuple[Fact, Fact]], late: tuple[str, ...]) -> ObjectForm | None:
+    if not facts and not pairs:
+        return None
+    # any of the facts, or both facts of any pair: distributed over the choices of one fact from each pair
+    clauses = [frozenset((*facts, *choice)) for choice in product(*pairs)]
+    return ObjectForm(clauses=tuple(dict.fromkeys(clauses)), late=late)
