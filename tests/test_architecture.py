@@ -24,6 +24,7 @@ ALLOWED = {
     "guided.cli": {"special_tokens", "grammars", "guided", "typer", "rich"},
     "guided.terminal": {"special_tokens", "grammars", "guided", "rich"},
     "guided.demonstration": {"special_tokens", "guided", "torch", "rich", "pydantic"},
+    "guided.portfolio": {"special_tokens", "guided"},
     "guided.validate": {"special_tokens", "grammars", "guided", "jsonschema", "jsonschema_rs", "referencing"},
     "guided.message": {"special_tokens", "grammars", "guided", "jsonschema"},
 }

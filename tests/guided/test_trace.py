@@ -1,0 +1,185 @@
+"""The picture of a generation: numbers that agree with the run, and one page that needs nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grammars.plan import Stops
+from guided.sampling import Sampling
+from guided.trace import TokenTrace, Trace, check_trace_file
+from special_tokens.errors import RequestError
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+
+
+class Page(HTMLParser):
+    """Reads a page: its elements, the text of the token spans, and the data block."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.spans: list[str] = []
+        self.data = ""
+        self._open: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._open.append(str(dict(attrs).get("id") or dict(attrs).get("class") or tag))
+        if (dict(attrs).get("class") or "").startswith("t "):
+            self.spans.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] == "data":
+            self.data += data
+        elif self._open and self._open[-1].startswith("t "):
+            self.spans[-1] += data
+
+
+def token(text: str, **more: Any) -> TokenTrace:
+    values: dict[str, Any] = {"region": "content", "num_allowed": 9, "forced": False, "overridden": False}
+    return TokenTrace(7, text, probability=0.5, masked=0.75, **(values | more))
+
+
+@pytest.fixture(scope="module")
+def traced(demo_guide: Any) -> Any:
+    plan = demo_guide.plan(response_format=SCHEMA, reasoning_effort="minimal", max_tokens=150)
+    sampling = Sampling(temperature=0, logprobs=3)
+    (message,) = demo_guide.generate(["Alice is 31."], [plan], sampling=sampling, trace=True, describe=True)
+    return message
+
+
+def test_numbers_agree_with_the_run(traced: Any, demo_guide: Any) -> None:
+    trace = traced.trace
+    assert [t.token_id for t in trace.tokens] == list(traced.token_ids)
+    assert sum(t.overridden for t in trace.tokens) == traced.guidance.overridden
+    for found, logprob in zip(trace.tokens, traced.logprobs, strict=True):
+        assert found.probability == pytest.approx(math.exp(logprob.logprob))
+        assert found.masked == pytest.approx(math.exp(logprob.masked))
+        assert found.forced == (found.num_allowed == 1)
+        assert found.masked == pytest.approx(1.0) or not found.forced
+        assert found.masked >= found.probability - 1e-6
+        assert found.overridden == (found.top[0][0] not in [text for text, _ in found.top_masked])
+        assert len(logprob.top) == 3
+        assert len(found.top) == 5
+    assert trace.vocab_size == demo_guide.tokens.vocab_size
+
+
+def test_regions_and_events_follow_the_answer(traced: Any) -> None:
+    trace = traced.trace
+    by_region: dict[str, str] = {}
+    for found in trace.tokens:
+        by_region[found.region] = by_region.get(found.region, "") + found.text
+    assert list(dict.fromkeys(t.region for t in trace.tokens)) == ["marker", "reasoning", "response", "end"]
+    assert by_region["response"].strip() == traced.content
+    assert by_region["end"] == "<|im_end|>"
+    assert sum(t.region == "reasoning" for t in trace.tokens) == traced.usage.reasoning_tokens == 64
+    events = [(i, event) for i, t in enumerate(trace.tokens) for event in t.events]
+    first_close = 1 + max(i for i, t in enumerate(trace.tokens) if t.region == "reasoning")
+    assert events == [
+        (first_close, "landing: the budget of 64 tokens is spent"), (len(trace.tokens) - 1, "end of turn")
+    ]  # fmt: skip
+
+
+def test_a_stop_and_a_cut_are_events(demo_guide: Any) -> None:
+    (message,) = demo_guide.generate(
+        ["Say hello."], [Stops(("!", "you"))], sampling=Sampling(temperature=0), trace=True, max_tokens=30
+    )
+    assert message.stop_reason is not None
+    assert message.trace.tokens[-1].events == (f"stop: {message.stop_reason!r} is complete",)
+    assert all(not t.events for t in message.trace.tokens[:-1])
+    assert all(t.num_allowed == message.trace.vocab_size for t in message.trace.tokens)
+    (message,) = demo_guide.generate(["Say hello."], sampling=Sampling(temperature=0), trace=True, max_tokens=3)
+    assert message.trace.tokens[-1].events == ("cut by max_tokens",)
+
+
+def test_a_call_for_no_trace_has_none(demo_guide: Any) -> None:
+    (message,) = demo_guide.generate(["Hi"], sampling=Sampling(temperature=0), max_tokens=2)
+    assert message.trace is None
+
+
+def test_the_page_needs_nothing_else(traced: Any) -> None:
+    page = traced.trace.to_html()
+    read = Page(page)
+    assert len(page.encode()) < 1_000_000
+    for tag, attrs in read.elements:
+        assert tag not in ("link", "img", "iframe", "object", "embed")
+        assert not {"src", "href", "action"} & {name for name, value in attrs.items() if value}
+    assert not re.search(r"https?://|url\(|@import|fetch\(|XMLHttpRequest", page)
+    assert "{{" not in page.replace("{{", "", page.count("{{")) or "{{tokens}}" not in page
+    for slot in ("{{title}}", "{{tokens}}", "{{data}}"):
+        assert slot not in page
+
+
+def test_every_token_is_on_the_page_in_order(traced: Any) -> None:
+    read = Page(traced.trace.to_html())
+    data = json.loads(read.data)
+    assert [row[1] for row in data["tokens"]] == [t.text for t in traced.trace.tokens]
+    assert len(read.spans) == len(traced.trace.tokens)
+    for shown, found in zip(read.spans, traced.trace.tokens, strict=True):
+        assert shown.replace("⏎", "").replace("·", " ") in (found.text, "∅", found.text.replace(" ", "·"))
+
+
+NASTY = (
+    "</script><script>alert(1)</script>", "<!--", "]]>", "&amp;", "\u2028", '"', "'", "{{data}}", "{{tokens}}", "\n\n",
+    "\t", " ", "", "\\xe4", "中", "\N{GRINNING FACE}", "\x00", "\x1b[0m",
+)  # fmt: skip
+
+
+def test_no_text_of_a_model_can_leave_its_place() -> None:
+    trace = Trace(
+        tuple(token(t, top=((t, 0.5),), top_masked=((t, 1.0),), events=(t,)) for t in NASTY),
+        vocab_size=100, title="</title><b>x", stop_reason="</script>", lark="</script>",
+    )  # fmt: skip
+    page = trace.to_html()
+    read = Page(page)
+    assert [tag for tag, _ in read.elements].count("script") == 2
+    assert [tag for tag, _ in read.elements].count("b") == 0
+    assert [row[1] for row in json.loads(read.data)["tokens"]] == list(NASTY)
+    assert page.count("</script>") == 2
+
+
+def test_two_thousand_tokens_stay_one_small_page() -> None:
+    top = tuple((f"token {i}", 0.1) for i in range(5))
+    trace = Trace(tuple(token(f" w{i}", top=top, top_masked=top) for i in range(2_000)), vocab_size=50_000)
+    page = trace.to_html()
+    assert len(Page(page).spans) == 2_000
+    assert len(page.encode()) < 1_500_000
+
+
+def test_files_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    trace = Trace((token("x"),), vocab_size=3)
+    good = tmp_path / "a.html"
+    assert check_trace_file(good) == good
+    assert trace.write(good).read_text(encoding="utf-8") == trace.to_html()
+    for path, why in [
+        (tmp_path, "it is a folder"),
+        (tmp_path / "absent" / "a.html", "there is no folder"),
+    ]:
+        with pytest.raises(RequestError, match=f"trace: cannot write .*: {why}.*; expected a file name in a folder"):
+            check_trace_file(path)
+    with pytest.raises(RequestError, match="trace: cannot write"):
+        trace.write(tmp_path / "absent" / "a.html")
+    with pytest.raises(RequestError, match="trace: cannot write"):
+        trace.write(tmp_path)
+
+
+def test_a_trace_is_json_as_well(traced: Any) -> None:
+    body = json.loads(json.dumps(traced.trace.to_dict()))
+    assert len(body["tokens"]) == len(traced.token_ids)
+    assert body["finish_reason"] == traced.finish_reason
