@@ -141,7 +141,9 @@ _ITEM = (
     "(?:[^\\\\()\\[\\]{}*+?|^$.]|\\.|\\\\[dDwWsStnrfv/.*+?^$|(){}\\[\\]\\\\-]"
     "|\\[\\^?(?:[a-zA-Z0-9_ .,:;@#%&=!<>/]|[a-y]-z|[A-Y]-Z|[0-8]-9|\\\\[dws.\\\\\\]\\[-])+\\])"
 )
-_QUANTIFIER = "(?:[*+?]|\\{[0-9]{1,3}\\}|\\{[0-9]{1,3},\\})?"
+# {m,n} with m <= n by their digits: fewer digits, or one digit that is not larger
+_SPAN = "|".join(f"{low},(?:[{low}-9]|[1-9][0-9]{{1,2}})" for low in range(10)) + "|[1-9][0-9],[1-9][0-9]{2}"
+_QUANTIFIER = f"(?:[*+?]|\\{{(?:[0-9]{{1,3}},?|{_SPAN})\\}})?"
 
 
 def _regex() -> str:

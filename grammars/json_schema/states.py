@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from grammars.json_schema.documents import Place
 from grammars.json_schema.meet import settle_array, settle_object
+from grammars.json_schema.naming import naming_order
 from grammars.json_schema.numbers import shortest_number
 from grammars.json_schema.numbers import writable as writable_numbers
 from grammars.json_schema.regular import NONE, UNKNOWN, Regular, lengths, shortest
@@ -20,12 +21,15 @@ from grammars.json_schema.shapes import ArrayForm, Conj, ObjectForm, Shape
 from grammars.json_schema.space import Space
 from grammars.json_schema.spelling import Spelling
 from grammars.json_schema.strings import spell, writable
-from grammars.json_schema.tracks import Edge, Node, TooManyNodes, Track, array_track, object_track
+from grammars.json_schema.tracks import Edge, Node, TooManyNodes, Track, array_track, key_orders, narrow, object_track
 from special_tokens.errors import SchemaError
 
 __all__ = ["INFINITE", "State", "States", "explore"]
 
 INFINITE = 1 << 60
+
+_NODES_PER_KEY = 40  # rules that one object may take for conditions across its keys
+_MAX_TWICE = 24  # with more forms than this only the schema's order is written
 
 
 @dataclass(slots=True)
@@ -95,7 +99,7 @@ class States:
                 self._check_items(settled, place)
                 state.arrays.append(self._array(settled, state, place))
         forms = [f for f in (settle_object(form, self.space.is_empty) for form in shape.objects) if f is not None]
-        order = _key_order(forms)
+        order = naming_order(self.space, conj) if forms else []
         for obj in forms:
             if len(obj.props) > self.limits.keys:
                 raise SchemaError(
@@ -104,7 +108,7 @@ class States:
                     keyword="properties",
                     hint="use patternProperties or additionalProperties",
                 )
-            state.objects.append(self._object(obj, order, state, place))
+            state.objects += self._objects(obj, order, state, place, alone=len(forms) <= _MAX_TWICE)
         return state
 
     def _check_items(self, form: ArrayForm, place: Place) -> None:
@@ -125,14 +129,28 @@ class States:
             bare = ArrayForm(form.prefix, form.rest, form.least, form.most, (), form.unique)
             return array_track(bare, 1 << 30)
 
-    def _object(self, form: ObjectForm, order: list[str], state: State, place: Place) -> Track:
+    def _objects(
+        self, form: ObjectForm, order: list[str], state: State, place: Place, *, alone: bool
+    ) -> list[Track]:
+        """The form's tracks: in the schema's order, and in its own where that is another."""
+        orders = key_orders(form, order)[: 2 if alone else 1]
+        limit = _NODES_PER_KEY * (len(orders[0]) + 25)
         try:
-            return object_track(form, order, 4 * self.limits.keys)
+            return [object_track(form, keys, limit) for keys in orders]
         except TooManyNodes:
-            reason = f"not enforced: it needs more than {4 * self.limits.keys} rules, the limit 'keys'"
-            keyword = "minProperties" if form.least else "maxProperties" if form.most is not None else "required"
-            state.notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
-            return object_track(ObjectForm(form.props, form.cells, form.required, late=form.late), order, 1 << 30)
+            pass
+        narrowed = narrow(form)
+        settled = None if narrowed is None else settle_object(narrowed, self.space.is_empty)
+        if settled is not None:
+            keys = ", ".join(sorted(settled.required - form.required)) or "some keys"
+            reason = f"branches are told apart by {keys}: following every other way needs more than {limit} rules"
+            state.notes.append(ReportRow(place.pointer, "required", Outcome.NARROWED, reason))
+            return [object_track(settled, key_orders(settled, order)[0], 1 << 30)]
+        keyword = "minProperties" if form.least else "maxProperties" if form.most is not None else "required"
+        reason = f"not enforced: it needs more than {limit} rules"
+        state.notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
+        bare = ObjectForm(form.props, form.cells, form.required, late=form.late)
+        return [object_track(bare, orders[0], 1 << 30)]
 
     # -- costs, in characters of the shortest text
 
@@ -234,23 +252,6 @@ def shortest_word(term: Regular) -> str | None:
         return "a" * max(1, lengths(term)[0])  # surely not empty is not known: the engine's own probe decides
     assert word is None or isinstance(word, str)
     return word
-
-
-def _key_order(forms: list[ObjectForm]) -> list[str]:
-    """One order for the listed keys of all forms: a key comes after the one it followed where it was first met."""
-    order: list[str] = []
-    for form in forms:
-        at = 0
-        known = {key: i for i, key in enumerate(order)}
-        added: list[tuple[int, str]] = []
-        for key, conj in form.props.items():
-            if key in known:
-                at = known[key] + 1
-            elif conj is not None:
-                added.append((at, key))
-        for shift, (place, key) in enumerate(sorted(added, key=lambda pair: pair[0])):
-            order.insert(place + shift, key)
-    return order
 
 
 def explore(space: Space, spelling: Spelling, start: Conj) -> States:

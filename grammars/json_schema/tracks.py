@@ -8,14 +8,14 @@ fulfilled are never made.  Nothing is left to a check at the end, where it would
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, NamedTuple
 
 from grammars.json_schema.regular import ALL, Regular, inter, matches, neg, words
-from grammars.json_schema.shapes import ArrayForm, Clause, Conj, Fact, ObjectForm, both
+from grammars.json_schema.shapes import TRUE, ArrayForm, Clause, Conj, Fact, ObjectForm, both
 
-__all__ = ["Edge", "Node", "TooManyNodes", "Track", "array_track", "object_track"]
+__all__ = ["Edge", "Node", "TooManyNodes", "Track", "array_track", "key_orders", "narrow", "object_track"]
 
 
 class TooManyNodes(Exception):
@@ -97,22 +97,44 @@ class _Left(NamedTuple):
     most: int | None
 
 
+def key_orders(form: ObjectForm, naming: list[str]) -> list[list[str]]:
+    """The orders in which a form's keys may come: the schema's, and the form's own where it is another."""
+    named = form.required.union(*({f.what for f in c if f.kind in ("has", "lacks")} for c in form.clauses))
+    extra = named.difference(form.props)
+    late = [key for key in form.late if key in extra]
+    own = [*form.props, *late, *sorted(extra.difference(late))]
+    rank = {key: i for i, key in enumerate(naming)}
+    first = sorted(own, key=lambda key: rank.get(key, len(rank)))
+    written = [key for key in own if form.props.get(key, TRUE) is not None]
+    return [first] if [key for key in first if form.props.get(key, TRUE) is not None] == written else [first, own]
+
+
 def object_track(form: ObjectForm, order: list[str], limit: int) -> Track:
-    """The track of a form; its listed keys come in the order of ``order``, other keys after them."""
-    named = form.required.union(
-        *({f.what for f in clause if f.kind in ("has", "lacks")} for clause in form.clauses)
-    ).difference(form.props)
-    extra = [key for key in form.late if key in named]
-    extra += sorted(named.difference(extra))
+    """The track of a form; the keys of ``order`` (see `key_orders`) come first, other keys after them."""
     props: dict[str, Conj | None] = dict(form.props)
-    for key in extra:
-        props[key] = next((conj for language, conj in form.cells if matches(language, key)), None)
-    rank = {key: i for i, key in enumerate(order)}
-    keys = sorted(form.props, key=lambda k: rank.get(k, len(rank))) + sorted(extra, key=lambda k: rank.get(k, len(rank)))
-    entries = [(key, conj) for key in keys if (conj := props[key]) is not None]
+    for key in order:
+        if key not in props:
+            props[key] = next((conj for language, conj in form.cells if matches(language, key)), None)
+    entries = [(key, conj) for key in order if (conj := props[key]) is not None]
     taken = neg(words(props)) if props else ALL
     others = [(inter(language, taken), conj) for language, conj in form.cells]
     return _ObjectTrack(form, entries, others, limit).track()
+
+
+def narrow(form: ObjectForm) -> ObjectForm | None:
+    """The form with each clause met by one fact, chosen so that one key meets many; None without clauses.
+
+    What is left is smaller, never larger: the way out when deciding the clauses key by key takes too many nodes.
+    """
+    if not form.clauses:
+        return None
+    votes: dict[Fact, int] = {}
+    for clause in form.clauses:
+        for fact in clause:
+            if fact.kind == "has":
+                votes[fact] = votes.get(fact, 0) + 1
+    chosen = {max(clause, key=lambda f: (votes.get(f, 0), f.kind == "lacks", str(f.what))) for clause in form.clauses}
+    return replace(form, clauses=tuple(frozenset((fact,)) for fact in sorted(chosen, key=lambda f: str(f.what))))
 
 
 class _ObjectTrack:
