@@ -11,7 +11,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["allocate_bitmask", "allowed_ids", "from_ids", "is_allowed", "num_words"]
+__all__ = ["allocate_bitmask", "allowed_ids", "count_allowed", "from_ids", "is_allowed", "num_words"]
+
+_HAS_BITWISE_COUNT = hasattr(np, "bitwise_count")  # numpy 2
 
 
 def num_words(vocab_size: int) -> int:
@@ -28,6 +30,11 @@ def allowed_ids(words: NDArray[np.int32]) -> list[int]:
     """The ids whose bits are set in one row, ascending."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     return np.flatnonzero(bits).tolist()
+
+
+def count_allowed(words: NDArray[np.int32]) -> int:
+    """How many ids are allowed in one row."""
+    return int(np.bitwise_count(words.view(np.uint32)).sum()) if _HAS_BITWISE_COUNT else len(allowed_ids(words))
 
 
 def is_allowed(words: NDArray[np.int32], token_id: int) -> bool:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grammars.plan import Budget, End, Plan, RegionName
-from guided.bitmask import from_ids, num_words
+from guided.bitmask import count_allowed, from_ids, is_allowed, num_words
 from guided.compile import Engine, check_matcher
-from guided.regions import Position, RegionMap
-from special_tokens.errors import GuidanceError, MatcherFailed
+from guided.regions import RegionMap
+from guided.trail import Trail
+from special_tokens.errors import GuidanceError, MatcherFailed, TokenRefused
 
 __all__ = ["Counters", "GuidanceState", "StopReason"]
+
+Words: TypeAlias = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,10 @@ class StopReason:
 
 @dataclass(slots=True)
 class Counters:
-    """What was done for one sequence since its last reset."""
+    """What was done for one sequence since its last reset.
+
+    ``masks`` are masks computed: asking twice in one place counts once.  ``forced`` are those with one legal token.
+    """
 
     masks: int = 0
     commits: int = 0
@@ -42,17 +49,11 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
-    """The state after one committed token; popped by rollback."""
+class _Offer:
+    """The mask of one place, and the ends that are open there.  Never changed, so forks share it."""
 
-    position: Position
-    #: number of the region in which the *next* token begins, and tokens begun there so far
-    region: int
-    count: int
-    #: tokens still to be forced to close a budgeted region
-    forced: tuple[int, ...] = ()
-    #: the end that this token was; None for tokens of the engine
-    stop: StopReason | None = None
+    words: Words
+    ends: tuple[End, ...] = ()
 
 
 class GuidanceState:
@@ -67,44 +68,56 @@ class GuidanceState:
         self.entry = plan.entry(entry)
         self.regions = regions or RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
         self.counters = Counters()
-        self._tokens: list[int] = []
-        self._records: list[_Record] = []
-        self._origin = _Record(self.regions.start(self.entry.region), self.entry.region, 0)
+        self._trail = self._begin()
+        self._stop: StopReason | None = None
+        self._offer: _Offer | None = None
         self._matcher = engine.matcher(plan, self.entry.name)
-        self._num_consumed = 0  # tokens inside the engine: commits without ends
         self._words = num_words(engine.vocab_size)
-        self._scratch = np.zeros(num_words(engine.ll_tokenizer.vocab_size), dtype=np.int32)
-        self._tail_mask = np.uint32((1 << (engine.vocab_size & 31)) - 1) if engine.vocab_size & 31 else None
+        self._spare = -engine.vocab_size % 32  # bits of the last word that are no token
+        self._set_scratch()
+        self._end_bits = {end.sentinel: from_ids(end.ids, engine.vocab_size) for end in plan.ends}
         self._by_end: dict[int, tuple[End, ...]] = {
             i: tuple(end for end in plan.ends if i in end.ids) for i in plan.end_ids()
         }
-        self._end_bits = {end.sentinel: from_ids(end.ids, engine.vocab_size) for end in plan.ends}
         self._budgets: dict[int, Budget] = {budget.region: budget for budget in plan.budgets}
+
+    def _begin(self) -> Trail:
+        return Trail(self.regions.start(self.entry.region), self.entry.region)
+
+    def _set_scratch(self) -> None:
+        """A buffer of the engine's width (sentinels included) and its address, which is slow to ask for."""
+        self._scratch = np.zeros(num_words(self.engine.ll_tokenizer.vocab_size), dtype=np.int32)
+        self._address = self._scratch.ctypes.data
 
     # -- where we are
 
     @property
     def tokens(self) -> Sequence[int]:
-        """The committed tokens, ends included."""
-        return self._tokens
+        """The committed tokens, ends included; read only."""
+        return self._trail.tokens
 
     @property
-    def _record(self) -> _Record:
-        return self._records[-1] if self._records else self._origin
+    def num_tokens(self) -> int:
+        """How many tokens are committed."""
+        return len(self._trail)
+
+    def num_common(self, tokens: Sequence[int]) -> int:
+        """How many tokens the committed ones and ``tokens`` begin with in common."""
+        return self._trail.num_common(tokens)
 
     @property
     def region(self) -> RegionName:
         """The part of the answer in which the next token begins."""
-        return self.regions.name(self._record.position)
+        return self.regions.name(self._trail.position)
 
     @property
     def is_stopped(self) -> bool:
         """Has the sequence ended?  Nothing may be committed any more, but rollback works."""
-        return self._record.stop is not None
+        return self._stop is not None
 
     @property
     def stop_reason(self) -> StopReason | None:
-        return self._record.stop
+        return self._stop
 
     @property
     def is_accepting(self) -> bool:
@@ -114,67 +127,84 @@ class GuidanceState:
     def _accepts(self, end: End) -> bool:
         return int(self._matcher.validate_tokens([end.sentinel])) == 1
 
+    @property
+    def size_bytes(self) -> int:
+        """Memory of this state alone, the engine's matcher apart (a few kilobytes, see docs/generate.md)."""
+        offer = self._offer.words.nbytes if self._offer is not None else 0
+        return self._trail.size_bytes + self._scratch.nbytes + offer
+
     # -- the mask
 
-    def fill_bitmask(self, bitmask: NDArray[np.int32], row: int = 0) -> None:
+    def fill_bitmask(self, bitmask: Words, row: int = 0) -> None:
         """Write the tokens allowed next into ``bitmask[row]``; does not advance.
 
         ``bitmask`` is int32 ``[rows, ceil(vocab_size / 32)]``, see `guided.bitmask`.  A stopped sequence offers
-        the ends that its region has.  Raises `MatcherFailed` or `LimitExceeded` rather than offering only an end.
+        the end that stopped it.  Raises `MatcherFailed` or `LimitExceeded` rather than offering only an end.
         """
-        out = bitmask[row]
-        self.counters.masks += 1
-        if self.is_stopped:
-            out[:] = from_ids(self._ends_after_stop(), self.engine.vocab_size)
-            return
+        bitmask[row] = self._offered().words
+
+    def open_end_ids(self) -> tuple[int, ...]:
+        """The ids that would end the sequence here, the ones to prefer first."""
+        if self._stop is not None:
+            return () if self._stop.token_id is None else (self._stop.token_id,)
+        return tuple(dict.fromkeys(i for end in self._offered().ends for i in end.ids))
+
+    def allows(self, token: int) -> bool:
+        """Is the bit of ``token`` set in the mask of this place?"""
+        return 0 <= token < self.engine.vocab_size and is_allowed(self._offered().words, token)
+
+    def _offered(self) -> _Offer:
+        if self._offer is None:
+            self._offer = self._compute_offer()
+            self.counters.masks += self._stop is None
+            self.counters.forced += self._stop is None and count_allowed(self._offer.words) == 1
+        return self._offer
+
+    def _compute_offer(self) -> _Offer:
+        size = self.engine.vocab_size
+        if self._stop is not None:
+            return _Offer(from_ids(self.open_end_ids(), size))
         forced = self._forced()
         if forced:
-            out[:] = from_ids(forced[:1], self.engine.vocab_size)
-            return
+            return _Offer(from_ids(forced[:1], size))
         scratch = self._scratch
-        self._matcher.unsafe_compute_mask_ptr(scratch.ctypes.data, scratch.nbytes)
+        self._matcher.unsafe_compute_mask_ptr(self._address, scratch.nbytes)
         if self._matcher.is_error():
             self._fail("computing a mask")
-        out[:] = scratch[: self._words]
-        if self._tail_mask is not None:
-            out.view(np.uint32)[-1] &= self._tail_mask
-        for end in self.plan.ends:
-            if (int(scratch[end.sentinel >> 5]) >> (end.sentinel & 31)) & 1:
-                np.bitwise_or(out, self._end_bits[end.sentinel], out=out)
-        self._repair(out)
+        words = scratch[: self._words].copy()
+        if self._spare:
+            words.view(np.uint32)[-1] &= np.uint32(0xFFFFFFFF >> self._spare)
+        ends = tuple(end for end in self.plan.ends if is_allowed(scratch, end.sentinel))
+        for end in ends:
+            words |= self._end_bits[end.sentinel]
+        return _Offer(self._repaired(words), ends)
 
-    def _ends_after_stop(self) -> tuple[int, ...]:
-        stop = self._record.stop
-        assert stop is not None
-        return (stop.token_id,) if stop.token_id is not None else ()
-
-    def _repair(self, out: NDArray[np.int32]) -> None:
+    def _repaired(self, words: Words) -> Words:
         """Where the engine forces a marker that it would itself refuse, allow the spelled-out pieces instead.
 
         Client text that spells an added token is forced as that token's id (llguidance 1.9.1, its issue with
         literals equal to added tokens); every ordinary token that begins the forced bytes is right.
         """
-        ids = self._repaired_ids()
-        if ids:
-            self.counters.repairs += 1
-            out[:] = from_ids(ids, self.engine.vocab_size)
-
-    def _repaired_ids(self) -> list[int]:
         forced = self._matcher.compute_ff_tokens()
         if not forced or forced[0] not in self.engine.tokens.marker_ids:
-            return []
+            return words
         if self._matcher.validate_tokens(forced[:1]) == 1:
-            return []
+            return words
         ids = self.engine.tokens_within(bytes(self._matcher.compute_ff_bytes()))
-        return [i for i in ids if self._matcher.validate_tokens([i]) == 1]
+        ids = [i for i in ids if self._matcher.validate_tokens([i]) == 1]
+        if not ids:
+            return words
+        self.counters.repairs += 1
+        return from_ids(ids, self.engine.vocab_size)
 
     def _forced(self) -> tuple[int, ...]:
         """Tokens that close a region whose budget is spent, from the next one on; () where none is."""
-        record = self._record
-        if record.forced:
-            return record.forced
-        budget = self._budgets.get(record.region)
-        if budget is None or record.count < budget.max_tokens:
+        trail = self._trail
+        closing = trail.closing
+        if closing:
+            return closing
+        budget = self._budgets.get(trail.region)
+        if budget is None or trail.count < budget.max_tokens:
             return ()
         close = self._closing_tokens(budget)
         # Inside a character that needs several tokens the close is refused: at most three tokens over.
@@ -182,7 +212,7 @@ class GuidanceState:
 
     def _closing_tokens(self, budget: Budget) -> tuple[int, ...]:
         """The tokens of what is still missing of the closing marker."""
-        done = self.regions.matched(self._record.position)
+        done = self.regions.matched(self._trail.position)
         out: list[int] = []
         for piece in budget.close:
             if isinstance(piece, int):
@@ -201,54 +231,51 @@ class GuidanceState:
     def commit(self, tokens: Sequence[int]) -> None:
         """Advance by tokens that the sampler chose.
 
-        Raises `MatcherFailed` for a token outside the grammar: the state is then in error until `reset` or a
-        rollback of the tokens committed before.
+        Raises `TokenRefused` for a token outside the grammar, which changes nothing, and `MatcherFailed` or
+        `LimitExceeded` when the engine fails: then the state is in error until `reset` or a rollback.
         """
         for token in tokens:
             self._commit(int(token))
 
     def _commit(self, token: int) -> None:
-        record = self._record
-        if record.stop is not None:
-            raise GuidanceError("the sequence has ended", place=f"token {len(self._tokens)}", hint="roll back first")
+        if self._stop is not None:
+            raise GuidanceError("the sequence has ended", place=f"token {self.num_tokens}", hint="roll back first")
+        trail = self._trail
+        if token in self._by_end and any(self._accepts(end) for end in self._by_end[token]):
+            self._stop = StopReason("end", token, self.region)
+            trail.push(token, trail.position, trail.region)
+        else:
+            forced = self._forced() if self._budgets else ()
+            self._consume(token)
+            if forced and forced[0] == token and not trail.closing:
+                trail.close(forced)
+            position = self.regions.advance(trail.position, token)
+            trail.push(token, position, self.regions.region_number(position))
         self.counters.commits += 1
-        for end in self._by_end.get(token, ()):
-            if self._accepts(end):
-                self._push(token, replace(record, stop=StopReason("end", token, self.region)))
-                return
-        forced = self._forced()
-        if not self._consume(token):
-            self._fail(f"committing token {token} ({self.engine.token_bytes(token)!r})")
-        self._num_consumed += 1
-        self._push(token, self._after(record, token, forced))
-        if not self.plan.end_ids():
+        self._offer = None
+        if not self._by_end:
             self._stop_when_complete()
 
-    def _consume(self, token: int) -> bool:
-        if token >= self.engine.vocab_size:  # a sentinel or out of range: never part of an answer
-            return False
-        return bool(self._matcher.consume_token(token)) and not self._matcher.is_error()
-
-    def _after(self, record: _Record, token: int, forced: tuple[int, ...]) -> _Record:
-        position = self.regions.advance(record.position, token)
-        region = self.regions.region_number(position)
-        if region != record.region:
-            return _Record(position, region, 0)
-        rest = forced[1:] if forced and forced[0] == token else ()
-        if rest:
-            self.counters.forced += 1
-        return _Record(position, region, record.count + 1, rest)
-
-    def _push(self, token: int, record: _Record) -> None:
-        self._tokens.append(token)
-        self._records.append(record)
+    def _consume(self, token: int) -> None:
+        """Move the engine; a token that it refuses leaves it where it was."""
+        # A sentinel or an id out of range is never part of an answer.
+        if 0 <= token < self.engine.vocab_size and self._matcher.try_consume_tokens([token]) == 1:
+            if self._matcher.is_error():
+                self._fail(f"committing token {token}")
+            return
+        if self._matcher.is_error():
+            self._fail(f"committing token {token}")
+        raise TokenRefused(
+            f"committing token {token} ({self.engine.token_bytes(token)!r}): the grammar does not allow it",
+            place=f"token {self.num_tokens}",
+        )
 
     def _stop_when_complete(self) -> None:
         """Without any end token the sequence ends when nothing but a sentinel may follow."""
-        words = np.zeros((1, self._words), dtype=np.int32)
-        self.fill_bitmask(words)
-        if not words.any() and self.is_accepting:
-            self._records[-1] = replace(self._record, stop=StopReason("complete", None, self.region))
+        if self._stop is None and not self._offered().words.any() and self.is_accepting:
+            self._stop = StopReason("complete", None, self.region)
+            self._offer = None
+            self.counters.masks -= 1  # a mask that nobody samples from
 
     def validate(self, tokens: Sequence[int]) -> int:
         """How many of ``tokens`` could be committed one after the other; does not advance.
@@ -280,8 +307,8 @@ class GuidanceState:
         forced = self._forced()
         if forced:
             return list(forced)
-        budget = self._budgets.get(self._record.region)
-        if budget is not None and budget.max_tokens - self._record.count < 1:
+        budget = self._budgets.get(self._trail.region)
+        if budget is not None and self._trail.count >= budget.max_tokens:
             return []
         tokens = self._matcher.compute_ff_tokens()
         cut = next((i for i, token in enumerate(tokens) if token >= self.engine.vocab_size), len(tokens))
@@ -292,50 +319,49 @@ class GuidanceState:
 
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` commits, ends included, exactly."""
-        if not 0 <= num_tokens <= len(self._tokens):
-            raise GuidanceError(f"cannot undo {num_tokens} of {len(self._tokens)} tokens", place="rollback")
+        if not 0 <= num_tokens <= self.num_tokens:
+            raise GuidanceError(f"cannot undo {num_tokens} of {self.num_tokens} tokens", place="rollback")
         if num_tokens == 0:
             return
         self.counters.rollbacks += 1
-        undone = self._records[-num_tokens:]
-        inside = sum(record.stop is None or record.stop.kind == "complete" for record in undone)
-        del self._records[-num_tokens:], self._tokens[-num_tokens:]
-        self._num_consumed -= inside
+        inside = num_tokens - (self._stop is not None and self._stop.kind == "end")
+        self._trail.pop(num_tokens)
+        self._stop = None
+        self._offer = None
         if self._matcher.is_error() or (inside and not self._matcher.rollback(inside)):
             self._rebuild()
 
     def _rebuild(self) -> None:
         """A fresh matcher replayed to the current position: the only way out of the engine's error state."""
         self._matcher = self.engine.matcher(self.plan, self.entry.name)
-        kept = self._tokens[: self._num_consumed]
+        kept = list(self._trail.tokens)
         if kept and not self._matcher.consume_tokens(kept):
             self._fail("replaying after an error")
 
     def reset(self) -> None:
         """Back to the beginning of the plan, counters included."""
-        self._tokens.clear()
-        self._records.clear()
-        self._num_consumed = 0
+        self._trail = self._begin()
+        self._stop = None
+        self._offer = None
         self.counters = Counters()
         self._matcher = self.engine.matcher(self.plan, self.entry.name)
 
     def fork(self) -> GuidanceState:
-        """An independent copy at the same position."""
+        """An independent copy at the same position; costs microseconds and a few kilobytes."""
         twin = object.__new__(GuidanceState)
         twin.__dict__.update(self.__dict__)
         twin.counters = replace(self.counters)
-        twin._tokens = self._tokens.copy()
-        twin._records = self._records.copy()
+        twin._trail = self._trail.fork()
         twin._matcher = self._matcher.deep_copy()
-        twin._scratch = self._scratch.copy()
+        twin._set_scratch()
         return twin
 
     def _fail(self, doing: str) -> None:
         """Raise what the engine's error state means; never returns."""
-        place = f"token {len(self._tokens)}"
+        place = f"token {self.num_tokens}"
         try:
             check_matcher(self._matcher, doing)
         except GuidanceError as error:
             error.place = place
             raise
-        raise MatcherFailed(f"{doing}: the grammar does not allow it", place=place)
+        raise MatcherFailed(f"{doing}: the engine stopped without a reason", place=place)

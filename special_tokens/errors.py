@@ -18,6 +18,7 @@
     |       `-- MalformedPlan
     `-- GuidanceError               the engine failed while a row was being written; that row ends
         |-- MatcherFailed           the matcher reported an error
+        |   `-- TokenRefused        a token that the grammar does not allow was chosen
         `-- LimitExceeded           a limit of the engine or of ours was hit
 
 Each class answers "whose fault is it, and what next".  The tree lives in the left-most package so that all
@@ -40,6 +41,7 @@ __all__ = [
     "RequestError",
     "SchemaError",
     "TemplateError",
+    "TokenRefused",
     "TokenizerError",
     "ToolError",
     "UnknownVersion",
@@ -165,6 +167,13 @@ class GuidanceError(GuidedError, RuntimeError):
 
 class MatcherFailed(GuidanceError):
     """The engine reported an error state, which would otherwise look like a short finished answer."""
+
+
+class TokenRefused(MatcherFailed):
+    """A token outside the grammar was to be committed; the state is as before.
+
+    Somebody chose against the mask: a logits processor behind ours, or a loop that does not sample from the scores.
+    """
 
 
 class LimitExceeded(GuidanceError):
