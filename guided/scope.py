@@ -1,7 +1,8 @@
 """Which bytes of an answer its stops look at.
 
-Stops act on content: not inside reasoning or tool calls, not inside the strings of a JSON response, and not on the
-white space that frames a marker.  A row without a plan, and a plan whose stops act everywhere, is all content.
+Stops act on content: not inside reasoning or tool calls, not inside the strings of a JSON response, and not on a
+marker or the white space that frames it.  Bytes that may begin a marker written as text count as soon as they turn
+out not to.  A row without a plan, and a plan whose stops act everywhere, is all content.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Piece(NamedTuple):
 class ScopeState(NamedTuple):
     """Where an answer stands.
 
-    ``frame`` is the framing that may follow a marker and ``framed`` how much of it was read; ``string`` is 0 outside
+    ``frame`` is the framing that may follow a marker and ``framed`` how much of it was read; ``pending`` are symbols
+    that may begin a marker; ``string`` is 0 outside
     the strings of a JSON response, 1 inside, 2 after a backslash; ``joined`` is false where nothing before
     the next byte of content can belong to one stop with it.
     """
@@ -38,8 +40,14 @@ class ScopeState(NamedTuple):
     position: Position
     frame: bytes = b""
     framed: int = 0
+    pending: tuple[bytes, ...] = ()
     string: int = 0
     joined: bool = False
+
+    @property
+    def held(self) -> int:
+        """Bytes at the end of the text of which it is not known yet whether they count."""
+        return self.framed + sum(map(len, self.pending))
 
 
 BEGIN = ScopeState(Position(0, 0))
@@ -75,16 +83,18 @@ class Scope:
         if self._regions is None:
             return BEGIN, (Piece(0, data, False),)
         symbols = self._regions.symbols(token)
-        is_marker = len(symbols) == 1 and symbols[0] >= 256
+        parts = (data,) if len(symbols) == 1 else tuple(data[i : i + 1] for i in range(len(symbols)))
         spans, position = self._regions.spans(state.position, symbols)
         region = self._regions.region_number(state.position)
         reader = _Reader(state, self._is_json)
         for span in spans:
-            part = data if is_marker else data[span.first : span.last]
-            if is_marker and span.exit is not None:
-                part = b""
-            reader.read(self._regions.regions[region].name, part, span.first)
-            if span.exit is not None:
+            name = self._regions.regions[region].name
+            reader.hold(parts[span.first : span.last])
+            end = len(data) if span.last == len(symbols) else span.last
+            if span.exit is None:
+                reader.read(name, self._regions.matched(position), end)
+            else:
+                reader.read(name, span.left, end)
                 region = span.exit.to
                 reader.enter(span.exit.after.encode("utf-8"))
         return reader.state(position), tuple(reader.pieces)
@@ -94,19 +104,31 @@ class _Reader:
     """Reads the spans of one token."""
 
     def __init__(self, state: ScopeState, is_json: bool) -> None:
-        _, self._frame, self._framed, self._string, self._joined = state
+        _, self._frame, self._framed, self._pending, self._string, self._joined = state
         self._is_json = is_json
         self.pieces: list[Piece] = []
 
     def state(self, position: Position) -> ScopeState:
-        return ScopeState(position, self._frame, self._framed, self._string, self._joined)
+        return ScopeState(position, self._frame, self._framed, self._pending, self._string, self._joined)
 
     def enter(self, frame: bytes) -> None:
         """A region begins, after a marker with this framing."""
-        self._frame, self._framed, self._string, self._joined = frame, 0, 0, False
+        self._frame, self._framed, self._pending, self._string, self._joined = frame, 0, (), 0, False
 
-    def read(self, name: RegionName, data: bytes, base: int) -> None:
-        if name not in (RegionName.CONTENT, RegionName.RESPONSE) or not data:
+    def hold(self, parts: tuple[bytes, ...]) -> None:
+        """More symbols of the region."""
+        self._pending += parts
+
+    def read(self, name: RegionName, keep: int, end: int) -> None:
+        """Read what is held but the last ``keep`` symbols; the last of all ends at byte ``end`` of the token."""
+        ready = self._pending[: len(self._pending) - keep]
+        base = end - sum(map(len, self._pending))
+        self._pending = self._pending[len(ready) :]
+        data = b"".join(ready)
+        if name not in (RegionName.CONTENT, RegionName.RESPONSE):
+            self._pending = ()
+            return
+        if not data:
             return
         if self._frame:
             data, base = self._after_frame(data, base)

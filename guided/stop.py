@@ -131,7 +131,8 @@ class StopAutomaton:
         self._numbers: dict[tuple[ScopeState, int], int] = {}
         self.steps: dict[int, int | _Found] = {}
         self.idle: set[int] = set()  # steps that leave an idle pattern idle
-        self.held: list[int] = []
+        self.held: list[int] = []  # bytes that may belong to a string, by node
+        self.undecided: list[int] = []  # of them, those that may belong to a marker
 
     def begin(self, entry: str = "fresh") -> int:
         """The node before the first token."""
@@ -169,7 +170,8 @@ class StopAutomaton:
                 number = self._numbers.setdefault(key, len(self._nodes))
                 if number == len(self._nodes):
                     self._nodes.append(key)
-                    self.held.append(max(self._strings.depth[inner], scope.framed))
+                    self.undecided.append(scope.held)
+                    self.held.append(self._strings.depth[inner] + scope.held)
         return number
 
     def pieces(self, node: int, token: int) -> tuple[tuple[Piece, ...], bool]:
@@ -213,8 +215,9 @@ class StopMatcher:
         """Bytes at the end of the text that may still become part of a stop, and must not be shown yet."""
         if self.hit is not None:
             return 0
-        held = self._automaton.held[self._nodes[-1]]
-        return held if self._search is None else max(held, self._search.held_bytes)
+        node = self._nodes[-1]
+        held = self._automaton.held[node]
+        return held if self._search is None else max(held, self._search.held_bytes + self._automaton.undecided[node])
 
     def feed(self, tokens: Iterable[int]) -> StopHit | None:
         """Read ``tokens`` up to and including the one that completes a stop; what follows it is not read."""
