@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Choice", "JsonSchema", "Lark", "Regex", "StructuralTag"]
+__all__ = ["Choice", "Gbnf", "JsonSchema", "Lark", "Llguidance", "Regex", "StructuralTag"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,29 @@ class Lark:
 
 
 @dataclass(frozen=True, slots=True)
-class StructuralTag:
-    """Free text with tagged parts, in the structural-tag format of OpenAI-compatible servers."""
+class Gbnf:
+    """Text of a GBNF grammar (llama.cpp), which begins at ``root``."""
 
-    spec: Mapping[str, Any]
+    grammar: str
+
+
+@dataclass(frozen=True, slots=True)
+class Llguidance:
+    """Grammars in llguidance's own form: ``{"grammars": [...]}``, its JSON text, or Lark; ``trusted`` as in `Lark`."""
+
+    grammar: Mapping[str, Any] | str
+    trusted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StructuralTag:
+    """Free text with tagged parts, in the structural-tag format of OpenAI-compatible servers.
+
+    ``trusted`` allows its token-level formats and lets texts that spell markers be those tokens.
+    """
+
+    spec: Mapping[str, Any] | str
+    trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,11 +91,13 @@ class Entry:
     """A place to begin, chosen by how the prompt ends.
 
     ``fresh``: nothing is written yet; ``inside``: the prompt opened the reasoning block; ``after``: it closed it.
-    ``region`` is the number of the region that the answer begins in.
+    ``region`` is the number of the region that the answer begins in, ``first`` the white space that frames it and
+    is still to come.
     """
 
     name: str
     region: int
+    first: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,8 @@ class ReasoningPlan:
 class ResponsePlan:
     """The response format: its kind (``json``, ``regex``, ``choice``, ``lark`` ...) and what checks the text.
 
-    ``schema`` for JSON kinds, ``pattern`` for a regex, ``choices`` for a choice; ``shortest`` a shortest legal text
-    where one is known.
+    ``schema`` for JSON kinds, ``pattern`` for a regex, ``choices`` for a choice, ``source`` for grammars and tags;
+    ``shortest`` a shortest legal text where one is known.
     """
 
     kind: str
@@ -145,6 +147,7 @@ class ResponsePlan:
     shortest: str | None = None
     report: SchemaReport = SchemaReport()
     name: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

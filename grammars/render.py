@@ -174,8 +174,8 @@ class _Writer:
                 return self._until(node, name, body, end), 0
             case Json(schema=schema, options=options):
                 return "%json " + _json(schema, options), 0
-            case Sub(name=name, lark=lark):
-                return "@" + self._sub(name, lark), 0
+            case Sub():
+                return "@" + self._sub(node), 0
             case Group():
                 return self._group(node, scope), 0
             case Ref(name=name, argument=argument):
@@ -248,16 +248,19 @@ class _Writer:
             self.definitions[defined] = f"{defined}[suffix={suffix}]: {text}"
         return defined
 
-    def _sub(self, name: str, lark: str) -> str:
-        defined = self._name("r", "sub_" + name, lark)
-        self.subs.setdefault(defined, lark)
+    def _sub(self, node: Sub) -> str:
+        defined = self._name("r", "sub_" + node.name, repr((node.lark, node.others)))
+        if defined in self.subs:
+            return defined
+        self.subs[defined] = ""  # keep the order: the grammar before those that it refers to
+        names = {name: defined if lark == node.lark else self._free(_clean(f"{defined}_{name}"))
+                 for name, lark in node.others}  # fmt: skip
+        for name, lark in (("", node.lark), *node.others):
+            self.subs[names.get(name, defined)] = _REFERENCE.sub(lambda mark: names.get(mark[1], mark[0]), lark)
         return defined
 
     def _name(self, kind: str, hint: str, body: str) -> str:
-        clean = re.sub(r"[^a-z0-9]+", "_", hint.lower()).strip("_") or "part"
-        if clean[0].isdigit():
-            clean = "n" + clean
-        clean = clean[:48]
+        clean = _clean(hint)
         known = self.by_line.get((kind + clean, body))
         if known is not None:
             return known
@@ -308,7 +311,17 @@ class _Scope:
 
 
 def _group_name(group: str, rule: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", f"{group}_{rule}".lower()).strip("_")[:48] or "part"
+    return _clean(f"{group}_{rule}")
+
+
+#: The name of another grammar in a `Sub`, see `grammars.lark_source.write`.
+_REFERENCE = re.compile("\ue000(.*?)\ue000")
+
+
+def _clean(hint: str) -> str:
+    """A name that Lark can say."""
+    clean = re.sub(r"[^a-z0-9]+", "_", hint.lower()).strip("_") or "part"
+    return ("n" + clean if clean[0].isdigit() else clean)[:48]
 
 
 def _has_refs(node: Node) -> bool:

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from grammars.constraints import Choice, JsonSchema, Lark, Regex, StructuralTag
+from grammars.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
+from grammars.gbnf import gbnf_grammar
 from grammars.json_schema import DEFAULT_SPELLING, Policy, Spelling, build
 from grammars.json_schema.closed import closed
 from grammars.json_schema.python_types import is_python_type, schema_of_type
+from grammars.json_schema.regular import UNKNOWN, shortest
+from grammars.lark_source import client_grammar
+from grammars.llguidance_source import llguidance_part
+from grammars.markers import Markers
 from grammars.plan import ResponsePlan
-from grammars.tree import Node, Pattern, Sub, Text, alt
+from grammars.rust_regex import InvalidRegex, NotTranslated, language
+from grammars.structural_tag import structural_tag_part
+from grammars.tree import Lexeme, Node, Pattern, Sub, Text, alt
 from special_tokens.errors import GrammarError, RequestError
 
-__all__ = ["ResponsePart", "response_part"]
+__all__ = ["KINDS", "MAX_CHOICES", "ResponsePart", "choice_part", "regex_node", "response_part"]
 
-_TYPES = "text, json_object or json_schema"
+#: The kinds of response format, as `ResponsePlan.kind` names them, and what each is.
+KINDS: Mapping[str, str] = {
+    "json": "one JSON value under a JSON schema, a pydantic model or another Python type",
+    "regex": "text that a regular expression matches as a whole",
+    "choice": "exactly one of several texts",
+    "lark": "text of a Lark grammar in llguidance's dialect",
+    "gbnf": "text of a GBNF grammar, as llama.cpp takes them",
+    "llguidance": "text of a list of grammars in llguidance's own form",
+    "structural_tag": "free text with tagged parts that obey their own formats",
+}
+MAX_CHOICES = 20_000
+_MAX_TEXT = 1_000_000  # characters of one pattern or of all choices
+_TYPES = "text, json_object, json_schema or structural_tag"
+_PLACE = "response_format"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +50,17 @@ class ResponsePart:
 
 
 def response_part(
-    response_format: Any, *, spelling: Spelling = DEFAULT_SPELLING, policy: Policy = "warn"
+    response_format: Any,
+    *,
+    spelling: Spelling = DEFAULT_SPELLING,
+    policy: Policy = "warn",
+    markers: Markers | None = None,
 ) -> ResponsePart | None:
     """The part for ``response_format``; None for plain text.
 
     Takes a pydantic model, dataclass, TypedDict or other Python type, a JSON schema as a dict, OpenAI's
-    ``{"type": ...}`` objects, and the values of `grammars.constraints`.  Raises `RequestError` otherwise.
+    ``{"type": ...}`` objects, and the values of `grammars.constraints`.  ``markers`` are needed by trusted
+    structural tags only.  Raises `RequestError` otherwise.
     """
     match response_format:
         case None:
@@ -44,19 +68,30 @@ def response_part(
         case Regex(pattern=pattern):
             return _regex(pattern)
         case Choice(options=options):
-            return _choice(tuple(options))
-        case Lark(grammar=grammar):
-            return ResponsePart(Sub("lark", grammar), ResponsePlan("lark"))
-        case StructuralTag():
-            raise RequestError("structural tags are not composed yet", place="response_format")
+            return choice_part(tuple(options))
+        case Lark(grammar=grammar, trusted=trusted):
+            found = client_grammar(
+                grammar, place=f"{_PLACE}.grammar", trusted=trusted, spelling=spelling, policy=policy
+            )
+            return ResponsePart(Sub("lark", found.lark), ResponsePlan("lark", report=found.report, source=grammar))
+        case Gbnf(grammar=grammar):
+            text = gbnf_grammar(grammar, place=f"{_PLACE}.grammar").lark
+            return ResponsePart(Sub("gbnf", text), ResponsePlan("gbnf", source=grammar))
+        case Llguidance(grammar=grammar, trusted=trusted):
+            node, report = llguidance_part(
+                grammar, place=f"{_PLACE}.grammar", trusted=trusted, spelling=spelling, policy=policy
+            )
+            return ResponsePart(node, ResponsePlan("llguidance", report=report, source=_source(grammar)))
+        case StructuralTag(spec=spec, trusted=trusted):
+            return _structural_tag(spec, spelling, policy, markers, trusted=trusted)
         case JsonSchema(schema=schema, name=name, strict=strict):
             return _schema(schema, spelling, "strict" if strict else policy, name=name)
         case Mapping():
-            return _mapping(response_format, spelling, policy)
+            return _mapping(response_format, spelling, policy, markers)
         case str():
             raise RequestError(
                 f"{response_format!r} is not a response format",
-                place="response_format",
+                place=_PLACE,
                 expected="a type, a JSON schema, guided.Regex, guided.Choice or guided.Lark",
                 hint='{"type": "json_object"} asks for any JSON object',
             )
@@ -66,31 +101,65 @@ def response_part(
         return ResponsePart(part.node, part.plan, response_format)
     raise RequestError(
         f"cannot read a response format from {type(response_format).__name__}",
-        place="response_format",
+        place=_PLACE,
         expected="a type, a JSON schema, an OpenAI response_format, guided.Regex, guided.Choice or guided.Lark",
     )
 
 
-def _mapping(body: Mapping[str, Any], spelling: Spelling, policy: Policy) -> ResponsePart | None:
+# -- OpenAI's objects
+
+
+def _mapping(
+    body: Mapping[str, Any], spelling: Spelling, policy: Policy, markers: Markers | None
+) -> ResponsePart | None:
     kind = body.get("type")
-    if kind == "text" and set(body) == {"type"}:
-        return None
-    if kind == "json_object" and set(body) <= {"type", "schema"}:
-        return _schema(body.get("schema", {"type": "object"}), spelling, policy)
-    if kind == "json_schema":
-        wrapper = body.get("json_schema", body)  # Responses puts name, schema and strict beside the type
-        if not isinstance(wrapper, Mapping) or "schema" not in wrapper:
-            raise RequestError(
-                "there is no schema", place="response_format.json_schema", expected='{"name": ..., "schema": {...}}'
-            )
-        strict: Policy = "strict" if wrapper.get("strict") else policy
-        return _schema(wrapper["schema"], spelling, strict, name=str(wrapper.get("name", "")))
-    if isinstance(kind, str) and kind not in _JSON_TYPES:
-        raise RequestError(f"unknown type {kind!r}", place="response_format.type", expected=_TYPES)
-    return _schema(body, spelling, policy)
+    if not isinstance(kind, str) or kind in _JSON_TYPES:
+        return _schema(body, spelling, policy)
+    reader: Callable[[], ResponsePart | None] | None = {
+        "text": lambda: _plain(body),
+        "json_object": lambda: _json_object(body, spelling, policy),
+        "json_schema": lambda: _json_schema(body, spelling, policy),
+        "structural_tag": lambda: _structural_tag(body, spelling, policy, markers, trusted=False),
+    }.get(kind)
+    if reader is None:
+        raise RequestError(f"unknown type {kind!r}", place=f"{_PLACE}.type", expected=_TYPES)
+    return reader()
 
 
 _JSON_TYPES = {"object", "array", "string", "number", "integer", "boolean", "null"}
+
+
+def _plain(body: Mapping[str, Any]) -> None:
+    _only(body, {"type"}, _PLACE)
+
+
+def _json_object(body: Mapping[str, Any], spelling: Spelling, policy: Policy) -> ResponsePart:
+    _only(body, {"type", "schema"}, _PLACE)
+    return _schema(body.get("schema", {"type": "object"}), spelling, policy)
+
+
+def _json_schema(body: Mapping[str, Any], spelling: Spelling, policy: Policy) -> ResponsePart:
+    """Chat completions wrap name, schema and strict; the Responses API puts them beside the type."""
+    wrapper = body.get("json_schema", body)
+    place = f"{_PLACE}.json_schema"
+    if not isinstance(wrapper, Mapping) or "schema" not in wrapper:
+        raise RequestError("there is no schema", place=place, expected='{"name": ..., "schema": {...}}')
+    if wrapper is not body:
+        _only(body, {"type", "json_schema"}, _PLACE)
+    _only(wrapper, {"type", "name", "description", "schema", "strict"}, place)
+    strict = wrapper.get("strict")
+    if strict is not None and not isinstance(strict, bool):
+        raise RequestError(f"{strict!r} is not true or false", place=f"{place}.strict")
+    return _schema(wrapper["schema"], spelling, "strict" if strict else policy, name=str(wrapper.get("name") or ""))
+
+
+def _only(body: Mapping[str, Any], known: set[str], place: str) -> None:
+    unknown = sorted(set(body) - known)
+    if unknown:
+        raise RequestError(f"unknown key {unknown[0]!r}", place=place, expected=", ".join(sorted(known)))
+
+
+# -- the kinds
 
 
 def _schema(schema: Any, spelling: Spelling, policy: Policy, *, name: str = "") -> ResponsePart:
@@ -101,24 +170,62 @@ def _schema(schema: Any, spelling: Spelling, policy: Policy, *, name: str = "") 
     return ResponsePart(built.node, plan)
 
 
+def _structural_tag(
+    spec: Any, spelling: Spelling, policy: Policy, markers: Markers | None, *, trusted: bool
+) -> ResponsePart:
+    part = structural_tag_part(
+        spec, place=f"{_PLACE}.structural_tag", markers=markers, trusted=trusted, spelling=spelling, policy=policy
+    )
+    return ResponsePart(part.node, ResponsePlan("structural_tag", report=part.report, source=_source(spec)))
+
+
 def _regex(pattern: Any) -> ResponsePart:
+    node, short = regex_node(pattern, f"{_PLACE}.regex")
+    return ResponsePart(node, ResponsePlan("regex", pattern=pattern, shortest=short))
+
+
+def regex_node(pattern: Any, place: str) -> tuple[Node, str | None]:
+    """The lexeme of a client's pattern and a shortest text of it, where one is known.
+
+    Raises `GrammarError` with the column for what is no regular expression or matches no text at all.
+    """
     if not isinstance(pattern, str) or not pattern:
-        raise GrammarError("the pattern is empty", place="response_format.regex", expected="a regular expression")
-    if re.search(r"\(\?(?:<?[=!])", pattern):
-        raise GrammarError("look-around is not supported", place="response_format.regex", hint="rewrite it without (?=")
-    return ResponsePart(Pattern(pattern), ResponsePlan("regex", pattern=pattern))
+        raise GrammarError("the pattern is empty", place=place, expected="a regular expression")
+    if len(pattern) > _MAX_TEXT:
+        raise GrammarError(f"the pattern has {len(pattern)} characters", place=place, expected=f"at most {_MAX_TEXT}")
+    try:
+        short = shortest(language(pattern))
+    except NotTranslated:
+        return Pattern(pattern), None  # the engine decides
+    except InvalidRegex as error:
+        hint = "rewrite it without (?=" if "look-around" in str(error) else ""
+        raise GrammarError(str(error), line=1, column=error.at + 1, place=place, hint=hint) from None
+    if short is None:
+        raise GrammarError("no text matches this pattern", place=place)
+    return Pattern(pattern), None if short is UNKNOWN else str(short)
 
 
-def _choice(options: tuple[Any, ...]) -> ResponsePart:
+def choice_part(options: tuple[Any, ...], place: str = f"{_PLACE}.choice") -> ResponsePart:
+    """Exactly one of some texts, byte for byte; raises `GrammarError` naming the option that is none."""
     if not options:
-        raise GrammarError("there is nothing to choose from", place="response_format.choice", expected="some texts")
+        raise GrammarError("there is nothing to choose from", place=place, expected="some texts")
     for i, option in enumerate(options):
         if not isinstance(option, str) or not option:
             raise GrammarError(
                 f"{json.dumps(option, default=repr)} is not a text that can be written",
-                place=f"response_format.choice[{i}]",
+                place=f"{place}[{i}]",
                 expected="a text of at least one character",
             )
+        if any("\ud800" <= char <= "\udfff" for char in option):
+            raise GrammarError("the text holds a lone surrogate", place=f"{place}[{i}]", expected="text")
     unique = tuple(dict.fromkeys(options))
-    shortest = min(unique, key=lambda text: (len(text.encode()), text))
-    return ResponsePart(alt(*map(Text, unique)), ResponsePlan("choice", choices=unique, shortest=shortest))
+    if len(unique) > MAX_CHOICES or sum(map(len, unique)) > _MAX_TEXT:
+        raise GrammarError(f"{len(unique)} choices are too many", place=place, expected=f"at most {MAX_CHOICES}")
+    short = min(unique, key=lambda text: (len(text.encode()), text))
+    # One lexeme: as alternatives of a rule a few thousand texts are more than the engine's parser takes.
+    node = Lexeme("CHOICE", alt(*map(Text, unique)))
+    return ResponsePart(node, ResponsePlan("choice", choices=unique, shortest=short))
+
+
+def _source(spec: Any) -> str:
+    return spec if isinstance(spec, str) else json.dumps(spec, ensure_ascii=False, default=repr)

@@ -158,10 +158,15 @@ class Json:
 
 @dataclass(frozen=True, slots=True)
 class Sub:
-    """A whole Lark grammar with name spaces of its own, entered at its ``start``."""
+    """A whole Lark grammar with name spaces of its own, entered at its ``start``.
+
+    ``others`` are pairs of name and grammar that it may refer to, and they to each other and to it; in all these
+    texts such a name stands between two U+E000, see `grammars.lark_source.write`.
+    """
 
     name: str
     lark: str
+    others: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

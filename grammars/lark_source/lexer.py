@@ -1,0 +1,133 @@
+"""Lark text to tokens: the engine's own lexical rules (llguidance 1.9.1), with a place for everything.
+
+JSON after ``%json`` and ``%regex``, conditions after ``%if`` and counted repeats are one token each, which leaves a
+grammar that one token of look-ahead can parse.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from lark import Token
+
+from special_tokens.errors import GrammarError
+
+__all__ = ["KINDS", "tokens_of"]
+
+_RULES = (
+    ("COMMENT", r"(?:#|//)[^\n]*"),
+    ("NEWLINE", r"(?:\r?\n[ \t]*)+"),
+    ("WS", r"[ \t\r]+"),
+    ("ARROW", r"->"),
+    ("PARAMETER", r"::[ \t]*[a-z0-9_]+(?:\([^()\n]*\))?"),
+    ("COLON", r":"),
+    ("DOTDOT", r"\.\."),
+    ("DOT", r"\."),
+    ("IGNORE", r"%ignore\b"),
+    ("IMPORT", r"%import\b"),
+    ("OVERRIDE", r"%override\b"),
+    ("DECLARE", r"%declare\b"),
+    ("JSON", r"%json\b"),
+    ("REGEX_EXT", r"%regex\b"),
+    ("OPTIONS", r"%llguidance\b"),
+    ("NESTED", r"%lark\b"),
+    ("CONDITION", r"%if\b[A-Za-z0-9_(),:\[\] \t]*"),
+    ("TIMES", r"~[ \t]*[0-9]+(?:[ \t]*\.\.[ \t]*[0-9]+)?"),
+    ("BRACES", r"\{[ \t]*[0-9]*[ \t]*(?:,[ \t]*[0-9]*[ \t]*)?\}"),
+    ("LPAR", r"\("),
+    ("RPAR", r"\)"),
+    ("LBRACE", r"\{"),
+    ("RBRACE", r"\}"),
+    ("LBRACKET", r"\["),
+    ("RBRACKET", r"\]"),
+    ("TILDE", r"~"),
+    ("VBAR", r"\|"),
+    ("AND", r"&"),
+    ("EQUALS", r"="),
+    ("COMMA", r","),
+    ("OP", r"[+*?]"),
+    ("RULE", r"!?[_?]?[a-z][_a-z0-9\-]*"),
+    ("TERMINAL", r"_?[A-Z][_A-Z0-9\-]*"),
+    ("STRING", r'"(?:\\(?:["\\/bfnrt]|u[a-fA-F0-9]{4}|x[a-fA-F0-9]{2})|[^"\\\x00-\x1f])*"i?'),
+    ("REGEXP", r"/(?:\\.|[^/\\])+/[imslux]*"),
+    ("NUMBER", r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"),
+    ("TOKEN_SYNTAX", r"<[^<>\s]+>"),
+    ("GRAMMAR_REF", r"@[a-zA-Z0-9_\-]+"),
+    ("ROLE", r"\$[A-Z][A-Z_]*"),
+)
+#: The kinds of token that the parser sees.
+KINDS = tuple(kind for kind, _ in _RULES if kind not in ("COMMENT", "WS"))
+_SCANNER = re.compile("|".join(f"(?P<{kind}>{regex})" for kind, regex in _RULES))
+
+_JSON = json.JSONDecoder()
+_BLANK = re.compile(r"[ \t\r\n]*")
+
+
+def tokens_of(text: str) -> Iterator[Token]:
+    """The tokens that matter: no comments, and of line breaks only those between definitions.
+
+    Raises `GrammarError` with line and column for text that is no token.
+    """
+    held: Token | None = None
+    depth = 0
+    begun = False
+    for token in _raw(text):
+        if token.type == "NEWLINE":
+            held = token if begun and depth == 0 else None
+            continue
+        begun = True
+        if held is not None and token.type != "VBAR":  # "\n |" goes on with the definition
+            yield held
+        held = None
+        depth += {"LPAR": 1, "LBRACKET": 1, "RPAR": -1, "RBRACKET": -1}.get(token.type, 0)
+        yield token
+
+
+def _raw(text: str) -> Iterator[Token]:
+    at, line, begin = 0, 1, 0  # `begin` is where the line begins
+    while at < len(text):
+        match = _SCANNER.match(text, at)
+        if match is None:
+            raise _no_token(text, at, line, at - begin + 1)
+        kind, end = str(match.lastgroup), match.end()
+        value: Any = match.group()
+        if kind in ("JSON", "REGEX_EXT", "OPTIONS"):
+            value, end = _json_after(text, end, line, at - begin + 1, match.group())
+        elif kind == "NESTED":
+            value = "%lark"
+            end = len(text)  # refused as a whole; what follows is not read
+        if kind not in ("COMMENT", "WS"):
+            token = Token(kind, "", at, line, at - begin + 1)
+            token.value = value
+            yield token
+        newlines = text.count("\n", at, end)
+        if newlines:
+            line += newlines
+            begin = text.rindex("\n", at, end) + 1
+        at = end
+
+
+def _json_after(text: str, at: int, line: int, column: int, keyword: str) -> tuple[Any, int]:
+    begin = _BLANK.match(text, at)
+    assert begin is not None
+    try:
+        return _JSON.raw_decode(text, begin.end())
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
+        raise GrammarError(
+            f"what follows {keyword} is not JSON: {reason}", line=line, column=column, expected="a JSON object"
+        ) from None
+
+
+def _no_token(text: str, at: int, line: int, column: int) -> GrammarError:
+    char = text[at]
+    hint = {
+        "'": 'literals stand in double quotes: "text"',
+        '"': "the literal does not end on its line, or holds an unknown escape",
+        "/": "the regular expression does not end",
+        "<": "to write a literal <, quote it",
+    }.get(char, "")
+    return GrammarError(f"unexpected {char!r}", line=line, column=column, hint=hint)
