@@ -58,7 +58,7 @@ class Answer:
     def calls(self) -> Node:
         """Calls, from their opening on, and what may follow them."""
         assert self.section is not None
-        return self._then_end(self.section.node())
+        return self._then_end(self.section.node)
 
     # -- parts
 
@@ -71,7 +71,7 @@ class Answer:
     def _calls_at_once(self) -> Node:
         assert self.section is not None
         gap = self.markers.node(self.section.form.gap_without_text)
-        return seq(self._lead_text(optional=True), gap, self.section.node(), self.end(RegionName.TOOL_CALLS))
+        return seq(self._lead_text(optional=True), gap, self.section.node, self.end(RegionName.TOOL_CALLS))
 
     def _framed_lead(self, lead: str) -> str:
         """The white space behind reasoning; free text without a frame of its own begins with it anyway."""
@@ -98,14 +98,28 @@ class Answer:
         tokens, literal = self._triggers()
         yield self._text(required or self.ends_by_trigger, literal)
         if not self.section.form.text_before or self.ends_by_trigger:
-            yield seq(lead, self.markers.node(self.section.form.gap_without_text), self.calls())
+            gap = self.section.form.gap_without_text
+            if tokens:
+                yield seq(lead, self.markers.node(gap), self.calls())
+            yield from (self._opened(lead + gap, trigger) for trigger in literal)
             return
         if tokens:
             yield seq(Rule("lead", self._without(literal), region="content"), self.calls())
         for trigger in literal:
             text = Until("lead", self._without([other for other in literal if other != trigger]), Text(trigger))
-            written = after(self.section.node(), self.markers.pieces(trigger))
-            yield seq(text, self._then_end(Rule("calls", written, region="tool_calls")))
+            yield seq(text, self._behind(trigger))
+
+    def _opened(self, lead: str, trigger: str) -> Node:
+        """Calls that open with characters, where text might stand: one lexeme, which the text's cannot outrun."""
+        head = self.markers.pieces(trigger)[0]
+        assert isinstance(head, str)
+        return seq(Text(lead + head), self._behind(head))
+
+    def _behind(self, opening: str) -> Node:
+        """What follows ``opening``, the first characters of calls."""
+        assert self.section is not None
+        written = after(self.section.node, (opening,))
+        return self._then_end(Rule("calls", written, region="tool_calls"))
 
     def _lead_text(self, *, optional: bool) -> Node:
         """Text in front of calls in a frame of its own, where the family has one."""
@@ -133,7 +147,7 @@ class Answer:
         if not self.section.form.text_after or self.section.max_calls == 1 or literal:
             return seq(calls, end)  # text that excludes a textual trigger is only written in front of calls
         text = Rule("content", ANY_TEXT, region="content")
-        again = seq(text, alt(self.end(RegionName.CONTENT), seq(self.section.node(), Ref("more"))))
+        again = seq(text, alt(self.end(RegionName.CONTENT), seq(self.section.node, Ref("more"))))
         return seq(calls, Group("after", Ref("more"), {"more": RuleDef(alt(end, again))}))
 
 

@@ -64,9 +64,13 @@ def compose(parts: Parts, *, tokens: SpecialTokens, format: Format) -> Plan:
     choice = normal_choice(parts.tool_choice, tools)
     response = None
     if choice.mode != "required":
-        response = response_part(parts.response_format, spelling=format.spelling, policy=parts.schema_policy)
+        response = response_part(
+            parts.response_format, spelling=format.spelling, policy=parts.schema_policy, markers=markers
+        )
     elif parts.response_format is not None:
-        response_part(parts.response_format, spelling=format.spelling, policy=parts.schema_policy)  # still checked
+        response_part(
+            parts.response_format, spelling=format.spelling, policy=parts.schema_policy, markers=markers
+        )  # still checked
     reasoning = reasoning_part(
         parts.reasoning_effort,
         preset=parts.reasoning_preset,
@@ -146,9 +150,12 @@ class _Composer:
     def _grammar(self, section: ToolSection | None) -> tuple[Rendered, tuple[Entry, ...]]:
         part = self.reasoning
         writer = self._answer(section)
-        answer = Rule("answer", writer.node())
+        form = self.format.reasoning
+        opening, closed = self.format.content.opening, form.closed_lead if form is not None else ""
+        answer = Rule("answer", writer.node(opening))
         if part.mode == "absent":
-            return render({"fresh": answer}), (Entry("fresh", BEFORE_REASONING),)
+            first = closed or opening
+            return render({"fresh": writer.node(first)}), (Entry("fresh", BEFORE_REASONING, first),)
         reasoned = answer
         if part.mode in ("required", "optional"):
             reasoned = Rule("answer", writer.node(part.lead, after_reasoning=True))
@@ -159,11 +166,12 @@ class _Composer:
         if part.mode == "optional":
             fresh = alt(fresh, answer)
         entries = (
-            Entry("fresh", BEFORE_REASONING),
+            Entry("fresh", BEFORE_REASONING, opening),
             Entry("inside", REASONING),
-            Entry("after", AFTER_REASONING),
+            Entry("after", AFTER_REASONING, closed),
         )
-        return render({"fresh": fresh, "inside": inside, "after": answer}), entries
+        after = Rule("answer", writer.node(closed))
+        return render({"fresh": fresh, "inside": inside, "after": after}), entries
 
     def _answer(self, section: ToolSection | None) -> Answer:
         openings = {self.markers.pieces(trigger)[0] for trigger in section.triggers} if section else set()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from grammars.formats.format import Format
+from grammars.formats.format import Format, ToolCallFormat
 from grammars.markers import Markers
 from grammars.plan import Exit, QuoteSpan, Region, RegionName
 from grammars.reasoning.part import framing
@@ -72,12 +72,21 @@ def _into_calls(section: ToolSection | None, markers: Markers, *, again: bool = 
 def _calls(section: ToolSection | None, markers: Markers) -> Region:
     if section is None:
         return Region(RegionName.TOOL_CALLS)
-    out = (Exit(markers.pieces(section.end_marker), AFTER_CALLS),) if section.end_marker else ()
+    out: tuple[Exit, ...] = ()
+    if section.end_marker:
+        out = (Exit(markers.pieces(section.end_marker), AFTER_CALLS, after=_behind_calls(section.form)),)
     quotes = tuple(
         QuoteSpan(markers.pieces(quote.open), markers.pieces(quote.close), quote.escape)
         for quote in syntax(section.form.syntax).quotes(section.form)
     )
     return Region(RegionName.TOOL_CALLS, out, quotes)
+
+
+def _behind_calls(form: ToolCallFormat) -> str:
+    """The white space that belongs to what closes calls."""
+    closing = form.section_end if form.section_start else form.call_end
+    blank = form.section_end if not form.section_end.strip() and not form.section_start else ""
+    return closing[len(closing.rstrip()) :] + blank
 
 
 def _into_frames(format: Format, markers: Markers) -> Iterable[Exit]:

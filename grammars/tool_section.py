@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 from grammars.formats.format import ToolCallFormat
 from grammars.markers import Markers
@@ -40,27 +41,15 @@ class ToolSection:
     def max_calls(self) -> int | None:
         return self.form.max_calls if self.parallel else 1
 
-    def node(self, opened: str = "") -> Node:
-        """A whole section; ``opened`` is the part of its beginning that has been written already."""
-        first = self._opened(opened)
-        calls = self._calls(first)
+    @cached_property
+    def node(self) -> Node:
+        """A whole section."""
+        calls = alt(*(self._call(tool) for tool in self.tools))
         most = None if self.max_calls is None else self.max_calls - 1
-        more = repeat(seq(self.markers.node(self.form.between), self._calls(self.form)), 0, most)
-        end = self.markers.node(self.form.section_end)
-        return Rule("calls", seq(self.markers.node(first.section_start), calls, more, end), region="tool_calls")
+        more = repeat(seq(self.markers.node(self.form.between), calls), 0, most)
+        start, end = self.markers.node(self.form.section_start), self.markers.node(self.form.section_end)
+        return Rule("calls", seq(start, calls, more, end), region="tool_calls")
 
-    def _opened(self, opened: str) -> ToolCallFormat:
-        section, call = self.form.section_start, self.form.call_start
-        if not (section + call).startswith(opened):
-            raise ValueError(f"{opened!r} does not begin a section of calls")
-        cut = min(len(opened), len(section))
-        return replace(self.form, section_start=section[cut:], call_start=call[len(opened) - cut :])
-
-    def _calls(self, form: ToolCallFormat) -> Node:
-        syntax_module = syntax(form.syntax)
-        return alt(
-            *(
-                Rule(f"call_{tool.name}", syntax_module.call(form, tool, self.markers, self.schema))
-                for tool in self.tools
-            )
-        )
+    def _call(self, tool: Tool) -> Node:
+        node = syntax(self.form.syntax).call(self.form, tool, self.markers, self.schema)
+        return Rule(f"call_{tool.name}", node)

@@ -102,7 +102,8 @@ class OutputParser:
         self._markers = Markers(engine.tokens)
         self._held: list[int] = []  # symbols that may belong to a trigger
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._text = _Framed("" if opened else _framing_into(plan, begin.region), self._befores())
+        first = _framing_into(plan, begin.region) if entry == "inside" and not opened else begin.first
+        self._text = _Framed(first, self._befores())
         self._calls: CallsParser | None = None
         self._first_call = 0
         self._num_calls = 0

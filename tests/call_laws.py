@@ -24,7 +24,7 @@ def schema_node(schema: Any, pointer: str) -> Node:
 
 
 def section(engine: Engine, form: ToolCallFormat, tools: Sequence[Tool]) -> Node:
-    return ToolSection(form, tools, Markers(engine.tokens), schema_node).node()
+    return ToolSection(form, tools, Markers(engine.tokens), schema_node).node
 
 
 def refused_at(engine: Engine, node: Node, text: str, *, complete: bool = True) -> int | None:

@@ -68,15 +68,27 @@ class ReasoningFormat:
     prompt_on: str = ""  #: what the generation prompt adds after the assistant's header when reasoning is on
     prompt_off: str = ""  #: the same when it is off: the empty block, or nothing
 
+    @property
+    def closed_lead(self) -> str:
+        """White space of the empty block that is still to come where the prompt closed the block."""
+        return self.empty.removeprefix(self.prompt_off) if self.prompt_off and not self.is_written_anew else ""
+
+    @property
+    def is_written_anew(self) -> bool:
+        """Does the empty block of older turns differ from the one that prompts end with?"""
+        return not self.empty.startswith(self.prompt_off)
+
 
 @dataclass(frozen=True, slots=True)
 class ContentFormat:
     """Markers around the answer's text (harmony's final channel); most families have none.
 
+    ``opening`` is white space that every answer begins with behind the generation prompt; it belongs to the header.
     Where text before calls is framed in a way of its own (harmony's preamble), ``lead_start`` and ``lead_end`` are
     that frame; without one, text in front of calls ends where these begin.
     """
 
+    opening: str = ""
     start: str = ""
     end: str = ""
     lead_start: str = ""

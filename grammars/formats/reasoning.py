@@ -32,7 +32,8 @@ class ReasoningReading:
     """A reasoning format, what shows it, what the assistant's header is, and how content begins behind reasoning.
 
     ``given_as`` says how messages carry reasoning so that the template renders it: ``reasoning_content``,
-    ``parts``, or "" where it never does.
+    ``parts``, or "" where it never does; ``opening`` is white space that every answer begins with, ``block`` the empty
+    block in front of an answer without reasoning.
     """
 
     format: ReasoningFormat | None
@@ -40,6 +41,8 @@ class ReasoningReading:
     content_start: str = ""
     given_as: str = ""
     evidence: str = ""
+    opening: str = ""
+    block: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,17 @@ def read_reasoning(
     if framing is None and (switch is not None or _speaks_of_thinking(template)):
         framing = _from_words(template, units.tokens)
     if framing is None:
-        return ReasoningReading(None, header, _content_start(turn, header, "", units))
+        return ReasoningReading(
+            None, header, _content_start(turn, header, "", units), opening=_opening(turn, header, "")
+        )
     on = {switch.name: switch.on} if switch else {}
     effort = effort_switch(renderings, plain, template, units, on)
     default = tails.state(tails.default, framing, units)
     off_tail = tails.of(switch.name, switch.off) if switch else ""
-    empty = off_tail if tails.state(off_tail, framing, units) == "closed" else tails.empty(framing, units)
+    block = tails.empty(framing, units)
+    empty = off_tail if tails.state(off_tail, framing, units) == "closed" else block
+    if off_tail and block.startswith(off_tail):
+        empty = block  # with the line break that the prompt leaves to the answer
     content_start = framing.content_start or _content_start(turn, header, empty, units)
     made = ReasoningFormat(
         start=framing.start,
@@ -82,7 +90,8 @@ def read_reasoning(
         prompt_on=tails.of(switch.name, switch.on) if switch else tails.default,
         prompt_off=off_tail,
     )
-    return ReasoningReading(made, header, content_start, framing.given_as, framing.evidence)
+    opening = _opening(turn, header, block)
+    return ReasoningReading(made, header, content_start, framing.given_as, framing.evidence, opening, block)
 
 
 # -- reasoning that a template renders
@@ -357,4 +366,14 @@ def _content_start(turn: Turn | None, header: str, empty: str, units: Units) -> 
         return ""
     lead = turn.lead[len(header) :] if turn.lead.startswith(header) else ""
     lead = lead.removeprefix(empty) if empty else lead
-    return lead if units.markers(lead) and not _THOUGHT.search(lead) else ""
+    is_frame = units.markers(lead) or 0 < len(lead.strip()) <= _LONGEST_WORD
+    return lead if is_frame and not _THOUGHT.search(lead) else ""
+
+
+_LONGEST_WORD = 16  # characters of a frame that is no marker
+
+
+def _opening(turn: Turn | None, header: str, block: str) -> str:
+    """White space between header and answer, where nothing else stands there."""
+    lead = turn.lead[len(header) :] if turn is not None and turn.lead.startswith(header) else ""
+    return lead if not block and not lead.strip() else ""

@@ -1,0 +1,212 @@
+"""One template taken apart: everything that its renderings show, put together into a format.
+
+The order matters: the reasoning first, because its block stands in front of calls and must be taken off them; then
+the calls; then what ends them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from grammars.formats import samples as s
+from grammars.formats.call_shape import CallShape, read_shape
+from grammars.formats.call_texts import CallTexts, read_call_texts
+from grammars.formats.check import differences
+from grammars.formats.classify import classify, split_wrappers
+from grammars.formats.declared import read_declared
+from grammars.formats.ends import CallEnds, ContentEnds, call_ends, content_ends, not_ends
+from grammars.formats.format import ContentFormat, Ends, Format, InputNeeds, ToolCallFormat
+from grammars.formats.inputs import read_inputs, tools_argument
+from grammars.formats.reasoning import ReasoningReading, read_reasoning
+from grammars.formats.renderings import Renderings
+from grammars.formats.turns import Turn, read_turn
+from grammars.formats.units import Units
+from grammars.formats.witness import Witness, witnesses
+from grammars.tool_calls.section import opening_marker
+from special_tokens import SpecialTokens
+
+__all__ = ["Reading"]
+
+
+class Reading:
+    """What the renderings of one template show.  Raises `TemplateError` where there are none to look at."""
+
+    def __init__(self, renderings: Renderings, tokens: SpecialTokens, template: str) -> None:
+        self.renderings = renderings
+        self.tokens = tokens
+        self.template = template
+        self.units = Units(tokens)
+        self.plain = renderings.plain_asking()
+        self.turn: Turn | None = read_turn(renderings, self.plain, self.units)
+        self.calling = renderings.call_asking(self.plain)
+
+    @property
+    def is_refused(self) -> bool:
+        """Did the sandbox stop the template, rather than the template itself?"""
+        return any("SecurityError" in error for error in self.renderings.errors)
+
+    @cached_property
+    def reasoning(self) -> ReasoningReading:
+        return read_reasoning(self.renderings, self.plain, self.calling, self.turn, self.units, self.template)
+
+    @cached_property
+    def texts(self) -> CallTexts | None:
+        """The sample calls as the template writes them, without what stands in front of them."""
+        if self.calling is None:
+            return None
+        return read_call_texts(self.renderings, self.calling, self.units, self.turn, self._without_reasoning)
+
+    @cached_property
+    def calls(self) -> ToolCallFormat | None:
+        """The format of calls, before it is checked; None where the template writes none that has a known shape."""
+        if self._shape is None or self.texts is None:
+            return None
+        wrappers = split_wrappers(self._shape.before, self._call_ends.after, self._shape.middle, self.units)
+        return self._beside_text(classify(self._shape, self.texts, wrappers, self.units))
+
+    @cached_property
+    def wrong(self) -> tuple[str, ...]:
+        """In what the format of calls and the template disagree."""
+        if self.calls is None or self.texts is None:
+            return ()
+        return differences(self.calls, self.texts, self.tokens)
+
+    def format(self) -> tuple[Format, tuple[str, ...]]:
+        """The format as far as renderings go, its calls checked, and notes on what renderings could not show."""
+        calls, how, notes = self._checked_calls()
+        reasoning = self.reasoning.format
+        evidence = [("inputs", "rendering")]
+        evidence += [("reasoning", self.reasoning.evidence)] if reasoning else []
+        evidence += [("tool_calls", how)] if calls else []
+        evidence += [("ends", "rendering")] if self._content_ends.end else []
+        made = Format(
+            "inferred",
+            reasoning=reasoning,
+            content=self._content(),
+            tool_calls=calls,
+            ends=self._ends(calls),
+            inputs=self._inputs(),
+            evidence=tuple(evidence),
+        )
+        return made, notes
+
+    def witnesses(self, format: Format) -> tuple[Witness, ...]:
+        """What the template wrote of the sample turns; calls only where the format was read off them."""
+        calling = self.calling if "rendering" in dict(format.evidence).get("tool_calls", "") else None
+        reading = self.reasoning
+        found = witnesses(self.renderings, self.plain, calling, format, reading.header, reading.block)
+        return tuple(dict.fromkeys(found))
+
+    # -- calls
+
+    @cached_property
+    def _shape(self) -> CallShape | None:
+        return read_shape(self.texts, self.units) if self.texts is not None else None
+
+    @cached_property
+    def _content_ends(self) -> ContentEnds:
+        return content_ends(self.turn, self.reasoning.content_start, self.units)
+
+    @cached_property
+    def _call_ends(self) -> CallEnds:
+        shape, texts = self._shape, self.texts
+        if shape is None or texts is None:
+            return CallEnds("", "")
+        return call_ends(
+            texts, shape.after, shape.middle, shape.before, self._content_ends, self.reasoning.header, self.units
+        )
+
+    def _checked_calls(self) -> tuple[ToolCallFormat | None, str, tuple[str, ...]]:
+        """The calls, how they are known, and notes."""
+        if self.texts is None:
+            declared = self._declared()
+            return declared, "text of the prompt", ("the chat template never writes tool calls",)
+        if self.calls is None:
+            return None, "", ("the calls that the chat template writes have no shape that is known here",)
+        if self.wrong:
+            return None, "", tuple(f"cross-check failed: {what}" for what in self.wrong)
+        return self.calls, "rendering", ()
+
+    def _without_reasoning(self, text: str) -> str:
+        """A call's text without a reasoning block in front of it."""
+        form = self.reasoning.format
+        blocks = {self.reasoning.block, form.empty, form.prompt_off} if form is not None else set()
+        for block in sorted(blocks - {""}, key=len, reverse=True):
+            if text.startswith(block):
+                return text[len(block) :]
+        return text
+
+    def _declared(self) -> ToolCallFormat | None:
+        """A format that the prompt shows by an example."""
+        name, is_text = tools_argument(self.renderings, self.plain, self.template)
+        if not name:
+            return None
+        tools: Any = json.dumps([tool["function"] for tool in s.TOOLS]) if is_text else list(s.TOOLS)
+        return read_declared(self.renderings.prompt(self.plain, **{name: tools}) or "")
+
+    def _beside_text(self, form: ToolCallFormat) -> ToolCallFormat:
+        """The format with what stands between text and calls, and whether text may stand there."""
+        text = self._text_beside
+        opening = form.section_start + form.call_start
+        first = next(iter(self.units.markers(opening)), "")
+        has_marker = bool(self.units.markers(opening_marker(form))) and not self.reasoning.content_start
+        plain = replace(form, text_before=has_marker, gap=form.gap_without_text)
+        if text is None:
+            return plain
+        if first and first == self._content_ends.end:
+            return replace(plain, text_before=False)  # behind text, what opens calls cannot be told from the end
+        if text.index(s.TEXT) > text.index(s.NAME):
+            end = self._content_ends.end
+            return replace(plain, text_after=not end or end not in text[text.index(s.NAME) : text.index(s.TEXT)])
+        between = self._between
+        gap = between[: between.index(opening)] if opening and opening in between else _white(between)
+        return replace(form, gap=gap)
+
+    @property
+    def _text_beside(self) -> str | None:
+        """The rendering of text beside a call, where both are there and the text is no thought."""
+        text = self.texts.beside if self.texts is not None else None
+        if text is None or s.TEXT not in text or s.NAME not in text:
+            return None
+        form = self.reasoning.format
+        is_thought = form is not None and text[: text.index(s.TEXT)].endswith(form.start)
+        return None if is_thought else text
+
+    @property
+    def _between(self) -> str:
+        """What stands between text and a call behind it."""
+        text = self._text_beside or s.TEXT + s.NAME
+        return text[text.index(s.TEXT) + len(s.TEXT) : text.rindex(s.NAME)]
+
+    # -- the rest
+
+    def _content(self) -> ContentFormat:
+        """How text is framed, in front of calls too."""
+        start, opening, end = self.reasoning.content_start, self.reasoning.opening, self._content_ends.content_end
+        text, form = self._text_beside, self.calls
+        if not start or text is None or form is None or not text[: text.index(s.TEXT)].endswith(start):
+            return ContentFormat(opening, start, end)
+        written = form.section_start + form.call_start
+        between = self._between
+        return ContentFormat(opening, start, end, start, between.removesuffix(written) if written else between)
+
+    def _ends(self, calls: ToolCallFormat | None) -> Ends:
+        content, of_calls = self._content_ends.end, self._call_ends.end
+        found = Ends((content,) if content else (), (of_calls,) if of_calls not in ("", content) else ())
+        form = self.reasoning.format
+        framing = [self._content_ends.content_end]
+        framing += [form.end, form.empty] if form else []
+        framing += [calls.section_start, calls.call_start, calls.call_end, calls.section_end] if calls else []
+        return replace(found, not_ends=not_ends(framing, found, self.units))
+
+    def _inputs(self) -> InputNeeds:
+        thought = self.reasoning.format.start if self.reasoning.format else ""
+        given_as = self.reasoning.given_as
+        return read_inputs(self.renderings, self.plain, self.calling, self.texts, given_as, thought, self.template)
+
+
+def _white(text: str) -> str:
+    return text[: len(text) - len(text.lstrip())]

@@ -1,0 +1,125 @@
+"""What a template itself wrote, next to what it was given: the texts against which a format is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+from grammars.formats import samples as s
+from grammars.formats.check import TYPED_TOOLS
+from grammars.formats.format import Format
+from grammars.formats.renderings import Asking, Renderings
+from grammars.tool_calls import syntax
+from grammars.tools import Call
+from special_tokens.errors import ToolError
+
+__all__ = ["Witness", "witnesses"]
+
+_BOTH, _OTHER = Call(s.NAME, s.BOTH, s.ID), Call(s.OTHER_NAME, {}, s.OTHER_ID)
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """An assistant's own text, from behind the header to where the turn ends, and the message that it stands for.
+
+    The template's spelling of values is replaced by the format's; everything around them is the template's.
+    ``entry`` says how far the generation prompt would have got: ``inside`` or ``after`` reasoning, or ``fresh``.
+    """
+
+    text: str
+    entry: str = "fresh"
+    reasoning: str = ""
+    content: str = ""
+    calls: tuple[Call, ...] = field(default=(), hash=False)
+
+
+def witnesses(
+    renderings: Renderings, plain: Asking, calling: Asking | None, format: Format, header: str, block: str
+) -> Iterator[Witness]:
+    """Everything that the template writes of the sample turns and the format can therefore be asked to read.
+
+    ``block`` is the empty block that the template puts in front of an answer without reasoning.
+    """
+    own = _Own(format, header, block)
+    yield from _answers(renderings, plain, format, own)
+    if calling is not None and format.tool_calls is not None:
+        yield from _calls(renderings, calling, format, own)
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """Takes the assistant's own text out of renderings."""
+
+    format: Format
+    header: str
+    block: str
+
+    def text(self, rendering: str | None, reasoning: str) -> tuple[str, str] | None:
+        """The text behind the header, and the entry at which it begins; None where it is not what was asked for."""
+        if rendering is None or self.header not in rendering or reasoning not in rendering:
+            return None
+        own = rendering[rendering.index(self.header) + len(self.header) :]
+        form = self.format.reasoning
+        if form is None:
+            return own, "fresh"
+        if reasoning:
+            return own, "fresh" if own.startswith(form.start) else "inside"
+        for closed in (form.prompt_off, self.block if self.block != form.empty else ""):
+            if closed and own.startswith(closed):
+                return own[len(closed) :], "after"
+        return own, "fresh"
+
+
+def _answers(renderings: Renderings, plain: Asking, format: Format, own: _Own) -> Iterator[Witness]:
+    answer = s.assistant(s.ANSWER)
+    yield from _answer(renderings.turn(plain, answer), format, own, "")
+    given_as = format.inputs.reasoning_as
+    if given_as == "reasoning_content":
+        answer["reasoning_content"] = s.REASON
+    elif given_as == "parts":
+        answer["content"] = [{"type": "thinking", "thinking": s.REASON}, {"type": "text", "text": s.ANSWER}]
+    if given_as:
+        form = format.reasoning
+        on = {form.switch.name: form.switch.on} if form is not None and form.switch is not None else {}
+        yield from _answer(renderings.turn(plain, answer, **on), format, own, s.REASON)
+
+
+def _answer(rendering: str | None, format: Format, own: _Own, reasoning: str) -> Iterator[Witness]:
+    found = own.text(rendering, reasoning)
+    if found is None or s.ANSWER not in found[0]:
+        return
+    text, entry = found
+    end = text.index(s.ANSWER) + len(s.ANSWER)
+    end += len(format.content.end) if text[end:].startswith(format.content.end) else 0
+    yield Witness(text[:end], entry, reasoning, s.ANSWER)
+
+
+def _calls(renderings: Renderings, calling: Asking, format: Format, own: _Own) -> Iterator[Witness]:
+    form = format.tool_calls
+    assert form is not None
+    several = [[_BOTH], [_BOTH, _OTHER]] if form.max_calls is None else [[_BOTH]]
+    contents = ("", s.TEXT) if format.inputs.text_beside_calls == "kept" and form.text_before else ("",)
+    reasonings = ("", s.REASON) if format.inputs.reasoning_as == "reasoning_content" else ("",)
+    for made, content, reasoning in product(several, contents, reasonings):
+        fields = {"reasoning_content": reasoning} if reasoning else {}
+        pairs = [(call.name, call.arguments) for call in made]
+        message = renderings.calling(calling, pairs, content or None, **fields)
+        found = own.text(renderings.turn(calling, message, tools=True), reasoning)
+        if found is not None and content in found[0]:
+            yield from _with_calls(*found, format, made, content, reasoning)
+
+
+def _with_calls(
+    own: str, entry: str, format: Format, made: list[Call], content: str, reasoning: str
+) -> Iterator[Witness]:
+    form = format.tool_calls
+    assert form is not None
+    try:
+        written = syntax(form.syntax).render(form, made, TYPED_TOOLS)
+    except ToolError:
+        return
+    lead = written[: written.index(s.NAME)]
+    at = own.find(lead + s.NAME)
+    if at >= 0:
+        yield Witness(own[:at] + written, entry, reasoning, content, tuple(made))
