@@ -98,10 +98,10 @@ class Answer:
         tokens, literal = self._triggers()
         yield self._text(required or self.ends_by_trigger, literal)
         if not self.section.form.text_before or self.ends_by_trigger:
-            gap = self.section.form.gap_without_text
+            white = self.section.form.gap_without_text
             if tokens:
-                yield seq(lead, self.markers.node(gap), self.calls())
-            yield from (self._opened(lead + gap, trigger) for trigger in literal)
+                yield seq(lead, self.markers.node(white), self.calls())
+            yield from (self._opened(lead + white, trigger) for trigger in literal)
             return
         if tokens:
             yield seq(Rule("lead", self._without(literal), region="content"), self.calls())

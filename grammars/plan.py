@@ -58,8 +58,8 @@ class RegionName(StrEnum):
 class Exit:
     """Leave a region when ``trigger`` has been written: go to region number ``to``.
 
-    ``before`` and ``after`` are framing texts around the trigger (``\\n`` before ``</think>``, ``\\n\\n`` after it) that
-    belong to the marker and not to the text beside it: the parser drops each of them exactly once.
+    ``before`` and ``after`` are framing texts around the trigger (``\\n`` before ``</think>``, ``\\n\\n`` after it)
+    that belong to the marker and not to the text beside it: the parser drops each of them exactly once.
     """
 
     trigger: Pieces
