@@ -20,8 +20,11 @@ class FreeSequence:
     """The stops of one unguided row, with the verbs of `guided.sequence.RowSequence`."""
 
     is_guided = False
+    has_failed = False
+    ends_by_id = False
     error: GuidedError | None = None
     overridden = 0
+    rescued = 0
     on_error = "end"
 
     def __init__(self, stops: Stops, engine: Engine, *, row: int = 0) -> None:
@@ -36,6 +39,33 @@ class FreeSequence:
     def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
         """There is never a mask."""
         return False
+
+    def open_end_ids(self) -> tuple[int, ...]:
+        """No id ends the row by our doing."""
+        return ()
+
+    def ends_with(self, token: int) -> bool:
+        """Would a stop be complete after ``token``?"""
+        return self.is_done or self.stops.fork().push(token) is not None
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens read so far; what follows a stop is not read."""
+        return self.stops.num_tokens
+
+    def num_common(self, generated: Sequence[int]) -> int:
+        """How many tokens ``generated`` and what was read begin with in common."""
+        return self.stops.num_common(generated)
+
+    def is_at(self, generated: Sequence[int]) -> bool:
+        """Is the row where ``generated`` leads, what follows a stop apart?"""
+        same = self.num_common(generated)
+        return same == self.num_tokens and (self.is_done or same == len(generated))
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """Read ``tokens``, which continue what was read; those behind the stop are padding."""
+        if not self.is_done:
+            self.stops.feed(tokens)
 
     def sync(self, generated: Sequence[int]) -> None:
         """Bring the stops to ``generated``, the tokens after the prompt: undo what differs, read what is new."""

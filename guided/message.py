@@ -50,7 +50,8 @@ class Usage:
 class Guidance:
     """What guidance did to one answer.
 
-    ``overridden`` counts steps at which the model's best raw score was masked, ``forced`` steps with one legal token.
+    ``overridden`` counts steps at which the model's best raw score was masked, ``forced`` steps with one legal token,
+    ``rescued`` steps at which other processors had forbidden every legal token, so that the grammar decided alone.
     """
 
     applied: bool = False
@@ -58,6 +59,7 @@ class Guidance:
     commits: int = 0
     overridden: int = 0
     forced: int = 0
+    rescued: int = 0
     rollbacks: int = 0
     repairs: int = 0
     reasoning_applied: bool = False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from copy import copy
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ from guided.regions import RegionMap
 from guided.state import GuidanceState
 from guided.stop import StopHit, StopMatcher, compile_stops
 from guided.stopped import Parser, PlainParser, StoppedParser
-from special_tokens.errors import GuidanceError, GuidedError
+from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, TokenRefused
 
 __all__ = ["OnError", "RowPlan", "RowSequence", "parser_of", "read_answer"]
 
@@ -36,7 +37,11 @@ RowPlan: TypeAlias = Plan | Stops | None
 
 
 class RowSequence:
-    """The guidance of one row.  Errors stay in the row: nothing here raises for what the engine does."""
+    """The guidance of one row.  Errors stay in the row: nothing here raises for what the engine does.
+
+    A row may be taken back to any earlier place: an error that lies behind that place is forgotten with it.
+    ``max_rollbacks`` ends a row that is taken back more often (None: as often as the loop likes).
+    """
 
     def __init__(
         self,
@@ -46,6 +51,7 @@ class RowSequence:
         begin: Begin = FRESH,
         regions: RegionMap | None = None,
         on_error: OnError = "end",
+        max_rollbacks: int | None = None,
         row: int = 0,
     ) -> None:
         self.plan = plan
@@ -54,9 +60,11 @@ class RowSequence:
         self.state = GuidanceState(plan, engine, entry=begin.entry, regions=regions)
         self.stops = _matcher(plan, engine, begin)
         self.on_error = on_error
+        self.max_rollbacks = max_rollbacks
         self.error: GuidedError | None = None
         self.overridden = 0
-        self.forced = 0
+        self.rescued = 0
+        self._refused: int | None = None  # the token whose refusal is the error
 
     @property
     def is_done(self) -> bool:
@@ -70,6 +78,16 @@ class RowSequence:
         """Does the row still need masks?"""
         return self.error is None and not self.is_done
 
+    @property
+    def has_failed(self) -> bool:
+        """Has the row ended because of an error?"""
+        return self.error is not None and self.on_error == "end"
+
+    @property
+    def ends_by_id(self) -> bool:
+        """Do the ids that are open at each place say all about where the row ends?"""
+        return self.stops is None and bool(self.plan.end_ids())
+
     def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
         """Write this row's mask; False where there is none (the row is done, free or has failed)."""
         if not self.is_guided:
@@ -81,43 +99,117 @@ class RowSequence:
             return False
         return True
 
-    def sync(self, generated: Sequence[int]) -> None:
-        """Bring the state to ``generated``, the tokens after the prompt: undo what differs, commit what is new."""
-        if self.error is not None:
-            if self.stops is not None and self.on_error == "unconstrained":
-                self.stops.sync(generated)
-            return
-        state = self.state
-        committed = state.tokens
-        same = len(committed)
-        if list(generated[:same]) != list(committed):
-            same = next(i for i, t in enumerate(committed) if i >= len(generated) or generated[i] != t)
-            state.rollback(len(committed) - same)
-            if self.stops is not None:
-                self.stops.rollback(max(0, self.stops.num_tokens - same))
+    def open_end_ids(self) -> tuple[int, ...]:
+        """The ids that would end the row here; its mask was filled before."""
+        return self.state.open_end_ids() if self.is_guided else ()
+
+    def ends_with(self, token: int) -> bool:
+        """Would nothing more be written after ``token``?  True as well for a token that the mask forbids."""
+        if self.is_done:
+            return True
         try:
-            for token in generated[same:]:
-                if self.is_done:
-                    return  # padding after the end
-                state.commit([token])
-                if self.stops is not None and not state.is_stopped:
-                    self.stops.push(token)
+            if self.error is None and (not self.state.allows(token) or token in self.state.open_end_ids()):
+                return True
+        except GuidanceError:
+            return True
+        if self.error is None and self.ends_by_id:
+            return False
+        twin = self.fork()
+        twin.extend([token])
+        return twin.is_done
+
+    # -- following what is written
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens read so far; what follows an end is not read."""
+        return self.state.num_tokens
+
+    def num_common(self, generated: Sequence[int]) -> int:
+        """How many tokens ``generated`` and what was read begin with in common."""
+        return self.state.num_common(generated)
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """Read ``tokens``, which continue what was read; those behind the end are padding."""
+        for i, token in enumerate(tokens):
+            if self.error is None and not self.is_done:
+                self._commit(token)
+            if self.error is not None or self.is_done:
+                if self.error is not None and self.stops is not None and not self.is_done:
+                    self.stops.feed(tokens[i:])  # the row goes on without guidance, its stops stay
+                return
+
+    def _commit(self, token: int) -> None:
+        try:
+            self.state.commit((token,))
+        except GuidanceError as error:
+            self._fail(error, token)
+            return
+        if self.stops is not None and not self.state.is_stopped:
+            self.stops.push(token)
+
+    def sync(self, generated: Sequence[int]) -> None:
+        """Bring the row to ``generated``, the tokens after the prompt: undo what differs, commit what is new."""
+        same = self.num_common(generated)
+        if self.error is not None:
+            if self._holds(generated, same):
+                if self.stops is not None and self.on_error == "unconstrained":
+                    self.stops.sync(generated)
+                return
+            self.error = self._refused = None
+        if same < self.num_tokens:
+            self._rollback(self.num_tokens - same)
+        if self.stops is not None:
+            self.stops.rollback(max(0, self.stops.num_tokens - same))
+        self.extend(generated[same:])
+
+    def is_at(self, generated: Sequence[int]) -> bool:
+        """Is the row where ``generated`` leads, padding behind an end apart?"""
+        same = self.num_common(generated)
+        if self.error is not None:
+            return self._holds(generated, same)
+        return same == self.num_tokens and (self.is_done or same == len(generated))
+
+    def _holds(self, generated: Sequence[int], same: int) -> bool:
+        """Does the error lie on the way to ``generated``?"""
+        if same < self.num_tokens:
+            return False
+        return self._refused is None or (len(generated) > same and generated[same] == self._refused)
+
+    def _rollback(self, num_tokens: int) -> None:
+        try:
+            self.state.rollback(num_tokens)
+            if self.max_rollbacks is not None and self.state.counters.rollbacks > self.max_rollbacks:
+                raise LimitExceeded(
+                    f"the row was taken back {self.state.counters.rollbacks} times",
+                    place=f"token {self.num_tokens}",
+                    expected=f"at most {self.max_rollbacks} times (max_rollbacks)",
+                )
         except GuidanceError as error:
             self._fail(error)
 
-    def _fail(self, error: GuidanceError) -> None:
+    def _fail(self, error: GuidanceError, refused: int | None = None) -> None:
         error.hint = error.hint or f"row {self.row}; the other rows are not touched"
         self.error = error
-        if self.on_error == "unconstrained":
+        self._refused = refused if isinstance(error, TokenRefused) else None
+        # Searches and drafts try tokens that are refused all the time; that is nobody's failure.
+        if self.on_error == "unconstrained" and self._refused is None:
             log.warning("row %d goes on without guidance: %s", self.row, error)
+
+    def fork(self) -> RowSequence:
+        """An independent copy at the same place."""
+        twin = copy(self)
+        twin.state = self.state.fork()
+        twin.stops = self.stops.fork() if self.stops is not None else None
+        return twin
 
     def restart(self) -> None:
         """Back to the beginning, as if nothing had been written."""
         self.state.reset()
         if self.stops is not None:
             self.stops.reset()
-        self.error = None
-        self.overridden = self.forced = 0
+        self.error = self._refused = None
+        self.overridden = self.rescued = 0
 
     def guidance(self) -> Guidance:
         """The row's counters."""
@@ -127,7 +219,8 @@ class RowSequence:
             masks=counters.masks,
             commits=counters.commits,
             overridden=self.overridden,
-            forced=self.forced,
+            forced=counters.forced,
+            rescued=self.rescued,
             rollbacks=counters.rollbacks,
             repairs=counters.repairs,
             reasoning_applied=self.plan.reasoning.applied and self.begin.entry != "after",

@@ -71,7 +71,8 @@ class GuidanceState:
         self._trail = self._begin()
         self._stop: StopReason | None = None
         self._offer: _Offer | None = None
-        self._matcher = engine.matcher(plan, self.entry.name)
+        self._pristine = engine.matcher(plan, self.entry.name)  # never advanced; forks share it
+        self._matcher = self._pristine.deep_copy()
         self._words = num_words(engine.vocab_size)
         self._spare = -engine.vocab_size % 32  # bits of the last word that are no token
         self._set_scratch()
@@ -333,7 +334,7 @@ class GuidanceState:
 
     def _rebuild(self) -> None:
         """A fresh matcher replayed to the current position: the only way out of the engine's error state."""
-        self._matcher = self.engine.matcher(self.plan, self.entry.name)
+        self._matcher = self._pristine.deep_copy()
         kept = list(self._trail.tokens)
         if kept and not self._matcher.consume_tokens(kept):
             self._fail("replaying after an error")
@@ -344,7 +345,7 @@ class GuidanceState:
         self._stop = None
         self._offer = None
         self.counters = Counters()
-        self._matcher = self.engine.matcher(self.plan, self.entry.name)
+        self._matcher = self._pristine.deep_copy()
 
     def fork(self) -> GuidanceState:
         """An independent copy at the same position; costs microseconds and a few kilobytes."""

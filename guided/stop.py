@@ -248,11 +248,15 @@ class StopMatcher:
 
     def sync(self, tokens: Sequence[int]) -> StopHit | None:
         """Bring the matcher to ``tokens``: undo what differs, read what is new; nothing is read after a stop."""
+        self.rollback(len(self._tokens) - self.num_common(tokens))
+        return self.hit if self.hit is not None else self.feed(tokens[len(self._tokens) :])
+
+    def num_common(self, tokens: Sequence[int]) -> int:
+        """How many tokens ``tokens`` and what was read begin with in common."""
         read = self._tokens
-        if list(tokens[: len(read)]) != read:
-            same = next(i for i, token in enumerate(read) if i >= len(tokens) or tokens[i] != token)
-            self.rollback(len(read) - same)
-        return self.hit if self.hit is not None else self.feed(tokens[len(read) :])
+        if list(tokens[: len(read)]) == read:
+            return len(read)
+        return next(i for i, token in enumerate(read) if i >= len(tokens) or tokens[i] != token)
 
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` tokens."""

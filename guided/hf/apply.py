@@ -1,47 +1,125 @@
-"""Packed masks onto score tensors.  Never in place: other consumers hold the same tensor."""
+"""Packed masks onto score tensors.  Never in place: other consumers hold the same tensor.
+
+A row's scores end up as they were where its mask allows, and -inf elsewhere.  Where something before us left no legal
+score (every legal token at -inf, at the lowest number or NaN), the grammar wins: the legal tokens all get `RESCUE`,
+the ends that are open there a little more.  So no row is ever -inf throughout, and no token is chosen by accident.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["apply_bitmask", "bool_mask"]
+from special_tokens.errors import ModelError
+
+__all__ = ["RESCUE", "RowMask", "apply_masks", "bool_mask", "lowest", "rescue_row"]
+
+Words: TypeAlias = NDArray[np.int32]
+
+#: The score of a legal token that was forbidden by others: a bad one, so that a beam search prefers rows that others
+#: have not forbidden, and one that every dtype can hold.
+RESCUE = -10_000.0
+
+#: For each byte of a mask the most that its eight tokens may score.
+_CEILING = np.where(
+    np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").view(np.bool_), np.inf, -np.inf
+).astype(np.float32)
 
 
-def bool_mask(bitmask: NDArray[np.int32], width: int) -> torch.Tensor:
-    """A bitmask as bool ``[rows, width]`` on the CPU; ids past the bitmask are False."""
-    bits = np.unpackbits(bitmask.view(np.uint8), axis=1, bitorder="little")
-    if bits.shape[1] < width:
-        bits = np.pad(bits, ((0, 0), (0, width - bits.shape[1])))
-    return torch.from_numpy(bits[:, :width].view(np.bool_))
+@dataclass(slots=True)
+class RowMask:
+    """What is to be done to row ``row``: ``words`` int32 ``[ceil(vocab / 32)]`` and the ids that would end it here.
 
-
-def apply_bitmask(
-    scores: torch.Tensor, bitmask: NDArray[np.int32], rows: Sequence[int]
-) -> tuple[torch.Tensor, list[int], list[int]]:
-    """A copy of ``scores`` in which the listed rows keep only what their bitmask allows.
-
-    ``scores`` is float ``[batch, vocab]`` on any device; ``bitmask[k]`` belongs to row ``rows[k]``; other rows are
-    copied to the bit.  Returns the new scores, the rows whose best raw score was masked, and the rows that had no
-    finite legal score: there every legal token now scores 0, so that the grammar wins.
+    ``is_imposed``: the scores do not count, as in a row that has failed.  `apply_masks` sets the last two:
+    ``overridden``, the best score was masked; ``rescued``, no legal token had a score.
     """
+
+    row: int
+    words: Words
+    ends: Sequence[int] = ()
+    is_imposed: bool = False
+    overridden: bool = False
+    rescued: bool = False
+
+
+def apply_masks(scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:
+    """A copy of ``scores`` under ``masks``; other rows are copied to the bit.
+
+    ``scores`` is ``[rows, vocab]`` on the CPU, of any floating dtype.  Raises `ModelError` where the scores are so
+    narrow that they have no legal token at all.
+    """
+    if scores.dtype is torch.float32:
+        return _apply_float32(scores, masks)
     out = scores.clone()
-    allowed = bool_mask(bitmask, scores.shape[-1]).to(scores.device)
-    index = torch.as_tensor(list(rows), device=scores.device)
-    raw = scores[index]
-    masked = raw.masked_fill(~allowed, float("-inf"))
-    best = masked.amax(dim=-1)
-    overridden = raw.amax(dim=-1) > best
-    dead = ~(best > torch.finfo(scores.dtype).min / 2)
-    if bool(dead.any()):
-        rescue = torch.where(allowed, 0.0, float("-inf")).to(scores.dtype)
-        masked = torch.where(dead[:, None], rescue, masked)
-    out[index] = masked
-    return (
-        out,
-        [row for row, flag in zip(rows, overridden.tolist(), strict=True) if flag],
-        [row for row, flag in zip(rows, dead.tolist(), strict=True) if flag],
-    )
+    for mask in masks:
+        raw = scores[mask.row]
+        allowed = bool_mask(mask.words, raw.shape[-1])
+        masked = torch.where(allowed, raw, float("-inf"))
+        best = float(masked.amax())
+        if mask.is_imposed or not best > lowest(scores.dtype):  # false for NaN as well
+            masked = rescue_row(masked, allowed, mask)
+            best = float(masked.amax())
+        mask.overridden = float(raw.amax()) > best
+        out[mask.row] = masked
+    return out
+
+
+def _apply_float32(scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:
+    """The usual case without a kernel launch per step: 20 us a row at 49k tokens, where `torch.where` takes 45."""
+    raw = scores.detach().numpy()
+    out = np.empty(raw.shape, dtype=np.float32)
+    masked = {mask.row for mask in masks}
+    for r in range(len(raw)):
+        if r not in masked:
+            out[r] = raw[r]
+    width = raw.shape[-1]
+    for mask in masks:
+        row = out[mask.row]
+        ceiling = np.take(_CEILING, mask.words.view(np.uint8), axis=0).reshape(-1)
+        if len(ceiling) < width:  # logits wider than the vocabulary: nothing there is a token
+            row[len(ceiling) :] = -np.inf
+        size = min(width, len(ceiling))
+        np.minimum(raw[mask.row, :size], ceiling[:size], out=row[:size])
+        best = row.max()
+        if mask.is_imposed or not best > lowest(torch.float32):
+            allowed = bool_mask(mask.words, width)
+            row[:] = rescue_row(torch.from_numpy(row), allowed, mask).numpy()
+            best = row.max()
+        mask.overridden = bool(raw[mask.row].max() > best)
+    return torch.from_numpy(out)
+
+
+def rescue_row(masked: torch.Tensor, allowed: torch.Tensor, mask: RowMask) -> torch.Tensor:
+    """The scores ``[vocab]`` of a row whose best legal score is none: NaN repaired, or `RESCUE` for what is legal."""
+    if not bool(allowed.any()):
+        raise ModelError(
+            f"no token that row {mask.row} may write is within its {len(masked)} scores",
+            place="logits",
+            hint="build the guide with this very model",
+        )
+    sound = torch.where(allowed & ~masked.isnan(), masked, float("-inf"))
+    if not mask.is_imposed and float(sound.amax()) > lowest(masked.dtype):
+        return sound
+    mask.rescued = not mask.is_imposed
+    sound = torch.where(allowed, RESCUE, float("-inf")).to(masked.dtype)
+    if mask.ends and mask.ends[0] < len(sound):
+        sound[mask.ends[0]] = RESCUE / 2
+    return sound
+
+
+def lowest(dtype: torch.dtype) -> float:
+    """A score below this is no score: transformers writes the lowest number where it replaces -inf."""
+    return float(torch.finfo(dtype).min) / 2
+
+
+def bool_mask(words: Words, width: int) -> torch.Tensor:
+    """A row of a bitmask as bool ``[width]`` on the CPU; ids past the bitmask are False."""
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+    if len(bits) < width:
+        bits = np.pad(bits, (0, width - len(bits)))
+    return torch.from_numpy(bits[:width].view(np.bool_))

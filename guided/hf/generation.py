@@ -99,6 +99,8 @@ class Generation:
 
     def messages(self) -> list[Message]:
         """The answers, row by row."""
+        if self.inputs.session is not None:
+            self.inputs.session.settle()
         return [self._message(r) for r in range(len(self.rows))]
 
     def _message(self, r: int) -> Message:

@@ -21,14 +21,17 @@ from guided.binding import FRESH, Begin, begin_of
 from guided.compile import CacheInfo, Engine
 from guided.free import FreeSequence
 from guided.hf.choices import choice_probabilities
+from guided.hf.conflicts import warn_of_conflicts
 from guided.hf.decode import Streamer
 from guided.hf.formats import format_of
 from guided.hf.generation import Generation, sampling_defaults
+from guided.hf.hooks import GuidanceCriteria, GuidanceProcessor
 from guided.hf.inputs import Inputs, pad_left
-from guided.hf.session import GuidanceCriteria, GuidanceProcessor, Session
+from guided.hf.session import Session
 from guided.hf.stream import Stream
 from guided.hf.template import render_chat
 from guided.hf.tokenizer import facts_of, tokenizer_json
+from guided.lineage import Row
 from guided.message import Message
 from guided.sampling import ChoiceProbability, RowSampling, Sampling, per_row, resolve, sampling_of
 from guided.sequence import OnError, RowPlan, RowSequence, read_answer
@@ -166,46 +169,82 @@ class Guide:
 
     def generate_kwargs(
         self,
-        inputs: Inputs,
-        plans: Sequence[RowPlan],
+        inputs: Inputs | None,
+        plans: Sequence[RowPlan] | RowPlan,
         *,
-        expand: int = 1,
+        expand: int | None = None,
         on_error: OnError = "end",
+        max_rollbacks: int | None = None,
     ) -> dict[str, Any]:
-        """What to pass to ``model.generate`` beside ``inputs``; ``expand`` is num_return_sequences.
+        """What to pass to ``model.generate`` beside ``inputs``, for any number of calls one after the other.
 
         A row of ``plans`` is a plan, stops alone (its logits stay untouched), or None.  A batch of None gets nothing
-        at all.
+        at all.  ``expand`` is num_beams or num_return_sequences, taken from the call itself by default.  Without
+        ``inputs`` one plan guides every row of whatever prompts come, as in a pipeline.  ``max_rollbacks`` ends a row
+        that a search or drafts take back more often.
         """
+        if inputs is None:
+            return self._unbound_kwargs(plans, on_error, max_rollbacks)
         plans = _rows(plans, inputs.num_rows)
-        if expand < 1:
+        if expand is not None and expand < 1:
             raise PlanError(f"expand={expand}", place="generate_kwargs", expected="1 or more")
         if all(plan is None for plan in plans):
+            inputs.session = None
             return {}
-        rows = [
-            self._row(plan, begin, r * expand + k, on_error)
-            for r, (plan, begin) in enumerate(zip(plans, inputs.begins, strict=True))
-            for k in range(expand)
-        ]
-        inputs.session = Session(rows, self.engine, filler=self.pad_id)
+
+        def make(prompt: int, row: int, ids: Sequence[int]) -> Row | None:
+            return self._row(plans[prompt], inputs.begins[prompt], row, on_error, max_rollbacks)
+
+        inputs.session = Session(
+            make,
+            self.engine,
+            num_prompts=inputs.num_rows,
+            prompts=inputs.prompt_ids,
+            padded=inputs["input_ids"].tolist(),
+            expand=expand,
+            filler=self.pad_id,
+        )
+        return self._hooks(inputs.session)
+
+    def _unbound_kwargs(
+        self, plan: Sequence[RowPlan] | RowPlan, on_error: OnError, max_rollbacks: int | None
+    ) -> dict[str, Any]:
+        if not isinstance(plan, Plan | Stops):
+            raise PlanError("there are no inputs", place="generate_kwargs", expected="one plan for all rows, or inputs")
+        if isinstance(plan, Plan):
+            self.engine.matcher(plan)  # a plan of another vocabulary is refused now
+
+        def make(prompt: int, row: int, ids: Sequence[int]) -> Row | None:
+            begin = begin_of(plan, ids, self.engine) if isinstance(plan, Plan) else FRESH
+            return self._row(plan, begin, row, on_error, max_rollbacks)
+
+        return self._hooks(Session(make, self.engine, num_prompts=None, filler=self.pad_id))
+
+    def _hooks(self, session: Session) -> dict[str, Any]:
+        config = self.model.generation_config
+        warn_of_conflicts(config)
         kwargs: dict[str, Any] = {
-            "logits_processor": [GuidanceProcessor(inputs.session)],
-            "stopping_criteria": [GuidanceCriteria(inputs.session, self.tokens.end_ids)],
+            "logits_processor": [GuidanceProcessor(session)],
+            "stopping_criteria": [GuidanceCriteria(session, self.tokens.end_ids)],
         }
-        if getattr(self.model.generation_config, "pad_token_id", None) is None:
+        if getattr(config, "pad_token_id", None) is None:
             kwargs["pad_token_id"] = self.pad_id
         return kwargs
 
-    def _row(self, plan: RowPlan, begin: Begin, row: int, on_error: OnError) -> RowSequence | FreeSequence | None:
+    def _row(self, plan: RowPlan, begin: Begin, row: int, on_error: OnError, max_rollbacks: int | None) -> Row | None:
         if plan is None:
             return None
         if isinstance(plan, Stops):
             return FreeSequence(plan, self.engine, row=row)
-        return RowSequence(plan, self.engine, begin=begin, on_error=on_error, row=row)
+        return RowSequence(plan, self.engine, begin=begin, on_error=on_error, max_rollbacks=max_rollbacks, row=row)
 
     def messages(self, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
-        """The messages of what ``generate`` returned (a tensor or its output object) for these inputs and plans."""
-        sequences = output if isinstance(output, torch.Tensor) else output.sequences
+        """The messages of what ``generate`` returned (a tensor or its output object) for these inputs and plans.
+
+        Counters are those of the last `generate_kwargs` of ``inputs``.  Raises `PlanError` for an output that does not
+        belong to ``inputs``.
+        """
+        sequences = _sequences(output)
         plans = _rows(plans, inputs.num_rows)
         num_rows = int(sequences.shape[0])
         if num_rows % inputs.num_rows:
@@ -213,9 +252,10 @@ class Guide:
                 f"{num_rows} rows came out of {inputs.num_rows} prompts", place="messages", expected="a multiple"
             )
         expand = num_rows // inputs.num_rows
-        session = inputs.session
-        rows = session.rows if session is not None and len(session.rows) == num_rows else (None,) * num_rows
-        generated = sequences[:, inputs.prompt_len :].tolist()
+        generated = inputs.generated(sequences)
+        rows: Sequence[Row | None] = [None] * num_rows
+        if inputs.session is not None:
+            rows = inputs.session.rows_at(generated)
         return [
             read_answer(
                 tokens,
@@ -347,7 +387,19 @@ class Guide:
         return room
 
 
-def _rows(plans: Sequence[RowPlan] | None, num_rows: int) -> list[RowPlan]:
+def _sequences(output: Any) -> torch.Tensor:
+    """The token ids int64 ``[rows, length]`` of what ``generate`` returned."""
+    sequences = output if isinstance(output, torch.Tensor) else getattr(output, "sequences", None)
+    if not isinstance(sequences, torch.Tensor) or sequences.dim() != 2:
+        raise PlanError(
+            f"{type(output).__name__} holds no sequences",
+            place="messages",
+            expected="what model.generate returned; generate_batch and pipelines take no part in this",
+        )
+    return sequences
+
+
+def _rows(plans: Sequence[RowPlan] | RowPlan, num_rows: int) -> list[RowPlan]:
     if plans is None:
         return [None] * num_rows
     if isinstance(plans, Plan | Stops):

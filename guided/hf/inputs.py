@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from guided.binding import Begin
+from special_tokens.errors import PlanError
 
 if TYPE_CHECKING:
     from guided.hf.session import Session
@@ -51,6 +52,26 @@ class Inputs(UserDict[str, torch.Tensor]):
     def prompt_len(self) -> int:
         """Length of the padded prompts."""
         return int(self.data["input_ids"].shape[1])
+
+    def generated(self, sequences: torch.Tensor) -> list[list[int]]:
+        """What follows the prompts in ``sequences`` int64 ``[rows, length]``, which ``generate`` returned.
+
+        With ``inputs_embeds`` it returns no prompts.  Raises `PlanError` for the sequences of other prompts.
+        """
+        rows: list[list[int]] = sequences.tolist()
+        expand = len(rows) // self.num_rows
+        prompts = self.data["input_ids"].tolist()
+        size = self.prompt_len
+        if self.session is not None and self.session.prompt_len == 0:
+            return rows
+        for r, row in enumerate(rows):
+            if row[:size] != prompts[r // expand]:
+                raise PlanError(
+                    f"row {r} does not begin with the prompt of these inputs",
+                    place="messages",
+                    hint="pass the inputs that generate was called with",
+                )
+        return [row[size:] for row in rows]
 
 
 def pad_left(rows: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:

@@ -1,114 +1,377 @@
-"""The rows of one ``generate`` call: the logits processor and the stopping criterion that share them."""
+"""The rows of one ``generate`` call, followed by what the call shows of them: their histories.
+
+A session belongs to prompts; what is shown after them is what was generated.  ``generate`` never says that a call
+begins, that rows moved or that drafts were taken back, so every call is compared with what was seen before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import gcd
+from typing import TypeAlias
 
 import numpy as np
 import torch
-from transformers import LogitsProcessor, StoppingCriteria
+from numpy.typing import NDArray
 
-from guided.bitmask import num_words
+from guided.bitmask import from_ids, num_words
 from guided.compile import Engine
-from guided.free import FreeSequence
-from guided.hf.apply import apply_bitmask
+from guided.hf.apply import RowMask
+from guided.hf.device import DeviceLink
+from guided.lineage import Lineage, Row
 from guided.sequence import RowSequence
 from special_tokens.errors import PlanError
 
-__all__ = ["GuidanceCriteria", "GuidanceProcessor", "Session"]
+__all__ = ["Memory", "RowMaker", "Session"]
+
+Ids: TypeAlias = NDArray[np.int64]
+
+#: Makes the row number ``row`` that continues prompt number ``prompt`` (given by its tokens), None where nothing
+#: is to be guided there.
+RowMaker: TypeAlias = Callable[[int, int, Sequence[int]], Row | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a session holds now: rows followed, engine matchers, and our own bytes (matchers apart)."""
+
+    rows: int
+    matchers: int
+    size_bytes: int
 
 
 class Session:
-    """The state of all rows in one ``generate`` call; begins anew when the same objects are used again.
+    """All rows of one ``generate`` call; begins anew when the same objects are used again.
 
-    ``rows[r]`` is None for a row without a plan.  ``finish_ids[r]`` is what row ``r`` writes when it cannot go on.
+    ``prompts`` are the unpadded prompts and ``padded`` what ``generate`` gets of them; both None for a session that
+    takes whatever prompts come.  ``expand`` is how many rows continue each prompt, None for as many as come.
+    ``filler`` is the id that a failed row writes.
     """
 
-    def __init__(self, rows: Sequence[RowSequence | FreeSequence | None], engine: Engine, *, filler: int) -> None:
-        self.rows = tuple(rows)
-        self.guided = tuple(r for r, row in enumerate(self.rows) if row is not None)
+    def __init__(
+        self,
+        make_row: RowMaker,
+        engine: Engine,
+        *,
+        num_prompts: int | None,
+        prompts: Sequence[Sequence[int]] | None = None,
+        padded: Sequence[Sequence[int]] | None = None,
+        expand: int | None = None,
+        filler: int = 0,
+    ) -> None:
         self.engine = engine
         self.filler = filler
         self.prompt_len: int | None = None
-        self._seen = 0
+        self._make_row = make_row
+        self._num_prompts = num_prompts
+        self._prompts, self._padded = prompts, padded
+        self._expand = expand
+        self._lineages: list[Lineage | None] = []
+        self._num_rows = 0
+        self._history = _History()
+        self._longest = 0  # longest history seen since the call began
+        self._stepped = self._ever_stepped = False  # a token was chosen: since the call began, or at all
+        self._link: DeviceLink | None = None
+        if prompts is not None:
+            self._make_rows(len(prompts) * (expand or 1), prompts)
 
-    def update(self, input_ids: torch.Tensor) -> None:
-        """Bring every guided row to ``input_ids`` ``[rows, prompt + generated]``."""
-        if input_ids.shape[0] != len(self.rows):
-            raise PlanError(
-                f"{input_ids.shape[0]} rows are generated, {len(self.rows)} were planned",
-                place="generate_kwargs",
-                hint="pass expand=num_return_sequences (or num_beams)",
-            )
-        length = input_ids.shape[1]
-        if self.prompt_len is None or length < self.prompt_len or length < self._seen:
-            self.begin(length)
-        self._seen = length
+    # -- rows
+
+    @property
+    def rows(self) -> tuple[Row | None, ...]:
+        """The rows in their order as far as the host knows, see `settle`; None for a row without a plan."""
+        width = self.expand
+        return tuple(
+            row for lineage in self._lineages for row in (lineage.rows if lineage is not None else [None] * width)
+        )
+
+    @property
+    def expand(self) -> int:
+        """Rows that continue each prompt."""
+        return self._num_rows // len(self._lineages) if self._lineages else 1
+
+    def _make_rows(self, num_rows: int, prompts: Sequence[Sequence[int]]) -> None:
+        expand = num_rows // self._num_prompts if self._num_prompts else _run_length(prompts)
+        self._num_rows = num_rows
+        self._lineages = []
+        for p in range(num_rows // expand):
+            prompt = prompts[p if self._prompts is not None else p * expand]
+            made = [self._make_row(p, p * expand + k, prompt) for k in range(expand)]
+            rows = [row for row in made if row is not None]
+            self._lineages.append(Lineage(rows) if rows else None)
+
+    def memory(self) -> Memory:
+        """What is held for the rows now."""
+        states = [row.state for row in self.rows if isinstance(row, RowSequence)]
+        return Memory(self._num_rows, len(states), sum(state.size_bytes for state in states) + self._history.nbytes)
+
+    # -- following
+
+    def read(self, input_ids: torch.Tensor, width: int | None = None) -> bool:
+        """Bring every row to ``input_ids`` int64 ``[rows, prompt + generated]``; False where the call is not ours.
+
+        ``width`` is that of the scores: an assistant model with another vocabulary runs the same processors over ids
+        of its own.  Raises `PlanError` for prompts that these rows were not made for.
+        """
+        is_foreign = width is not None and width != self.engine.vocab_size
+        if self._is_new_call(input_ids):
+            if not self._begin(input_ids, is_foreign):
+                return False
+        elif is_foreign and not self._history.begins(input_ids, self.prompt_len or 0):
+            return False
         assert self.prompt_len is not None
-        if length == self.prompt_len:
-            return
-        generated = input_ids[:, self.prompt_len :].tolist()
-        for r in self.guided:
-            row = self.rows[r]
-            assert row is not None
-            row.sync(generated[r])
+        self._longest = max(self._longest, input_ids.shape[1])
+        self._follow(self._generated(input_ids))
+        return True
 
-    def begin(self, prompt_len: int) -> None:
-        """A new call of ``generate``: every row back to its beginning."""
-        self.prompt_len = prompt_len
-        for r in self.guided:
-            row = self.rows[r]
-            assert row is not None
-            row.restart()
+    def _is_new_call(self, input_ids: torch.Tensor) -> bool:
+        """Does ``generate`` begin here?  Told from the shapes alone where the prompts are known."""
+        num_rows, length = input_ids.shape
+        if self.prompt_len is None or num_rows != self._num_rows or length < self.prompt_len:
+            return True
+        if length == self.prompt_len:
+            # Drafts come back to the prompt's end before the first token is chosen; a new call does so after it.
+            return self._stepped or (self._longest > length and not self._ever_stepped) or self._has_failed()
+        if self._padded is None:
+            return length > self._longest + 1 or not self._history.begins(input_ids, self.prompt_len)
+        # The same kwargs once with embeddings, where no prompt is shown, and then with ids.
+        if self.prompt_len < length == len(self._padded[0]):
+            return bool(input_ids[0].tolist() == list(self._padded[0]))
+        return False
+
+    def _has_failed(self) -> bool:
+        return any(row is not None and row.error is not None for row in self.rows)
+
+    def _begin(self, input_ids: torch.Tensor, is_foreign: bool) -> bool:
+        ids: list[list[int]] = input_ids.tolist()
+        if not self._fits(ids):
+            if is_foreign:
+                return False
+            self._refuse(ids)
+        if len(ids) != self._num_rows or self._prompts is None:
+            self._make_rows(len(ids), self._prompts if self._prompts is not None else ids)
+        else:
+            for row in self.rows:
+                if row is not None:
+                    row.restart()
+        self.prompt_len = self._longest = input_ids.shape[1]
+        self._history = _History(ids)
+        self._stepped = False
+        self._link = None
+        return True
+
+    def _fits(self, ids: list[list[int]]) -> bool:
+        """Are these rows of the call that the session was made for?"""
+        if not self._fits_rows(len(ids)):
+            return False
+        if self._prompts is None or self._padded is None:
+            return True
+        expand = len(ids) // len(self._prompts)
+        return all(
+            _is_tail(row, self._padded[r // expand]) or _is_tail(self._prompts[r // expand], row)
+            for r, row in enumerate(ids)
+        )
+
+    def _fits_rows(self, num_rows: int) -> bool:
+        expand, rest = divmod(num_rows, self._num_prompts or num_rows)
+        return rest == 0 and expand == (self._expand or expand or 1)
+
+    def _refuse(self, ids: list[list[int]]) -> None:
+        """Raise what is wrong with the rows of a call."""
+        if not self._fits_rows(len(ids)):
+            planned = (self._num_prompts or 1) * (self._expand or 1)
+            raise PlanError(
+                f"{len(ids)} rows are generated, {planned} were planned",
+                place="generate_kwargs",
+                hint="expand is num_return_sequences or num_beams; without it any number will do",
+            )
+        raise PlanError(
+            "these rows do not end with the prompts that the kwargs were made for",
+            place="generate_kwargs",
+            hint="call guide.generate_kwargs for each inputs; an assistant model needs the same tokenizer",
+        )
+
+    def _generated(self, input_ids: torch.Tensor) -> Ids:
+        """What follows the prompts, int64 ``[rows, n]`` on the host."""
+        if self._link is not None:
+            newest = self._link.newest(input_ids)
+            if newest is not None:
+                return self._history.appended(newest)
+        generated: Ids = input_ids[:, self.prompt_len :].detach().cpu().numpy()
+        return generated
+
+    def _follow(self, generated: Ids) -> None:
+        seen = self._history.generated
+        if generated.shape[1] >= seen.shape[1] and np.array_equal(generated[:, : seen.shape[1]], seen):
+            new = generated[:, seen.shape[1] :].tolist()
+            for row, tokens in zip(self.rows, new, strict=True):
+                if row is not None and tokens:
+                    row.extend(tokens)
+        else:
+            self._move(generated.tolist())
+        self._history.set(generated)
+
+    def _move(self, histories: list[list[int]]) -> None:
+        """The general case: rows permuted, copied or taken back."""
+        expand, parents = self.expand, list(range(self._num_rows))
+        for p, lineage in enumerate(self._lineages):
+            if lineage is not None:
+                first = p * expand
+                found = lineage.sync(histories[first : first + expand])
+                parents[first : first + expand] = [first + parent for parent in found]
+        if self._link is not None:
+            self._link.permute(parents)
+
+    # -- masks and ends
+
+    def masks(self) -> list[RowMask]:
+        """What is to be done to the scores of the next token; rows that are free or have ended are left out."""
+        out: list[RowMask] = []
+        words = np.empty((self._num_rows, num_words(self.engine.vocab_size)), dtype=np.int32)
+        for r, row in enumerate(self.rows):
+            if row is None:
+                continue
+            if row.fill_bitmask(words, r):
+                out.append(RowMask(r, words[r], row.open_end_ids()))
+            elif row.has_failed:
+                out.append(RowMask(r, from_ids([self.filler], self.engine.vocab_size), is_imposed=True))
+            elif row.is_done and self.expand > 1:
+                # Beam search may go on with a row that has ended: then it writes its end again.
+                end = row.state.open_end_ids() if isinstance(row, RowSequence) else ()
+                out.append(RowMask(r, from_ids(end or [self.filler], self.engine.vocab_size)))
+        return out
+
+    def count(self, masks: Sequence[RowMask]) -> None:
+        """Note in the rows what their masks did to the scores."""
+        rows = self.rows
+        for mask in masks:
+            row = rows[mask.row]
+            if row is not None and not mask.is_imposed:
+                row.overridden += mask.overridden
+                row.rescued += mask.rescued
+
+    def link(self, device: torch.device) -> DeviceLink:
+        """The way to ``device``, made once per call."""
+        if self._link is None or self._link.device != device:
+            most = max((len(row.plan.end_ids()) for row in self.rows if isinstance(row, RowSequence)), default=0)
+            self._link = DeviceLink(device, self._num_rows, num_words(self.engine.vocab_size), max(1, most))
+        return self._link
+
+    def ended(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Which rows of ``input_ids`` int64 ``[rows, length]`` have ended, bool ``[rows]`` on their device.
+
+        Beam search shows its candidates instead, more rows than there are: each continues one of the rows.
+        """
+        self._stepped = self._ever_stepped = True
+        link = self._link
+        if self.prompt_len is not None and input_ids.shape[0] != self._num_rows:
+            done = self._candidates_ended(input_ids[:, self.prompt_len :].tolist())
+        elif link is not None and link.can_end and input_ids.device == link.device and self._end_by_id():
+            return link.ended(input_ids)
+        else:
+            self.read(input_ids)
+            self._stepped = True
+            done = self.is_done()
+        return torch.tensor(done, dtype=torch.bool).to(input_ids.device, non_blocking=True)
+
+    def _end_by_id(self) -> bool:
+        return all(row is None or row.ends_by_id for row in self.rows)
+
+    def _candidates_ended(self, histories: list[list[int]]) -> list[bool]:
+        """A candidate that no row can have written is as good as ended: its score is -inf."""
+        count = len(histories) // len(self._lineages)
+        seen = self._history.generated.tolist()
+        done: list[bool] = []
+        for p, lineage in enumerate(self._lineages):
+            candidates = histories[p * count : (p + 1) * count]
+            if lineage is None:
+                done += [False] * count
+                continue
+            first = p * self.expand
+            rows = {tuple(seen[first + k]): row for k, row in enumerate(lineage.rows)}
+            for history in candidates:
+                row = rows.get(tuple(history[:-1]))
+                done.append(row is None or row.ends_with(history[-1]))
+        return done
 
     def is_done(self) -> list[bool]:
+        """Which rows have ended."""
         return [row is not None and row.is_done for row in self.rows]
 
+    # -- afterwards
 
-class GuidanceProcessor(LogitsProcessor):
-    """Masks the guided rows of ``scores`` and leaves all others as they are, to the bit."""
+    def settle(self) -> None:
+        """Read what is still on its way from the device: the last tokens and the counters."""
+        if self._link is None:
+            return
+        newest = self._link.newest()
+        if newest is not None:
+            self._follow(self._history.appended(newest))
+        for row, overridden, rescued in zip(self.rows, *self._link.counts(), strict=True):
+            if row is not None:
+                row.overridden, row.rescued = overridden, rescued
 
-    supports_continuous_batching = False
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-
-    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> Any:
-        """``input_ids`` int ``[rows, length]``, ``scores`` float ``[rows, vocab]``; returns a new tensor."""
-        session = self.session
-        session.update(input_ids)
-        bitmask = np.zeros((len(session.guided), num_words(session.engine.vocab_size)), dtype=np.int32)
-        rows: list[int] = []
-        for r in session.guided:
-            row = session.rows[r]
-            assert row is not None
-            if row.fill_bitmask(bitmask, len(rows)):
-                rows.append(r)
-            elif row.is_done and row.error is not None:
-                bitmask[len(rows)] = 0
-                bitmask[len(rows), session.filler >> 5] = np.int32(np.uint32(1 << (session.filler & 31)).view(np.int32))
-                rows.append(r)
-        if not rows:
-            return scores
-        bitmask = bitmask[: len(rows)]
-        scores, overridden, _ = apply_bitmask(scores, bitmask, rows)
-        for r in overridden:
-            session.rows[r].overridden += 1  # type: ignore[union-attr]
-        return scores
+    def rows_at(self, generated: Sequence[Sequence[int]]) -> list[Row | None]:
+        """The rows that wrote ``generated``, the tokens after each prompt: themselves where they stand there."""
+        if self.prompt_len is None or len(generated) % len(self._lineages):
+            return [None] * len(generated)
+        self.settle()
+        count = len(generated) // len(self._lineages)
+        found: list[Row | None] = []
+        for r, history in enumerate(generated):
+            lineage = self._lineages[r // count]
+            if lineage is None:
+                found.append(None)
+            elif count == len(lineage.rows) and lineage.rows[r % count].is_at(history):
+                found.append(lineage.rows[r % count])
+            else:
+                found.append(lineage.at(history))
+        return found
 
 
-class GuidanceCriteria(StoppingCriteria):
-    """True for the guided rows that have ended.
+class _History:
+    """Prompts int64 ``[rows, P]`` and what was generated after them, in a buffer that grows by halves."""
 
-    The attribute ``eos_token_id`` is what makes ``generate`` pad rows that stopped while others go on.
+    def __init__(self, prompts: Sequence[Sequence[int]] = ((),)) -> None:
+        self._prompts = np.asarray(prompts, dtype=np.int64).reshape(len(prompts), -1)
+        self._buffer: Ids = np.empty((len(prompts), 0), dtype=np.int64)
+        self._size = 0
+
+    @property
+    def generated(self) -> Ids:
+        return self._buffer[:, : self._size]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._prompts.nbytes + self._buffer.nbytes)
+
+    def begins(self, input_ids: torch.Tensor, prompt_len: int) -> bool:
+        """Does ``input_ids`` begin with the prompts?"""
+        return np.array_equal(input_ids[:, :prompt_len].detach().cpu().numpy(), self._prompts)
+
+    def appended(self, tokens: Ids) -> Ids:
+        """What was generated and one more token ``[rows]`` each."""
+        return np.concatenate([self.generated, tokens[:, None]], axis=1)
+
+    def set(self, generated: Ids) -> None:
+        """Keep ``generated``; only its new columns are copied where it continues what is kept."""
+        rows, size = generated.shape
+        if size > self._buffer.shape[1]:
+            grown = np.empty((rows, size + size // 2 + 64), dtype=np.int64)
+            self._buffer = grown
+        self._buffer[:, :size] = generated
+        self._size = size
+
+
+def _run_length(prompts: Sequence[Sequence[int]]) -> int:
+    """How many rows may be taken to continue one prompt, where nobody said: equal neighbours do.
+
+    Two requests with one prompt and one plan may share their rows as well.
     """
+    return gcd(*(len(list(run)) for _, run in groupby(map(tuple, prompts))))
 
-    def __init__(self, session: Session, eos_token_id: Sequence[int]) -> None:
-        self.session = session
-        self.eos_token_id = list(eos_token_id)
 
-    def __call__(self, input_ids: torch.LongTensor, scores: Any, **kwargs: Any) -> Any:
-        """``input_ids`` int ``[rows, length]`` -> bool ``[rows]``."""
-        self.session.update(input_ids)
-        return torch.tensor(self.session.is_done(), dtype=torch.bool, device=input_ids.device)
+def _is_tail(tail: Sequence[int], whole: Sequence[int]) -> bool:
+    return len(tail) <= len(whole) and list(whole[len(whole) - len(tail) :]) == list(tail)

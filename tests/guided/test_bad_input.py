@@ -108,13 +108,13 @@ def test_rows_and_plans_must_agree(tiny_guide: Any) -> None:
     inputs = tiny_guide.inputs(["a"], [plan])
     with pytest.raises(PlanError, match="expand=0"):
         tiny_guide.generate_kwargs(inputs, [plan], expand=0)
-    with pytest.raises(PlanError, match=r"rows are generated.*num_return_sequences"):
+    with pytest.raises(PlanError, match=r"2 rows are generated, 1 were planned.*num_return_sequences"):
         tiny_guide.model.generate(
             **inputs,
             max_new_tokens=2,
             do_sample=True,
             num_return_sequences=2,
-            **tiny_guide.generate_kwargs(inputs, [plan]),
+            **tiny_guide.generate_kwargs(inputs, [plan], expand=1),
         )
 
 

@@ -1,0 +1,166 @@
+"""The way between host and accelerator for one ``generate`` call, without a synchronisation of its own.
+
+Masks, and the ids that would end each row, go over in one transfer from pinned memory.  Which rows have ended is
+found on the device; what was masked and what was rescued is counted there and read when somebody asks.  The newest
+tokens come back by a copy that is started before ``generate`` itself waits for the device (its stop test), so it is
+done when the next mask needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from guided.hf.apply import RESCUE, RowMask, bool_mask, lowest
+from special_tokens.errors import ModelError
+
+__all__ = ["DeviceLink"]
+
+#: What a row's flag says: its scores stay, are masked, are imposed (a failed row), stay because the row has ended.
+_FREE, _MASKED, _IMPOSED, _DONE = range(4)
+
+
+class DeviceLink:
+    """Rows ``[rows]`` on one device; ``num_words`` is a mask's width and ``num_ends`` the most ids that end a row."""
+
+    def __init__(self, device: torch.device, num_rows: int, num_words: int, num_ends: int) -> None:
+        self.device = device
+        self._num_words = num_words
+        self._num_ends = num_ends
+        self._num_rows = num_rows
+        self._shifts = torch.arange(32, dtype=torch.int32, device=device)
+        self._counts = torch.zeros((2, num_rows), dtype=torch.int32, device=device)
+        self._packed: torch.Tensor | None = None
+        self._sent: torch.Tensor | None = None  # keeps the host's side alive while it is being copied
+        self._arriving: tuple[torch.Tensor, int, torch.Tensor, Any] | None = None
+
+    # -- masks
+
+    def apply(self, scores: torch.Tensor, masks: Sequence[RowMask], done: Sequence[bool]) -> torch.Tensor:
+        """What `guided.hf.apply.apply_masks` returns, for scores ``[rows, vocab]`` on this device."""
+        if scores.shape[-1] < 32 * self._num_words:
+            _check_width(masks, scores.shape[-1])
+        self._sent = self._pack(masks, done)
+        packed = self._packed = self._sent.to(self.device, non_blocking=True)
+        flags = packed[:, -1:]
+        guided = (flags == _MASKED) | (flags == _IMPOSED)
+        allowed = self._allowed(packed, scores.shape[-1])
+        masked = torch.where(allowed & ~scores.isnan(), scores, float("-inf"))
+        best = masked.amax(dim=-1, keepdim=True)
+        rescued = (flags == _MASKED) & ~(best > lowest(scores.dtype))
+        imposed = torch.where(allowed, RESCUE, float("-inf")).to(scores.dtype)
+        preferred = packed[:, self._num_words : self._num_words + 1]
+        ids = torch.arange(scores.shape[-1], dtype=torch.int32, device=self.device)
+        imposed = torch.where(ids == preferred, RESCUE / 2, imposed)
+        out = torch.where(rescued | (flags == _IMPOSED), imposed, masked)
+        overridden = guided & (scores.amax(dim=-1, keepdim=True) > out.amax(dim=-1, keepdim=True))
+        self._counts += torch.cat([overridden, rescued], dim=-1).T
+        return torch.where(guided, out, scores)
+
+    def _pack(self, masks: Sequence[RowMask], done: Sequence[bool]) -> torch.Tensor:
+        """Mask words, open end ids (-1 where there are fewer) and the flag of each row, int32 on the host."""
+        words = self._num_words
+        host = _host_buffer((self._num_rows, words + self._num_ends + 1), torch.int32, self.device)
+        rows = host.numpy()
+        rows[:, words:-1] = -1
+        rows[:, -1] = [_DONE if flag else _FREE for flag in done]
+        for mask in masks:
+            row = rows[mask.row]
+            row[:words] = mask.words
+            row[words : words + len(mask.ends)] = mask.ends
+            row[-1] = _IMPOSED if mask.is_imposed else _MASKED
+        return host
+
+    def _allowed(self, packed: torch.Tensor, width: int) -> torch.Tensor:
+        """The masks as bool ``[rows, width]``."""
+        words = packed[:, : self._num_words]
+        bits = ((words.unsqueeze(-1) >> self._shifts) & 1).reshape(len(packed), -1)[:, :width] != 0
+        return torch.nn.functional.pad(bits, (0, width - bits.shape[1])) if bits.shape[1] < width else bits
+
+    # -- ends and tokens
+
+    def ended(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Which rows the newest tokens end, bool ``[rows]`` on the device; starts their way to the host.
+
+        ``input_ids`` int64 ``[rows, length]`` holds the tokens chosen from the scores that `apply` returned last.
+        """
+        assert self._packed is not None
+        newest = input_ids[:, -1]
+        self._fetch(input_ids, newest)
+        flags = self._packed[:, -1]
+        hit = (self._packed[:, self._num_words : -1] == newest[:, None]).any(dim=-1)
+        return (flags >= _IMPOSED) | ((flags == _MASKED) & hit)
+
+    @property
+    def can_end(self) -> bool:
+        """Was a step masked here that has not been asked for its ends?"""
+        return self._packed is not None and self._arriving is None
+
+    def _fetch(self, input_ids: torch.Tensor, newest: torch.Tensor) -> None:
+        host = _host_buffer((self._num_rows,), torch.int64, self.device)
+        host.copy_(newest, non_blocking=True)
+        event = _event(self.device)
+        event.record()
+        self._arriving = (input_ids, _version(input_ids), host, event)
+
+    def newest(self, input_ids: torch.Tensor | None = None) -> NDArray[np.int64] | None:
+        """The tokens ``[rows]`` on their way since `ended`, once; None where ``input_ids`` is another history."""
+        if self._arriving is None:
+            return None
+        history, version, host, event = self._arriving
+        self._arriving = None
+        if input_ids is not None and not _is_same(input_ids, history, version):
+            return None
+        event.synchronize()
+        tokens: NDArray[np.int64] = host.numpy().copy()
+        return tokens
+
+    def permute(self, parents: Sequence[int]) -> None:
+        """Counters follow the rows: row ``i`` goes on from row ``parents[i]``."""
+        index = torch.tensor(parents, dtype=torch.long).to(self.device, non_blocking=True)
+        self._counts = self._counts[:, index]
+
+    def counts(self) -> list[list[int]]:
+        """Steps overridden and steps rescued, per row; waits for the device."""
+        counts: list[list[int]] = self._counts.tolist()
+        return counts
+
+
+def _is_same(tensor: torch.Tensor, history: torch.Tensor, version: int) -> bool:
+    """Is ``tensor`` the history that is kept, or another view of it, unchanged?"""
+    if tensor is history:
+        return _version(history) == version
+    same = tensor.data_ptr() == history.data_ptr() and tensor.shape == history.shape
+    return same and tensor.stride() == history.stride() and _version(tensor) == version
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """How often the memory was written to.  Inference tensors do not count; nobody writes to theirs between steps."""
+    return -1 if tensor.is_inference() else int(tensor._version)
+
+
+def _check_width(masks: Sequence[RowMask], width: int) -> None:
+    """On the host: a row all of whose legal tokens lie past the scores can only be wrong."""
+    for mask in masks:
+        if not bool(bool_mask(mask.words, width).any()):
+            raise ModelError(
+                f"no token that row {mask.row} may write is within its {width} scores",
+                place="logits",
+                hint="build the guide with this very model",
+            )
+
+
+def _host_buffer(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Host memory that the device can read and write by itself.
+
+    From torch's caching host allocator, which gives a buffer out again only when the copies that use it are done.
+    """
+    return torch.empty(shape, dtype=dtype, pin_memory=device.type == "cuda")
+
+
+def _event(device: torch.device) -> Any:
+    return torch.Event(device=device)

@@ -1,0 +1,67 @@
+"""What ``generate`` calls at every step: the logits processor and the stopping criterion of one session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import LogitsProcessor, StoppingCriteria
+
+from guided.hf.apply import apply_masks
+from guided.hf.session import Session
+from special_tokens.errors import PlanError
+
+__all__ = ["GuidanceCriteria", "GuidanceProcessor"]
+
+_PAGED = (
+    "guidance needs the history of every row, which continuous batching (cache_implementation='paged', "
+    "generate_batch) does not show; call generate without it"
+)
+
+
+class GuidanceProcessor(LogitsProcessor):
+    """Masks the guided rows of ``scores`` and leaves all others as they are, to the bit."""
+
+    supports_continuous_batching = False
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> Any:
+        """``input_ids`` int64 ``[rows, length]``, ``scores`` float ``[rows, vocab]``; returns a new tensor.
+
+        Raises `PlanError` for prompts that the session was not made for, and where there is no history to follow.
+        """
+        if input_ids.dim() != 2:
+            raise PlanError(_PAGED, place="generate")
+        session = self.session
+        if not session.read(input_ids, scores.shape[-1]):
+            return scores
+        masks = session.masks()
+        if scores.device.type != "cpu":
+            return session.link(scores.device).apply(scores, masks, session.is_done())
+        if not masks:
+            return scores
+        out = apply_masks(scores, masks)
+        session.count(masks)
+        return out
+
+
+class GuidanceCriteria(StoppingCriteria):
+    """True for the guided rows that have ended.
+
+    The attribute ``eos_token_id`` is what makes ``generate`` pad rows that stopped while others go on.
+    """
+
+    def __init__(self, session: Session, eos_token_id: Sequence[int]) -> None:
+        self.session = session
+        self.eos_token_id = list(eos_token_id)
+
+    def __call__(self, input_ids: torch.LongTensor, scores: Any, **kwargs: Any) -> Any:
+        """``input_ids`` int64 ``[rows, length]`` -> bool ``[rows]``."""
+        return self.session.ended(input_ids)
+
+    def __repr__(self) -> str:
+        # ``generate(cache_implementation="paged")`` refuses stopping criteria and shows them in its message.
+        return f"<guided: {_PAGED}>"
