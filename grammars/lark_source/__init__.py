@@ -15,7 +15,7 @@ from grammars.lark_source.write import Writing, write
 from grammars.render import render
 from special_tokens.errors import GrammarError, SchemaError
 
-__all__ = ["ClientGrammar", "client_grammar", "located", "parse_source"]
+__all__ = ["ClientGrammar", "SchemaTexts", "check_ends", "client_grammar", "located", "parse_source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def client_grammar(
             return ClientGrammar(text)
         check(source, references=references)
         check_ends(source)
-        schemas = _Schemas(spelling, policy)
+        schemas = SchemaTexts(spelling, policy)
         return ClientGrammar(write(source, Writing(schemas.text)), SchemaReport(tuple(schemas.rows)))
     except GrammarError as error:
         raise located(error, place) from None
@@ -89,7 +89,7 @@ def located(error: GrammarError, place: str) -> GrammarError:
     )
 
 
-class _Schemas:
+class SchemaTexts:
     """Writes the schemas of one grammar and keeps their reports."""
 
     def __init__(self, spelling: Spelling, policy: Policy) -> None:

@@ -35,6 +35,7 @@ __all__ = [
     "Unsupported",
     "WhenExpr",
     "is_lexeme",
+    "map_lexemes",
     "walk",
 ]
 
@@ -290,3 +291,19 @@ def is_lexeme(expr: Expr, is_lexeme_rule: Callable[[str], bool] = lambda name: F
             return expr.is_terminal or is_lexeme_rule(name)
         case _:
             return False
+
+
+def map_lexemes(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The expression of a rule with ``change`` applied to each of its lexemes."""
+    if is_lexeme(expr):
+        return change(expr)
+    match expr:
+        case SeqExpr(parts=parts):
+            return SeqExpr(tuple(map_lexemes(part, change) for part in parts))
+        case AltExpr(options=options):
+            return AltExpr(tuple(map_lexemes(option, change) for option in options))
+        case Repeated(body=body, least=least, most=most, at=at):
+            return Repeated(map_lexemes(body, change), least, most, at)
+        case WhenExpr(body=body, condition=condition):
+            return WhenExpr(map_lexemes(body, change), condition)
+    return expr

@@ -292,8 +292,8 @@ def _check_productive(source: Source) -> None:
         if name not in productive and _is_productive(rules[name].body, rules, productive):
             productive.add(name)
             waiting.extend(users[name])
-    for name in _reachable(rules):
-        if name not in productive:
+    for name in _reachable(rules, "start"):
+        if name not in productive and name in _reachable(rules, name)[1:]:
             raise _refuse(f"the rule {name!r} can never end", rules[name].at, "give it an option without itself")
 
 
@@ -312,11 +312,13 @@ def _is_productive(expr: Expr, rules: dict[str, Definition], productive: set[str
     return True
 
 
-def _reachable(rules: dict[str, Definition]) -> list[str]:
-    found, waiting = {"start": None}, ["start"]
+def _reachable(rules: dict[str, Definition], begin: str) -> list[str]:
+    """``begin`` and the rules that it leads to; once more at the end where it leads back to itself."""
+    found: dict[str, None] = {}
+    waiting = [begin]
     while waiting:
         for expr in walk(rules[waiting.pop()].body):
             if isinstance(expr, Name) and expr.name in rules and expr.name not in found:
                 found[expr.name] = None
                 waiting.append(expr.name)
-    return list(found)
+    return [begin, *found]

@@ -260,6 +260,9 @@ class _Values(Transformer):
         return Unsupported("a template", _place(parts[0]))
 
     def token_syntax(self, parts: list[Token]) -> Expr:
+        role = re.fullmatch(r"<\[\$([A-Z][A-Z_]*)\]>", parts[0].value)
+        if role:
+            return RoleMark(role[1], _place(parts[0]))
         return TokenSyntax(parts[0].value, _place(parts[0]))
 
     def grammar_ref(self, parts: list[Token]) -> Expr:

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from grammars.formats.format import Format, ReasoningFormat
+from grammars.lark_source import SchemaTexts
 from grammars.markers import Markers
 from grammars.plan import Pieces, ReasoningPlan
 from grammars.reasoning.levels import NATIVE_BUDGETS, normal_effort
-from grammars.tree import Node, Pattern, Rule, Text, Until, seq
+from grammars.reasoning.templates import SHIPPED, Template, custom_template, shipped_template
+from grammars.tree import Node, Pattern, Rule, Sub, Text, Until, opt, seq
 from special_tokens.errors import RequestError
 
 __all__ = ["ANY_TEXT", "ReasoningPart", "framing", "reasoning_part"]
@@ -52,21 +54,24 @@ def reasoning_part(
 ) -> ReasoningPart:
     """The part for one request.  ``thinking`` is the caller's explicit switch and wins over ``effort``."""
     level = normal_effort(effort)
+    custom = level is not None and level.startswith("custom:")
     if preset not in ("native", "structured"):
         raise RequestError(f"unknown preset {preset!r}", place="reasoning_preset", expected="native or structured")
     form = format.reasoning
     if form is None:
+        if custom:
+            _custom(level or "", None, "", format)  # still checked
         return _without_markers(level, preset)
     if thinking is False or (level == "none" and thinking is not True):
         return _off(form, level, preset, markers)
+    if custom or level == "chain_of_thought" or (preset == "structured" and level in SHIPPED):
+        return _templated(form, level or "", preset, format, markers)
     if level in (None, "none"):
         if thinking is None and not form.default_on:
             return ReasoningPart("absent", plan=_plan(form, level, preset, False, markers))
         mode: Mode = "required" if thinking else "optional"
         return _native(form, mode, None, level, preset, markers, explicit=thinking is True)
-    if level in NATIVE_BUDGETS and preset == "native":
-        return _native(form, "required", NATIVE_BUDGETS[level or ""], level, preset, markers, explicit=True)
-    raise RequestError(f"level {level!r} needs a template", place="reasoning_effort", expected="a native level")
+    return _native(form, "required", NATIVE_BUDGETS[level], level, preset, markers, explicit=True)
 
 
 def _without_markers(level: str | None, preset: str) -> ReasoningPart:
@@ -77,6 +82,45 @@ def _without_markers(level: str | None, preset: str) -> ReasoningPart:
             "(a family file with plain_markers opts in to <think> as text)",
         )
     return ReasoningPart(plan=ReasoningPlan(level, preset, False), notes=notes)
+
+
+def _templated(form: ReasoningFormat, level: str, preset: str, format: Format, markers: Markers) -> ReasoningPart:
+    """A block whose inside is a template: its own limits bound it, no token budget does."""
+    before_start, start, after_start = framing(form.start)
+    before_end, end, lead = framing(form.end)
+    end_text = None if isinstance(markers.pieces(end)[0], int) else end
+    if end_text is not None:
+        before_end = before_end or "\n"  # a line of thought could otherwise go on into the marker's characters
+    if level.startswith("custom:"):
+        template = _custom(level, end_text, before_end, format)
+    else:
+        template = shipped_template(level, end_text=end_text, before_end=before_end)
+    after_start = after_start if template.after_start is None else template.after_start
+    before_end = before_end if template.before_end is None else template.before_end
+    inside = seq(Sub("reasoning", template.body), before_end, markers.node(end))
+    return ReasoningPart(
+        "required",
+        block=Rule("reasoning", seq(before_start, markers.node(start), after_start, inside), region="reasoning"),
+        rest=Rule("thinking", seq(opt(after_start), inside), region="reasoning"),
+        lead=lead if template.lead is None else template.lead,
+        plan=_plan(form, level, preset, True, markers),
+        template_kwargs=_switched_on(form, "high" if level == "chain_of_thought" else level),
+    )
+
+
+def _custom(level: str, end_text: str | None, before_end: str, format: Format) -> Template:
+    text = level.removeprefix("custom:")
+    schemas = SchemaTexts(format.spelling, "warn")
+    return custom_template(text, end_text=end_text, before_end=before_end, schema=schemas.text)
+
+
+def _switched_on(form: ReasoningFormat, level: str | None) -> tuple[tuple[str, Any], ...]:
+    kwargs: list[tuple[str, Any]] = []
+    if form.switch:
+        kwargs.append((form.switch.name, form.switch.on))
+    if form.effort_switch and level in NATIVE_BUDGETS:
+        kwargs.append((form.effort_switch.name, _nearest(level or "", form.effort_switch.values)))
+    return tuple(kwargs)
 
 
 def _off(form: ReasoningFormat, level: str | None, preset: str, markers: Markers) -> ReasoningPart:
@@ -108,11 +152,6 @@ def _native(
     else:
         rest = Until("thought", ANY_TEXT, Text(end))
     body = Rule("thinking", rest, region="reasoning")
-    kwargs: list[tuple[str, Any]] = []
-    if explicit and form.switch:
-        kwargs.append((form.switch.name, form.switch.on))
-    if form.effort_switch and level in NATIVE_BUDGETS:
-        kwargs.append((form.effort_switch.name, _nearest(level or "", form.effort_switch.values)))
     return ReasoningPart(
         mode,
         block=Rule("reasoning", seq(before_start, markers.node(start), body), region="reasoning"),
@@ -121,7 +160,7 @@ def _native(
         lead=lead,
         budget=budget,
         plan=_plan(form, level, preset, True, markers),
-        template_kwargs=tuple(kwargs),
+        template_kwargs=_switched_on(form, level) if explicit else (),
     )
 
 

@@ -1,0 +1,206 @@
+"""Reasoning blocks as Lark: the shipped levels, and templates that callers bring.
+
+A template's ``start`` begins with the opening marker, ends with the closing one and says between them what may be
+thought.  Markers are named by role, never by id: ``$REASONING_START`` and ``$REASONING_END`` with the white space that
+the model's format puts around them, ``$START_ID`` and ``$END_ID`` bare.  In the shipped files ``$(150)`` is a limit
+that stronger and weaker levels scale.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import resources
+
+from grammars.json_schema.regular import Regular
+from grammars.json_schema.regular import text as word
+from grammars.lark_source import check_ends, located, parse_source
+from grammars.lark_source.ast import (
+    AndExpr,
+    Attribute,
+    Definition,
+    Expr,
+    Literal,
+    Name,
+    NotExpr,
+    Regexp,
+    RoleMark,
+    SeqExpr,
+    Source,
+    map_lexemes,
+    walk,
+)
+from grammars.lark_source.check import check
+from grammars.lark_source.write import Writing, write
+from grammars.without_words import without_words
+from special_tokens.errors import GrammarError
+
+__all__ = ["SHIPPED", "Template", "custom_template", "shipped_template"]
+
+#: Level -> file under ``templates/`` and what its limits are multiplied by.
+SHIPPED = {
+    "minimal": ("low", 0.5),
+    "low": ("low", 1.0),
+    "medium": ("medium", 1.0),
+    "high": ("high", 1.0),
+    "xhigh": ("high", 2.0),
+    "max": ("high", 2.0),
+    "chain_of_thought": ("chain_of_thought", 1.0),
+}
+
+_OPENING = {"REASONING_START": True, "START_ID": False}  # role -> is it framed by the format's white space?
+_CLOSING = {"REASONING_END": True, "END_ID": False}
+_ROLES = frozenset((*_OPENING, *_CLOSING))
+_LIMIT = re.compile(r"\$\(([0-9]+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The inside of a reasoning block as a grammar.
+
+    ``body`` is Lark.  ``after_start`` and ``before_end`` are white space that stands next to the markers, ``lead``
+    white space behind the closing one; None means the format's own.
+    """
+
+    body: str
+    after_start: str | None = None
+    before_end: str | None = None
+    lead: str | None = None
+
+
+@lru_cache(maxsize=256)
+def shipped_template(level: str, *, end_text: str | None, before_end: str) -> Template:
+    """The template of a level.  ``end_text`` is the closing marker where it is text and no token (then no thought
+    may hold it), ``before_end`` the white space in front of it."""
+    file, scale = SHIPPED[level]
+    folder = resources.files("grammars.reasoning") / "templates"
+    text = (folder / f"{file}.lark").read_text(encoding="utf-8")
+    text = _LIMIT.sub(lambda limit: str(round(int(limit[1]) * scale)), text)
+    source = parse_source(text)
+    return _template(source, [*_tags(source), *([end_text] if end_text else [])], end_text, before_end, _no_schema)
+
+
+def custom_template(text: str, *, end_text: str | None, before_end: str, schema: Callable[[object], str]) -> Template:
+    """The template of a caller's Lark (what follows ``custom:``).
+
+    Raises `GrammarError` with line and column for what is not Lark, names an unknown role, does not stand between
+    the markers, or can never end.
+    """
+    try:
+        source = _renamed(parse_source(text))
+        return _template(source, [end_text] if end_text else [], end_text, before_end, schema)
+    except GrammarError as error:
+        raise located(error, "reasoning_effort") from None
+
+
+def _renamed(source: Source) -> Source:
+    """A template whose top rule is called ``reasoning_block``, as some servers want it, begins at ``start``."""
+    names = {definition.name for definition in source.definitions}
+    if "start" in names or "reasoning_block" not in names:
+        return source
+    definitions = tuple(replace(d, name="start") if d.name == "reasoning_block" else d for d in source.definitions)
+    return replace(source, definitions=definitions)
+
+
+def _no_schema(schema: object) -> str:
+    raise AssertionError("the shipped templates hold no schemas")
+
+
+def _tags(source: Source) -> list[str]:
+    """The tags that a shipped template writes itself; a thought that held one would seem to be another phase."""
+    texts = [expr.text for expr in source.walk() if isinstance(expr, Literal)]  # suffixes are among them
+    names = {name for text in texts for name in re.findall(r"</?([A-Z_]+)>", text)}
+    return sorted(tag for name in names for tag in (f"<{name}>", f"</{name}>"))
+
+
+def _template(
+    source: Source, barred: Sequence[str], end_text: str | None, before_end: str, schema: Callable[[object], str]
+) -> Template:
+    check(source, roles=_ROLES)
+    opening, middle, closing, behind = _between_markers(source)
+    body = _with_start(source, SeqExpr(middle))
+    framed = _CLOSING[closing]
+    if barred:
+        body = _without_text(body, barred)
+    check_ends(body, then=_then(before_end if framed else "", end_text))
+    return Template(
+        write(body, Writing(schema)),
+        after_start=None if _OPENING[opening] else "",
+        before_end=None if framed else "",
+        lead=None if framed else behind,
+    )
+
+
+def _between_markers(source: Source) -> tuple[str, tuple[Expr, ...], str, str]:
+    """Opening role, what stands between the markers, closing role, and the white space behind it."""
+    start = source.by_name()["start"]
+    parts = list(start.body.parts) if isinstance(start.body, SeqExpr) else [start.body]
+    behind = ""
+    while parts and isinstance(parts[-1], Literal) and not parts[-1].text.strip():
+        behind = parts.pop().text + behind
+    first, last = (parts[0], parts[-1]) if parts else (None, None)
+    if not isinstance(first, RoleMark) or first.name not in _OPENING:
+        raise _misplaced(start, "a template begins with the opening marker", "start: $START_ID ... $END_ID")
+    if not isinstance(last, RoleMark) or last.name not in _CLOSING:
+        raise _misplaced(start, "a template ends with the closing marker", "start: $START_ID ... $END_ID")
+    middle = tuple(parts[1:-1])
+    inner = [expr for part in middle for expr in walk(part)]
+    inner += [expr for d in source.definitions if d is not start for expr in walk(d.body)]
+    for expr in inner:
+        if isinstance(expr, RoleMark) or (isinstance(expr, Name) and expr.name == "start"):
+            shown = f"${expr.name}" if isinstance(expr, RoleMark) else "the rule start"
+            line, column = expr.at
+            raise GrammarError(f"{shown} stands inside the block", line=line, column=column,
+                               expected="markers at its beginning and end only")  # fmt: skip
+    if not middle:
+        raise _misplaced(start, "there is nothing between the markers", "effort none for a block without thoughts")
+    return first.name, middle, last.name, behind
+
+
+def _misplaced(start: Definition, message: str, expected: str) -> GrammarError:
+    return GrammarError(message, line=start.at[0], column=start.at[1], expected=expected)
+
+
+def _with_start(source: Source, body: Expr) -> Source:
+    definitions = tuple(replace(d, body=body) if d.name == "start" else d for d in source.definitions)
+    return replace(source, definitions=definitions)
+
+
+def _then(before: str, end_text: str | None) -> Regular | None:
+    """What the engine sees behind the body: text, or a token (None), which ends any lexeme."""
+    follows = before + (end_text or "")
+    return word(follows) if follows else None
+
+
+def _without_text(source: Source, words: Sequence[str]) -> Source:
+    """The grammar with every free lexeme kept from holding one of ``words``, which would end the block early."""
+    pattern = without_words(words)
+    options = "|".join(map(re.escape, words))
+    body: Expr = Regexp(pattern) if pattern else NotExpr(Regexp(f"(?s:.*)(?:{options})(?s:.*)"))
+    extra: list[Definition] = [Definition("NO_END", body)]
+
+    def keep(expr: Expr) -> Expr:
+        if isinstance(expr, Literal):
+            return expr
+        name = f"FREE_{len(extra)}"
+        extra.append(Definition(name, AndExpr((expr, Name("NO_END")))))
+        return Name(name)
+
+    definitions = tuple(
+        d if d.is_terminal else replace(d, body=_barred(d.body) if _ends_itself(d) else map_lexemes(d.body, keep))
+        for d in source.definitions
+    )
+    taken = {d.name for d in definitions} & {d.name for d in extra}
+    if taken:
+        raise GrammarError(f"the name {min(taken)} is taken", hint="call the terminal something else")
+    return replace(source, definitions=(*definitions, *extra))
+
+
+def _barred(body: Expr) -> Expr:
+    return AndExpr((body, Name("NO_END")))
+
+
+def _ends_itself(definition: Definition) -> bool:
+    return any(isinstance(a, Attribute) and a.name in ("lazy", "suffix") for a in definition.attributes)
