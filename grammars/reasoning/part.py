@@ -10,7 +10,7 @@ from grammars.lark_source import SchemaTexts
 from grammars.markers import Markers
 from grammars.plan import Pieces, ReasoningPlan
 from grammars.reasoning.levels import NATIVE_BUDGETS, normal_effort
-from grammars.reasoning.templates import SHIPPED, Template, custom_template, shipped_template
+from grammars.reasoning.template import SHIPPED, Template, custom_template, shipped_template
 from grammars.tree import Node, Pattern, Rule, Sub, Text, Until, opt, seq
 from special_tokens.errors import RequestError
 

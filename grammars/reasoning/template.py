@@ -138,8 +138,9 @@ def _between_markers(source: Source) -> tuple[str, tuple[Expr, ...], str, str]:
     start = source.by_name()["start"]
     parts = list(start.body.parts) if isinstance(start.body, SeqExpr) else [start.body]
     behind = ""
-    while parts and isinstance(parts[-1], Literal) and not parts[-1].text.strip():
-        behind = parts.pop().text + behind
+    while parts and isinstance(last_part := parts[-1], Literal) and not last_part.text.strip():
+        behind = last_part.text + behind
+        parts.pop()
     first, last = (parts[0], parts[-1]) if parts else (None, None)
     if not isinstance(first, RoleMark) or first.name not in _OPENING:
         raise _misplaced(start, "a template begins with the opening marker", "start: $START_ID ... $END_ID")
