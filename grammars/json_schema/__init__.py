@@ -10,8 +10,7 @@ from grammars.json_schema.documents import Documents
 from grammars.json_schema.emit import emit
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits
 from grammars.json_schema.report import Outcome, ReportRow, SchemaReport
-from grammars.json_schema.shapes import TRUE
-from grammars.json_schema.space import Space
+from grammars.json_schema.space import Overrun, Space
 from grammars.json_schema.spelling import DEFAULT_SPELLING, Spelling
 from grammars.json_schema.states import explore
 from grammars.tree import Node
@@ -41,16 +40,24 @@ def build(
 ) -> Built:
     """The grammar of ``schema``."""
     found = Documents(schema, documents, limits=limits)
-    space = Space(found)
-    start = space.child(found.root, found.root.schema)
-    if start is None:
-        raise SchemaError("unsatisfiable schema: it is false")
-    states = explore(space, spelling, start or TRUE)
-    node, rows = emit(states)
+    try:
+        node, rows = _compile(Space(found), spelling)
+    except Overrun:
+        node, rows = _compile(Space(found, coarse=True), spelling)
+    except RecursionError:
+        raise SchemaError("the schema is nested too deeply", hint="use $defs and $ref, or fewer levels") from None
     report = SchemaReport(rows)
     if policy == "strict" and report.relaxed:
         raise refusal(report)
     return Built(node, report)
+
+
+def _compile(space: Space, spelling: Spelling) -> tuple[Node, tuple[ReportRow, ...]]:
+    root = space.documents.root
+    start = space.child(root, root.schema)
+    if start is None:
+        raise SchemaError("unsatisfiable schema: it is false")
+    return emit(explore(space, spelling, start))
 
 
 def refusal(report: SchemaReport) -> SchemaError:

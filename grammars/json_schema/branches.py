@@ -146,6 +146,9 @@ def _one_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool
     if overlaps is None:
         row = ReportRow(place.pointer, "oneOf", Outcome.RELAXED, f"read as anyOf: more than {_MAX_PAIRS} pairs")
         return _noted(union(shapes, absorb=not tracked), row)
+    if space.coarse and overlaps:
+        row = ReportRow(place.pointer, "oneOf", Outcome.RELAXED, "read as anyOf: the schema is too large")
+        return _noted(union(shapes, absorb=not tracked), row)
     out: list[Shape] = []
     for i in alive:
         shape = shapes[i]

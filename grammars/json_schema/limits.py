@@ -24,8 +24,9 @@ class Limits:
     characters: int = 4_000_000  #: characters in all strings and keys together
     literal: int = 50_000  #: characters of one constant or key: the engine's first mask grows with its square
     states: int = 20_000  #: conjunctions of subschemas that need a rule of their own
-    steps: int = 400_000  #: forms built while schemas are intersected
-    seconds: float = 20.0  #: time spent in all
+    steps: int = 200_000  #: forms built while schemas are intersected
+    edges: int = 16_000  #: members and items in all rules: the engine's grammars end at 65,535 symbols
+    seconds: float = 2.5  #: time for working a schema out (twice: a coarse second try follows)
     forms: int = 400  #: alternatives of one intersection; beyond, the keyword is relaxed
     regex: int = 30_000  #: characters of a pattern with its repeats written out
     keys: int = 3_000  #: listed keys of one object

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import grammars.json_schema.numbers as num
 from grammars.json_schema.keywords.objects import lookup, possible
-from grammars.json_schema.regular import ALL, NONE, alt, inter, shortest
+from grammars.json_schema.regular import ALL, NONE, alt, disjoint, inter, surely_empty
 from grammars.json_schema.shapes import (
     ANY_ARRAY,
     ANY_OBJECT,
@@ -29,7 +29,7 @@ from grammars.json_schema.shapes import (
 )
 from grammars.json_schema.strings import writable
 
-__all__ = ["TooManyForms", "meet", "settle_array", "settle_object", "union"]
+__all__ = ["TooManyForms", "apart", "meet", "settle_array", "settle_object", "union"]
 
 IsEmpty = Callable[[Conj], bool]
 
@@ -95,7 +95,7 @@ def meet(one: Shape, two: Shape, is_empty: IsEmpty, limit: int) -> Shape:
     if two is ANYTHING:
         return one
     strings = inter(one.strings, two.strings)
-    if strings.op in ("and", "not") and shortest(writable(strings)) is None:
+    if strings.op in ("and", "not") and surely_empty(writable(strings)):
         strings = NONE
     return Shape(
         one.null and two.null,
@@ -106,6 +106,44 @@ def meet(one: Shape, two: Shape, is_empty: IsEmpty, limit: int) -> Shape:
         _meet_objects(one.objects, two.objects, is_empty, limit),
         merged_notes((one, two)) if one.notes or two.notes else (),
     )
+
+
+def apart(one: Shape, two: Shape, is_empty: IsEmpty) -> bool:
+    """True when surely no value is in both shapes; cheaper than their intersection."""
+    if (one.null and two.null) or one.booleans & two.booleans:
+        return False
+    if any(not num.meet(a, b).is_empty() for a in one.numbers for b in two.numbers):
+        return False
+    if one.strings != NONE and two.strings != NONE and not disjoint(one.strings, two.strings):
+        return False
+    if not all(_arrays_apart(a, b, is_empty) for a in one.arrays for b in two.arrays):
+        return False
+    return all(_objects_apart(a, b, is_empty) for a in one.objects for b in two.objects)
+
+
+def _arrays_apart(a: ArrayForm, b: ArrayForm, is_empty: IsEmpty) -> bool:
+    least, most = max(a.least, b.least), _smaller(a.most, b.most)
+    if most is not None and least > most:
+        return True
+    for i in range(min(least, max(len(a.prefix), len(b.prefix)) + 1)):
+        item = both(a.item(i), b.item(i))
+        if item is None or is_empty(item):
+            return True
+    return False
+
+
+def _objects_apart(a: ObjectForm, b: ObjectForm, is_empty: IsEmpty) -> bool:
+    most = _smaller(a.most, b.most)
+    if most is not None and max(a.least, b.least, len(a.required | b.required)) > most:
+        return True
+    shared = a.required & b.required  # tags are required on both sides: look at them first
+    for key in (*sorted(shared), *sorted((a.required | b.required) - shared)):
+        left = a.props[key] if key in a.props else lookup(a.cells, key)
+        right = b.props[key] if key in b.props else lookup(b.cells, key)
+        value = both(left, right)
+        if value is None or (value not in (left, right) and is_empty(value)):
+            return True
+    return False
 
 
 def _meet_numbers(one: tuple[num.Numbers, ...], two: tuple[num.Numbers, ...], limit: int) -> tuple[num.Numbers, ...]:
@@ -172,8 +210,12 @@ def settle_array(form: ArrayForm, is_empty: IsEmpty) -> ArrayForm | None:
         fixed = _settle_count(count, most)
         if fixed is None:
             return None
+        if _implied(fixed, prefix, rest, most, is_empty):
+            fixed = Count(TRUE, fixed.least, fixed.most, fixed.start)
         least = max(least, fixed.least + (fixed.start if fixed.least else 0))
-        if fixed.least or fixed.most is not None:
+        if fixed.item == TRUE and fixed.most is not None:
+            most = _smaller(most, fixed.start + fixed.most)
+        elif fixed.item != TRUE and (fixed.least or fixed.most is not None):
             counts.append(fixed)
     if most is not None and least > most:
         return None
@@ -190,9 +232,22 @@ def _settle_count(count: Count, most: int | None) -> Count | None:
             return None
         if count.most is not None and count.most >= slots:
             count = Count(count.item, count.least, None, count.start)
-    if count.item == TRUE and count.start == 0 and count.most is None:
-        return count
     return count
+
+
+def _implied(
+    count: Count, prefix: tuple[Conj | None, ...], rest: Conj | None, most: int | None, is_empty: IsEmpty
+) -> bool:
+    """Does every item that the count looks at satisfy it anyway?"""
+    if not count.item:
+        return True
+    items = [*prefix[count.start :], *((rest,) if most is None or most > len(prefix) else ())]
+    for item in items:
+        for literal in count.item:
+            wrong = both(item, (-literal,))
+            if wrong is not None and not is_empty(wrong):
+                return False
+    return bool(items)
 
 
 def _meet_objects(
@@ -248,6 +303,10 @@ def _both_cells(a: tuple[tuple, ...], b: tuple[tuple, ...]) -> tuple[tuple, ...]
 def settle_object(form: ObjectForm, is_empty: IsEmpty) -> ObjectForm | None:
     """The form with what its keys imply worked out, or None when it surely holds nothing."""
     props = dict(form.props)
+    for key in form.required:  # first: what surely holds nothing is found soonest here
+        conj = props.get(key, TRUE)
+        if conj is None or (len(conj) > 1 and is_empty(conj)):
+            return None
     for key, conj in props.items():
         if conj is not None and len(conj) > 1 and is_empty(conj):
             props[key] = None
@@ -299,10 +358,19 @@ class _Debts:
             if not facts:
                 return False
             if len(facts) > 1 or facts[0].kind == "some":
-                out[frozenset(facts)] = None
+                if not self.optional(facts):
+                    out[frozenset(facts)] = None
             elif not self.pay(facts[0]):
                 return False
         self.clauses = tuple(out)
+        return True
+
+    def optional(self, facts: list[Fact]) -> bool:
+        """Pay "not there, or right": it is what `props` says of a key that is not required."""
+        if len(facts) != 2 or {f.kind for f in facts} != {"has", "lacks"} or facts[0].what != facts[1].what:
+            return False
+        right = facts[0] if facts[0].kind == "has" else facts[1]
+        self.props[right.what] = both(self.value(right.what), right.value)
         return True
 
     def open_facts(self, clause: Clause) -> list[Fact] | None:

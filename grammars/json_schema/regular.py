@@ -38,6 +38,7 @@ __all__ = [
     "ranges_minus",
     "rep",
     "shortest",
+    "surely_empty",
     "text",
     "words",
 ]
@@ -179,19 +180,22 @@ def inter(*parts: Regular) -> Regular:
     """What every part holds."""
     flat: dict[Regular, None] = {}
     finite: frozenset[str] | None = None
+    refused: frozenset[str] = frozenset()
     for part in parts:
         for one in part.args if part.op == "and" else (part,):
             if one == NONE:
                 return NONE
-            if one == EPS:
-                one = words([""])
             if one.op == "words" or one == EPS:
                 own = one.args if one.op == "words" else frozenset({""})
                 finite = own if finite is None else finite & own
+            elif one.op == "not" and one.args[0].op == "words":
+                refused |= one.args[0].args
             elif one != ALL:
                 flat[one] = None
+    if refused and finite is None:
+        flat[neg(words(refused))] = None
     if finite is not None:
-        return words(w for w in finite if all(matches(p, w) for p in flat))
+        return words(w for w in finite - refused if all(matches(p, w) for p in flat))
     for one in flat:
         if one.op == "not" and one.args[0] in flat:
             return NONE
@@ -463,6 +467,22 @@ def _shortest_plain(term: Regular) -> str | None:
     return None if word is None else word * least
 
 
+@lru_cache(maxsize=20_000)
+def surely_empty(term: Regular, budget: int = 400) -> bool:
+    """True when the language has no word at all; False when it has one, or when the search gives up."""
+    if term == NONE:
+        return True
+    if term.plain:
+        return _shortest_plain(term) is None
+    if term.nullable:
+        return False
+    parts = term.args if term.op == "and" else ()
+    samples = [_shortest_plain(p) for p in parts if p.plain]
+    if any(word is not None and matches(term, word) for word in (*samples, "a", "0", "A", " ", "aaaa")):
+        return False
+    return shortest(term, budget) is None
+
+
 def leading(term: Regular) -> str:
     """Text that every word begins with (not always all of it)."""
     if term.op == "words" and len(term.args) == 1:
@@ -483,4 +503,4 @@ def disjoint(one: Regular, two: Regular, budget: int = 500) -> bool:
         return not any(matches(two, w) for w in one.args)
     if two.op == "words":
         return not any(matches(one, w) for w in two.args)
-    return shortest(inter(one, two), budget) is None
+    return surely_empty(inter(one, two), budget)

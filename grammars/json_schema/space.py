@@ -12,14 +12,14 @@ from typing import Any
 
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.expand import allowed, denied
-from grammars.json_schema.meet import TooManyForms, meet, settle_array, settle_object
+from grammars.json_schema.meet import TooManyForms, apart, meet
 from grammars.json_schema.passes.kinds import CHECKS
 from grammars.json_schema.regular import NONE
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import ANYTHING, NOTHING, TRUE, ArrayForm, Conj, ObjectForm, Shape
 from special_tokens.errors import SchemaError
 
-__all__ = ["Space"]
+__all__ = ["Overrun", "Space"]
 
 _PROBE_DEPTH = 3  # how deep a search for emptiness looks into required values
 
@@ -31,11 +31,20 @@ class _Unsettled(Exception):
     """A probe met a literal that is being computed: the answer is not known yet."""
 
 
-class Space:
-    """Shapes of the conjunctions over one set of documents."""
+class Overrun(SchemaError):
+    """A limit on the work that a schema may cost was passed."""
 
-    def __init__(self, documents: Documents) -> None:
+
+class Space:
+    """Shapes of the conjunctions over one set of documents.
+
+    ``coarse`` is the second try for schemas that are too large to be followed in full: ``oneOf`` is then read as
+    ``anyOf``, with a note.
+    """
+
+    def __init__(self, documents: Documents, *, coarse: bool = False) -> None:
         self.documents = documents
+        self.coarse = coarse
         self.limits = documents.limits
         self._conjs: dict[Conj, Shape] = {TRUE: ANYTHING}
         self._literals: dict[tuple[int, bool], Shape] = {}
@@ -88,19 +97,20 @@ class Space:
     def spend(self, steps: int, place: Place | None = None) -> None:
         """Count work done; raises `SchemaError` when a limit is passed."""
         self._steps += steps
+        if self._steps <= self.limits.steps and time.monotonic() <= self._end:
+            return
         pointer = place.pointer if place is not None else ""
         if self._steps > self.limits.steps:
-            raise SchemaError(
+            raise Overrun(
                 f"the schema expands to more than {self.limits.steps} alternatives, the limit 'steps'",
                 pointer=pointer,
                 hint="use fewer nested allOf, anyOf and oneOf",
             )
-        if time.monotonic() > self._end:
-            raise SchemaError(
-                f"the schema takes longer than {self.limits.seconds} s to work out, the limit 'seconds'",
-                pointer=pointer,
-                hint="use fewer nested allOf, anyOf and oneOf",
-            )
+        raise Overrun(
+            f"the schema takes longer than {self.limits.seconds} s to work out, the limit 'seconds'",
+            pointer=pointer,
+            hint="use fewer nested allOf, anyOf and oneOf",
+        )
 
     # -- shapes
 
@@ -109,11 +119,10 @@ class Space:
         known = self._conjs.get(conj)
         if known is not None:
             return known
-        floor = self._floor
-        self._floor = 1 << 60
-        out = ANYTHING
-        for literal in conj:
-            out = self.both(out, self.literal(literal), self.documents[literal])
+        floor, self._floor = self._floor, 1 << 60
+        out = self.literal(conj[-1])
+        if len(conj) > 1:  # what all but the last allow is likely to be known
+            out = self.both(self.shape(conj[:-1]), out, self.documents[conj[-1]])
         if self._floor >= 1 << 60:
             self._conjs[conj] = out
         self._floor = min(self._floor, floor)
@@ -196,24 +205,7 @@ class Space:
     def disjoint(self, one: Shape, two: Shape, place: Place) -> bool:
         """True when surely no value is in both shapes."""
         self.spend(1 + len(one.objects) * len(two.objects), place)
-        try:
-            return self._nothing_in(meet(one, two, self.is_empty, self.limits.forms))
-        except TooManyForms:
-            return False
-
-    def settled(self, shape: Shape) -> Shape:
-        """The shape with every form drawn tight."""
-        arrays = (settle_array(f, self.is_empty) for f in shape.arrays)
-        objects = (settle_object(f, self.is_empty) for f in shape.objects)
-        return Shape(
-            shape.null,
-            shape.booleans,
-            shape.numbers,
-            shape.strings,
-            tuple(f for f in arrays if f is not None),
-            tuple(f for f in objects if f is not None),
-            shape.notes,
-        )
+        return apart(one, two, self.is_empty)
 
 
 def with_notes(shape: Shape, notes: tuple[ReportRow, ...]) -> Shape:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from grammars.json_schema.cases import cases
 from grammars.json_schema.documents import Place
 from grammars.json_schema.meet import settle_array, settle_object
 from grammars.json_schema.naming import naming_order
@@ -18,7 +19,7 @@ from grammars.json_schema.numbers import writable as writable_numbers
 from grammars.json_schema.regular import NONE, UNKNOWN, Regular, lengths, shortest
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import ArrayForm, Conj, ObjectForm, Shape
-from grammars.json_schema.space import Space
+from grammars.json_schema.space import Overrun, Space
 from grammars.json_schema.spelling import Spelling
 from grammars.json_schema.strings import spell, writable
 from grammars.json_schema.tracks import Edge, Node, TooManyNodes, Track, array_track, key_orders, narrow, object_track
@@ -28,7 +29,9 @@ __all__ = ["INFINITE", "State", "States", "explore"]
 
 INFINITE = 1 << 60
 
+_COUNTING = 400  # rules that one array may take for counting items
 _NODES_PER_KEY = 40  # rules that one object may take for conditions across its keys
+_WORD_BUDGET = 1_500  # states of the search for a shortest string
 _MAX_TWICE = 24  # with more forms than this only the schema's order is written
 
 
@@ -58,6 +61,7 @@ class States:
         self.by_conj: dict[Conj, State] = {}
         self.users: dict[Conj, list[Conj]] = {}
         self.order: list[Conj] = []
+        self.num_edges = 0
         self._key_costs: dict[Regular, int] = {}
 
     def __getitem__(self, conj: Conj) -> State:
@@ -71,7 +75,7 @@ class States:
             if conj in self.by_conj:
                 continue
             if len(self.by_conj) >= self.limits.states:
-                raise SchemaError(
+                raise Overrun(
                     f"the schema needs more than {self.limits.states} rules, the limit 'states'",
                     pointer=self._place(conj).pointer,
                     hint="use fewer nested allOf, anyOf and oneOf",
@@ -80,10 +84,20 @@ class States:
             self.by_conj[conj] = state
             self.order.append(conj)
             for track in (*state.arrays, *state.objects):
+                self._count_edges(track, conj)
                 for value in track.values():
                     self.users.setdefault(value, []).append(conj)
                     if value not in self.by_conj:
                         todo.append(value)
+
+    def _count_edges(self, track: Track, conj: Conj) -> None:
+        self.num_edges += sum(1 + len(node.edges) for node in track.nodes)
+        if self.num_edges > self.limits.edges:
+            raise Overrun(
+                f"the schema needs more than {self.limits.edges} members in its rules, the limit 'edges'",
+                pointer=self._place(conj).pointer,
+                hint="use fewer alternatives that share keys",
+            )
 
     def _place(self, conj: Conj) -> Place:
         return self.space.documents[conj[0]] if conj else self.space.documents.root
@@ -122,10 +136,10 @@ class States:
 
     def _array(self, form: ArrayForm, state: State, place: Place) -> Track:
         try:
-            return array_track(form, self.limits.items)
+            return array_track(form, _COUNTING)
         except TooManyNodes:
-            reason = f"not enforced: counting needs more than {self.limits.items} rules, the limit 'items'"
-            state.notes.append(ReportRow(place.pointer, "contains", Outcome.RELAXED, reason))
+            reason = f"not enforced: counting items needs more than {_COUNTING} rules"
+            state.notes += [ReportRow(place.pointer, k, Outcome.RELAXED, reason) for k in _blamed(place)]
             bare = ArrayForm(form.prefix, form.rest, form.least, form.most, (), form.unique)
             return array_track(bare, 1 << 30)
 
@@ -133,6 +147,18 @@ class States:
         self, form: ObjectForm, order: list[str], state: State, place: Place, *, alone: bool
     ) -> list[Track]:
         """The form's tracks: in the schema's order, and in its own where that is another."""
+        found, left_out = cases(form, self.space)
+        if left_out:
+            reason = "branches that many conditions would have to tell apart are left out"
+            state.notes.append(ReportRow(place.pointer, "required", Outcome.NARROWED, reason))
+        tracks: list[Track] = []
+        for case in found:
+            tracks += self._case(case, order, state, place, alone=alone and len(found) <= _MAX_TWICE)
+        return tracks
+
+    def _case(
+        self, form: ObjectForm, order: list[str], state: State, place: Place, *, alone: bool
+    ) -> list[Track]:
         orders = key_orders(form, order)[: 2 if alone else 1]
         limit = _NODES_PER_KEY * (len(orders[0]) + 25)
         try:
@@ -143,7 +169,7 @@ class States:
         settled = None if narrowed is None else settle_object(narrowed, self.space.is_empty)
         if settled is not None:
             keys = ", ".join(sorted(settled.required - form.required)) or "some keys"
-            reason = f"branches are told apart by {keys}: following every other way needs more than {limit} rules"
+            reason = f"{keys} always written: following the branches without would need too many rules"
             state.notes.append(ReportRow(place.pointer, "required", Outcome.NARROWED, reason))
             return [object_track(settled, key_orders(settled, order)[0], 1 << 30)]
         keyword = "minProperties" if form.least else "maxProperties" if form.most is not None else "required"
@@ -243,11 +269,17 @@ class States:
         return min(cost, INFINITE)
 
 
+def _blamed(place: Place) -> list[str]:
+    """The keywords of a place that may have asked for counts of items, by themselves or by a negation."""
+    found = [k for k in ("contains", "oneOf", "not", "if", "anyOf", "allOf", "$ref") if k in place.schema]
+    return found or ["contains"]
+
+
 def shortest_word(term: Regular) -> str | None:
     """A shortest string of a language that text can spell; a guess by length where the search gives up."""
     if term == NONE:
         return None
-    word = shortest(writable(term))
+    word = shortest(writable(term), _WORD_BUDGET)
     if word is UNKNOWN:
         return "a" * max(1, lengths(term)[0])  # surely not empty is not known: the engine's own probe decides
     assert word is None or isinstance(word, str)

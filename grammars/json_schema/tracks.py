@@ -22,6 +22,9 @@ class TooManyNodes(Exception):
     """A track would need more nodes than its limit."""
 
 
+_WORK_PER_NODE = 30  # clauses looked at for each node that may be made
+
+
 @dataclass(frozen=True, slots=True)
 class Edge:
     """One step: a listed ``key``, a key of the language ``keys``, or (both None) an item; then its value."""
@@ -61,12 +64,21 @@ class Track:
 
 
 class _Builder:
-    """Numbers node keys as they are met and builds their nodes until none is left."""
+    """Numbers node keys as they are met and builds their nodes until none is left.
+
+    ``limit`` bounds the nodes; `spend` bounds the work on clauses that is done to find them.
+    """
 
     def __init__(self, limit: int) -> None:
         self.numbers: dict[object, int] = {}
         self.todo: list[object] = []
         self.limit = limit
+        self.work = 0
+
+    def spend(self, work: int) -> None:
+        self.work += work
+        if self.work > _WORK_PER_NODE * self.limit:
+            raise TooManyNodes
 
     def __call__(self, key: object) -> int:
         found = self.numbers.get(key)
@@ -206,6 +218,7 @@ class _ObjectTrack:
             if f.value and (f.what == name if f.kind == "has" else f.kind == "some" and matches(f.what, name))
         )
         for conj, chosen in _choices(value, list(wanted)):
+            self.number.spend(len(clauses))
             after = _with(clauses, name, chosen)
             if after is not None:
                 yield conj, after
@@ -225,6 +238,7 @@ class _ObjectTrack:
         open_ = list(dict.fromkeys(f for clause in left.clauses for f in clause if f.kind == "some"))
         for language, value in self.others:
             for conj, chosen in _choices(value, open_):
+                self.number.spend(1 + len(left.clauses))
                 after = _counted(left.clauses, frozenset(chosen))
                 if after is None:
                     continue

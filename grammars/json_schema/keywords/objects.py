@@ -9,7 +9,7 @@ from typing import Any
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.keywords.arrays import Child, negation
 from grammars.json_schema.keywords.text import pattern_language
-from grammars.json_schema.regular import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, shortest, words
+from grammars.json_schema.regular import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, surely_empty, words
 from grammars.json_schema.report import ReportRow
 from grammars.json_schema.shapes import TRUE, Clause, Conj, Fact, ObjectForm, Seen, both, has, lacks, some
 from grammars.json_schema.strings import writable
@@ -143,9 +143,9 @@ def cells_of(patterns: list[tuple[Regular, Conj | None]], extra: Conj | None) ->
     return tuple((cell, conj) for cell, conj in cells if conj is not None)
 
 
-def possible(language: Regular, budget: int = 1_000) -> bool:
+def possible(language: Regular, budget: int = 400) -> bool:
     """False when surely no key of the language can be written."""
-    return language == ALL or shortest(writable(language), budget) is not None
+    return language == ALL or not surely_empty(writable(language), budget)
 
 
 def restrict(cells: Cells, language: Regular) -> Cells:
