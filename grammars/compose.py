@@ -7,12 +7,13 @@ apart.  Each place where the turn may end is followed by a sentinel (see `gramma
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from grammars.answer import Answer
+from grammars.custom_tools import carries_lark, custom_input_node
 from grammars.formats.format import Format
-from grammars.json_schema import Policy, build
+from grammars.json_schema import Policy, ReportRow, SchemaReport, build
 from grammars.json_schema.closed import closed
 from grammars.markers import Markers
 from grammars.plan import (
@@ -28,6 +29,7 @@ from grammars.reasoning.part import ANY_TEXT, ReasoningPart, reasoning_part
 from grammars.region_table import AFTER_REASONING, BEFORE_REASONING, REASONING, region_table
 from grammars.render import Rendered, render
 from grammars.response import ResponsePart, response_part
+from grammars.tool_calls.parameters import arguments_schema, pointer
 from grammars.tool_section import ToolSection
 from grammars.tool_sources import Choice, normal_choice, normal_tools
 from grammars.tree import EMPTY, Node, Rule, alt, seq, token
@@ -92,10 +94,14 @@ class _Composer:
     reasoning: ReasoningPart
     tools: Sequence[Any]
     ends: dict[RegionName, End] = field(default_factory=dict)
+    tool_rows: dict[ReportRow, None] = field(default_factory=dict)
+    written_lark: set[str] = field(default_factory=set)
 
     def plan(self) -> Plan:
         section = self._section()
         grammar, entries = self._grammar(section)
+        if section is not None:
+            self._check_custom()
         regions = region_table(
             self.format,
             self.markers,
@@ -120,6 +126,7 @@ class _Composer:
             response=self.response.plan if self.response else None,
             tools=tuple(self.choice.tools),
             tool_choice="named" if self.choice.named else self.choice.mode,
+            tool_report=SchemaReport(tuple(self.tool_rows)),
             stops=self.parts.stop,
             template_kwargs=reasoning.template_kwargs,
             max_tokens=self.parts.max_tokens,
@@ -145,7 +152,30 @@ class _Composer:
         )
 
     def _arguments_schema(self, schema: Any, place: str) -> Node:
-        return build(closed(schema), spelling=self.format.spelling, policy=self.parts.schema_policy).node
+        """The node of a tool's arguments, or of one of them; ``place`` is its pointer, ``/tools/NAME/...``."""
+        if carries_lark(schema):
+            self.written_lark.add(place)
+            return custom_input_node(schema, self.format.spelling.key_separator)
+        strict = any(tool.strict and place.startswith(pointer(tool)) for tool in self.choice.tools)
+        built = build(
+            closed(schema), spelling=self.format.spelling, policy="strict" if strict else self.parts.schema_policy
+        )
+        self.tool_rows |= {replace(row, pointer=place + row.pointer): None for row in built.report.rows}
+        return built.node
+
+    def _check_custom(self) -> None:
+        """A recursive grammar that the call syntax never asked for would be lost without a word."""
+        for tool in self.choice.tools:
+            if (
+                tool.kind == "custom"
+                and carries_lark(arguments_schema(tool))
+                and pointer(tool) not in self.written_lark
+            ):
+                raise ToolError(
+                    "this model writes arguments outside JSON, which cannot carry a recursive grammar",
+                    place=f"tools.{tool.name}.format",
+                    hint="use a regex or a grammar without recursion",
+                )
 
     def _grammar(self, section: ToolSection | None) -> tuple[Rendered, tuple[Entry, ...]]:
         part = self.reasoning

@@ -180,6 +180,7 @@ class Plan:
     response: ResponsePlan | None = None
     tools: tuple[Tool, ...] = ()
     tool_choice: str = "auto"
+    tool_report: SchemaReport = SchemaReport()
     stops: Stops = Stops()
     watchers: tuple[Any, ...] = ()
     template_kwargs: tuple[tuple[str, Any], ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +10,15 @@ from typing import Any, Literal
 
 import pydantic
 
+from grammars.custom_tools import custom_input
 from grammars.json_schema.python_types import schema_of_function
 from grammars.tools import Tool
 from special_tokens.errors import ToolError
 
-__all__ = ["Choice", "normal_choice", "normal_tools"]
+__all__ = ["MAX_TOOLS", "Choice", "normal_choice", "normal_tools"]
 
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+MAX_TOOLS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +36,28 @@ def normal_tools(tools: Iterable[Any] | None) -> tuple[Tool, ...]:
         return ()
     if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
         raise ToolError(f"{type(tools).__name__} is not a list of tools", place="tools", expected="a list")
-    out: list[Tool] = []
+    out: dict[str, Tool] = {}
     for i, tool in enumerate(tools):
         normal = _tool(tool, f"tools[{i}]")
-        if any(normal.name == other.name for other in out):
+        if normal.name in out:
             raise ToolError(
                 f"two tools are called {normal.name!r}", place=f"tools[{i}].name", expected="distinct names"
             )
-        out.append(normal)
-    return tuple(out)
+        out[normal.name] = normal
+    if len(out) > MAX_TOOLS:
+        raise ToolError(f"{len(out)} tools are too many", place="tools", expected=f"at most {MAX_TOOLS}")
+    return tuple(out.values())
+
+
+# -- tool_choice
 
 
 def normal_choice(tool_choice: Any, tools: Sequence[Tool]) -> Choice:
-    """``none``, ``auto``, ``required`` or one tool by name (OpenAI's object, or just the name)."""
+    """What a ``tool_choice`` in any of OpenAI's forms allows.
+
+    ``none``, ``auto``, ``required``; one tool, by an object or just its name; ``allowed_tools`` with a mode of its
+    own.  Raises `ToolError` for what cannot be read and for tools that are not there.
+    """
     if tool_choice is None:
         return Choice("auto" if tools else "none", tuple(tools))
     if tool_choice == "none":
@@ -54,33 +66,55 @@ def normal_choice(tool_choice: Any, tools: Sequence[Tool]) -> Choice:
         if not tools:
             raise ToolError(f"{tool_choice!r} without tools", place="tool_choice", hint="pass tools")
         return Choice(tool_choice, tuple(tools))
-    name = tool_choice
-    if isinstance(tool_choice, Mapping):
-        inner = tool_choice.get(str(tool_choice.get("type", "")), tool_choice)
+    if isinstance(tool_choice, Mapping) and tool_choice.get("type") == "allowed_tools":
+        return _allowed(tool_choice, tools)
+    return Choice("required", (_named(tool_choice, tools, "tool_choice"),), named=True)
+
+
+def _allowed(tool_choice: Mapping[str, Any], tools: Sequence[Tool]) -> Choice:
+    """Chat completions wrap mode and tools in ``allowed_tools``; the Responses API puts them beside the type."""
+    inner = tool_choice.get("allowed_tools", tool_choice)
+    place = "tool_choice.allowed_tools"
+    if not isinstance(inner, Mapping) or not isinstance(inner.get("tools"), list | tuple) or not inner["tools"]:
+        raise ToolError("there are no allowed tools", place=place, expected='{"mode": ..., "tools": [...]}')
+    mode = inner.get("mode", "auto")
+    if mode not in ("auto", "required"):
+        raise ToolError(f"unknown mode {mode!r}", place=f"{place}.mode", expected="auto or required")
+    chosen = [_named(entry, tools, f"{place}.tools[{i}]") for i, entry in enumerate(inner["tools"])]
+    return Choice(mode, tuple(tool for tool in tools if tool in chosen))
+
+
+def _named(value: Any, tools: Sequence[Tool], place: str) -> Tool:
+    name = value
+    if isinstance(value, Mapping):
+        inner = value.get(str(value.get("type", "")), value)
         name = inner.get("name") if isinstance(inner, Mapping) else None
     if not isinstance(name, str):
-        raise ToolError(
-            f"cannot read {tool_choice!r}", place="tool_choice", expected="none, auto, required or a tool by name"
-        )
-    named = tuple(tool for tool in tools if tool.name == name)
-    if not named:
-        known = ", ".join(tool.name for tool in tools) or "none"
-        raise ToolError(f"there is no tool {name!r}", place="tool_choice", expected=f"one of: {known}")
-    return Choice("required", named, named=True)
+        raise ToolError(f"cannot read {value!r}", place=place, expected="none, auto, required or a tool by name")
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    known = ", ".join(tool.name for tool in tools) or "none"
+    raise ToolError(f"there is no tool {name!r}", place=place, expected=f"one of: {known}")
+
+
+# -- one tool
 
 
 def _tool(tool: Any, place: str) -> Tool:
     if isinstance(tool, Tool):
-        return tool
+        return _checked(tool, place)
     if isinstance(tool, type) and issubclass(tool, pydantic.BaseModel):
         return Tool(tool.__name__, (tool.__doc__ or "").strip(), tool.model_json_schema())
     if isinstance(tool, Mapping):
         return _mapping(tool, place)
-    if hasattr(tool, "inputSchema") and hasattr(tool, "name"):  # an MCP tool record
-        return _build(tool.name, getattr(tool, "description", ""), tool.inputSchema, None, place)
+    schema = getattr(tool, "inputSchema", None) or getattr(tool, "input_schema", None)
+    if schema is not None and hasattr(tool, "name"):  # an MCP tool record
+        return _build(tool.name, getattr(tool, "description", ""), schema, None, place)
+    if isinstance(tool, functools.partial):
+        return _function(functools.wraps(tool.func)(tool))
     if isinstance(tool, Callable):  # type: ignore[arg-type]
-        name, description, schema = schema_of_function(tool)
-        return Tool(name, description, schema)
+        return _function(tool)
     raise ToolError(
         f"cannot read a tool from {type(tool).__name__}",
         place=place,
@@ -88,12 +122,20 @@ def _tool(tool: Any, place: str) -> Tool:
     )
 
 
+def _function(function: Callable[..., Any]) -> Tool:
+    name, description, schema = schema_of_function(function)
+    return Tool(name, description, schema)
+
+
 def _mapping(tool: Mapping[str, Any], place: str) -> Tool:
     kind = tool.get("type", "function")
-    if "inputSchema" in tool:
-        return _build(tool.get("name"), tool.get("description"), tool["inputSchema"], None, place)
+    for key in ("inputSchema", "input_schema"):
+        if key in tool:
+            return _build(tool.get("name"), tool.get("description"), tool[key], None, place)
+    if kind == "custom":
+        return _custom(tool, place)
     if kind not in ("function", "object") and "function" not in tool:
-        raise ToolError(f"unknown type {kind!r}", place=f"{place}.type", expected="function")
+        raise ToolError(f"unknown type {kind!r}", place=f"{place}.type", expected="function or custom")
     function = tool.get("function", tool)
     if not isinstance(function, Mapping):
         raise ToolError("function is not an object", place=f"{place}.function")
@@ -101,13 +143,46 @@ def _mapping(tool: Mapping[str, Any], place: str) -> Tool:
     return _build(function.get("name"), function.get("description"), parameters, function.get("strict"), place)
 
 
+def _custom(tool: Mapping[str, Any], place: str) -> Tool:
+    """OpenAI's custom tool: wrapped in chat completions, flat in the Responses API."""
+    body = tool.get("custom", tool)
+    if not isinstance(body, Mapping):
+        raise ToolError("custom is not an object", place=f"{place}.custom")
+    form = body.get("format", {"type": "text"})
+    if not isinstance(form, Mapping) or form.get("type") not in ("text", "grammar"):
+        raise ToolError(f"cannot read {form!r}", place=f"{place}.format", expected="a text or a grammar format")
+    grammar = None
+    if form["type"] == "grammar":
+        inner = form.get("grammar", form)
+        if not isinstance(inner, Mapping) or inner.get("syntax") not in ("lark", "regex"):
+            shown = inner.get("syntax") if isinstance(inner, Mapping) else inner
+            raise ToolError(f"unknown syntax {shown!r}", place=f"{place}.format.syntax", expected="lark or regex")
+        grammar = (inner["syntax"], inner.get("definition"))
+    name, description = body.get("name"), str(body.get("description") or "")
+    found = Tool(name, description, dict(_NO_PARAMETERS), kind="custom", grammar=grammar)  # type: ignore[arg-type]
+    return _checked(found, place)
+
+
 def _build(name: Any, description: Any, parameters: Any, strict: Any, place: str) -> Tool:
-    if not isinstance(name, str) or not name.strip():
-        raise ToolError("the tool has no name", place=f"{place}.name", expected="a name")
-    if re.search(r"[\x00-\x1f\x7f]", name):
-        raise ToolError(f"name {name!r} holds a control character", place=f"{place}.name")
     if parameters is None:
         parameters = _NO_PARAMETERS
     if not isinstance(parameters, Mapping):
         raise ToolError("parameters are not a JSON schema", place=f"{place}.parameters", expected="an object")
-    return Tool(name, str(description or ""), dict(parameters), strict if isinstance(strict, bool) else None)
+    if strict is not None and not isinstance(strict, bool):
+        raise ToolError(f"{strict!r} is not true or false", place=f"{place}.strict")
+    return _checked(Tool(name, str(description or ""), dict(parameters), strict), place)
+
+
+def _checked(tool: Tool, place: str) -> Tool:
+    name = tool.name
+    if not isinstance(name, str) or not name.strip():
+        raise ToolError("the tool has no name", place=f"{place}.name", expected="a name")
+    if re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", name):
+        raise ToolError(f"name {name!r} holds a control character", place=f"{place}.name")
+    if tool.kind == "custom":
+        custom_input(tool.grammar, f"{place}.format")
+    elif "object" not in tool.parameters.get("type", "object"):
+        raise ToolError(
+            f"the arguments are {tool.parameters['type']!r}", place=f"{place}.parameters.type", expected="object"
+        )
+    return tool

@@ -25,9 +25,18 @@ class Tool:
     grammar: tuple[str, str] | None = None
 
     def to_openai(self) -> dict[str, Any]:
-        """The tool as chat templates expect it."""
+        """The tool as chat templates expect it; a custom tool is a function of one text there."""
         function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        if self.kind == "custom":
+            text = (
+                {"type": "string"} if self.grammar is None else {"type": "string", "description": self._grammar_text()}
+            )
+            function["parameters"] = {"type": "object", "properties": {"input": text}, "required": ["input"]}
         return {"type": "function", "function": function}
+
+    def _grammar_text(self) -> str:
+        syntax, definition = self.grammar or ("text", "")
+        return f"text of this {'regular expression' if syntax == 'regex' else 'Lark grammar'}: {definition}"
 
 
 @dataclass(frozen=True, slots=True)

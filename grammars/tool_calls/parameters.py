@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from grammars.custom_tools import custom_input
 from grammars.tools import Call, Tool
 from special_tokens.errors import ToolError
 
@@ -22,7 +23,8 @@ def arguments_schema(tool: Tool) -> Mapping[str, Any]:
     that lists no properties at all takes any.
     """
     if tool.kind == "custom":
-        return _closed({"properties": {CUSTOM_INPUT: _custom_input(tool)}, "required": [CUSTOM_INPUT]})
+        text = custom_input(tool.grammar, f"tools.{tool.name}.format")
+        return _closed({"properties": {CUSTOM_INPUT: text}, "required": [CUSTOM_INPUT]})
     return _closed(tool.parameters)
 
 
@@ -36,12 +38,6 @@ def _closed(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 
 #: Keywords that may bring properties of their own.
 _OPENING = {"patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
-
-
-def _custom_input(tool: Tool) -> Mapping[str, Any]:
-    if tool.grammar is not None and tool.grammar[0] == "regex":
-        return {"type": "string", "pattern": f"^(?:{tool.grammar[1]})$"}
-    return {"type": "string"}
 
 
 def pointer(tool: Tool, *path: str) -> str:
