@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from grammars.compose import Parts, compose
 from grammars.formats.check import TYPED_TOOLS
 from grammars.formats.format import Format
+from grammars.formats.infer import Inference, without_calls
 from grammars.formats.witness import Witness
 from grammars.plan import Plan
 from guided.bitmask import allocate_bitmask, is_allowed
@@ -20,17 +22,34 @@ from guided.byte_tokenizer import byte_tokenizer
 from guided.compile import Engine
 from guided.parse import ContentDelta, Event, OutputParser, ReasoningDelta, ToolCallArguments, ToolCallStart
 from guided.state import GuidanceState
+from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError
 
-__all__ = ["check_witnesses", "engine_for"]
+__all__ = ["check_witnesses", "engine_for", "verified"]
 
 _MARKER = re.compile(r"<[|/\w\uff5c\"][^<>\s]*>|\[/?[A-Z][A-Z_ ]+\]|\[\|[^|\]\s]*\|\]")
 
 
-def engine_for(format: Format) -> Engine:
-    """An engine over bytes and the format's own markers."""
+def verified(inference: Inference, tokens: SpecialTokens) -> Inference:
+    """The inference, checked; calls that do not stand the check give way to the next evidence."""
+    wrong = check_witnesses(inference.format, inference.witnesses, engine_for(inference.format, tokens))
+    if not wrong:
+        return inference
+    if any(witness.calls for witness in inference.witnesses):
+        return without_calls(inference, tokens, wrong)
+    return replace(inference, notes=(*inference.notes, *(f"cross-check failed: {what}" for what in wrong)))
+
+
+def engine_for(format: Format, tokens: SpecialTokens | None = None) -> Engine:
+    """An engine over bytes and the format's own markers: those that the vocabulary has as tokens.
+
+    Without a vocabulary every text that is spelled as a marker counts as one.
+    """
     texts = list(_texts(format))
     ends = (*format.ends.content, *format.ends.calls)
+    if tokens is not None and tokens.added:
+        pieces = (piece for text in (*texts, *ends) for piece in tokens.pieces(text))
+        return Engine(*byte_tokenizer(tuple(tokens.text(p) for p in pieces if isinstance(p, int)), ends))
     markers = [marker for text in texts for marker in _MARKER.findall(text)]
     return Engine(*byte_tokenizer((*markers, *ends), ends))
 

@@ -12,7 +12,7 @@ Pure: it takes a callable that renders, and the registry of special tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -21,11 +21,12 @@ from grammars.formats.data import format_of_family
 from grammars.formats.format import Ends, Format, ReasoningFormat, ToolCallFormat
 from grammars.formats.reading import Reading
 from grammars.formats.renderings import Renderings
+from grammars.formats.response_template import read_response_template
 from grammars.formats.witness import Witness
 from special_tokens import Role, SpecialTokens
 from special_tokens.errors import TemplateError
 
-__all__ = ["DESCRIBED_CALLS", "Inference", "infer"]
+__all__ = ["DESCRIBED_CALLS", "Inference", "completed", "infer", "without_calls"]
 
 #: The fallback: what a model is told in the prompt when nothing is known of its own way.
 DESCRIBED_CALLS = ToolCallFormat(
@@ -58,32 +59,34 @@ def infer(
     template: str = "",
     mutable: Callable[..., str] | None = None,
     override: Format | None = None,
-    described: Format | None = None,
+    response_template: Mapping[str, Any] | None = None,
 ) -> Inference:
     """The format of a model.
 
     ``render(messages, **kw) -> str`` renders its chat template and raises `TemplateError` where that fails; None
     without a template.  ``mutable`` renders where the template may change its own lists, which the first one
-    refuses: what calls look like can then still be read.  ``described`` is what the tokenizer's
-    ``response_template`` says, already read.  Raises `TemplateError` where the template renders not even a plain
-    message.
+    refuses: what calls look like can then still be read.  ``response_template`` is the tokenizer's own.  Raises
+    `TemplateError` where the template renders not even a plain message.
     """
     if override is not None:
-        return Inference(override)
+        return Inference(_with_evidence(override, "override"))
+    described = read_response_template(response_template) if response_template else ()
     if render is None:
-        return _finished(Format("inferred"), tokens, ())
+        return completed(described[0] if described else Format("inferred"), tokens)
     template = template or tokens.facts.chat_template
     reading = Reading(Renderings(render), tokens, template)
     found, notes = reading.format()
     if mutable is not None and reading.calling is None and reading.is_refused:
         found, notes = _with_refused(found, mutable, reading, notes)
-    if described is not None:
+    if described:
         found, notes = _with_described(found, described, reading, notes)
-    finished = _finished(found, tokens, notes)
+    finished = completed(found, tokens, notes)
     return replace(finished, witnesses=reading.witnesses(finished.format))
 
 
-# -- other evidence
+def _with_evidence(format: Format, how: str) -> Format:
+    parts = ("reasoning", "content", "tool_calls", "ends", "inputs")
+    return replace(format, evidence=tuple((part, how) for part in parts if getattr(format, part)))
 
 
 def _with_refused(
@@ -105,22 +108,42 @@ def _with_refused(
 
 
 def _with_described(
-    found: Format, described: Format, reading: Reading, notes: tuple[str, ...]
+    found: Format, described: tuple[Format, ...], reading: Reading, notes: tuple[str, ...]
 ) -> tuple[Format, tuple[str, ...]]:
-    """The tokenizer's own description first, wherever it stands up to the template's renderings."""
-    calls = described.tool_calls
-    if calls is not None and reading.texts is not None:
-        wrong = differences(calls, reading.texts, reading.tokens)
-        if wrong:
-            notes += tuple(f"response_template does not fit the chat template: {what}" for what in wrong)
-            calls = None
-    if calls is None:
-        return found, notes
-    evidence = dict(found.evidence) | {"tool_calls": "response_template"}
-    return replace(found, tool_calls=calls, evidence=tuple(evidence.items())), notes
+    """The tokenizer's own description first, wherever it stands up to the template's renderings.
+
+    What calls are framed by and what stands beside them only renderings tell.
+    """
+    how = (*found.evidence, ("tool_calls", "response_template"))
+    if found.reasoning is None and described[0].reasoning is not None:
+        found = replace(found, reasoning=described[0].reasoning, evidence=(*found.evidence, ("reasoning", how[-1][1])))
+    forms = [format.tool_calls for format in described if format.tool_calls is not None]
+    if reading.texts is None:
+        return (replace(found, tool_calls=forms[0], evidence=how), notes) if forms else (found, notes)
+    for form in forms:
+        if not differences(form, reading.texts, reading.tokens):
+            evidence = tuple((dict(found.evidence) | {"tool_calls": "response_template"}).items())
+            beside = found.tool_calls or form
+            return replace(found, tool_calls=_beside(form, beside), evidence=evidence), notes
+    if forms:
+        notes += ("tokenizer.response_template does not read what the chat template writes",)
+    return found, notes
 
 
-def _finished(found: Format, tokens: SpecialTokens, notes: tuple[str, ...]) -> Inference:
+def _beside(form: ToolCallFormat, shown: ToolCallFormat) -> ToolCallFormat:
+    """A described form with what only renderings show: the text beside calls, the spelling of words."""
+    options = {**dict(shown.options), **dict(form.options)} if shown.syntax == form.syntax else dict(form.options)
+    return replace(
+        form,
+        gap=shown.gap,
+        gap_without_text=shown.gap_without_text,
+        text_before=shown.text_before,
+        text_after=shown.text_after,
+        options=tuple(sorted(options.items())),
+    )
+
+
+def completed(found: Format, tokens: SpecialTokens, notes: tuple[str, ...] = ()) -> Inference:
     """The format with what only family data knows, and with the fallback for what nothing tells."""
     if tokens.family is not None:
         found = _with_family(found, format_of_family(tokens.family), tokens.family.id)
@@ -135,6 +158,13 @@ def _finished(found: Format, tokens: SpecialTokens, notes: tuple[str, ...]) -> I
             evidence=(*found.evidence, ("tool_calls", "fallback")),
         )
     return Inference(found, notes)
+
+
+def without_calls(inference: Inference, tokens: SpecialTokens, why: tuple[str, ...]) -> Inference:
+    """The same format with the next evidence for its calls, because this one did not stand the check."""
+    evidence = tuple((part, how) for part, how in inference.format.evidence if part != "tool_calls")
+    found = replace(inference.format, tool_calls=None, evidence=evidence)
+    return completed(found, tokens, (*inference.notes, *(f"cross-check failed: {wrong}" for wrong in why)))
 
 
 def _with_family(found: Format, known: Format, family: str) -> Format:
@@ -167,5 +197,5 @@ def _with_vocabulary(found: Format, tokens: SpecialTokens) -> Format:
     pair = tokens.pair(Role.REASONING_START, Role.REASONING_END)
     if pair is None or not (pair[0].is_token and pair[1].is_token):
         return found
-    reasoning = ReasoningFormat(start=pair[0].text + "\n", end=f"\n{pair[1].text}\n\n", default_on=False)
+    reasoning = ReasoningFormat(start=pair[0].text, end=pair[1].text, default_on=False)
     return replace(found, reasoning=reasoning, evidence=(*found.evidence, ("reasoning", "vocabulary")))

@@ -95,7 +95,8 @@ class Reading:
 
     def witnesses(self, format: Format) -> tuple[Witness, ...]:
         """What the template wrote of the sample turns; calls only where the format was read off them."""
-        calling = self.calling if "rendering" in dict(format.evidence).get("tool_calls", "") else None
+        read_off = dict(format.evidence).get("tool_calls") in ("rendering", "response_template")
+        calling = self.calling if read_off else None
         reading = self.reasoning
         found = witnesses(self.renderings, self.plain, calling, format, reading.header, reading.block)
         return tuple(dict.fromkeys(found))

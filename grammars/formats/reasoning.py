@@ -330,7 +330,7 @@ def _from_words(template: str, tokens: SpecialTokens) -> _Framing | None:
             if closer is not None:
                 return _Framing(opener, closer, evidence="template text")
     pair = tokens.pair(Role.REASONING_START, Role.REASONING_END)
-    return _Framing(pair[0].text + "\n", f"\n{pair[1].text}\n\n", evidence="vocabulary") if pair else None
+    return _Framing(pair[0].text, pair[1].text, evidence="vocabulary") if pair else None
 
 
 # -- switches and defaults

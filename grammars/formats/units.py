@@ -22,10 +22,14 @@ class Units:
 
     def __init__(self, tokens: SpecialTokens) -> None:
         self.tokens = tokens
+        self._known: dict[str, list[str]] = {}
 
     def split(self, text: str) -> list[str]:
-        """The units of ``text``; joined they are the text again."""
-        out: list[str] = []
+        """The units of ``text``; joined they are the text again.  Do not change the list."""
+        out = self._known.get(text)
+        if out is not None:
+            return out
+        out = self._known[text] = []
         for piece in self.tokens.pieces(text):
             out += _UNIT.findall(piece) if isinstance(piece, str) else [self.tokens.text(piece)]
         return out

@@ -11,6 +11,7 @@ from grammars.formats.check import TYPED_TOOLS
 from grammars.formats.format import Format
 from grammars.formats.renderings import Asking, Renderings
 from grammars.tool_calls import syntax
+from grammars.tool_calls.parameters import arguments_object
 from grammars.tools import Call
 from special_tokens.errors import ToolError
 
@@ -103,7 +104,7 @@ def _calls(renderings: Renderings, calling: Asking, format: Format, own: _Own) -
     reasonings = ("", s.REASON) if format.inputs.reasoning_as == "reasoning_content" else ("",)
     for made, content, reasoning in product(several, contents, reasonings):
         fields = {"reasoning_content": reasoning} if reasoning else {}
-        pairs = [(call.name, call.arguments) for call in made]
+        pairs = [(call.name, arguments_object(call)) for call in made]
         message = renderings.calling(calling, pairs, content or None, **fields)
         found = own.text(renderings.turn(calling, message, tools=True), reasoning)
         if found is not None and content in found[0]:

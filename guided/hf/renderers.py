@@ -57,7 +57,7 @@ def mutable_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Rend
         return loose.from_string(template)
 
     def render(messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
-        own = copy.deepcopy(list(messages))
+        own: list[dict[str, Any]] = copy.deepcopy([dict(message) for message in messages])
         for message in own:
             if "reasoning_content" in message:  # as transformers does before rendering
                 message.setdefault("reasoning", message["reasoning_content"])

@@ -1,0 +1,114 @@
+"""What a tokenizer's own ``response_template`` says of a format.
+
+transformers' templates (version 1) describe how an answer is *read*, by literals and regular expressions that skip
+white space.  A grammar has to write it exactly, so each of them yields candidates, with and without line breaks;
+the cross-check against the chat template picks the one that is really written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from grammars.formats.format import Format, Option, ReasoningFormat, ToolCallFormat
+from grammars.tool_calls.pattern import escape_literal
+from special_tokens.errors import ModelError
+
+__all__ = ["read_response_template"]
+
+_NAME = re.compile(r"\(\?P<(\w+)>(?:[^()\\]|\\.)*\)")
+_ESCAPED = re.compile(r"\\([^\w\s])")
+_WHITE = ("\n", "")
+
+
+def read_response_template(template: Mapping[str, Any]) -> tuple[Format, ...]:
+    """The formats that the template may mean, likeliest first; empty where it describes none that can be written.
+
+    Raises `ModelError` for data that is no response template.
+    """
+    fields = template.get("fields")
+    if not isinstance(fields, Mapping):
+        raise ModelError("a response_template has fields", place="tokenizer.response_template", expected="an object")
+    reasoning = _reasoning(fields.get("reasoning_content") or fields.get("thinking"))
+    calls: list[ToolCallFormat | None] = [*_calls(fields.get("tool_calls"))] or [None]
+    return tuple(Format("described", reasoning=reasoning, tool_calls=form) for form in calls if form or reasoning)
+
+
+def _reasoning(field: Any) -> ReasoningFormat | None:
+    if not isinstance(field, Mapping) or not isinstance(field.get("open"), str) or not field.get("close"):
+        return None
+    close = field["close"]
+    return ReasoningFormat(field["open"], close if isinstance(close, str) else close[0])
+
+
+def _calls(field: Any) -> Iterator[ToolCallFormat]:
+    if not isinstance(field, Mapping):
+        return
+    for white in _WHITE:
+        start, end = _marker(field, "open", white), _marker(field, "close", white)
+        if start is None or end is None:
+            continue
+        match field.get("content"):
+            case "json" if "$name" not in start:
+                yield from _objects(start, end)
+            case "json" if field.get("content_args", {}).get("string_delims"):
+                yield _delimited(start, end, field["content_args"]["string_delims"][0][0])
+            case "json":
+                yield _named(start, end)
+            case "xml-inline":
+                yield from _tagged(start, end, field.get("content_args", {}), white)
+
+
+def _marker(field: Mapping[str, Any], which: str, white: str) -> str | None:
+    """A literal, or a regular expression that is one but for white space and named groups, as a pattern with holes."""
+    literal = field.get(which)
+    if isinstance(literal, list):
+        literal = literal[0]
+    if isinstance(literal, str):
+        return escape_literal(literal)
+    return _literal(field.get(f"{which}_pattern"), white)
+
+
+def _literal(pattern: Any, white: str) -> str | None:
+    if not isinstance(pattern, str):
+        return None
+    text = escape_literal(re.sub(r"^\\s[*+]|\\s[*+]$", "", pattern))
+    text = _NAME.sub(lambda group: f"${group[1]}", text)
+    text = re.sub(r"\\s[*+]", lambda _: white, text)
+    text = _ESCAPED.sub(r"\1", text).replace("\\n", "\n")
+    return None if re.search(r"[\\^*+?()\[\]]", text.replace("$$", "")) else text
+
+
+def _objects(start: str, end: str) -> Iterator[ToolCallFormat]:
+    for white in _WHITE:
+        call_start, call_end = start + white, white + end
+        yield ToolCallFormat("json_in_tags", call_start=call_start, call_end=call_end, between=white, gap=white)
+
+
+def _named(start: str, end: str) -> ToolCallFormat:
+    before, behind = start.split("$name", 1)
+    options: tuple[tuple[str, Option], ...] = (("call", f"$name{behind}$arguments"),)
+    return ToolCallFormat("name_then_json", call_start=before, call_end=end, options=options)
+
+
+def _delimited(start: str, end: str, quote: str) -> ToolCallFormat:
+    before, behind = start.split("$name", 1)
+    options: dict[str, Option] = {
+        "call": f"$name{behind}{{$parameters",
+        "parameter": "$key:$value",
+        "separator": ",",
+        "order": "sorted",
+        "quote": quote,
+    }
+    return ToolCallFormat("gemma", call_start=before, call_end="}" + end, options=tuple(sorted(options.items())))
+
+
+def _tagged(start: str, end: str, arguments: Mapping[str, Any], white: str) -> Iterator[ToolCallFormat]:
+    tag = _literal(arguments.get("tag_pattern"), white)
+    if tag is None or "$key" not in tag or "$value" not in tag or "$name" not in start:
+        return
+    before, behind = start.split("$name", 1)
+    options = (("call", f"$name{behind}{white}$parameters"), ("parameter", tag + white))
+    for between in _WHITE:
+        yield ToolCallFormat("xml_equals", call_start=before, call_end=end, between=between, options=options)
