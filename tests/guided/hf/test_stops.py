@@ -259,3 +259,44 @@ def test_stops_in_the_wrong_place_are_refused(tiny_guide: Any) -> None:
         tiny_guide.generate(["x"], [Stops(("a", ""))])
     with pytest.raises(PlanError, match="plans is one plan"):
         tiny_guide.generate(["x"], Stops(("a",)))
+
+
+def test_x4_drafts_stop_where_greedy_stops(tiny_guide: Any) -> None:
+    """Prompt lookup accepts several tokens at once; the text ends at the stop all the same."""
+    for chat, stop, before, tokens in cases(tiny_guide)[:3]:
+        repeated = f"{chat} {shown(tiny_guide, before)}{stop}"  # something to look up
+        plan = Stops((stop,))
+        (expected,) = by_generate(tiny_guide, [repeated], [plan])
+        inputs = tiny_guide.inputs([repeated], [plan])
+        out = tiny_guide.model.generate(
+            **inputs, max_new_tokens=MAX, do_sample=False, prompt_lookup_num_tokens=5,
+            **tiny_guide.generate_kwargs(inputs, [plan]),
+        )  # fmt: skip
+        (message,) = tiny_guide.messages(out, inputs, [plan])
+        assert message.token_ids == expected.token_ids
+        assert (message.content, message.stop_reason) == (expected.content, expected.stop_reason)
+
+
+@pytest.mark.parametrize("guided_row", [False, True], ids=["free", "guided"])
+def test_x4_beams_end_at_their_stops(tiny_guide: Any, guided_row: bool) -> None:
+    chat, stop, _, _ = cases(tiny_guide)[0]
+    stops = Stops((stop, "e", "o"))
+    plan = tiny_guide.plan(stop=stops) if guided_row else stops
+    inputs = tiny_guide.inputs([chat], [plan])
+    out = tiny_guide.model.generate(
+        **inputs, max_new_tokens=25, do_sample=False, num_beams=3, num_return_sequences=3,
+        **tiny_guide.generate_kwargs(inputs, [plan], expand=3),
+    )  # fmt: skip
+    messages = tiny_guide.messages(out, inputs, [plan])
+    assert len(messages) == 3
+    ends = set(tiny_guide.tokens.end_ids)
+    for message in messages:
+        raw = b"".join(tiny_guide.engine.token_bytes(t) for t in message.token_ids if t not in ends)
+        found = [raw.find(s.encode()) for s in stops.strings if s.encode() in raw]
+        if message.stop_reason is None:
+            assert not found
+        else:
+            last = len(tiny_guide.engine.token_bytes(message.token_ids[-1]))
+            assert len(raw) - last <= min(found) + 1  # the stop is in the last token, or ends there
+            assert message.finish_reason == "stop"
+    assert any(message.stop_reason is not None for message in messages)
