@@ -36,7 +36,7 @@ KINDS: Mapping[str, str] = {
 }
 MAX_CHOICES = 20_000
 _MAX_TEXT = 1_000_000  # characters of one pattern or of all choices
-_TYPES = "text, json_object, json_schema or structural_tag"
+_TYPES = "text, structural_tag, json_object or json_schema"
 _PLACE = "response_format"
 
 
