@@ -137,15 +137,19 @@ class MessageBuilder:
         usage: Usage,
         guidance: Guidance,
         error: GuidedError | None = None,
+        freed: bool = False,
         stop_reason: str | int | None = None,
         stopped: bool = False,
         token_ids: tuple[int, ...] = (),
     ) -> Message:
-        """The message; ``ended`` is false when max_tokens cut the answer, ``stopped`` says that a stop did."""
+        """The message; ``ended`` is false when max_tokens cut the answer, ``stopped`` says that a stop did.
+
+        ``freed`` says that the row went on without guidance after ``error``.
+        """
         content = "".join(self._content)
         calls = tuple(self._tool_call(self._calls[index]) for index in sorted(self._calls))
         finish: FinishReason = "stop" if ended else "length"
-        if error is not None:
+        if error is not None and not freed:
             finish = "error"
         elif ended and calls and all(call.complete for call in self._calls.values()):
             # OpenAI says "stop" for a call that tool_choice named, "tool_calls" for the model's own choice.

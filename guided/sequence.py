@@ -263,6 +263,7 @@ def read_answer(
         usage=Usage(prompt_tokens, num_completion, parser.reasoning_tokens),
         guidance=sequence.guidance() if sequence is not None else Guidance(),
         error=error or (sequence.error if sequence is not None else None),
+        freed=error is None and row is not None and not row.has_failed,
         token_ids=tuple(tokens[:num_completion]),
     )
 

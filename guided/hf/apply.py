@@ -35,14 +35,15 @@ _CEILING = np.where(
 class RowMask:
     """What is to be done to row ``row``: ``words`` int32 ``[ceil(vocab / 32)]`` and the ids that would end it here.
 
-    ``is_imposed``: the scores do not count, as in a row that has failed.  `apply_masks` sets the last two:
-    ``overridden``, the best score was masked; ``rescued``, no legal token had a score.
+    ``is_imposed``: the scores do not count, as in a row that has failed; ``has_ended``: nobody reads what comes.
+    `apply_masks` sets the last two: ``overridden``, the best score was masked; ``rescued``, no legal token had one.
     """
 
     row: int
     words: Words
     ends: Sequence[int] = ()
     is_imposed: bool = False
+    has_ended: bool = False
     overridden: bool = False
     rescued: bool = False
 

@@ -20,8 +20,8 @@ from special_tokens.errors import ModelError
 
 __all__ = ["DeviceLink"]
 
-#: What a row's flag says: its scores stay, are masked, are imposed (a failed row), stay because the row has ended.
-_FREE, _MASKED, _IMPOSED, _DONE = range(4)
+#: What a row's flag says: it is free, masked, failed (its scores do not count), has ended, has ended and was free.
+_FREE, _MASKED, _IMPOSED, _ENDED, _DONE = range(5)
 
 
 class DeviceLink:
@@ -47,18 +47,18 @@ class DeviceLink:
         self._sent = self._pack(masks, done)
         packed = self._packed = self._sent.to(self.device, non_blocking=True)
         flags = packed[:, -1:]
-        guided = (flags == _MASKED) | (flags == _IMPOSED)
+        guided = (flags != _FREE) & (flags != _DONE)
         allowed = self._allowed(packed, scores.shape[-1])
         masked = torch.where(allowed & ~scores.isnan(), scores, float("-inf"))
         best = masked.amax(dim=-1, keepdim=True)
-        rescued = (flags == _MASKED) & ~(best > lowest(scores.dtype))
+        dead = guided & ~(best > lowest(scores.dtype))
         imposed = torch.where(allowed, RESCUE, float("-inf")).to(scores.dtype)
         preferred = packed[:, self._num_words : self._num_words + 1]
         ids = torch.arange(scores.shape[-1], dtype=torch.int32, device=self.device)
         imposed = torch.where(ids == preferred, RESCUE / 2, imposed)
-        out = torch.where(rescued | (flags == _IMPOSED), imposed, masked)
-        overridden = guided & (scores.amax(dim=-1, keepdim=True) > out.amax(dim=-1, keepdim=True))
-        self._counts += torch.cat([overridden, rescued], dim=-1).T
+        out = torch.where(dead | (flags == _IMPOSED), imposed, masked)
+        overridden = scores.amax(dim=-1, keepdim=True) > out.amax(dim=-1, keepdim=True)
+        self._counts += (torch.cat([overridden, dead], dim=-1) & (flags == _MASKED)).T
         return torch.where(guided, out, scores)
 
     def _pack(self, masks: Sequence[RowMask], done: Sequence[bool]) -> torch.Tensor:
@@ -72,7 +72,7 @@ class DeviceLink:
             row = rows[mask.row]
             row[:words] = mask.words
             row[words : words + len(mask.ends)] = mask.ends
-            row[-1] = _IMPOSED if mask.is_imposed else _MASKED
+            row[-1] = _IMPOSED if mask.is_imposed else _ENDED if mask.has_ended else _MASKED
         return host
 
     def _allowed(self, packed: torch.Tensor, width: int) -> torch.Tensor:
@@ -107,13 +107,21 @@ class DeviceLink:
         event.record()
         self._arriving = (input_ids, _version(input_ids), host, event)
 
+    def is_arriving(self, input_ids: torch.Tensor) -> bool:
+        """Are the newest tokens of this very history on their way?"""
+        if self._arriving is None:
+            return False
+        history, version, *_ = self._arriving
+        return _is_same(input_ids, history, version)
+
     def newest(self, input_ids: torch.Tensor | None = None) -> NDArray[np.int64] | None:
         """The tokens ``[rows]`` on their way since `ended`, once; None where ``input_ids`` is another history."""
         if self._arriving is None:
             return None
-        history, version, host, event = self._arriving
+        is_other = input_ids is not None and not self.is_arriving(input_ids)
+        _, _, host, event = self._arriving
         self._arriving = None
-        if input_ids is not None and not _is_same(input_ids, history, version):
+        if is_other:
             return None
         event.synchronize()
         tokens: NDArray[np.int64] = host.numpy().copy()

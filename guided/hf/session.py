@@ -22,7 +22,7 @@ from guided.hf.apply import RowMask
 from guided.hf.device import DeviceLink
 from guided.lineage import Lineage, Row
 from guided.sequence import RowSequence
-from special_tokens.errors import PlanError
+from special_tokens.errors import PlanError, TokenRefused
 
 __all__ = ["Memory", "RowMaker", "Session"]
 
@@ -72,7 +72,7 @@ class Session:
         self._num_rows = 0
         self._history = _History()
         self._longest = 0  # longest history seen since the call began
-        self._stepped = self._ever_stepped = False  # a token was chosen: since the call began, or at all
+        self._stepped = False  # a token was chosen since the call began
         self._link: DeviceLink | None = None
         if prompts is not None:
             self._make_rows(len(prompts) * (expand or 1), prompts)
@@ -127,19 +127,19 @@ class Session:
         return True
 
     def _is_new_call(self, input_ids: torch.Tensor) -> bool:
-        """Does ``generate`` begin here?  Told from the shapes alone where the prompts are known."""
+        """Does ``generate`` begin here?"""
         num_rows, length = input_ids.shape
         if self.prompt_len is None or num_rows != self._num_rows or length < self.prompt_len:
             return True
         if length == self.prompt_len:
-            # Drafts come back to the prompt's end before the first token is chosen; a new call does so after it.
-            return self._stepped or (self._longest > length and not self._ever_stepped) or self._has_failed()
-        if self._padded is None:
-            return length > self._longest + 1 or not self._history.begins(input_ids, self.prompt_len)
-        # The same kwargs once with embeddings, where no prompt is shown, and then with ids.
-        if self.prompt_len < length == len(self._padded[0]):
-            return bool(input_ids[0].tolist() == list(self._padded[0]))
-        return False
+            # Drafts come back to the prompt's end before the first token is chosen, a new call does so after it.  A
+            # loop that does not ask our criterion looks like drafts: its rows are taken back, which is as good.
+            return self._stepped or self._has_failed()
+        if length > self._longest + 1:
+            return True
+        if self._link is not None and self._link.is_arriving(input_ids):
+            return False  # the history that the criterion saw last
+        return not self._history.begins(input_ids, self.prompt_len)
 
     def _has_failed(self) -> bool:
         return any(row is not None and row.error is not None for row in self.rows)
@@ -237,10 +237,11 @@ class Session:
                 out.append(RowMask(r, words[r], row.open_end_ids()))
             elif row.has_failed:
                 out.append(RowMask(r, from_ids([self.filler], self.engine.vocab_size), is_imposed=True))
-            elif row.is_done and self.expand > 1:
-                # Beam search may go on with a row that has ended: then it writes its end again.
+            elif row.is_done and (self.expand > 1 or isinstance(row, RowSequence)):
+                # A row that has ended writes its end again: beam search may go on with it, and sampling fails for
+                # the whole batch where others leave it no score.
                 end = row.state.open_end_ids() if isinstance(row, RowSequence) else ()
-                out.append(RowMask(r, from_ids(end or [self.filler], self.engine.vocab_size)))
+                out.append(RowMask(r, from_ids(end or [self.filler], self.engine.vocab_size), has_ended=True))
         return out
 
     def count(self, masks: Sequence[RowMask]) -> None:
@@ -248,7 +249,7 @@ class Session:
         rows = self.rows
         for mask in masks:
             row = rows[mask.row]
-            if row is not None and not mask.is_imposed:
+            if row is not None and not mask.is_imposed and not mask.has_ended:
                 row.overridden += mask.overridden
                 row.rescued += mask.rescued
 
@@ -264,7 +265,7 @@ class Session:
 
         Beam search shows its candidates instead, more rows than there are: each continues one of the rows.
         """
-        self._stepped = self._ever_stepped = True
+        self._stepped = True
         link = self._link
         if self.prompt_len is not None and input_ids.shape[0] != self._num_rows:
             done = self._candidates_ended(input_ids[:, self.prompt_len :].tolist())
@@ -327,7 +328,10 @@ class Session:
             elif count == len(lineage.rows) and lineage.rows[r % count].is_at(history):
                 found.append(lineage.rows[r % count])
             else:
-                found.append(lineage.at(history))
+                row = lineage.at(history)
+                if self.expand > 1 and isinstance(row.error, TokenRefused):
+                    row.error.hint = "left over by a search that had fewer legal answers than rows to return"
+                found.append(row)
         return found
 
 

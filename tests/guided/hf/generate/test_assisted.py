@@ -1,0 +1,107 @@
+"""Assisted decoding: a smaller model writes drafts, with the same tokenizer or with another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.conftest import small_tokenizer
+from tests.guided.hf.conftest import tiny_model
+from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy
+
+MODE = ("assisted decoding, same tokenizer", "right", "drafts are masked, tested and taken back")
+MODES = [
+    ("assisted decoding, another tokenizer", "right", "drafts in other ids stay unmasked; the verification masks them"),
+    ("the same, with a vocabulary of the same width", "refused", "by transformers, which takes it for one tokenizer"),
+]
+
+
+@pytest.fixture(scope="module")
+def assistant(tiny_guide: Any) -> Any:
+    model = tiny_model(len(tiny_guide.tokenizer), hidden_size=16, intermediate_size=24, num_hidden_layers=1)
+    model.generation_config.eos_token_id = tiny_guide.model.generation_config.eos_token_id
+    model.generation_config.pad_token_id = tiny_guide.model.generation_config.pad_token_id
+    return model
+
+
+@pytest.mark.parametrize("name", ["json", "choice", "regex"])
+def test_the_tokens_are_those_of_greedy_search(tiny_guide: Any, assistant: Any, name: str) -> None:
+    for chat in CHATS[:3]:
+        result = generate(tiny_guide, [chat], [name], assistant_model=assistant)
+        inputs, plans, _, messages = result
+        check_all(tiny_guide, [name], result)
+        assert list(messages[0].token_ids) == greedy(tiny_guide, inputs.prompt_ids[0], plans[0])
+
+
+def test_the_model_as_its_own_assistant_has_every_draft_accepted(tiny_guide: Any) -> None:
+    """Drafts were masked as the answer is: none of them is refused."""
+    result = generate(tiny_guide, CHATS[:1], ["json"], assistant_model=tiny_guide.model)
+    check_all(tiny_guide, ["json"], result)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sampled_drafts(tiny_guide: Any, assistant: Any, seed: int) -> None:
+    torch.manual_seed(seed)
+    options = {"do_sample": True, "top_k": 0, "assistant_model": assistant}
+    check_all(tiny_guide, ["json"], generate(tiny_guide, CHATS[:1], ["json"], **options))
+
+
+@pytest.fixture(scope="module")
+def foreigner() -> tuple[Any, Any]:
+    """A model over another vocabulary, and its tokenizer."""
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    text = small_tokenizer(("<|end|>",), words=(" yes", "perhaps", " thing"), special=("<|end|>",))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(text), eos_token="<|end|>", pad_token="<|end|>"
+    )
+    model = tiny_model(len(tokenizer), hidden_size=16, intermediate_size=24, num_hidden_layers=1)
+    model.generation_config.eos_token_id = model.generation_config.pad_token_id = tokenizer.eos_token_id
+    return model, tokenizer
+
+
+@pytest.mark.parametrize("name", ["json", "choice"])
+def test_another_tokenizer_greedy(tiny_guide: Any, foreigner: tuple[Any, Any], name: str) -> None:
+    model, tokenizer = foreigner
+    result = generate(
+        tiny_guide, CHATS[:1], [name],
+        assistant_model=model, tokenizer=tiny_guide.tokenizer, assistant_tokenizer=tokenizer,
+    )  # fmt: skip
+    inputs, plans, _, messages = result
+    check_all(tiny_guide, [name], result)
+    assert list(messages[0].token_ids) == greedy(tiny_guide, inputs.prompt_ids[0], plans[0])
+
+
+def test_another_tokenizer_sampled(tiny_guide: Any, foreigner: tuple[Any, Any]) -> None:
+    model, tokenizer = foreigner
+    for seed in range(3):
+        torch.manual_seed(seed)
+        result = generate(
+            tiny_guide, CHATS[:1], ["json"], do_sample=True, top_k=0,
+            assistant_model=model, tokenizer=tiny_guide.tokenizer, assistant_tokenizer=tokenizer,
+        )  # fmt: skip
+        check_all(tiny_guide, ["json"], result)
+
+
+def test_another_tokenizer_of_the_same_width_is_refused(tiny_guide: Any) -> None:
+    """Its ids could not be told from ours; transformers takes equal widths for one tokenizer and says so."""
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    width = len(tiny_guide.tokenizer)
+    markers = tuple(f"<m{i}>" for i in range(width - 256 - 1))
+    text = small_tokenizer(("<|end|>", *markers), words=(), special=("<|end|>",))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(text), eos_token="<|end|>", pad_token="<|end|>"
+    )
+    assert len(tokenizer) == width
+    model = tiny_model(width, hidden_size=16, intermediate_size=24, num_hidden_layers=1)
+    model.generation_config.eos_token_id = model.generation_config.pad_token_id = tokenizer.eos_token_id
+    with pytest.raises(ValueError, match="not required when the main and assistant models use the same tokenizer"):
+        generate(
+            tiny_guide, CHATS[:1], ["json"],
+            assistant_model=model, tokenizer=tiny_guide.tokenizer, assistant_tokenizer=tokenizer,
+        )  # fmt: skip

@@ -1,0 +1,39 @@
+"""Continuous batching shows processors no history: refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from special_tokens.errors import PlanError
+from tests.guided.hf.generate.laws import CHATS, plan_of
+
+MODE = ('cache_implementation="paged", continuous batching', "refused", "processors are shown no history of a row")
+
+
+def test_paged_generate_is_refused_and_the_message_says_why(tiny_guide: Any) -> None:
+    plans = [plan_of(tiny_guide, "choice")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    with pytest.raises(NotImplementedError, match=r"guided: guidance needs the history of every row.*call generate"):
+        tiny_guide.model.generate(**inputs, max_new_tokens=5, cache_implementation="paged", **kwargs)
+
+
+def test_a_processor_that_is_shown_packed_tokens_refuses(tiny_guide: Any) -> None:
+    """Whoever gets our processor into continuous batching after all reads why it cannot be."""
+    plans = [plan_of(tiny_guide, "choice")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    processor = tiny_guide.generate_kwargs(inputs, plans)["logits_processor"][0]
+    assert processor.supports_continuous_batching is False
+    with pytest.raises(PlanError, match="needs the history of every row"):
+        processor(torch.tensor([5, 6]), torch.zeros(2, tiny_guide.engine.vocab_size))
+
+
+def test_messages_of_a_batch_result_are_refused(tiny_guide: Any) -> None:
+    plans = [plan_of(tiny_guide, "choice")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    tiny_guide.generate_kwargs(inputs, plans)
+    with pytest.raises(PlanError, match="what model.generate returned"):
+        tiny_guide.messages({"req_0": object()}, inputs, plans)

@@ -1,0 +1,76 @@
+"""Decoding loops of others that pass our processors on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy, plan_of
+
+MODE = ("custom_generate callables", "right", "with our stopping criterion or without it")
+
+
+def simple_loop(model: Any, input_ids: Any, logits_processor: Any, stopping_criteria: Any, generation_config: Any,
+                with_criteria: bool = True, buffered: bool = False, **model_kwargs: Any) -> torch.Tensor:  # fmt: skip
+    """A loop without cache, in the way of a tutorial; ``buffered`` keeps the history in one buffer."""
+    mask = model_kwargs.get("attention_mask")
+    mask = torch.ones_like(input_ids) if mask is None else mask
+    size = generation_config.max_length
+    buffer = torch.zeros((len(input_ids), size), dtype=torch.long)
+    buffer[:, : input_ids.shape[1]] = input_ids
+    unfinished = torch.ones(len(input_ids), dtype=torch.bool)
+    while input_ids.shape[1] < size and bool(unfinished.any()):
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)
+        logits = model(input_ids, attention_mask=mask, position_ids=positions, use_cache=False).logits[:, -1]
+        tokens = logits_processor(input_ids, logits.float()).argmax(-1)
+        tokens = torch.where(unfinished, tokens, generation_config._pad_token_tensor)
+        buffer[:, input_ids.shape[1]] = tokens
+        mask = torch.cat([mask, torch.ones_like(mask[:, :1])], dim=-1)
+        input_ids = buffer[:, : mask.shape[1]] if buffered else torch.cat([input_ids, tokens[:, None]], dim=-1)
+        if with_criteria:
+            unfinished = unfinished & ~stopping_criteria(input_ids, None)
+        else:
+            unfinished = unfinished & ~torch.isin(tokens, generation_config._eos_token_tensor)
+    return input_ids
+
+
+@pytest.mark.parametrize("with_criteria", [True, False])
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_loop_of_a_tutorial(tiny_guide: Any, with_criteria: bool, buffered: bool) -> None:
+    names = ["json", None, "choice", "regex"]
+    options = {"custom_generate": simple_loop, "with_criteria": with_criteria, "buffered": buffered}
+    result = inputs, plans, _, messages = generate(tiny_guide, CHATS, names, **options)
+    check_all(tiny_guide, names, result)
+    for r, plan in enumerate(plans):
+        if plan is not None:
+            assert list(messages[r].token_ids) == greedy(tiny_guide, inputs.prompt_ids[r], plan)
+
+
+def test_without_criterion_the_same_kwargs_serve_again(tiny_guide: Any) -> None:
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    options = {"max_new_tokens": 40, "custom_generate": simple_loop, "with_criteria": False}
+    first = tiny_guide.model.generate(**inputs, **options, **kwargs)
+    assert torch.equal(tiny_guide.model.generate(**inputs, **options, **kwargs), first)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_a_loop_that_keeps_the_models_dtype(tiny_guide: Any, dtype: torch.dtype) -> None:
+    """``generate`` gives processors float32; other loops may not."""
+
+    def loop(model: Any, input_ids: Any, logits_processor: Any, stopping_criteria: Any, generation_config: Any,
+             **model_kwargs: Any) -> torch.Tensor:  # fmt: skip
+        while input_ids.shape[1] < generation_config.max_length:
+            scores = logits_processor(input_ids, model(input_ids).logits[:, -1].to(dtype))
+            assert scores.dtype is dtype
+            assert bool((scores > float("-inf")).any(-1).all())
+            input_ids = torch.cat([input_ids, scores.argmax(-1)[:, None]], dim=-1)
+            if bool(stopping_criteria(input_ids, None).all()):
+                break
+        return input_ids
+
+    for name in ("json", "choice"):
+        check_all(tiny_guide, [name], generate(tiny_guide, CHATS[:1], [name], custom_generate=loop))

@@ -1,0 +1,47 @@
+"""Deferred stop checks, as on Apple devices: one step more after everything has ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from transformers.generation import utils
+
+from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy
+
+MODE = ("deferred stop checks (mps)", "right", "the step after the end changes nothing; emulated on the CPU")
+
+needs_deferred = pytest.mark.skipif(
+    not hasattr(utils, "DeferredStopCheck"), reason="this transformers has no deferred stop checks"
+)
+
+
+@needs_deferred
+@pytest.mark.parametrize("options", [{}, {"do_sample": True, "top_k": 1}], ids=["greedy", "sampled"])
+def test_the_extra_step_leaves_no_trace(
+    tiny_guide: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(utils.DeferredStopCheck, "is_supported", staticmethod(lambda *args, **kwargs: True))
+
+    class Event:
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+        def record(self) -> None: ...
+
+        def synchronize(self) -> None: ...
+
+    monkeypatch.setattr(torch, "Event", Event)
+    names = ["json", "choice"]
+    calls: list[int] = []
+    hook = tiny_guide.model.register_forward_hook(lambda *_: calls.append(1))
+    try:
+        result = inputs, plans, out, messages = generate(tiny_guide, CHATS[:2], names, **options)
+    finally:
+        hook.remove()
+    check_all(tiny_guide, names, result)
+    assert len(calls) == out.shape[1] - inputs.prompt_len + 1, "the extra step was taken"
+    for r, message in enumerate(messages):
+        expected = greedy(tiny_guide, inputs.prompt_ids[r], plans[r])
+        assert list(message.token_ids) == expected
+        assert message.guidance.masks == message.guidance.commits == len(expected)

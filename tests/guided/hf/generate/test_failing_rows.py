@@ -1,0 +1,164 @@
+"""Rows that fail (engine errors, limits, poisoned states) leave neighbours untouched and say what and where."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+import torch
+
+from guided.state import GuidanceState
+from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
+from tests.guided.hf.generate.laws import CHATS, check_answer, generate, plan_of, with_spy
+
+MODE = ("a row whose guidance fails", "right", "it ends with finish_reason error, or goes on unguided by option")
+
+NAMES = ["json", "json", "choice", None]
+
+
+class Fault:
+    """Breaks the state of one row at one place, by one of its verbs."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, verb: str, at: int, error: Exception | str) -> None:
+        self.target: GuidanceState | None = None
+        real = getattr(GuidanceState, verb)
+
+        def broken(state: GuidanceState, *args: Any) -> Any:
+            if state is self.target and state.num_tokens == at:
+                if isinstance(error, Exception):
+                    raise error
+                state._matcher.consume_tokens([state.plan.ends[0].sentinel] * 2)  # poisons the engine's matcher
+            return real(state, *args)
+
+        monkeypatch.setattr(GuidanceState, verb, broken)
+
+
+FAULTS: list[tuple[str, int, Any]] = [
+    ("fill_bitmask", 0, MatcherFailed("injected")),
+    ("fill_bitmask", 3, LimitExceeded("too many items")),
+    ("commit", 4, MatcherFailed("injected")),
+    ("fill_bitmask", 2, "poison"),
+    ("commit", 2, "poison"),
+]
+
+
+def run(guide: Any, fault: Fault | None, **options: Any) -> tuple[Any, list[Any], list[torch.Tensor]]:
+    plans = [plan_of(guide, name) if name else None for name in NAMES]
+    inputs = guide.inputs(CHATS, plans)
+    kwargs, spy = with_spy(guide.generate_kwargs(inputs, plans, **options))
+    if fault is not None:
+        fault.target = inputs.session.rows[1].state
+    out = guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
+    return out[:, inputs.prompt_len :], guide.messages(out, inputs, plans), spy.scores
+
+
+@pytest.mark.parametrize(("verb", "at", "error"), FAULTS)
+def test_g3_neighbours_are_untouched_and_the_row_says_why(
+    tiny_guide: Any, verb: str, at: int, error: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, judged, judge_scores = run(tiny_guide, None)
+    tokens, messages, scores = run(tiny_guide, Fault(monkeypatch, verb, at, error))
+    for r in (0, 2, 3):
+        size = len(judged[r].token_ids)
+        assert tokens[r, :size].tolist() == judge[r, :size].tolist()
+        assert all(torch.equal(a[r], b[r]) for a, b in zip(scores, judge_scores[:size], strict=False))
+        assert messages[r].finish_reason == judged[r].finish_reason
+        assert messages[r].guidance == judged[r].guidance
+    broken = messages[1]
+    assert (broken.finish_reason, broken.guidance.applied) == ("error", False)
+    assert isinstance(broken.error, GuidanceError)
+    assert "row 1" in str(broken.error)
+    assert broken.token_ids == tuple(judge[1, :at].tolist())
+    if isinstance(error, Exception):
+        assert broken.error is error
+
+
+@pytest.mark.parametrize(("verb", "at", "error"), FAULTS)
+def test_g3_by_option_the_row_goes_on_unguided_with_one_warning(
+    tiny_guide: Any, verb: str, at: int, error: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fault = Fault(monkeypatch, verb, at, error)
+    with caplog.at_level(logging.WARNING, logger="guided"):
+        _, messages, _ = run(tiny_guide, fault, on_error="unconstrained")
+    broken = messages[1]
+    assert broken.error is not None
+    assert broken.finish_reason in ("length", "stop")
+    assert not broken.guidance.applied
+    assert len(broken.token_ids) > at
+    (record,) = [r for r in caplog.records if "without guidance" in r.message]
+    assert "row 1" in record.message
+
+
+@pytest.mark.parametrize("options", [{"num_beams": 3}, {"prompt_lookup_num_tokens": 3}], ids=str)
+def test_a_search_whose_guidance_fails_ends_with_the_error(
+    tiny_guide: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = GuidanceState.fill_bitmask
+
+    def broken(state: GuidanceState, *args: Any) -> None:
+        if state.num_tokens == 4:
+            raise LimitExceeded("injected")
+        real(state, *args)
+
+    monkeypatch.setattr(GuidanceState, "fill_bitmask", broken)
+    *_, (message,) = generate(tiny_guide, CHATS[:1], ["json"], **options)
+    assert message.finish_reason == "error"
+    assert isinstance(message.error, LimitExceeded)
+
+
+def test_g4_after_a_failure_the_same_objects_serve_again(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    for verb, at, error in FAULTS:
+        with monkeypatch.context() as patch:
+            fault = Fault(patch, verb, at, error)
+            fault.target = inputs.session.rows[0].state
+            out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
+            (message,) = tiny_guide.messages(out, inputs, plans)
+            assert message.finish_reason == "error"
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
+        (message,) = tiny_guide.messages(out, inputs, plans)
+        check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), message)
+        assert message.guidance.masks == message.guidance.commits == len(message.token_ids)
+
+
+def test_a_processor_behind_ours_that_chooses_against_the_mask(tiny_guide: Any) -> None:
+    """The row ends with an error at that token: what was written until then is kept."""
+    plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "choice")]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    forbidden = tiny_guide.engine.tokenize("!")[0]
+
+    def override(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if input_ids.shape[1] - inputs.prompt_len == 2:
+            scores = scores.clone()
+            scores[0, forbidden] = 1e6
+        return scores
+
+    kwargs["logits_processor"].append(override)
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
+    first, second = tiny_guide.messages(out, inputs, plans)
+    assert isinstance(first.error, TokenRefused)
+    assert "does not allow" in str(first.error)
+    assert first.token_ids == tuple(out[0, inputs.prompt_len :].tolist()[:2])
+    check_answer(tiny_guide, "choice", out[1, inputs.prompt_len :].tolist(), second)
+
+
+def test_g7_rollbacks_are_counted_per_call_and_may_be_limited(tiny_guide: Any) -> None:
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(['{"ok": true, "n": 7} and {"ok": false'], plans)
+    options = {"max_new_tokens": 40, "do_sample": False, "prompt_lookup_num_tokens": 3}
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    counts = []
+    for _ in range(2):
+        out = tiny_guide.model.generate(**inputs, **options, **kwargs)
+        counts.append(tiny_guide.messages(out, inputs, plans)[0].guidance.rollbacks)
+    assert counts[0] == counts[1] > 3
+    kwargs = tiny_guide.generate_kwargs(inputs, plans, max_rollbacks=3)
+    out = tiny_guide.model.generate(**inputs, **options, **kwargs)
+    (message,) = tiny_guide.messages(out, inputs, plans)
+    assert message.finish_reason == "error"
+    assert isinstance(message.error, LimitExceeded)
+    assert "at most 3 times (max_rollbacks)" in str(message.error)

@@ -1,0 +1,47 @@
+"""Prompts as embeddings: ``generate`` shows processors no prompt at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.guided.hf.generate.laws import CHATS, check_answer, greedy, plan_of
+
+MODE = ("inputs_embeds", "right", "with or without input_ids beside them; begins are bound by guide.inputs")
+
+
+@pytest.mark.parametrize("with_ids", [False, True])
+@pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"do_sample": True, "num_return_sequences": 2}], ids=str)
+def test_embeddings_give_what_ids_give(tiny_guide: Any, with_ids: bool, options: dict[str, Any]) -> None:
+    names = ["json", "choice"]
+    plans = [plan_of(tiny_guide, name) for name in names]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    embeds = tiny_guide.model.get_input_embeddings()(inputs["input_ids"])
+    shown: dict[str, torch.Tensor] = {"inputs_embeds": embeds, "attention_mask": inputs["attention_mask"]}
+    if with_ids:
+        shown["input_ids"] = inputs["input_ids"]
+    options = {"do_sample": False} | options
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    for _ in range(2):  # the same objects again
+        out = tiny_guide.model.generate(**shown, max_new_tokens=40, **options, **kwargs)
+        messages = tiny_guide.messages(out, inputs, plans)
+        skip = inputs.prompt_len if with_ids else 0
+        for r, message in enumerate(messages):
+            name = names[r // (len(messages) // 2)]
+            check_answer(tiny_guide, name, out[r, skip:].tolist(), message)
+            if options == {"do_sample": False}:
+                assert list(message.token_ids) == greedy(tiny_guide, inputs.prompt_ids[r], plans[r])
+
+
+def test_embeddings_and_then_ids_with_the_same_kwargs(tiny_guide: Any) -> None:
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    expected = greedy(tiny_guide, inputs.prompt_ids[0], plans[0])
+    embeds = tiny_guide.model.get_input_embeddings()(inputs["input_ids"])
+    for shown in ({"inputs_embeds": embeds}, dict(inputs), {"inputs_embeds": embeds}):
+        out = tiny_guide.model.generate(**shown, max_new_tokens=40, do_sample=False, **kwargs)
+        (message,) = tiny_guide.messages(out, inputs, plans)
+        assert list(message.token_ids) == expected

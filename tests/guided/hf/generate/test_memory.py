@@ -1,0 +1,91 @@
+"""What guidance holds: bounded per row and per beam, reported, and gone afterwards."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from guided.bitmask import allocate_bitmask
+from guided.state import GuidanceState
+from tests.guided.hf.generate.laws import CHATS, plan_of
+
+MODE = ("two thousand steps", "right", "about 16 bytes a token of our own; reported by Session.memory()")
+
+LONG = {"type": "array", "items": {"type": "string"}, "minItems": 5000}
+
+
+def states_alive() -> int:
+    gc.collect()
+    return sum(type(found) is GuidanceState for found in gc.get_objects())
+
+
+def test_a_state_grows_by_its_tokens_alone(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format=LONG)
+    state = GuidanceState(plan, tiny_guide.engine)
+    words = allocate_bitmask(1, tiny_guide.engine.vocab_size)
+    draw = np.random.default_rng(0)
+    tracemalloc.start()
+    try:
+        sizes = {}
+        for step in range(1, 2001):
+            state.fill_bitmask(words)
+            ids = np.flatnonzero(np.unpackbits(words[0].view(np.uint8), bitorder="little"))
+            state.commit([int(draw.choice(ids))])
+            if step in (200, 2000):
+                gc.collect()
+                sizes[step] = (tracemalloc.get_traced_memory()[0], state.size_bytes)
+    finally:
+        tracemalloc.stop()
+    for kind in (0, 1):
+        assert (sizes[2000][kind] - sizes[200][kind]) / 1800 < 40, sizes
+
+
+def test_two_thousand_steps_of_generate(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format=LONG)
+    inputs = tiny_guide.inputs(["x"], [plan])
+    kwargs = tiny_guide.generate_kwargs(inputs, [plan])
+    room = tiny_guide.model.config.max_position_embeddings - inputs.prompt_len
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=min(2000, room), do_sample=True, **kwargs)
+    (message,) = tiny_guide.messages(out, inputs, [plan])
+    size = len(message.token_ids)
+    assert size > 1900
+    assert message.guidance.masks == message.guidance.commits == size
+    memory = inputs.session.memory()
+    assert (memory.rows, memory.matchers) == (1, 1)
+    assert memory.size_bytes < 100 * size
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"num_beams": 4}, {"num_return_sequences": 3, "do_sample": True}, {"prompt_lookup_num_tokens": 3}],
+    ids=str,
+)  # fmt: skip
+def test_nothing_stays_after_the_call_and_its_kwargs_are_gone(tiny_guide: Any, options: dict[str, Any]) -> None:
+    plan = plan_of(tiny_guide, "json")
+    before = states_alive()
+    for _ in range(5):
+        inputs = tiny_guide.inputs(CHATS[:1], [plan])
+        out = tiny_guide.model.generate(
+            **inputs, **{"max_new_tokens": 20, "do_sample": False} | options,
+            **tiny_guide.generate_kwargs(inputs, [plan]),
+        )  # fmt: skip
+        tiny_guide.messages(out, inputs, [plan])
+        memory = inputs.session.memory()
+        assert (
+            memory.matchers == memory.rows == max(options.get("num_beams", 1), options.get("num_return_sequences", 1))
+        )
+    del inputs, out
+    assert states_alive() <= before
+
+
+def test_a_plain_batch_holds_nothing(tiny_guide: Any) -> None:
+    before = states_alive()
+    inputs = tiny_guide.inputs(CHATS)
+    tiny_guide.model.generate(**inputs, max_new_tokens=3, **tiny_guide.generate_kwargs(inputs, [None] * 4))
+    assert inputs.session is None
+    assert states_alive() == before
+    assert torch.is_tensor(inputs["input_ids"])

@@ -1,0 +1,76 @@
+"""A batch of different plans, unguided rows and prompts of different lengths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy, plan_of, with_spy
+
+MODE = ("batch of plans and plain rows", "right", "plain rows are bit-identical to a batch without guidance")
+
+MIXES = [
+    ["json", None, "choice", None],
+    [None, "regex", None, "json"],
+    [None, None, None, "choice"],
+]
+SAMPLE = {"do_sample": True, "top_k": 0, "temperature": 1.3}
+
+
+def run(guide: Any, names: list[str | None], **options: Any) -> tuple[torch.Tensor, list[torch.Tensor], Any]:
+    plans = [plan_of(guide, name) if name else None for name in names]
+    inputs = guide.inputs(CHATS, plans)
+    kwargs, spy = with_spy(guide.generate_kwargs(inputs, plans))
+    torch.manual_seed(3)
+    out = guide.model.generate(**inputs, max_new_tokens=24, **options, **kwargs)
+    return out[:, inputs.prompt_len :], spy.scores, guide.messages(out, inputs, plans)
+
+
+@pytest.mark.parametrize("names", MIXES, ids=str)
+@pytest.mark.parametrize("options", [{"do_sample": False}, SAMPLE], ids=["greedy", "sampled"])
+def test_g2_plain_rows_are_bit_identical(tiny_guide: Any, names: list[str | None], options: dict[str, Any]) -> None:
+    """The law `free`: logits and ids of a plain row are those of a call that knows nothing of us."""
+    judge, seen_judge, _ = run(tiny_guide, [None] * 4, **options)
+    ours, seen, _ = run(tiny_guide, names, **options)
+    steps = min(len(seen), len(seen_judge))
+    for r, name in enumerate(names):
+        if name is None:
+            assert torch.equal(ours[r, :steps], judge[r, :steps])
+            assert all(torch.equal(a[r], b[r]) for a, b in zip(seen, seen_judge, strict=False))
+
+
+@pytest.mark.parametrize("options", [{"do_sample": False}, SAMPLE], ids=["greedy", "sampled"])
+def test_a_row_does_not_depend_on_its_neighbours(tiny_guide: Any, options: dict[str, Any]) -> None:
+    """The law `rows`: the same row in the same place, whatever guides the others."""
+    rows = {}
+    for names in (["json", "choice", None, None], ["json", None, "regex", "choice"], ["json", "json", "json", "json"]):
+        out, scores, messages = run(tiny_guide, names, **options)
+        size = len(messages[0].token_ids)
+        rows[str(names)] = (out[0, :size].tolist(), [step[0] for step in scores[:size]])
+    first, *others = rows.values()
+    for tokens, scores in others:
+        assert tokens == first[0]
+        assert all(torch.equal(a, b) for a, b in zip(scores, first[1], strict=True))
+
+
+def test_every_guided_row_is_right(tiny_guide: Any) -> None:
+    for names in MIXES:
+        check_all(tiny_guide, names, generate(tiny_guide, CHATS, names))
+
+
+def test_left_padding_changes_no_row(tiny_guide: Any) -> None:
+    names = ["json", "choice", "regex", "json"]
+    inputs, plans, _, messages = generate(tiny_guide, CHATS, names)
+    assert len({len(ids) for ids in inputs.prompt_ids}) > 2
+    for r, message in enumerate(messages):
+        assert list(message.token_ids) == greedy(tiny_guide, inputs.prompt_ids[r], plans[r])
+
+
+def test_a_batch_without_any_plan_gets_nothing(tiny_guide: Any) -> None:
+    """G5: no plan, no processor, no matcher."""
+    before = tiny_guide.cache_info()
+    inputs = tiny_guide.inputs(CHATS)
+    assert tiny_guide.generate_kwargs(inputs, [None] * 4) == {}
+    assert tiny_guide.cache_info() == before

@@ -1,0 +1,137 @@
+"""The same objects again: a second call, other inputs, an interrupted call, cancelled and failed rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from special_tokens.errors import PlanError
+from tests.guided.hf.generate.laws import CHATS, check_answer, greedy, plan_of
+
+MODE = ("a second generate with the same kwargs and inputs", "right", "every call begins anew, whatever came before")
+MODES = [
+    ("the same kwargs with other inputs", "refused", "PlanError before the first token: kwargs belong to inputs"),
+    ("an interrupted generate, then the same objects", "right", "nothing of the first call is left"),
+]
+
+NAMES = ["json", None, "choice"]
+
+
+def bound(guide: Any) -> tuple[Any, Any, dict[str, Any]]:
+    plans = [plan_of(guide, name) if name else None for name in NAMES]
+    inputs = guide.inputs(CHATS[:3], plans)
+    return inputs, plans, guide.generate_kwargs(inputs, plans)
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"do_sample": True, "top_k": 1},
+    {"num_beams": 3},
+    {"do_sample": True, "top_k": 1, "num_return_sequences": 2},
+]
+
+
+def test_call_after_call_in_all_modes_with_one_object(tiny_guide: Any) -> None:
+    inputs, plans, kwargs = bound(tiny_guide)
+    results: dict[str, Any] = {}
+    for options in [*OPTIONS, *reversed(OPTIONS)]:
+        options = {"do_sample": False, "max_new_tokens": 40} | options
+        out = tiny_guide.model.generate(**inputs, **options, **kwargs)
+        messages = tiny_guide.messages(out, inputs, plans)
+        expand = len(messages) // len(NAMES)
+        for r, message in enumerate(messages):
+            name = NAMES[r // expand]
+            if name is not None:
+                check_answer(tiny_guide, name, out[r, inputs.prompt_len :].tolist(), message)
+        found = (out.tolist(), [(m.content, m.guidance) for m in messages])
+        assert results.setdefault(str(options), found) == found
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_calls_that_end_early_leave_nothing_behind(tiny_guide: Any, size: int) -> None:
+    inputs, plans, kwargs = bound(tiny_guide)
+    for max_new_tokens in (size, 40, size, 40):
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=max_new_tokens, do_sample=False, **kwargs)
+        messages = tiny_guide.messages(out, inputs, plans)
+        for r in (0, 2):
+            expected = greedy(tiny_guide, inputs.prompt_ids[r], plans[r], max_new_tokens)
+            assert list(messages[r].token_ids) == expected
+            assert messages[r].guidance.masks == messages[r].guidance.commits == len(expected)
+
+
+def test_other_inputs_are_refused_before_the_first_token(tiny_guide: Any) -> None:
+    inputs, plans, kwargs = bound(tiny_guide)
+    others = tiny_guide.inputs(["another chat", "and another", "and a third that is the longest"], plans)
+    calls: list[int] = []
+    hook = tiny_guide.model.register_forward_hook(lambda *_: calls.append(1))
+    try:
+        with pytest.raises(PlanError, match=r"do not end with the prompts.*generate_kwargs for each inputs"):
+            tiny_guide.model.generate(**others, max_new_tokens=5, do_sample=False, **kwargs)
+    finally:
+        hook.remove()
+    assert len(calls) == 1  # the prompt's forward: no token was chosen
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
+    check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), tiny_guide.messages(out, inputs, plans)[0])
+    fewer = {key: value[:2] for key, value in inputs.items()}
+    with pytest.raises(PlanError, match="2 rows are generated, 3 were planned"):
+        tiny_guide.model.generate(**fewer, max_new_tokens=5, do_sample=False, **kwargs)
+
+
+def test_messages_of_other_inputs_are_refused(tiny_guide: Any) -> None:
+    inputs, plans, kwargs = bound(tiny_guide)
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=5, do_sample=False, **kwargs)
+    others = tiny_guide.inputs(["another chat", "and another", "and a third that is the longest"], plans)
+    with pytest.raises(PlanError, match="row 0 does not begin with the prompt of these inputs"):
+        tiny_guide.messages(out, others, plans)
+    with pytest.raises(PlanError, match="dict holds no sequences"):
+        tiny_guide.messages({"req_0": out}, inputs, plans)
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [1, 2, 5])
+@pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"prompt_lookup_num_tokens": 3}], ids=str)
+def test_an_exception_in_mid_run_and_then_again(tiny_guide: Any, at: int, options: dict[str, Any]) -> None:
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    options = {"max_new_tokens": 40, "do_sample": False} | options
+    expected = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    calls = 0
+
+    def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise Interrupted
+        return scores
+
+    kwargs["logits_processor"].append(interrupt)
+    with pytest.raises(Interrupted):
+        tiny_guide.model.generate(**inputs, **options, **kwargs)
+    out = tiny_guide.model.generate(**inputs, **options, **kwargs)
+    assert torch.equal(out, expected)
+    (message,) = tiny_guide.messages(out, inputs, plans)
+    check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), message)
+
+
+def test_g4_a_plain_call_after_guided_cancelled_and_failed_ones(tiny_guide: Any) -> None:
+    """Nothing of us stays in the model: plain output is bit-identical to the first."""
+    inputs, _plans, kwargs = bound(tiny_guide)
+    options = {"max_new_tokens": 20, "do_sample": False, "output_logits": True, "return_dict_in_generate": True}
+    before = tiny_guide.model.generate(**inputs, **options)
+
+    def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        raise Interrupted
+
+    tiny_guide.model.generate(**inputs, **options, **kwargs)
+    with pytest.raises(Interrupted):
+        tiny_guide.model.generate(**inputs, **options, **kwargs | {"logits_processor": [interrupt]})
+    after = tiny_guide.model.generate(**inputs, **options)
+    assert torch.equal(before.sequences, after.sequences)
+    assert all(torch.equal(a, b) for a, b in zip(before.logits, after.logits, strict=True))

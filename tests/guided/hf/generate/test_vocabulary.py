@@ -1,0 +1,51 @@
+"""Logits wider or narrower than the tokenizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import guided
+from special_tokens.errors import ModelError
+from tests.guided.hf.conftest import tiny_model
+from tests.guided.hf.generate.laws import CHATS, check_all, generate, plan_of
+
+MODE = ("logits wider than the tokenizer", "right", "the tail is masked")
+MODES = [("logits narrower than the tokenizer", "refused", "ModelError when the guide is made")]
+
+
+def guide_of(tiny_guide: Any, width: int) -> Any:
+    model = tiny_model(width)
+    model.generation_config = tiny_guide.model.generation_config
+    return guided.Guide(model, tiny_guide.tokenizer)
+
+
+@pytest.mark.parametrize("extra", [1, 24, 31, 100])
+def test_g6_the_tail_of_wide_logits_is_masked(tiny_guide: Any, extra: int) -> None:
+    guide = guide_of(tiny_guide, len(tiny_guide.tokenizer) + extra)
+    with torch.no_grad():  # the tail would win every step
+        guide.model.lm_head.weight[-extra:] *= 50
+    for options in ({}, {"num_beams": 3}, {"do_sample": True}):
+        names = ["json", "choice"]
+        result = generate(guide, CHATS[:2], names, **options)
+        check_all(guide, names, result)
+
+
+def test_g6_narrow_logits_are_refused_when_the_guide_is_made(tiny_guide: Any) -> None:
+    with pytest.raises(ModelError, match="logits are 200 wide"):
+        guide_of(tiny_guide, 200)
+
+
+def test_a_model_that_was_resized_behind_the_guides_back(tiny_guide: Any) -> None:
+    """Wider: right all the same; so narrow that nothing legal is left: an error and no accident."""
+    width = len(tiny_guide.tokenizer)
+    guide = guide_of(tiny_guide, width)
+    guide.model.resize_token_embeddings(width + 40)
+    check_all(guide, ["json"], generate(guide, CHATS[:1], ["json"]))
+    plans = [plan_of(guide, "choice")]
+    inputs = guide.inputs(CHATS[:1], plans)
+    processor = guide.generate_kwargs(inputs, plans)["logits_processor"][0]
+    with pytest.raises(ModelError, match="build the guide with this very model"):
+        processor(inputs["input_ids"], torch.zeros(1, 40))
