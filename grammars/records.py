@@ -12,7 +12,7 @@ import typing
 from collections.abc import Hashable, Mapping
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import msgpack
 
@@ -35,7 +35,7 @@ class Misfit(ValueError):
 
 def to_record(value: Any, skip: frozenset[str] = frozenset(), place: str = "plan") -> dict[str, Any]:
     """A dataclass as a map; ``skip`` names fields of it that stay behind.  Raises `Misfit` for what is no value."""
-    hints = _hints(type(value))
+    hints = _hints(cast(Hashable, type(value)))
     out: dict[str, Any] = {}
     for field in dataclasses.fields(value):
         found = getattr(value, field.name)
@@ -104,7 +104,7 @@ def from_record(kind: type[Any], data: Any, place: str = "plan") -> Any:
     """A dataclass from its map; raises `Misfit` for an unknown or missing field and a value of another kind."""
     if not isinstance(data, dict):
         raise Misfit("not a map", place)
-    hints = _hints(kind)
+    hints = _hints(cast(Hashable, kind))
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for name in data:
         if name not in fields:
