@@ -157,7 +157,7 @@ class Guide:
         plan = row if isinstance(row, Plan) else None
         if plan is not None and describe:
             messages = add_system_text(messages, describe_plan(plan))
-        return render_chat(self.tokenizer, messages, self.format, plan)
+        return render_chat(self.tokenizer, messages, self.format, plan, self.tokens)
 
     @property
     def pad_id(self) -> int:

@@ -8,10 +8,13 @@ from typing import Any
 from jinja2 import TemplateError as JinjaError
 
 from grammars.formats.format import Format
+from grammars.messages import messages_for, template_arguments
 from grammars.plan import Plan
+from grammars.shield import segments, shield
+from special_tokens import SpecialTokens
 from special_tokens.errors import TemplateError
 
-__all__ = ["render", "render_chat"]
+__all__ = ["encode", "render", "render_chat"]
 
 
 def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
@@ -29,11 +32,38 @@ def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any)
 
 
 def render_chat(
-    tokenizer: Any, messages: Sequence[Mapping[str, Any]], format: Format, plan: Plan | None
+    tokenizer: Any, messages: Sequence[Mapping[str, Any]], format: Format, plan: Plan | None, tokens: SpecialTokens
 ) -> list[int]:
-    """Token ids of the prompt, generation prompt included."""
-    kwargs = dict(plan.template_kwargs) if plan is not None else {}
-    if plan is not None and plan.tools and format.inputs.tools == "native":
-        kwargs["tools"] = [tool.to_openai() for tool in plan.tools]
-    text = render(tokenizer, messages, add_generation_prompt=True, **kwargs)
-    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+    """Token ids of the prompt, generation prompt included.
+
+    Messages are brought into the form that the template takes; text of theirs that spells a special token is
+    encoded as text.
+    """
+    tools = plan.tools if plan is not None else ()
+    kwargs = template_arguments(format, tools)
+    if plan is not None:
+        kwargs |= dict(plan.template_kwargs)
+    shown = shield(messages_for(messages, format, tools), tokens)
+    text = render(tokenizer, shown, add_generation_prompt=True, **shield(kwargs, tokens))
+    return encode(tokenizer, text)
+
+
+def encode(tokenizer: Any, prompt: str) -> list[int]:
+    """Token ids of a rendered prompt, clients' spellings of special tokens as ordinary text.
+
+    Pieces in the middle are encoded behind a line break that is taken off again, so that no tokenizer puts a blank
+    in front of them.
+    """
+    pieces = list(segments(prompt))
+    if len(pieces) == 1 and not pieces[0][1]:
+        return list(tokenizer(prompt, add_special_tokens=False)["input_ids"])
+    out: list[int] = []
+    lead = list(tokenizer("\n", add_special_tokens=False)["input_ids"])
+    for text, is_text in pieces:
+        options = {"add_special_tokens": False, "split_special_tokens": is_text}
+        ids = list(tokenizer("\n" + text, **options)["input_ids"]) if out else []
+        if ids[: len(lead)] == lead and out:
+            out += ids[len(lead) :]
+        else:
+            out += list(tokenizer(text, **options)["input_ids"])
+    return out
