@@ -44,6 +44,7 @@ class Parts:
     """The parts of a request, as `guided.Guide.plan` takes them."""
 
     response_format: Any = None
+    response_place: str = "response_format"  #: where the request has it, for errors
     tools: Iterable[Any] | None = None
     tool_choice: Any = None
     parallel_tool_calls: bool = True
@@ -64,15 +65,15 @@ def compose(parts: Parts, *, tokens: SpecialTokens, format: Format) -> Plan:
     markers = Markers(tokens)
     tools = normal_tools(parts.tools)
     choice = normal_choice(parts.tool_choice, tools)
-    response = None
-    if choice.mode != "required":
-        response = response_part(
-            parts.response_format, spelling=format.spelling, policy=parts.schema_policy, markers=markers
-        )
-    elif parts.response_format is not None:
-        response_part(
-            parts.response_format, spelling=format.spelling, policy=parts.schema_policy, markers=markers
-        )  # still checked
+    response = response_part(
+        parts.response_format,
+        spelling=format.spelling,
+        policy=parts.schema_policy,
+        markers=markers,
+        place=parts.response_place,
+    )
+    if choice.mode == "required":
+        response = None  # only calls may be written, but a broken format is still the caller's mistake
     reasoning = reasoning_part(
         parts.reasoning_effort,
         preset=parts.reasoning_preset,

@@ -55,43 +55,44 @@ def response_part(
     spelling: Spelling = DEFAULT_SPELLING,
     policy: Policy = "warn",
     markers: Markers | None = None,
+    place: str = _PLACE,
 ) -> ResponsePart | None:
     """The part for ``response_format``; None for plain text.
 
     Takes a pydantic model, dataclass, TypedDict or other Python type, a JSON schema as a dict, OpenAI's
     ``{"type": ...}`` objects, and the values of `grammars.constraints`.  ``markers`` are needed by trusted
-    structural tags only.  Raises `RequestError` otherwise.
+    structural tags only; ``place`` is where the request has it.  Raises `RequestError` otherwise.
     """
     match response_format:
         case None:
             return None
         case Regex(pattern=pattern):
-            return _regex(pattern)
+            return _regex(pattern, _at(place, "regex"))
         case Choice(options=options):
-            return choice_part(tuple(options))
+            return choice_part(tuple(options), _at(place, "choice"))
         case Lark(grammar=grammar, trusted=trusted):
             found = client_grammar(
-                grammar, place=f"{_PLACE}.grammar", trusted=trusted, spelling=spelling, policy=policy
+                grammar, place=_at(place, "grammar"), trusted=trusted, spelling=spelling, policy=policy
             )
             return ResponsePart(Sub("lark", found.lark), ResponsePlan("lark", report=found.report, source=grammar))
         case Gbnf(grammar=grammar):
-            text = gbnf_grammar(grammar, place=f"{_PLACE}.grammar").lark
+            text = gbnf_grammar(grammar, place=_at(place, "grammar")).lark
             return ResponsePart(Sub("gbnf", text), ResponsePlan("gbnf", source=grammar))
         case Llguidance(grammar=grammar, trusted=trusted):
             node, report = llguidance_part(
-                grammar, place=f"{_PLACE}.grammar", trusted=trusted, spelling=spelling, policy=policy
+                grammar, place=_at(place, "grammar"), trusted=trusted, spelling=spelling, policy=policy
             )
             return ResponsePart(node, ResponsePlan("llguidance", report=report, source=_source(grammar)))
         case StructuralTag(spec=spec, trusted=trusted):
-            return _structural_tag(spec, spelling, policy, markers, trusted=trusted)
+            return _structural_tag(spec, spelling, policy, markers, _at(place, "structural_tag"), trusted=trusted)
         case JsonSchema(schema=schema, name=name, strict=strict):
             return _schema(schema, spelling, "strict" if strict else policy, name=name)
         case Mapping():
-            return _mapping(response_format, spelling, policy, markers)
+            return _mapping(response_format, spelling, policy, markers, place)
         case str():
             raise RequestError(
                 f"{response_format!r} is not a response format",
-                place=_PLACE,
+                place=place,
                 expected="a type, a JSON schema, guided.Regex, guided.Choice or guided.Lark",
                 hint='{"type": "json_object"} asks for any JSON object',
             )
@@ -101,7 +102,7 @@ def response_part(
         return ResponsePart(part.node, part.plan, response_format)
     raise RequestError(
         f"cannot read a response format from {type(response_format).__name__}",
-        place=_PLACE,
+        place=place,
         expected="a type, a JSON schema, an OpenAI response_format, guided.Regex, guided.Choice or guided.Lark",
     )
 
@@ -110,42 +111,42 @@ def response_part(
 
 
 def _mapping(
-    body: Mapping[str, Any], spelling: Spelling, policy: Policy, markers: Markers | None
+    body: Mapping[str, Any], spelling: Spelling, policy: Policy, markers: Markers | None, place: str
 ) -> ResponsePart | None:
     kind = body.get("type")
     if not isinstance(kind, str) or kind in _JSON_TYPES:
         return _schema(body, spelling, policy)
     reader: Callable[[], ResponsePart | None] | None = {
-        "text": lambda: _plain(body),
-        "json_object": lambda: _json_object(body, spelling, policy),
-        "json_schema": lambda: _json_schema(body, spelling, policy),
-        "structural_tag": lambda: _structural_tag(body, spelling, policy, markers, trusted=False),
+        "text": lambda: _plain(body, place),
+        "json_object": lambda: _json_object(body, spelling, policy, place),
+        "json_schema": lambda: _json_schema(body, spelling, policy, place),
+        "structural_tag": lambda: _structural_tag(body, spelling, policy, markers, place, trusted=False),
     }.get(kind)
     if reader is None:
-        raise RequestError(f"unknown type {kind!r}", place=f"{_PLACE}.type", expected=_TYPES)
+        raise RequestError(f"unknown type {kind!r}", place=f"{place}.type", expected=_TYPES)
     return reader()
 
 
 _JSON_TYPES = {"object", "array", "string", "number", "integer", "boolean", "null"}
 
 
-def _plain(body: Mapping[str, Any]) -> None:
-    _only(body, {"type"}, _PLACE)
+def _plain(body: Mapping[str, Any], place: str) -> None:
+    _only(body, {"type"}, place)
 
 
-def _json_object(body: Mapping[str, Any], spelling: Spelling, policy: Policy) -> ResponsePart:
-    _only(body, {"type", "schema"}, _PLACE)
+def _json_object(body: Mapping[str, Any], spelling: Spelling, policy: Policy, place: str) -> ResponsePart:
+    _only(body, {"type", "schema"}, place)
     return _schema(body.get("schema", {"type": "object"}), spelling, policy)
 
 
-def _json_schema(body: Mapping[str, Any], spelling: Spelling, policy: Policy) -> ResponsePart:
+def _json_schema(body: Mapping[str, Any], spelling: Spelling, policy: Policy, place: str) -> ResponsePart:
     """Chat completions wrap name, schema and strict; the Responses API puts them beside the type."""
     wrapper = body.get("json_schema", body)
-    place = f"{_PLACE}.json_schema"
+    outer, place = place, f"{place}.json_schema" if wrapper is not body else place
     if not isinstance(wrapper, Mapping) or "schema" not in wrapper:
         raise RequestError("there is no schema", place=place, expected='{"name": ..., "schema": {...}}')
     if wrapper is not body:
-        _only(body, {"type", "json_schema"}, _PLACE)
+        _only(body, {"type", "json_schema"}, outer)
     _only(wrapper, {"type", "name", "description", "schema", "strict"}, place)
     strict = wrapper.get("strict")
     if strict is not None and not isinstance(strict, bool):
@@ -171,16 +172,14 @@ def _schema(schema: Any, spelling: Spelling, policy: Policy, *, name: str = "") 
 
 
 def _structural_tag(
-    spec: Any, spelling: Spelling, policy: Policy, markers: Markers | None, *, trusted: bool
+    spec: Any, spelling: Spelling, policy: Policy, markers: Markers | None, place: str, *, trusted: bool
 ) -> ResponsePart:
-    part = structural_tag_part(
-        spec, place=f"{_PLACE}.structural_tag", markers=markers, trusted=trusted, spelling=spelling, policy=policy
-    )
+    part = structural_tag_part(spec, place=place, markers=markers, trusted=trusted, spelling=spelling, policy=policy)
     return ResponsePart(part.node, ResponsePlan("structural_tag", report=part.report, source=_source(spec)))
 
 
-def _regex(pattern: Any) -> ResponsePart:
-    node, short = regex_node(pattern, f"{_PLACE}.regex")
+def _regex(pattern: Any, place: str) -> ResponsePart:
+    node, short = regex_node(pattern, place)
     return ResponsePart(node, ResponsePlan("regex", pattern=pattern, shortest=short))
 
 
@@ -225,6 +224,11 @@ def choice_part(options: tuple[Any, ...], place: str = f"{_PLACE}.choice") -> Re
     # One lexeme: as alternatives of a rule a few thousand texts are more than the engine's parser takes.
     node = Lexeme("CHOICE", alt(*map(Text, unique)))
     return ResponsePart(node, ResponsePlan("choice", choices=unique, shortest=short))
+
+
+def _at(place: str, kind: str) -> str:
+    """``response_format`` has the kinds under it; every other place names its kind already."""
+    return f"{place}.{kind}" if place == _PLACE else place
 
 
 def _source(spec: Any) -> str:

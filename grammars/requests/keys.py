@@ -1,0 +1,107 @@
+"""The keys of a request: what is read, what is harmless, what cannot be done.
+
+A key that would change the answer and that is not supported is an error, unless it has the value that changes
+nothing; harmless keys are accepted and listed in the plan.  What is in no table is refused, with the key that was
+probably meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["CONSTRAINT_ALIASES", "GUIDANCE", "HARMLESS", "PROMPT", "SAMPLING", "UNSUPPORTED", "known_keys"]
+
+#: What the model is told and how the answer travels: not read here.
+PROMPT = ("messages", "prompt", "input", "instructions", "model", "stream")
+
+#: Key -> what it does to the plan.
+GUIDANCE: Mapping[str, str] = {
+    "response_format": "the response format, as OpenAI's object (any of our own forms from Python)",
+    "text": "the response format of the Responses API, under `format`",
+    "structured_outputs": "one of choice, regex, json, json_object, grammar, structural_tag",
+    "constraint": "a constraint as text; `constraint_type` says of which kind",
+    "constraint_type": "regex (when absent), lark, json_schema or json",
+    "tools": "the tools, in any form",
+    "tool_choice": "none, auto, required, a tool by name, or allowed_tools",
+    "parallel_tool_calls": "false: at most one call in a turn",
+    "functions": "OpenAI's older name of tools",
+    "function_call": "OpenAI's older name of tool_choice",
+    "reasoning_effort": "a level, one of its other names, or custom:LARK",
+    "reasoning": "the effort of the Responses API, under `effort`",
+    "reasoning_preset": "native or structured",
+    "thinking": "true or false, or an object with a type; wins over the effort",
+    "enable_thinking": "the same",
+    "chat_template_kwargs": "enable_thinking or thinking, the same",
+    "stop": "a stop sequence or a list of them",
+    "stop_token_ids": "token ids that stop the answer",
+    "include_stop_str_in_output": "true: the stop sequence stays in the text",
+    "max_tokens": "most tokens of the answer",
+    "max_completion_tokens": "the same",
+    "max_output_tokens": "the same, in the Responses API",
+    "schema_policy": "strict: refuse what the masks cannot enforce",
+    "extra_body": "keys that the client could not put elsewhere; read as if they stood in the body",
+}
+
+#: Other servers' names of constraints -> the field of `structured_outputs` that they stand for.
+CONSTRAINT_ALIASES: Mapping[str, str] = {
+    "guided_json": "json",
+    "guided_regex": "regex",
+    "guided_choice": "choice",
+    "guided_grammar": "grammar",
+    "json_schema": "json",
+    "regex": "regex",
+    "ebnf": "grammar",
+    "grammar": "grammar",
+    "structural_tag": "structural_tag",
+}
+
+#: Sampling keys, as `guided.Sampling` takes them.
+SAMPLING = (
+    "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed",
+    "n", "logprobs", "top_logprobs", "logit_bias",
+)  # fmt: skip
+
+#: Accepted, without effect on the answer, and listed in ``plan.ignored``.
+HARMLESS = (
+    "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_options",
+    "prompt_cache_retention", "prediction", "moderation", "stream_options", "include_usage", "request_id", "priority",
+    "guided_decoding_backend", "cache_salt",
+)  # fmt: skip
+
+#: Not supported, with the values that change nothing.
+UNSUPPORTED: Mapping[str, tuple[Any, ...]] = {
+    "audio": (),
+    "modalities": (["text"],),
+    "web_search_options": (),
+    "verbosity": ("medium",),
+    "previous_response_id": (),
+    "conversation": (),
+    "background": (False,),
+    "truncation": ("disabled",),
+    "include": ([],),
+    "max_tool_calls": (),
+    "echo": (False,),
+    "suffix": ("",),
+    "best_of": (1,),
+    "use_beam_search": (False,),
+    "length_penalty": (1, 1.0),
+    "ignore_eos": (False,),
+    "min_tokens": (0,),
+    "bad_words": ([],),
+    "allowed_token_ids": (),
+    "skip_special_tokens": (True,),
+    "spaces_between_special_tokens": (True,),
+    "prompt_logprobs": (0,),
+    "return_hidden_states": (False,),
+    "thinking_token_budget": (-1,),
+    "thinking_budget": (-1,),
+    "guided_whitespace_pattern": (),
+    "custom_params": ({},),
+    "logits_processors": ([],),
+}
+
+
+def known_keys() -> tuple[str, ...]:
+    """Every key of every table."""
+    return (*PROMPT, *GUIDANCE, *CONSTRAINT_ALIASES, *SAMPLING, *HARMLESS, *UNSUPPORTED)

@@ -1,0 +1,168 @@
+"""Where a request's constraint stands: exactly one of several places, in the words of several servers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from grammars.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
+from grammars.requests.keys import CONSTRAINT_ALIASES
+from special_tokens.errors import GrammarError, RequestError, SchemaError
+
+__all__ = ["STRUCTURED_OUTPUTS", "constraint_of"]
+
+#: The fields of ``structured_outputs``, of which exactly one must be there.
+STRUCTURED_OUTPUTS = ("choice", "regex", "json", "json_object", "grammar", "structural_tag")
+_CONSTRAINT_TYPES = ("regex", "lark", "json_schema", "json")
+#: Fields beside them that other servers know, with the values that change nothing.
+_BESIDE = {
+    "disable_fallback": (True, False),
+    "disable_any_whitespace": (False,),
+    "disable_additional_properties": (False,),
+    "whitespace_pattern": (),
+    "backend": ("auto", "llguidance", "guidance"),
+}
+
+
+def constraint_of(body: Mapping[str, Any], *, trusted: bool) -> tuple[str, Any]:
+    """The name of the place and the constraint that stands there; ``("", None)`` where there is none.
+
+    Raises `RequestError` where two places have one, or where it cannot be read.
+    """
+    found: list[tuple[str, Any]] = []
+    if body.get("response_format") is not None and not _is_text(body["response_format"]):
+        found.append(("response_format", _trusted_tag(body["response_format"], trusted)))
+    text = body.get("text")
+    if text is not None:
+        format = _responses_format(text)
+        if format is not None:
+            found.append(("text.format", format))
+    if body.get("structured_outputs") is not None:
+        found.append(_structured(body["structured_outputs"], trusted))
+    for key, name in CONSTRAINT_ALIASES.items():
+        if body.get(key) is not None:
+            found.append((key, _of_kind(name, body[key], key, trusted)))
+    if body.get("constraint") is not None or body.get("constraint_type") is not None:
+        found.append(_legacy(body, trusted))
+    if len(found) > 1:
+        places = " and ".join(place for place, _ in found)
+        raise RequestError(f"{len(found)} constraints at once", place=places, expected="exactly one")
+    return found[0] if found else ("", None)
+
+
+def _trusted_tag(value: Any, trusted: bool) -> Any:
+    is_tag = isinstance(value, Mapping) and value.get("type") == "structural_tag"
+    return StructuralTag(value, trusted=True) if trusted and is_tag else value
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, Mapping) and value == {"type": "text"}
+
+
+def _responses_format(text: Any) -> Any:
+    if not isinstance(text, Mapping):
+        raise RequestError("not an object", place="text", expected='{"format": {...}}')
+    unknown = sorted(set(text) - {"format", "verbosity"})
+    if unknown:
+        raise RequestError(f"unknown key {unknown[0]!r}", place="text", expected="format")
+    if text.get("verbosity") not in (None, "medium"):
+        raise RequestError(f"{text['verbosity']!r} is not supported", place="text.verbosity", expected="medium")
+    format = text.get("format")
+    return None if format is None or _is_text(format) else format
+
+
+def _structured(value: Any, trusted: bool) -> tuple[str, Any]:
+    place = "structured_outputs"
+    if isinstance(value, str):
+        value = _json(value, place)
+    if not isinstance(value, Mapping):
+        raise RequestError("not an object", place=place, expected=_one_of())
+    for key, neutral in _BESIDE.items():
+        if value.get(key) is not None and value[key] not in neutral:
+            raise RequestError(f"{value[key]!r} is not supported", place=f"{place}.{key}")
+    unknown = sorted(set(value) - {*STRUCTURED_OUTPUTS, *_BESIDE})
+    if unknown:
+        raise RequestError(f"unknown key {unknown[0]!r}", place=place, expected=_one_of())
+    given = [name for name in STRUCTURED_OUTPUTS if value.get(name) is not None]
+    if value.get("json_object") is False:
+        given.remove("json_object")
+    if len(given) != 1:
+        message = f"{len(given)} constraints at once" if given else "there is no constraint"
+        raise RequestError(message, place=place, expected=_one_of())
+    place = f"{place}.{given[0]}"
+    return place, _of_kind(given[0], value[given[0]], place, trusted)
+
+
+def _one_of() -> str:
+    return "exactly one of " + ", ".join(STRUCTURED_OUTPUTS)
+
+
+def _of_kind(kind: str, value: Any, place: str, trusted: bool) -> Any:
+    match kind:
+        case "choice":
+            if not isinstance(value, list | tuple):
+                raise GrammarError(f"{type(value).__name__} is no list", place=place, expected="a list of texts")
+            return Choice(value)
+        case "regex":
+            return Regex(value)
+        case "json":
+            return _schema(value, place)
+        case "json_object":
+            if value is not True:
+                raise RequestError(f"{value!r} is not true", place=place)
+            return {"type": "json_object"}
+        case "structural_tag":
+            return StructuralTag(value, trusted)
+    return _grammar(value, place, trusted)
+
+
+def _schema(value: Any, place: str) -> JsonSchema:
+    if isinstance(value, str):
+        value = _json(value, place)
+    if not isinstance(value, Mapping | bool):
+        raise SchemaError(f"{type(value).__name__} is no schema", place=place, expected="an object or JSON text")
+    return JsonSchema(value)
+
+
+_GBNF = re.compile(r"(?m)^[ \t]*[A-Za-z0-9_-]+[ \t]*::=")
+
+
+def _grammar(value: Any, place: str, trusted: bool) -> Any:
+    """A grammar: its text tells GBNF (``::=``), llguidance's own form (an object) and Lark apart."""
+    if isinstance(value, Mapping) and set(value) == {"type", "value"}:  # mistral.rs
+        kinds = {"regex": "regex", "json_schema": "json"}
+        if value["type"] in kinds:
+            return _of_kind(kinds[value["type"]], value["value"], f"{place}.value", trusted)
+        if value["type"] not in ("lark", "llguidance"):
+            raise RequestError(f"unknown type {value['type']!r}", place=f"{place}.type",
+                               expected="regex, json_schema, lark or llguidance")  # fmt: skip
+        return Llguidance(value["value"], trusted)
+    if isinstance(value, Mapping):
+        return Llguidance(value, trusted)
+    if not isinstance(value, str) or not value.strip():
+        raise GrammarError("the grammar is empty", place=place, expected="Lark or GBNF text")
+    if value.lstrip().startswith("{"):
+        return Llguidance(value, trusted)
+    return Gbnf(value) if _GBNF.search(value) else Lark(value, trusted)
+
+
+def _legacy(body: Mapping[str, Any], trusted: bool) -> tuple[str, Any]:
+    value, kind = body.get("constraint"), body.get("constraint_type") or "regex"
+    if value is None:
+        raise RequestError("there is no constraint", place="constraint", expected="a text beside constraint_type")
+    if kind not in _CONSTRAINT_TYPES:
+        raise RequestError(f"unknown type {kind!r}", place="constraint_type", expected=", ".join(_CONSTRAINT_TYPES))
+    if kind == "regex":
+        return "constraint", Regex(value)
+    if kind == "lark":
+        return "constraint", Lark(value, trusted)
+    return "constraint", _schema(value, "constraint")
+
+
+def _json(text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"not JSON: {error}", place=place, expected="a JSON object") from None
