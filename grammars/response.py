@@ -142,7 +142,7 @@ def _json_object(body: Mapping[str, Any], spelling: Spelling, policy: Policy, pl
 def _json_schema(body: Mapping[str, Any], spelling: Spelling, policy: Policy, place: str) -> ResponsePart:
     """Chat completions wrap name, schema and strict; the Responses API puts them beside the type."""
     wrapper = body.get("json_schema", body)
-    outer, place = place, f"{place}.json_schema" if wrapper is not body else place
+    outer, place = place, f"{place}.json_schema" if wrapper is not body or place == _PLACE else place
     if not isinstance(wrapper, Mapping) or "schema" not in wrapper:
         raise RequestError("there is no schema", place=place, expected='{"name": ..., "schema": {...}}')
     if wrapper is not body:

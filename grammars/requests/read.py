@@ -112,17 +112,6 @@ def _ignored(body: Mapping[str, Any], ignore_unknown: bool) -> tuple[str, ...]:
 _GUIDANCE_WORDS = (
     "guided", "constrain", "schema", "grammar", "regex", "choice", "format", "tool", "structured", "stop",
 )  # fmt: skip
-    "guided",
-    "constrain",
-    "schema",
-    "grammar",
-    "regex",
-    "choice",
-    "format",
-    "tool",
-    "structured",
-    "stop",
-)
 
 
 def _asks_for_guidance(key: str) -> bool:
