@@ -80,12 +80,15 @@ def families() -> tuple[Family, ...]:
 
 
 def match_family(added: Collection[str], template: str) -> Family | None:
-    """The family whose evidence is all there and is the most; None when there is none."""
+    """The family whose evidence is all there and is the most; None when there is none.
+
+    Where there is no vocabulary, a signature is looked for in the template.
+    """
     fitting = [
         family
         for family in families()
         if (family.signature or family.template_has)
-        and all(text in added for text in family.signature)
+        and all(text in (added or template) for text in family.signature)
         and all(text in template for text in family.template_has)
     ]
     return max(fitting, key=lambda f: (len(f.signature) + len(f.template_has), f.id), default=None)

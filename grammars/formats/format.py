@@ -67,16 +67,7 @@ class ReasoningFormat:
     ends_by_call: bool = False  #: a tool call may end the block without its end marker
     prompt_on: str = ""  #: what the generation prompt adds after the assistant's header when reasoning is on
     prompt_off: str = ""  #: the same when it is off: the empty block, or nothing
-
-    @property
-    def closed_lead(self) -> str:
-        """White space of the empty block that is still to come where the prompt closed the block."""
-        return self.empty.removeprefix(self.prompt_off) if self.prompt_off and not self.is_written_anew else ""
-
-    @property
-    def is_written_anew(self) -> bool:
-        """Does the empty block of older turns differ from the one that prompts end with?"""
-        return not self.empty.startswith(self.prompt_off)
+    closed_lead: str = ""  #: white space that an answer begins with behind a block that the prompt closed
 
 
 @dataclass(frozen=True, slots=True)

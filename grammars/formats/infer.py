@@ -18,7 +18,7 @@ from typing import Any
 
 from grammars.formats.check import differences
 from grammars.formats.data import format_of_family
-from grammars.formats.format import Ends, Format, ReasoningFormat, ToolCallFormat
+from grammars.formats.format import ContentFormat, Ends, Format, ReasoningFormat, ToolCallFormat
 from grammars.formats.reading import Reading
 from grammars.formats.renderings import Renderings
 from grammars.formats.response_template import read_response_template
@@ -147,7 +147,7 @@ def completed(found: Format, tokens: SpecialTokens, notes: tuple[str, ...] = ())
     """The format with what only family data knows, and with the fallback for what nothing tells."""
     if tokens.family is not None:
         found = _with_family(found, format_of_family(tokens.family), tokens.family.id)
-    if found.reasoning is None and tokens.family is None:
+    if found.reasoning is None:
         found = _with_vocabulary(found, tokens)
     if found.tool_calls is None:
         notes += ("tools are described in the prompt, and calls are JSON between <tool_call> tags",)
@@ -177,14 +177,22 @@ def _with_family(found: Format, known: Format, family: str) -> Format:
             evidence[name] = f"family {family}"
     if found.reasoning is not None and known.reasoning is not None:
         changes["reasoning"] = replace(found.reasoning, ends_by_call=known.reasoning.ends_by_call)
-    if not (found.content.start or found.content.end):
-        changes["content"] = known.content
+    changes["content"] = _filled(found.content, known.content)
     changes["ends"] = _united(found.ends, known.ends)
     if "inputs" not in evidence:
         changes["inputs"] = known.inputs
     elif known.inputs.reasoning == "described":
         changes["inputs"] = replace(found.inputs, reasoning="described")
     return replace(found, **changes, evidence=tuple(evidence.items()))
+
+
+def _filled(found: ContentFormat, known: ContentFormat) -> ContentFormat:
+    """The frame with what is empty in it filled in; an answer's own frame is taken whole or not at all."""
+    if not found.start and not found.end:
+        found = replace(found, start=known.start, end=known.end)
+    if not found.lead_start:
+        found = replace(found, lead_start=known.lead_start, lead_end=known.lead_end)
+    return found
 
 
 def _united(found: Ends, known: Ends) -> Ends:

@@ -76,8 +76,8 @@ def read_reasoning(
     off_tail = tails.of(switch.name, switch.off) if switch else ""
     block = tails.empty(framing, units)
     empty = off_tail if tails.state(off_tail, framing, units) == "closed" else block
-    if off_tail and block.startswith(off_tail):
-        empty = block  # with the line break that the prompt leaves to the answer
+    if not empty and tails.default and units.markers(framing.start):
+        empty = framing.start + framing.end  # the prompt opens the block, so it has to be closed at once
     content_start = framing.content_start or _content_start(turn, header, empty, units)
     made = ReasoningFormat(
         start=framing.start,
@@ -89,6 +89,7 @@ def read_reasoning(
         effort_switch=effort,
         prompt_on=tails.of(switch.name, switch.on) if switch else tails.default,
         prompt_off=off_tail,
+        closed_lead=block[len(off_tail) :] if off_tail and block.startswith(off_tail) else "",
     )
     opening = _opening(turn, header, block)
     return ReasoningReading(made, header, content_start, framing.given_as, framing.evidence, opening, block)
