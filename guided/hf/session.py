@@ -195,6 +195,8 @@ class Session:
 
     def _generated(self, input_ids: torch.Tensor) -> Ids:
         """What follows the prompts, int64 ``[rows, n]`` on the host."""
+        if input_ids.shape[1] == self.prompt_len:
+            return np.empty((input_ids.shape[0], 0), dtype=np.int64)
         if self._link is not None:
             newest = self._link.newest(input_ids)
             if newest is not None:

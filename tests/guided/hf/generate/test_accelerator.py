@@ -1,0 +1,184 @@
+"""The path on an accelerator, on a fake device that counts what makes the host wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guided.bitmask import allowed_ids, num_words
+from guided.hf import device as device_module
+from guided.hf.apply import RESCUE, RowMask, apply_masks
+from guided.hf.device import DeviceLink
+from tests.guided.hf.generate.fake_device import DEVICE, Event, FakeDevice, OnDevice
+from tests.guided.hf.generate.laws import CHATS, check_answer, plan_of
+
+MODE = ("accelerators", "right", "no synchronisation of our own per step in greedy search and sampling; fake device")
+
+NAMES = ["json", None, "choice"]
+
+
+@pytest.fixture
+def fake(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDevice]:
+    monkeypatch.setattr(device_module, "_event", Event)
+    monkeypatch.setattr(type(tiny_guide.model), "device", property(lambda model: DEVICE))
+    with FakeDevice() as device:
+        yield device
+
+
+def run(guide: Any, device: FakeDevice, names: list[str | None], **options: Any) -> tuple[Any, Any, list[int]]:
+    """(tokens after the prompt, messages, syncs of each step) of one call on the fake device."""
+    plans = [plan_of(guide, name) if name else None for name in names]
+    inputs = guide.inputs(CHATS[: len(names)], plans)
+    kwargs = guide.generate_kwargs(inputs, plans)
+    marks: list[int] = []
+
+    def mark(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        marks.append(len(device.syncs))
+        assert isinstance(scores, OnDevice)
+        return scores
+
+    shown = {key: value.to(DEVICE) for key, value in inputs.items()}
+    options = {"max_new_tokens": 16, "do_sample": False} | options
+    torch.manual_seed(0)
+    out = guide.model.generate(
+        **shown, **options, **kwargs | {"logits_processor": [*kwargs.get("logits_processor", []), mark]}
+    ).cpu()
+    messages = guide.messages(out, inputs, plans)
+    return out[:, inputs.prompt_len :], messages, np.diff(marks).tolist()
+
+
+@pytest.mark.parametrize("options", [{}, {"do_sample": True, "top_k": 0}], ids=["greedy", "sampled"])
+def test_a_step_waits_for_the_device_as_often_as_without_us(
+    tiny_guide: Any, fake: FakeDevice, options: dict[str, Any]
+) -> None:
+    _, _, plain = run(tiny_guide, fake, [None] * 3, **options)
+    copies = fake.async_copies
+    tokens, messages, guided = run(tiny_guide, fake, NAMES, **options)
+    assert guided == plain[: len(guided)]
+    assert len(guided) > 8
+    assert fake.async_copies - copies == 2 * (len(guided) + 1)  # masks to the device, tokens from it
+    for r, name in enumerate(NAMES):
+        if name is not None:
+            check_answer(tiny_guide, name, tokens[r].tolist(), messages[r])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"do_sample": True, "top_k": 0},
+        {"num_beams": 3},
+        {"min_new_tokens": 14},
+        {"do_sample": True, "num_return_sequences": 2},
+    ],
+    ids=str,
+)
+def test_rows_and_counters_are_those_of_the_host(tiny_guide: Any, options: dict[str, Any], request: Any) -> None:
+    plans = [plan_of(tiny_guide, name) if name else None for name in NAMES]
+    inputs = tiny_guide.inputs(CHATS[:3], plans)
+    torch.manual_seed(0)
+    host = tiny_guide.model.generate(
+        **inputs, **{"max_new_tokens": 16, "do_sample": False} | options, **tiny_guide.generate_kwargs(inputs, plans)
+    )
+    expected = tiny_guide.messages(host, inputs, plans)
+    tokens, messages, _ = run(tiny_guide, request.getfixturevalue("fake"), NAMES, **options)
+    assert torch.equal(tokens, host[:, inputs.prompt_len :])
+    assert [m.guidance for m in messages] == [m.guidance for m in expected]
+    assert [m.finish_reason for m in messages] == [m.finish_reason for m in expected]
+
+
+def test_drafts_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
+    tokens, messages, _ = run(tiny_guide, fake, ["json"], prompt_lookup_num_tokens=3)
+    check_answer(tiny_guide, "json", tokens[0].tolist(), messages[0])
+
+
+def test_stops_in_text_need_the_token_at_once(tiny_guide: Any, request: Any) -> None:
+    """A stop sequence is found on the host: one wait a step, and the row ends on the very token."""
+    inputs = tiny_guide.inputs(CHATS[:1], plans := [tiny_guide.plan()])
+    free = tiny_guide.model.generate(
+        **inputs, max_new_tokens=30, do_sample=False, **tiny_guide.generate_kwargs(inputs, plans)
+    )
+    text = tiny_guide.messages(free, inputs, plans)[0].content
+    stop = next(text[i : i + 2] for i in range(3, 20) if text[i : i + 2].isascii() and text.count(text[i : i + 2]) == 1)
+    plans = [tiny_guide.plan(stop=[stop])]
+    request.getfixturevalue("fake")
+    shown = {key: value.to(DEVICE) for key, value in inputs.items()}
+    out = tiny_guide.model.generate(
+        **shown, max_new_tokens=30, do_sample=False, **tiny_guide.generate_kwargs(inputs, plans)
+    ).cpu()
+    (message,) = tiny_guide.messages(out, inputs, plans)
+    assert message.stop_reason == stop
+    assert message.content == text[: text.index(stop)]
+    assert len(message.token_ids) == out.shape[1] - inputs.prompt_len
+
+
+def test_our_own_loop_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
+    from guided.sampling import Sampling
+
+    plans = [plan_of(tiny_guide, name) for name in ("json", "choice")]
+    messages = tiny_guide.generate(CHATS[:2], plans, sampling=Sampling(temperature=0), max_tokens=30)
+    for name, message in zip(("json", "choice"), messages, strict=True):
+        check_answer(tiny_guide, name, list(message.token_ids), message)
+        assert message.guidance.overridden > 0
+
+
+# -- the two implementations of one mask
+
+
+def naive(scores: torch.Tensor, masks: list[RowMask]) -> torch.Tensor:
+    """The contract of a mask, token by token."""
+    out = scores.clone()
+    for mask in masks:
+        allowed = set(allowed_ids(mask.words))
+        lowest = torch.finfo(scores.dtype).min / 2
+        alive = [i for i in allowed if i < scores.shape[1] and float(scores[mask.row, i]) > lowest]
+        for i in range(scores.shape[1]):
+            score = float(scores[mask.row, i])
+            if i not in allowed:
+                score = float("-inf")
+            elif mask.is_imposed or not alive:
+                score = RESCUE / 2 if mask.ends and i == mask.ends[0] else RESCUE
+            elif score != score:
+                score = float("-inf")
+            out[mask.row, i] = score
+    return out
+
+
+@given(
+    data=st.data(),
+    width=st.sampled_from([60, 64, 70]),
+    dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
+)
+def test_host_and_device_agree_with_the_contract(data: st.DataObject, width: int, dtype: torch.dtype) -> None:
+    special = st.sampled_from([float("-inf"), float("nan"), float(torch.finfo(dtype).min), 3.0, -2.0, 0.5])
+    scores = torch.tensor(
+        data.draw(st.lists(st.lists(special, min_size=width, max_size=width), min_size=3, max_size=3))
+    )
+    scores = scores.to(dtype)
+    masks, host_masks = [], []
+    for row in data.draw(st.sets(st.integers(0, 2))):
+        ids = data.draw(st.sets(st.integers(0, 59), min_size=1, max_size=6))
+        words = np.zeros(num_words(60), dtype=np.uint32)
+        for i in ids:
+            words[i >> 5] |= np.uint32(1 << (i & 31))
+        ends = tuple(data.draw(st.sets(st.sampled_from(sorted(ids)), max_size=2)))
+        imposed = data.draw(st.booleans())
+        masks.append(RowMask(row, words.view(np.int32), ends, is_imposed=imposed))
+        host_masks.append(RowMask(row, words.view(np.int32), ends, is_imposed=imposed))
+    judge = naive(scores, masks)
+    host = apply_masks(scores, host_masks)
+    link = DeviceLink(torch.device("cpu"), 3, num_words(60), 2)
+    device = link.apply(scores, masks, [False] * 3)
+    for found in (host, device):
+        assert found.dtype is dtype
+        assert torch.equal(found.nan_to_num(nan=77.0), judge.nan_to_num(nan=77.0))
+    rescued = {mask.row for mask in host_masks if mask.rescued}
+    assert rescued == {r for r, count in enumerate(link.counts()[1]) if count}
+    overridden = {mask.row for mask in host_masks if mask.overridden and not mask.is_imposed}
+    assert overridden == {r for r, count in enumerate(link.counts()[0]) if count}
