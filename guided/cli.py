@@ -135,17 +135,26 @@ def check(
         terminal.show_report(out, part.plan.report)
 
 
-@app.command(epilog="Example: guided tokens ./my-model --json")
+@app.command(epilog="Example: guided tokens ./my-model --json, or guided tokens chat_template.jinja")
 def tokens(
-    model: Annotated[str | None, typer.Argument(help="Model name or folder; default: the embedded model.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Argument(help="Model name or folder, or a chat template's file; default: the embedded model."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a model's special tokens: roles, ends of turn, and who says so."""
-    registry, format = _vocabulary(model)
+    """Print a model's special tokens and wire format: roles, ends, how it thinks and calls, and who says so."""
+    from guided.embedded import model_folder
+    from guided.hf.vocabulary import described_vocabulary
+
+    registry, inference = described_vocabulary(model or model_folder())
     if as_json:
-        print(terminal.as_json(_tokens_json(registry, format)))
+        body = _tokens_json(registry, inference.format) | {"notes": list(inference.notes)}
+        print(terminal.as_json(body))
     else:
-        terminal.show_tokens(out, registry)
+        if registry.added:
+            terminal.show_tokens(out, registry)
+        terminal.show_format(out, inference.format, inference.notes)
 
 
 @app.command()

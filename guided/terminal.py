@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.json import JSON
 from rich.table import Table
 from rich.text import Text
 
+from grammars.formats.format import Format
 from grammars.json_schema import SchemaReport
 from grammars.plan import Plan
 from guided.message import Message
@@ -19,7 +21,16 @@ from guided.parse import ContentDelta, Event, ReasoningDelta, ToolCallArguments,
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError
 
-__all__ = ["REGION_STYLES", "EventPrinter", "show_error", "show_message", "show_plan", "show_report", "show_tokens"]
+__all__ = [
+    "REGION_STYLES",
+    "EventPrinter",
+    "show_error",
+    "show_format",
+    "show_message",
+    "show_plan",
+    "show_report",
+    "show_tokens",
+]
 
 #: One colour a region, everywhere.
 REGION_STYLES = {"reasoning": "dim italic", "content": "default", "response": "green", "tool_calls": "cyan"}
@@ -127,6 +138,31 @@ def show_tokens(console: Console, tokens: SpecialTokens) -> None:
     if tokens.looks_like_end:
         texts = _some(token.text for token in tokens.looks_like_end)
         console.print(Text(f"look like an end and are none: {texts}", style="dim"))
+
+
+def show_format(console: Console, format: Format, notes: Sequence[str] = ()) -> None:
+    """The wire format, part by part, with the evidence for each."""
+    evidence = dict(format.evidence)
+    table = Table("part", "field", "value", "known from", title=f"Wire format: {format.name}", title_justify="left")
+    for part in ("reasoning", "content", "tool_calls", "ends", "inputs"):
+        known = evidence.get(part, "")
+        for name, value in format_rows(getattr(format, part)):
+            table.add_row(part, name, Text(value), known)
+            part, known = "", ""
+    console.print(table)
+    for note in notes:
+        console.print(Text(f"note: {note}", style="yellow"))
+
+
+def format_rows(part: object) -> list[tuple[str, str]]:
+    """Field and value of one part of a format, as far as they say something; texts as JSON, so that blanks show."""
+    if part is None:
+        return [("", "none")]
+    shown = []
+    for name, value in asdict(part).items():  # type: ignore[call-overload]
+        if value not in ("", None, (), False):
+            shown.append((name, json.dumps(value, ensure_ascii=False, default=str)))
+    return shown or [("", "plain")]
 
 
 def show_error(console: Console, error: GuidedError) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
 from grammars.formats.format import Format
-from guided.hf.formats import format_of
+from grammars.formats.infer import Inference
+from guided.hf.formats import format_of, inference_of, inference_of_template
 from guided.hf.tokenizer import facts_of
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError
 
-__all__ = ["vocabulary_of"]
+__all__ = ["described_vocabulary", "vocabulary_of"]
 
 
 class _Weightless:
@@ -30,6 +32,21 @@ class _Weightless:
 
 def vocabulary_of(name: str | Path) -> tuple[SpecialTokens, Format]:
     """Registry and format of a model by name or folder."""
+    tokens, tokenizer = _load(name)
+    return tokens, format_of(tokenizer, tokens)
+
+
+def described_vocabulary(name: str | Path) -> tuple[SpecialTokens, Inference]:
+    """Registry and format, with its evidence, of a model by name or folder, or of a chat template's file."""
+    path = Path(name)
+    if path.suffix in (".jinja", ".jinja2", ".j2") and path.is_file():
+        inference, tokens = inference_of_template(path.read_text(encoding="utf-8"))
+        return tokens, inference
+    tokens, tokenizer = _load(name)
+    return tokens, inference_of(tokenizer, tokens)
+
+
+def _load(name: str | Path) -> tuple[SpecialTokens, Any]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError, ImportError) as error:
@@ -38,5 +55,4 @@ def vocabulary_of(name: str | Path) -> tuple[SpecialTokens, Format]:
             place="model",
             expected="a model name or a folder with tokenizer.json",
         ) from error
-    tokens = SpecialTokens(facts_of(tokenizer, model=_Weightless(name)))
-    return tokens, format_of(tokenizer, tokens)
+    return SpecialTokens(facts_of(tokenizer, model=_Weightless(name))), tokenizer
