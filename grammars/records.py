@@ -38,6 +38,8 @@ def to_record(value: Any, skip: frozenset[str] = frozenset(), place: str = "plan
     hints = _hints(cast(Hashable, type(value)))
     out: dict[str, Any] = {}
     for field in dataclasses.fields(value):
+        if not field.init:
+            continue  # made from the others
         found = getattr(value, field.name)
         if field.name in skip or _is_default(field, found):
             continue
@@ -105,7 +107,7 @@ def from_record(kind: type[Any], data: Any, place: str = "plan") -> Any:
     if not isinstance(data, dict):
         raise Misfit("not a map", place)
     hints = _hints(cast(Hashable, kind))
-    fields = {field.name: field for field in dataclasses.fields(kind)}
+    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
     for name in data:
         if name not in fields:
             raise Misfit(f"unknown field {name!r}", place)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from grammars.tree import (
@@ -56,6 +56,8 @@ class Rendered:
     subs: tuple[tuple[str, str], ...] = ()
     regions: tuple[tuple[str, str], ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
+    #: entry -> engine text, made once: the compile cache finds the very same string without comparing it
+    texts: dict[str, str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def lark(self, entry: str = "") -> str:
         """The top grammar in Lark, beginning at ``entry`` (the first one when empty)."""
@@ -64,6 +66,12 @@ class Rendered:
 
     def engine_text(self, entry: str = "") -> str:
         """What the engine compiles: plain Lark, or its JSON wrapper when there are sub-grammars."""
+        found = self.texts.get(entry)
+        if found is None:
+            found = self.texts[entry] = self._engine_text(entry)
+        return found
+
+    def _engine_text(self, entry: str) -> str:
         if not self.subs:
             return self.lark(entry)
         parts = [{"name": "main", "lark_grammar": self.lark(entry)}]
@@ -283,7 +291,7 @@ class _Writer:
             return self.groups[key][0]
         names = {name: self._free(_group_name(node.name, name)) for name in node.rules}
         inner = (*scope, _Scope(names, {name: rule.parametric for name, rule in node.rules.items()}))
-        for name, rule in node.rules.items():
+        for name in node.rules:
             self.definitions[names[name]] = ""  # keep the order of the group
         for name, rule in node.rules.items():
             text, _ = self.expr(rule.body, _ALT, inner)

@@ -9,6 +9,7 @@ from typing import Any
 
 from grammars.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from grammars.gbnf import gbnf_grammar
+from grammars.json_copy import json_copy
 from grammars.json_schema import DEFAULT_SPELLING, Policy, Spelling, build
 from grammars.json_schema.closed import closed
 from grammars.json_schema.python_types import is_python_type, schema_of_type
@@ -166,7 +167,7 @@ def _only(body: Mapping[str, Any], known: set[str], place: str) -> None:
 def _schema(schema: Any, spelling: Spelling, policy: Policy, *, name: str = "") -> ResponsePart:
     built = build(schema, spelling=spelling, policy=policy)
     plan = ResponsePlan(
-        "json", schema=schema, report=built.report, name=name, shortest=getattr(built, "shortest", None)
+        "json", schema=json_copy(schema), report=built.report, name=name, shortest=getattr(built, "shortest", None)
     )
     return ResponsePart(built.node, plan)
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pydantic
 
 from grammars.custom_tools import custom_input
+from grammars.json_copy import json_copy
 from grammars.json_schema.python_types import schema_of_function
 from grammars.tools import Tool
 from special_tokens.errors import ToolError
@@ -170,7 +171,11 @@ def _build(name: Any, description: Any, parameters: Any, strict: Any, place: str
         raise ToolError("parameters are not a JSON schema", place=f"{place}.parameters", expected="an object")
     if strict is not None and not isinstance(strict, bool):
         raise ToolError(f"{strict!r} is not true or false", place=f"{place}.strict")
-    return _checked(Tool(name, str(description or ""), dict(parameters), strict), place)
+    try:
+        schema = json_copy(parameters)
+    except RecursionError:
+        raise ToolError("the parameters are nested too deeply", place=f"{place}.parameters") from None
+    return _checked(Tool(name, str(description or ""), schema, strict), place)
 
 
 def _checked(tool: Tool, place: str) -> Tool:

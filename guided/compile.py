@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,15 @@ LIMITS = llguidance.LLParserLimits(
     initial_lexer_fuel=100_000_000, step_lexer_fuel=20_000_000, max_lexer_states=2_000_000, verbose_errors=False
 )
 
-#: Most compiled grammars that an engine keeps.
+#: Most compiled grammars that an engine keeps, and most bytes of their texts.  The engine's own memory grows with
+#: use: about 60 to 300 kB a grammar (`benchmarks/compile.py` measures it).
 CACHE_SIZE = 256
+CACHE_BYTES = 16 * 1024 * 1024
+
+#: The engine follows chains of rules on the stack and dies where it ends (2,700 rules on 8 MB, 160 on 512 kB).
+STACK_BYTES = 64 * 1024 * 1024
+_MANY_LINES = 100
+_stack_lock = threading.Lock()
 
 _LIMIT_REASONS = {"MaxTokensTotal", "ParserTooComplex", "LexerTooComplex"}
 _LIMIT_WORDS = ("too big", "too many", "Too many", "max is", "fuel", "limit")
@@ -35,7 +43,7 @@ _LIMIT_WORDS = ("too big", "too many", "Too many", "max is", "fuel", "limit")
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """Counters of the compile cache; ``size_bytes`` is the text held, the engine's own memory is not known."""
+    """Counters of a cache; ``size_bytes`` is the text held, the engine's own memory is not known."""
 
     hits: int
     misses: int
@@ -52,11 +60,15 @@ class Engine:
     be shared by threads.
     """
 
-    def __init__(self, tokenizer: str, tokens: SpecialTokens, *, capacity: int = CACHE_SIZE) -> None:
+    def __init__(
+        self, tokenizer: str, tokens: SpecialTokens, *, capacity: int = CACHE_SIZE, max_bytes: int = CACHE_BYTES
+    ) -> None:
         self.tokens = tokens
         self.vocab_size = tokens.vocab_size
         self.ll_tokenizer = _ll_tokenizer(tokenizer, tokens)
         self.capacity = capacity
+        self.max_bytes = max_bytes
+        self._cache_bytes = 0
         self._cache: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
         self._hits = self._misses = self._evictions = 0
@@ -85,21 +97,33 @@ class Engine:
                 self._hits += 1
                 return found
             self._misses += 1
-        matcher = llguidance.LLMatcher(self.ll_tokenizer, grammar, log_level=0, limits=LIMITS)
+        matcher = self._compiled(grammar)
+        with self._lock:
+            if grammar not in self._cache:
+                self._cache_bytes += len(grammar)
+            self._cache[grammar] = matcher
+            while len(self._cache) > 1 and (len(self._cache) > self.capacity or self._cache_bytes > self.max_bytes):
+                text, _ = self._cache.popitem(last=False)
+                self._cache_bytes -= len(text)
+                self._evictions += 1
+        return matcher
+
+    def _compiled(self, grammar: str) -> Any:
+        def make() -> Any:
+            return llguidance.LLMatcher(self.ll_tokenizer, grammar, log_level=0, limits=LIMITS)
+
+        # Sub-grammars stand in JSON, where a line break is two characters.
+        num_lines = grammar.count("\n") + grammar.count("\\n")
+        matcher = _on_a_large_stack(make) if num_lines > _MANY_LINES else make()
         check_matcher(matcher, "the grammar does not compile")
         _probe(matcher)
-        with self._lock:
-            self._cache[grammar] = matcher
-            if len(self._cache) > self.capacity:
-                self._cache.popitem(last=False)
-                self._evictions += 1
         return matcher
 
     def cache_info(self) -> CacheInfo:
         """Counters of the compile cache since the engine was built."""
         with self._lock:
-            size = sum(len(key) for key in self._cache)
-            return CacheInfo(self._hits, self._misses, self._evictions, len(self._cache), self.capacity, size)
+            counters = self._hits, self._misses, self._evictions
+            return CacheInfo(*counters, len(self._cache), self.capacity, self._cache_bytes)
 
     # -- vocabulary
 
@@ -121,6 +145,20 @@ class Engine:
             markers = self.tokens.marker_ids
             self._ids = {self.token_bytes(i): i for i in reversed(range(self.vocab_size)) if i not in markers}
         return [self._ids[data[:n]] for n in range(1, min(len(data), 64) + 1) if data[:n] in self._ids]
+
+
+def _on_a_large_stack(make: Callable[[], Any]) -> Any:
+    """What ``make`` returns, made on a thread whose stack holds deep chains of rules."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(make()), name="guided-compile")
+    with _stack_lock:
+        before = threading.stack_size(STACK_BYTES)
+        try:
+            thread.start()
+        finally:
+            threading.stack_size(before)
+    thread.join()
+    return found[0]
 
 
 def check_matcher(matcher: Any, what: str) -> None:

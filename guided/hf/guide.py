@@ -17,6 +17,7 @@ from grammars.describe import add_system_text, describe_plan
 from grammars.formats.format import Format
 from grammars.json_schema import Policy
 from grammars.plan import Plan, Stops
+from grammars.requests import read_request
 from guided.binding import FRESH, Begin, begin_of
 from guided.compile import CacheInfo, Engine
 from guided.free import FreeSequence
@@ -33,6 +34,7 @@ from guided.hf.template import render_chat
 from guided.hf.tokenizer import facts_of, tokenizer_json
 from guided.lineage import Row
 from guided.message import Message
+from guided.plan_cache import PlanCache
 from guided.sampling import ChoiceProbability, RowSampling, Sampling, per_row, resolve, sampling_of
 from guided.sequence import OnError, RowPlan, RowSequence, read_answer
 from guided.stop import check_stops, stops_of
@@ -59,6 +61,7 @@ class Guide:
         self.tokens = SpecialTokens(facts_of(tokenizer, model=model))
         self._check_width()
         self.format = format or format_of(tokenizer, self.tokens)
+        self.plans = PlanCache()
 
     @classmethod
     def from_pretrained(cls, name: str | Path, *, format: Format | None = None, **model_kwargs: Any) -> Guide:
@@ -82,7 +85,7 @@ class Guide:
         return Engine(tokenizer_json(self.tokenizer), self.tokens)
 
     def cache_info(self) -> CacheInfo:
-        """Counters of the compile cache."""
+        """Counters of the compile cache; those of the cache of plans are ``guide.plans.info()``."""
         return self.engine.cache_info()
 
     def _check_width(self) -> None:
@@ -126,10 +129,33 @@ class Guide:
             max_tokens=max_tokens,
             schema_policy=schema_policy,
         )
-        plan = compose(parts, tokens=self.tokens, format=self.format)
-        self.engine.compile(plan.engine_text(plan.entries[0].name))
+        return self._planned(parts)
+
+    def plan_from_request(
+        self, body: Mapping[str, Any], *, trusted: bool = False, ignore_unknown: bool = False
+    ) -> Plan:
+        """The plan for a request body as OpenAI's clients and those of other servers send it.
+
+        Every key is read, listed in ``plan.ignored``, or refused (`RequestError`); see docs/requests.md.  ``trusted``
+        lets its grammars write tokens; ``ignore_unknown`` lists keys that nobody knows instead of refusing them.
+        Sampling keys are checked; `guided.read_request` hands them out.
+        """
+        request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
+        Sampling(**request.sampling)
+        parts = request.parts
+        return self._planned(replace(parts, stop=checked_stops(parts.stop, self.tokens)))
+
+    def _planned(self, parts: Parts) -> Plan:
+        if parts.tools is not None and not isinstance(parts.tools, str | bytes | Mapping | list | tuple):
+            parts = replace(parts, tools=list(parts.tools))  # they are looked at twice
+        plan = self.plans.get(parts, self._composed)
         for note in plan.notes:
             log.warning("%s", note)
+        return plan
+
+    def _composed(self, parts: Parts) -> Plan:
+        plan = compose(parts, tokens=self.tokens, format=self.format)
+        self.engine.compile(plan.engine_text(plan.entries[0].name))
         return plan
 
     # -- the low-level path: inputs, generate, messages

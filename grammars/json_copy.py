@@ -1,0 +1,15 @@
+"""Copies of JSON values, so that a plan does not change when its caller's schema does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["json_copy"]
+
+
+def json_copy(value: Any) -> Any:
+    """The value with every list and object in it made anew; a value nested too deeply raises `RecursionError`."""
+    if isinstance(value, Mapping):
+        return {key: json_copy(item) for key, item in value.items()}
+    return [json_copy(item) for item in value] if isinstance(value, list) else value
