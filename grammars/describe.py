@@ -61,4 +61,9 @@ def _response(response: ResponsePlan) -> str:
             return f"Answer with exactly one of these options and nothing else:\n{options}"
         case "regex":
             return f"Answer with text that matches this regular expression and nothing else:\n{response.pattern}"
+        case "lark" | "gbnf" | "llguidance":
+            names = {"lark": "Lark", "gbnf": "GBNF", "llguidance": "llguidance"}
+            return f"Answer with text of this {names[response.kind]} grammar and nothing else:\n{response.source}"
+        case "structural_tag":
+            return f"Answer in the form that this structural tag describes and nothing else:\n{response.source}"
     return ""

@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grammars.compose import Parts, compose
-from grammars.constraints import Choice, JsonSchema, Lark, Regex, StructuralTag
+from grammars.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from grammars.formats.format import Format
 from grammars.json_schema import ReportRow, SchemaReport
 from grammars.plan import Plan, RegionName, Stops
+from grammars.requests import Request, read_request
 from grammars.tools import Tool
+from grammars.wire import decode_plan, encode_plan
 from guided.compile import CacheInfo, Engine
 from guided.message import Guidance, Message, ToolCall, Usage
 from guided.parse import (
@@ -64,6 +66,7 @@ __all__ = [
     "Engine",
     "Event",
     "Format",
+    "Gbnf",
     "GrammarError",
     "Guidance",
     "GuidanceError",
@@ -73,6 +76,7 @@ __all__ = [
     "JsonSchema",
     "Lark",
     "LimitExceeded",
+    "Llguidance",
     "MalformedPlan",
     "MatcherFailed",
     "Message",
@@ -86,6 +90,7 @@ __all__ = [
     "Regex",
     "RegionName",
     "ReportRow",
+    "Request",
     "RequestError",
     "Sampling",
     "SchemaError",
@@ -109,7 +114,10 @@ __all__ = [
     "WireError",
     "__version__",
     "compose",
+    "decode_plan",
     "demo",
+    "encode_plan",
+    "read_request",
 ]
 
 #: The only lazy imports: what needs torch and transformers.

@@ -19,7 +19,7 @@ from grammars.plan import SENTINELS, Plan
 from special_tokens import SpecialTokens
 from special_tokens.errors import GrammarError, LimitExceeded, MatcherFailed, PlanError, RequestError, TokenizerError
 
-__all__ = ["CacheInfo", "Engine", "check_matcher"]
+__all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar"]
 
 #: Raised over the engine's defaults, which stop valid JSON in mid-string (a pattern with a large maxLength);
 #: measured harmless elsewhere.
@@ -97,7 +97,7 @@ class Engine:
                 self._hits += 1
                 return found
             self._misses += 1
-        matcher = self._compiled(grammar)
+        matcher = compile_grammar(self.ll_tokenizer, grammar)
         with self._lock:
             if grammar not in self._cache:
                 self._cache_bytes += len(grammar)
@@ -106,17 +106,6 @@ class Engine:
                 text, _ = self._cache.popitem(last=False)
                 self._cache_bytes -= len(text)
                 self._evictions += 1
-        return matcher
-
-    def _compiled(self, grammar: str) -> Any:
-        def make() -> Any:
-            return llguidance.LLMatcher(self.ll_tokenizer, grammar, log_level=0, limits=LIMITS)
-
-        # Sub-grammars stand in JSON, where a line break is two characters.
-        num_lines = grammar.count("\n") + grammar.count("\\n")
-        matcher = _on_a_large_stack(make) if num_lines > _MANY_LINES else make()
-        check_matcher(matcher, "the grammar does not compile")
-        _probe(matcher)
         return matcher
 
     def cache_info(self) -> CacheInfo:
@@ -145,6 +134,23 @@ class Engine:
             markers = self.tokens.marker_ids
             self._ids = {self.token_bytes(i): i for i in reversed(range(self.vocab_size)) if i not in markers}
         return [self._ids[data[:n]] for n in range(1, min(len(data), 64) + 1) if data[:n] in self._ids]
+
+
+def compile_grammar(tokenizer: Any, grammar: str) -> Any:
+    """A matcher of ``grammar`` on one of the engine's tokenizers, compiled now.
+
+    Raises `GrammarError` or `LimitExceeded` where the engine refuses the grammar or it has no sentence.
+    """
+
+    def make() -> Any:
+        return llguidance.LLMatcher(tokenizer, grammar, log_level=0, limits=LIMITS)
+
+    # Sub-grammars stand in JSON, where a line break is two characters.
+    num_lines = grammar.count("\n") + grammar.count("\\n")
+    matcher = _on_a_large_stack(make) if num_lines > _MANY_LINES else make()
+    check_matcher(matcher, "the grammar does not compile")
+    _probe(matcher)
+    return matcher
 
 
 def _on_a_large_stack(make: Callable[[], Any]) -> Any:
