@@ -19,7 +19,7 @@ from grammars.plan import RegionName
 from grammars.response import ResponsePart
 from grammars.tool_calls.raw_text import ANY_TEXT, ended
 from grammars.tool_section import ToolSection
-from grammars.tree import And, Group, Lexeme, Node, Not, Pattern, Ref, Rule, RuleDef, Text, Until, alt, opt, seq
+from grammars.tree import And, Group, Lexeme, Node, Not, Pattern, Ref, Rule, RuleDef, Text, Until, alt, opt, repeat, seq
 
 __all__ = ["Answer"]
 
@@ -82,11 +82,13 @@ class Answer:
         start, end = self.markers.node(self.content.start), self.end(RegionName.CONTENT)
         if self.content.end:
             return seq(start, Rule("content", ended(ALL, self.content.end, self.markers), region="content"), end)
-        whole: Node = _NOT_BLANK if required else ANY_TEXT
-        if barred:
-            anywhere = self.section is not None and self.section.form.text_before
-            whole = Lexeme("content", And((whole, Not(_containing(barred, anywhere=anywhere)))))
-        return seq(start, Rule("content", whole, region="content"), end)
+        if not barred:
+            return seq(start, Rule("content", self.markers.any_text(not_blank=required), region="content"), end)
+        anywhere = self.section is not None and self.section.form.text_before
+        some = _NOT_BLANK if required else ANY_TEXT
+        whole = Lexeme("content", And((some, Not(_containing(barred, anywhere=anywhere)))))
+        more = self._barring(barred) if anywhere else ANY_TEXT
+        return seq(start, Rule("content", self.markers.with_tags(whole, more), region="content"), end)
 
     def _text_or_calls(self, lead: str, required: bool) -> Iterable[Node]:
         assert self.section is not None
@@ -104,10 +106,14 @@ class Answer:
             yield from (self._opened(lead + white, trigger) for trigger in literal)
             return
         if tokens:
-            yield seq(Rule("lead", self._without(literal), region="content"), self.calls())
+            text = self._barring(literal)
+            yield seq(Rule("lead", self.markers.with_tags(text, text), region="content"), self.calls())
         for trigger in literal:
-            text = Until("lead", self._without([other for other in literal if other != trigger]), Text(trigger))
-            yield seq(text, self._behind(trigger))
+            others = [other for other in literal if other != trigger]
+            text = Until("lead", self._barring(others), Text(trigger))
+            tag = self.markers.tag
+            tagged = repeat(seq(self._barring(literal), tag)) if tag is not None else seq()
+            yield seq(tagged, text, self._behind(trigger))
 
     def _opened(self, lead: str, trigger: str) -> Node:
         """Calls that open with characters, where text might stand: one lexeme, which the text's cannot outrun."""
@@ -135,10 +141,11 @@ class Answer:
         literal = [t for t in self.section.triggers if not isinstance(self.markers.pieces(t)[0], int)]
         return len(literal) < len(self.section.triggers), literal
 
-    def _without(self, barred: Sequence[str]) -> Node:
+    def _barring(self, barred: Sequence[str]) -> Node:
+        """Text, as one lexeme, that holds none of ``barred``."""
         if not barred:
             return ANY_TEXT
-        return And((ANY_TEXT, Not(_containing(barred, anywhere=True))))
+        return Lexeme("text", And((ANY_TEXT, Not(_containing(barred, anywhere=True)))))
 
     def _then_end(self, calls: Node) -> Node:
         assert self.section is not None
@@ -146,7 +153,7 @@ class Answer:
         _, literal = self._triggers()
         if not self.section.form.text_after or self.section.max_calls == 1 or literal:
             return seq(calls, end)  # text that excludes a textual trigger is only written in front of calls
-        text = Rule("content", ANY_TEXT, region="content")
+        text = Rule("content", self.markers.any_text(), region="content")
         again = seq(text, alt(self.end(RegionName.CONTENT), seq(self.section.node, Ref("more"))))
         return seq(calls, Group("after", Ref("more"), {"more": RuleDef(alt(end, again))}))
 

@@ -25,7 +25,7 @@ from grammars.plan import (
     RegionName,
     Stops,
 )
-from grammars.reasoning.part import ANY_TEXT, ReasoningPart, reasoning_part
+from grammars.reasoning.part import ReasoningPart, reasoning_part
 from grammars.region_table import AFTER_REASONING, BEFORE_REASONING, REASONING, region_table
 from grammars.render import Rendered, render
 from grammars.response import ResponsePart, response_part
@@ -193,7 +193,7 @@ class _Composer:
         fresh, inside = seq(part.block or EMPTY, reasoned), seq(part.rest or EMPTY, reasoned)
         if section is not None and part.open is not None:
             calls = writer.calls()
-            fresh, inside = alt(fresh, seq(part.open, calls)), alt(inside, seq(ANY_TEXT, calls))
+            fresh, inside = alt(fresh, seq(part.open, calls)), alt(inside, seq(self.markers.any_text(), calls))
         if part.mode == "optional":
             fresh = alt(fresh, answer)
         entries = (

@@ -8,11 +8,14 @@ string, and text that merely spells a marker is never taken for it.
 
 from __future__ import annotations
 
-from grammars.tree import Node, Text, seq, token
+from functools import cached_property
+
+from grammars.tree import Node, Pattern, Text, Tokens, alt, repeat, seq, token
 from special_tokens import SpecialTokens
 
 __all__ = ["Markers"]
 
+_ANY, _BLANK, _NOT_BLANK = Pattern("(?s:.*)"), Pattern(r"\s*"), Pattern(r"(?s:\s*\S.*)")
 _FIRST, _LAST = 0xD800, 0xDFFF
 
 
@@ -35,6 +38,25 @@ class Markers:
                 for piece in self.pieces(text)
             )
         )
+
+    def any_text(self, *, not_blank: bool = False) -> Node:
+        """Any characters at all, line breaks included, and the tokens that are text (HTML tags of some vocabularies).
+
+        Ends only where a token follows.  ``not_blank`` asks for something that is no white space.
+        """
+        if not not_blank:
+            return self.with_tags(_ANY, _ANY)
+        written = self.with_tags(_NOT_BLANK, _ANY)
+        return alt(written, seq(_BLANK, self.tag, self.with_tags(_ANY, _ANY))) if self.tag is not None else written
+
+    def with_tags(self, first: Node, more: Node) -> Node:
+        """The text ``first``, and any number of text tokens each with the text ``more`` behind it."""
+        return first if self.tag is None else seq(first, repeat(seq(self.tag, more)))
+
+    @cached_property
+    def tag(self) -> Node | None:
+        """One of the tokens that are text; None where the vocabulary has none."""
+        return Tokens(tuple((i, i) for i in self.tokens.text_ids), label="text") if self.tokens.text_ids else None
 
     def marked(self, text: str) -> str:
         """``text`` with every token as one lone surrogate; registers those tokens for `char`."""

@@ -52,8 +52,20 @@ def begin_of(plan: Plan, prompt_ids: Sequence[int], engine: Engine) -> Begin:
     if at < 0 or any(symbol >= _TOKEN for symbol in symbols[at + length :]):
         return FRESH
     if closed_at >= opened_at:
-        return Begin("after")
+        return Begin("after") if _closes(symbols, start, end, opened_at, closed_at) else FRESH
     return Begin("inside", opened=len(symbols) > at + length)
+
+
+def _closes(symbols: Sequence[int], start: Sequence[int], end: Sequence[int], opened_at: int, closed_at: int) -> bool:
+    """Does the end marker at ``closed_at`` close a block, rather than another message?
+
+    An end of one token is only ever written there.  A longer one (``<|end|><|start|>assistant``) is what ends every
+    message: it counts where the block began in the very same message.
+    """
+    if sum(symbol >= _TOKEN for symbol in end) < 2:
+        return True
+    between = symbols[opened_at + len(start) : closed_at]
+    return opened_at >= 0 and not any(symbol >= _TOKEN for symbol in between)
 
 
 def _find_last(symbols: Sequence[int], pattern: Sequence[int]) -> int:

@@ -17,7 +17,7 @@ from special_tokens.catalog import Catalog, SpecialToken, TokenSet
 from special_tokens.errors import TokenizerError
 from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
 from special_tokens.family import Family, match_family
-from special_tokens.known import KNOWN_PAIRS, KNOWN_TURNS, category_of_text
+from special_tokens.known import HTML_TAGS, KNOWN_PAIRS, KNOWN_TURNS, category_of_text
 from special_tokens.roles import PAIRS, Category, Role, Source
 
 __all__ = ["End", "Marker", "SpecialTokens"]
@@ -154,6 +154,15 @@ class SpecialTokens:
     def spells_marker(self, text: str) -> bool:
         """True when client text spells an added token, which the engine could then force and reject."""
         return self._find(text, 0) is not None
+
+    @cached_property
+    def text_ids(self) -> tuple[int, ...]:
+        """Tokens that the engine takes for special and that are ordinary text all the same: tags of HTML."""
+        return tuple(
+            token.id
+            for token in self.added.values()
+            if token.is_marker and not token.special and token.text.strip("</>") in HTML_TAGS
+        )
 
     # -- roles
 

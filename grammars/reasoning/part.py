@@ -148,7 +148,7 @@ def _native(
     before_start, start, _ = framing(form.start)
     _, end, lead = framing(form.end)
     if isinstance(markers.pieces(end)[0], int):
-        rest = seq(ANY_TEXT, markers.node(end))
+        rest = seq(markers.any_text(), markers.node(end))
     else:
         rest = Until("thought", ANY_TEXT, Text(end))
     body = Rule("thinking", rest, region="reasoning")
@@ -156,7 +156,7 @@ def _native(
         mode,
         block=Rule("reasoning", seq(before_start, markers.node(start), body), region="reasoning"),
         rest=body,
-        open=seq(before_start, markers.node(start), ANY_TEXT) if form.ends_by_call else None,
+        open=seq(before_start, markers.node(start), markers.any_text()) if form.ends_by_call else None,
         lead=lead,
         budget=budget,
         plan=_plan(form, level, preset, True, markers),

@@ -25,7 +25,7 @@ def ended(language: Regular, end: str, markers: Markers, *, name: str = "value")
     head = pieces[0] if pieces and isinstance(pieces[0], str) else ""
     rest = markers.node(end[len(head) :])
     if not head:
-        return seq(Lexeme(name, raw_node(language)), rest)
+        return seq(markers.any_text() if language == ALL else Lexeme(name, raw_node(language)), rest)
     if len(pieces) > 1:  # a token follows: only there the text ends, the head may stand inside it
         return seq(Lexeme(name, seq(raw_node(language), Text(head))), rest)
     if language == ALL:
