@@ -265,3 +265,19 @@ def test_a_special_token_counts_as_its_text(engine: Engine) -> None:
 def test_the_automaton_is_built_once_per_request_kind(engine: Engine) -> None:
     assert compile_stops(Stops(("q",)), engine) is compile_stops(Stops(("q",)), engine)
     assert compile_stops(Stops(("q",)), engine) is not compile_stops(Stops(("r",)), engine)
+
+
+@pytest.mark.parametrize("count", [1, 3, 100])
+def test_x5_a_token_is_computed_once_whatever_the_length_and_the_stops(engine: Engine, count: int) -> None:
+    """What the 2 us per token rest on: new work per (state, token) only, then one look-up."""
+    tokens = engine.tokenize("the same sentence is read again and again, and nothing in it stops. " * 50)
+    automaton = StopAutomaton(Stops(tuple(f"zq{n:03}!" for n in range(count))), engine)
+    matcher = StopMatcher(automaton)
+    matcher.feed(tokens[: len(tokens) // 50])
+    learned = len(automaton.steps)
+    assert learned <= len(set(tokens))
+    matcher.feed(tokens[len(tokens) // 50 :])
+    assert len(automaton.steps) <= len(set(tokens))
+    assert matcher.num_tokens == len(tokens)
+    StopMatcher(automaton).feed(tokens)  # another row learns nothing
+    assert len(automaton.steps) <= len(set(tokens))

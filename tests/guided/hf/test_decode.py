@@ -307,3 +307,23 @@ def test_choice_probabilities_take_one_pass_over_the_options(tiny_guide: Any) ->
     assert [shape[0] for shape in shapes] == [1, 3]
     with pytest.raises(RequestError):
         tiny_guide.choice_probabilities("which?", [])
+
+
+def test_g1_one_mask_one_sample_one_commit_per_row_and_step(tiny_guide: Any, monkeypatch: Any) -> None:
+    from guided.hf.sampling import BatchSampler
+
+    calls: list[int] = []
+    choose = BatchSampler.choose
+
+    def counted(self: BatchSampler, scores: torch.Tensor) -> Any:
+        calls.append(scores.shape[0])
+        return choose(self, scores)
+
+    monkeypatch.setattr(BatchSampler, "choose", counted)
+    plans = [tiny_guide.plan(max_tokens=200), None, tiny_guide.plan(max_tokens=40)]
+    messages = tiny_guide.generate(CHATS[:3], plans, sampling=Sampling(temperature=1.0, seed=1), max_tokens=200)
+    assert calls == [3] * max(m.usage.completion_tokens for m in messages)
+    for message in (messages[0], messages[2]):
+        counters = message.guidance
+        assert counters.masks == counters.commits == message.usage.completion_tokens
+        assert counters.rollbacks == 0

@@ -263,7 +263,7 @@ def test_stops_in_the_wrong_place_are_refused(tiny_guide: Any) -> None:
 
 def test_x4_drafts_stop_where_greedy_stops(tiny_guide: Any) -> None:
     """Prompt lookup accepts several tokens at once; the text ends at the stop all the same."""
-    for chat, stop, before, tokens in cases(tiny_guide)[:3]:
+    for chat, stop, before, _ in cases(tiny_guide)[:3]:
         repeated = f"{chat} {shown(tiny_guide, before)}{stop}"  # something to look up
         plan = Stops((stop,))
         (expected,) = by_generate(tiny_guide, [repeated], [plan])
