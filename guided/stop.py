@@ -12,16 +12,17 @@ the only rule whose answer does not depend on how text is cut into tokens.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from grammars.plan import Plan, Stops
 from guided.compile import Engine
-from guided.pattern import Pattern, Thread, compile_pattern
+from guided.pattern import Pattern, compile_pattern
 from guided.scope import Piece, Scope, ScopeState
+from guided.stop_search import PatternSearch
+from guided.stop_strings import Found, Strings
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidanceError, RequestError
 
@@ -49,69 +50,6 @@ class StopHit:
     until_bytes: int
 
 
-class _Found(NamedTuple):
-    """A stop that a token completes: it ends ``end`` bytes after the token's start and is ``length`` bytes long."""
-
-    end: int
-    length: int
-    reason: str | int
-
-
-class _Strings:
-    """Aho-Corasick over bytes.  Node 0 is the root; ``depth`` is the length of the open match."""
-
-    def __init__(self, strings: Iterable[str]) -> None:
-        self.goto: list[dict[int, int]] = [{}]
-        self.depth = [0]
-        self.fail = [0]
-        self.word: list[str | None] = [None]
-        for string in strings:
-            self._add(string)
-        self._link()
-
-    def _add(self, string: str) -> None:
-        goto, node = self.goto, 0
-        for byte in string.encode("utf-8"):
-            target = goto[node].get(byte)
-            if target is None:
-                target = goto[node][byte] = len(goto)
-                goto.append({})
-                self.depth.append(self.depth[node] + 1)
-                self.fail.append(0)
-                self.word.append(None)
-            node = target
-        self.word[node] = string
-
-    def _link(self) -> None:
-        """Failure links, breadth first; a node without a word of its own takes its failure's."""
-        goto, fail, word = self.goto, self.fail, self.word
-        queue = deque(goto[0].values())
-        while queue:
-            node = queue.popleft()
-            if word[node] is None:
-                word[node] = word[fail[node]]
-            for byte, child in goto[node].items():
-                back = fail[node]
-                while back and byte not in goto[back]:
-                    back = fail[back]
-                fail[child] = goto[back].get(byte, 0)
-                queue.append(child)
-
-    def scan(self, node: int, piece: Piece) -> tuple[int, _Found | None]:
-        """The node after ``piece``, or the first stop in it."""
-        goto, fail, word = self.goto, self.fail, self.word
-        if piece.fresh:
-            node = 0
-        for i, byte in enumerate(piece.data):
-            while node and byte not in goto[node]:
-                node = fail[node]
-            node = goto[node].get(byte, 0)
-            found = word[node]
-            if found is not None:
-                return node, _Found(piece.base + i + 1, len(found.encode("utf-8")), found)
-        return node, None
-
-
 class StopAutomaton:
     """The stops of one request under one plan.  Share it: what it learns about tokens serves every row.
 
@@ -125,11 +63,11 @@ class StopAutomaton:
         self._engine = engine
         self._scope = Scope(plan, engine, everywhere=stops.everywhere)
         self._ids = frozenset(stops.ids)
-        self._strings = _Strings(stops.strings)
+        self._strings = Strings(stops.strings)
         self._lock = threading.Lock()
         self._nodes: list[tuple[ScopeState, int]] = []
         self._numbers: dict[tuple[ScopeState, int], int] = {}
-        self.steps: dict[int, int | _Found] = {}
+        self.steps: dict[int, int | Found] = {}
         self.idle: set[int] = set()  # steps that leave an idle pattern idle
         self.held: list[int] = []  # bytes that may belong to a string, by node
         self.undecided: list[int] = []  # of them, those that may belong to a marker
@@ -141,13 +79,13 @@ class StopAutomaton:
     def token_bytes(self, token: int) -> bytes:
         return self._engine.token_bytes(token)
 
-    def learn(self, node: int, token: int) -> int | _Found:
+    def learn(self, node: int, token: int) -> int | Found:
         """Compute the step from ``node`` over ``token`` and remember it under ``node << 32 | token``."""
         scope, inner = self._nodes[node]
-        result: int | _Found | None = None
+        result: int | Found | None = None
         if token in self._ids:
             size = len(self.token_bytes(token))
-            result = _Found(size, size, token)
+            result = Found(size, size, token)
         else:
             scope, pieces = self._scope.step(scope, token)
             for piece in pieces:
@@ -194,7 +132,7 @@ class StopMatcher:
         self._begin = automaton.begin(entry)
         self._nodes: list[int] = [self._begin]
         self._tokens: list[int] = []
-        self._search = _Search(automaton.pattern) if automaton.pattern is not None else None
+        self._search = PatternSearch(automaton.pattern) if automaton.pattern is not None else None
         self.hit: StopHit | None = None
 
     @property
@@ -280,7 +218,7 @@ class StopMatcher:
         twin._search = self._search.fork() if self._search is not None else None
         return twin
 
-    def _hit(self, found: _Found) -> StopHit:
+    def _hit(self, found: Found) -> StopHit:
         last = len(self._tokens) - 1
         until, until_bytes = self._place(last, found.end)
         before, before_bytes = self._place(last, found.end - found.length)
@@ -294,90 +232,6 @@ class StopMatcher:
             size = len(self._automaton.token_bytes(self._tokens[token]))
             offset += size
         return (token + 1, 0) if offset >= size else (token, offset)
-
-
-class _Search:
-    """The pattern of one row: characters out of pieces, and where they began."""
-
-    __slots__ = ("_history", "_pattern")
-
-    def __init__(self, pattern: Pattern) -> None:
-        self._pattern = pattern
-        self._history: list[_Place] = [_IDLE]
-
-    @property
-    def held_bytes(self) -> int:
-        place = self._history[-1]
-        starts = place.thread.starts
-        return place.at - min(starts) if starts else len(place.partial)
-
-    def push(self, automaton: StopAutomaton, node: int, token: int, string: _Found | None) -> _Found | None:
-        """Read a token; the earlier of ``string`` and the pattern's first match in it."""
-        place, step = self._history[-1], node << 32 | token
-        if place is _IDLE and step in automaton.idle:
-            self._history.append(_IDLE)
-            return string
-        pieces, joined = automaton.pieces(node, token)
-        after, found = self._read_all(place, pieces)
-        after = after if joined and (after.partial or after.thread.state) else _IDLE
-        self._history.append(after)
-        if place is _IDLE and after is _IDLE and found is None:
-            automaton.idle.add(step)
-        if found is None or string is None:
-            return found or string
-        return min(found, string, key=lambda f: (f.end, -f.length))
-
-    def _read_all(self, place: _Place, pieces: Iterable[Piece]) -> tuple[_Place, _Found | None]:
-        for piece in pieces:
-            place, found = self._read(place, piece)
-            if found is not None:
-                return place, found
-        return place, None
-
-    def _read(self, place: _Place, piece: Piece) -> tuple[_Place, _Found | None]:
-        thread, partial, at = _IDLE if piece.fresh else place
-        for i, byte in enumerate(piece.data):
-            partial += bytes((byte,))
-            at += 1
-            char = _character(partial)
-            if char is None:
-                continue
-            thread, start = self._pattern.feed(thread, char, at - len(partial))
-            partial = b""
-            if start is not None:
-                return _IDLE, _Found(piece.base + i + 1, at - start, self._pattern.source)
-        return _Place(thread, partial, at), None
-
-    def rollback(self, num_tokens: int) -> None:
-        del self._history[-num_tokens:]
-
-    def fork(self) -> _Search:
-        twin = _Search(self._pattern)
-        twin._history = self._history.copy()
-        return twin
-
-
-class _Place(NamedTuple):
-    """The search after some bytes: its thread, the bytes of an unfinished character, bytes read since it was idle."""
-
-    thread: Thread = Thread()
-    partial: bytes = b""
-    at: int = 0
-
-
-_IDLE = _Place()
-
-
-def _character(data: bytes) -> str | None:
-    """The character that ``data`` is; None while bytes of it are missing; U+FFFD for bytes that are none."""
-    first = data[0]
-    size = 1 if first < 0x80 else 2 if first >> 5 == 6 else 3 if first >> 4 == 14 else 4 if first >> 3 == 30 else 1
-    if len(data) < size and all(byte >> 6 == 2 for byte in data[1:]):
-        return None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return "\N{REPLACEMENT CHARACTER}"
 
 
 # -- stops of a request
