@@ -17,12 +17,15 @@ from grammars.markers import Markers
 from grammars.plan import Exit, Plan, RegionName
 from grammars.tool_calls import syntax
 from grammars.tool_calls.base import ArgumentsDelta, CallEnded, CallEvent, CallsParser, CallStarted, StrayText
+from grammars.tool_calls.ids import make_id
 from guided.compile import Engine
 from guided.regions import RegionMap
 
 __all__ = [
+    "CallIds",
     "ContentDelta",
     "Event",
+    "MakeId",
     "OutputParser",
     "ReasoningDelta",
     "ToolCallArguments",
@@ -71,6 +74,9 @@ class ToolCallEnd:
 
 Event: TypeAlias = ReasoningDelta | ContentDelta | ToolCallStart | ToolCallArguments | ToolCallEnd
 
+#: Name and index of a call -> its id.
+MakeId: TypeAlias = Callable[[str, int], str]
+
 _TOKEN = 256
 
 
@@ -78,7 +84,7 @@ class OutputParser:
     """Parses one answer.
 
     ``entry`` is where the prompt made the plan begin; ``opened`` is false when the prompt ended right at the
-    opening marker, so that the white space which frames it is still to come.  ``make_id`` gives a tool call's id
+    opening marker, so that the white space which frames it is still to come.  ``make_call_id`` gives a tool call's id
     where the model writes none.
     """
 
@@ -90,12 +96,12 @@ class OutputParser:
         entry: str = "fresh",
         opened: bool = True,
         regions: RegionMap | None = None,
-        make_id: Callable[[str, int], str] | None = None,
+        make_call_id: MakeId | None = None,
     ) -> None:
         self.plan = plan
         self._engine = engine
         self._map = regions or RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
-        self._make_id = make_id or call_id
+        self._make_id = make_call_id or CallIds(plan)
         begin = plan.entry(entry)
         self._position = self._map.start(begin.region)
         self._region = begin.region
@@ -306,6 +312,18 @@ def _overlap(text: str, pattern: str) -> int:
     return 0
 
 
-def call_id(name: str, index: int) -> str:
-    """A fresh id as OpenAI's look: ``call_`` and 24 hexadecimal digits."""
-    return "call_" + uuid.uuid4().hex[:24]
+class CallIds:
+    """The ids of one answer's tool calls, for models that write none: each is made once, in the family's style.
+
+    Where the family has no style of its own they look like OpenAI's: ``call_`` and 24 hexadecimal digits.
+    """
+
+    def __init__(self, plan: Plan | None = None) -> None:
+        form = plan.format.tool_calls if plan is not None else None
+        self._style = form.id_style if form is not None else ""
+        self._made: dict[int, str] = {}
+
+    def __call__(self, name: str, index: int) -> str:
+        if index not in self._made:
+            self._made[index] = make_id(self._style, name, index, "call_" + uuid.uuid4().hex[:24])
+        return self._made[index]

@@ -18,7 +18,7 @@ from guided.binding import FRESH, Begin
 from guided.compile import Engine
 from guided.free import FreeSequence
 from guided.message import Guidance, Message, MessageBuilder, Usage
-from guided.parse import OutputParser
+from guided.parse import MakeId, OutputParser
 from guided.regions import RegionMap
 from guided.state import GuidanceState
 from guided.stop import StopHit, StopMatcher, compile_stops
@@ -90,7 +90,7 @@ class RowSequence:
 
     def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
         """Write this row's mask; False where there is none (the row is done, free or has failed)."""
-        if not self.is_guided:
+        if self.error is not None or self.is_done:
             return False
         try:
             self.state.fill_bitmask(bitmask, row)
@@ -236,11 +236,13 @@ def read_answer(
     sequence: RowSequence | FreeSequence | None = None,
     prompt_tokens: int = 0,
     error: GuidedError | None = None,
+    make_call_id: MakeId | None = None,
 ) -> Message:
     """The message of one row from the tokens after its prompt, padding included.
 
     Works without the sequence that wrote them (then counters are empty): the first end token or the first stop ends
-    the answer, whatever was written behind it.  ``error`` is what ended the row from outside its guidance.
+    the answer, whatever was written behind it.  ``error`` is what ended the row from outside its guidance,
+    ``make_call_id`` what gives tool calls their ids.
     """
     row = sequence if isinstance(sequence, RowSequence) else None
     ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
@@ -251,7 +253,7 @@ def read_answer(
     if row is not None and row.error is not None and row.on_error == "end":
         body, cut = tokens[: len(row.state.tokens)], None
     builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
-    parser = parser_of(plan, engine, begin)
+    parser = parser_of(plan, engine, begin, make_call_id=make_call_id)
     builder.add(parser.feed(body))
     builder.add(parser.finish())
     hit = parser.hit
@@ -268,11 +270,13 @@ def read_answer(
     )
 
 
-def parser_of(plan: RowPlan, engine: Engine, begin: Begin = FRESH) -> StoppedParser:
+def parser_of(
+    plan: RowPlan, engine: Engine, begin: Begin = FRESH, *, make_call_id: MakeId | None = None
+) -> StoppedParser:
     """What reads the answer of a row: its plan's parser, behind its stops."""
     parser: Parser = PlainParser(engine)
     if isinstance(plan, Plan):
-        parser = OutputParser(plan, engine, entry=begin.entry, opened=begin.opened)
+        parser = OutputParser(plan, engine, entry=begin.entry, opened=begin.opened, make_call_id=make_call_id)
     return StoppedParser(parser, _matcher(plan, engine, begin), engine)
 
 

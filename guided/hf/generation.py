@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from grammars.plan import Plan
 from guided.hf.decode import Step, Streamer, Watch, start
 from guided.hf.inputs import Inputs
 from guided.hf.record import Recorder
 from guided.hf.sampling import BatchSampler
 from guided.message import Message
+from guided.parse import CallIds
 from guided.sampling import RowSampling
 from guided.sequence import OnError, RowPlan, read_answer
 from guided.trace import build_trace
@@ -74,6 +76,7 @@ class Generation:
         self.rows = tuple(rows)
         self.trace = trace
         self.tokens: list[list[int]] = [[] for _ in rows]
+        self.call_ids = [CallIds(plan if isinstance(plan, Plan) else None) for plan in plans]
         self._options = guide.generate_kwargs(inputs, plans, on_error=on_error)
         self._options |= _NEUTRAL | {"max_new_tokens": max(max_tokens)}
         self.watch = Watch(
@@ -114,6 +117,7 @@ class Generation:
             sequence=session.rows[r] if session is not None else None,
             prompt_tokens=len(self.inputs.prompt_ids[r]),
             error=self.watch.errors.get(r),
+            make_call_id=self.call_ids[r],
         )
         if self.watch.recorder is None or r not in self.watch.recorder.rows:
             return message

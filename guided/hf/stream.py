@@ -46,7 +46,7 @@ class Stream:
         run = self._generation
         engine, plan = run.guide.engine, run.plans[0]
         ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
-        parser = parser_of(plan, engine, run.inputs.begins[0])
+        parser = parser_of(plan, engine, run.inputs.begins[0], make_call_id=run.call_ids[0])
         for step in run.steps():
             if step.live[0] and step.tokens[0] not in ends and not self._failed():
                 yield from parser.feed(step.tokens)

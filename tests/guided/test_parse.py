@@ -68,7 +68,7 @@ def message_of(events: list[Event], plan: Plan) -> Message:
 
 
 def parse(engine: Engine, plan: Plan, ids: list[int], entry: str = "fresh") -> Message:
-    parser = OutputParser(plan, engine, entry=entry, make_id=lambda name, index: f"call_{index}")
+    parser = OutputParser(plan, engine, entry=entry, make_call_id=lambda name, index: f"call_{index}")
     return message_of([*parser.feed(ids), *parser.finish()], plan)
 
 
@@ -119,7 +119,7 @@ def test_any_split_of_an_answer_gives_what_it_says(
         assert (whole.reasoning or "") == (said["reasoning"] or "")
         assert [(call.name, call.parsed) for call in whole.tool_calls] == said["calls"]
         assert (whole.content or "") == said["content"]
-        parser = OutputParser(plan, chosen, make_id=lambda name, index: f"call_{index}")
+        parser = OutputParser(plan, chosen, make_call_id=lambda name, index: f"call_{index}")
         events: list[Event] = []
         rest = ids
         while rest:
