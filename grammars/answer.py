@@ -97,17 +97,20 @@ class Answer:
             gap = self.markers.node(self.section.form.gap_without_text)
             yield seq(lead, self._lead_text(optional=True), gap, self.calls())
             return
-        tokens, literal = self._triggers()
+        tokens, mixed, literal = self._triggers()
         yield self._text(required or self.ends_by_trigger, literal)
         if not self.section.form.text_before or self.ends_by_trigger:
             white = self.section.form.gap_without_text
             if tokens:
                 yield seq(lead, self.markers.node(white), self.calls())
-            yield from (self._opened(lead + white, trigger) for trigger in literal)
+            yield from (self._opened(lead + white, trigger) for trigger in (*mixed, *literal))
             return
         if tokens:
             text = self._barring(literal)
             yield seq(Rule("lead", self.markers.with_tags(text, text), region="content"), self.calls())
+        for trigger in mixed:  # the token behind the first characters is the border, so text may hold those
+            head = self._head(trigger)
+            yield seq(Lexeme("lead", seq(self._barring(literal), Text(head))), self._behind(head))
         for trigger in literal:
             others = [other for other in literal if other != trigger]
             text = Until("lead", self._barring(others), Text(trigger))
@@ -117,9 +120,14 @@ class Answer:
 
     def _opened(self, lead: str, trigger: str) -> Node:
         """Calls that open with characters, where text might stand: one lexeme, which the text's cannot outrun."""
+        head = self._head(trigger)
+        return seq(Text(lead + head), self._behind(head))
+
+    def _head(self, trigger: str) -> str:
+        """The characters that a trigger begins with."""
         head = self.markers.pieces(trigger)[0]
         assert isinstance(head, str)
-        return seq(Text(lead + head), self._behind(head))
+        return head
 
     def _behind(self, opening: str) -> Node:
         """What follows ``opening``, the first characters of calls."""
@@ -135,11 +143,13 @@ class Answer:
         framed = seq(self.markers.node(self.content.lead_start), text)
         return opt(framed) if optional else framed
 
-    def _triggers(self) -> tuple[bool, list[str]]:
-        """Does a token open calls, and which texts do?"""
+    def _triggers(self) -> tuple[bool, list[str], list[str]]:
+        """Does a token open calls; which texts with a token inside do; and which texts alone?"""
         assert self.section is not None
-        literal = [t for t in self.section.triggers if not isinstance(self.markers.pieces(t)[0], int)]
-        return len(literal) < len(self.section.triggers), literal
+        pieces = {trigger: self.markers.pieces(trigger) for trigger in self.section.triggers}
+        literal = [trigger for trigger, found in pieces.items() if not any(isinstance(p, int) for p in found)]
+        mixed = [t for t, found in pieces.items() if t not in literal and isinstance(found[0], str)]
+        return len(literal) + len(mixed) < len(pieces), mixed, literal
 
     def _barring(self, barred: Sequence[str]) -> Node:
         """Text, as one lexeme, that holds none of ``barred``."""
@@ -150,8 +160,8 @@ class Answer:
     def _then_end(self, calls: Node) -> Node:
         assert self.section is not None
         end = self.end(RegionName.TOOL_CALLS)
-        _, literal = self._triggers()
-        if not self.section.form.text_after or self.section.max_calls == 1 or literal:
+        _, mixed, literal = self._triggers()
+        if not self.section.form.text_after or self.section.max_calls == 1 or literal or mixed:
             return seq(calls, end)  # text that excludes a textual trigger is only written in front of calls
         text = Rule("content", self.markers.any_text(), region="content")
         again = seq(text, alt(self.end(RegionName.CONTENT), seq(self.section.node, Ref("more"))))

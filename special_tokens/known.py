@@ -13,90 +13,14 @@ from special_tokens.roles import Category, Role
 
 __all__ = ["CATEGORY_TEXTS", "HTML_TAGS", "KNOWN_PAIRS", "KNOWN_TURNS", "category_of_text", "plain"]
 
+_TAGS = """
+a abbr address article aside b blockquote body br button caption cite code col colgroup dd del details div dl dt
+em figcaption figure footer form h1 h2 h3 h4 h5 h6 head header hr html i img input ins kbd label li link main
+mark meta nav ol option p pre q s samp script section select small span strong style sub summary sup table tbody
+td textarea tfoot th thead time title tr u ul var video
+"""
 #: Tags of HTML: a vocabulary may have them as tokens of their own, and an answer may hold them all the same.
-HTML_TAGS = frozenset(
-    [
-        "a",
-        "abbr",
-        "address",
-        "article",
-        "aside",
-        "b",
-        "blockquote",
-        "body",
-        "br",
-        "button",
-        "caption",
-        "cite",
-        "code",
-        "col",
-        "colgroup",
-        "dd",
-        "del",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "em",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "head",
-        "header",
-        "hr",
-        "html",
-        "i",
-        "img",
-        "input",
-        "ins",
-        "kbd",
-        "label",
-        "li",
-        "link",
-        "main",
-        "mark",
-        "meta",
-        "nav",
-        "ol",
-        "option",
-        "p",
-        "pre",
-        "q",
-        "s",
-        "samp",
-        "script",
-        "section",
-        "select",
-        "small",
-        "span",
-        "strong",
-        "style",
-        "sub",
-        "summary",
-        "sup",
-        "table",
-        "tbody",
-        "td",
-        "textarea",
-        "tfoot",
-        "th",
-        "thead",
-        "time",
-        "title",
-        "tr",
-        "u",
-        "ul",
-        "var",
-        "video",
-    ]
-)
+HTML_TAGS = frozenset(_TAGS.split())
 
 Pair = tuple[str, str]
 

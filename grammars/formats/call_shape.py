@@ -120,7 +120,20 @@ def _with_second(shape: CallShape, texts: CallTexts) -> CallShape:
             between = texts.two[begin + len(first) : middle]
             after = texts.two[middle + len(second) :]
             after = after if after.startswith(shape.after) else shape.after  # some close a section only behind more
-            return replace(shape, pattern=pattern, middle=between, index_base=base, after=after)
+            found = replace(shape, pattern=pattern, middle=between, index_base=base, after=after)
+            return _with_number_in_front(found) if base is None else found
+    return shape
+
+
+def _with_number_in_front(shape: CallShape) -> CallShape:
+    """The shape with a number that stands in front of the name, inside what opens a call."""
+    for match in reversed(list(re.finditer(r"(?<!\w)[01](?!\w)", shape.before))):
+        base, behind = int(match[0]), shape.before[match.end() :]
+        opened = f"{base + 1}{behind}"
+        if shape.middle is not None and shape.middle.endswith(opened):
+            middle = shape.middle[: len(shape.middle) - len(opened)]
+            pattern = f"$index{escape_literal(behind)}{shape.pattern}"
+            return replace(shape, pattern=pattern, before=shape.before[: match.start()], middle=middle, index_base=base)
     return shape
 
 

@@ -43,6 +43,8 @@ TYPED_TOOLS: Mapping[str, Tool] = {
 def differences(form: ToolCallFormat, texts: CallTexts, tokens: SpecialTokens) -> tuple[str, ...]:
     """Everything in which the format and the template disagree; empty where they agree."""
     found: list[str] = []
+    if _ends_by_white_space(form):
+        return ("nothing but white space ends a value, and text may hold that",)
     for what, text, calls in _samples(form, texts):
         if text is None:
             continue
@@ -55,6 +57,14 @@ def differences(form: ToolCallFormat, texts: CallTexts, tokens: SpecialTokens) -
         form = replace(form, section_end="")
     found += _framing(form, texts.both, [Call(s.NAME, s.BOTH, s.ID)])
     return tuple(found)
+
+
+def _ends_by_white_space(form: ToolCallFormat) -> bool:
+    """Are strings written raw, with no marker behind them?"""
+    parameter = form.option("parameter")
+    if parameter is None or form.option("strings") == "json" or form.syntax not in ("xml_equals", "invoke", "key_tags"):
+        return False
+    return not str(parameter).split("$value")[-1].strip()
 
 
 def _samples(form: ToolCallFormat, texts: CallTexts) -> Iterator[tuple[str, str | None, list[Call]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,12 @@ from grammars.formats.pairs import closing_of, is_pair, markers_in_template
 from grammars.formats.renderings import Asking, Renderings
 from grammars.formats.switches import (
     Effects,
+    Tried,
     changes_framing,
     effort_switch,
     is_about_history,
     on_and_off,
+    speaks_of_thinking,
     text_switches,
     try_switches,
 )
@@ -344,10 +346,20 @@ def _switch(effects: Effects, tails: _Tails, framing: _Framing | None, units: Un
         found = effects.of(name)
         if is_about_history(name) or not any(changes_framing(tried, effects.default) for tried in found.values()):
             continue
+        if not speaks_of_thinking(name) and not _opens_or_closes(found, tails, framing, units):
+            continue
         if "none" in found and on not in found and off not in found:
             return Switch(name, None, "none")
         return Switch(name, on, off)
     return next((Switch(name, *on_and_off(name)) for name in text_switches(effects)), None)
+
+
+def _opens_or_closes(found: Mapping[Any, Tried], tails: _Tails, framing: _Framing | None, units: Units) -> bool:
+    """Does some value make the prompt open or close the block?"""
+    states = (
+        {tails.state(tails.after_header(tried.turn), framing, units) for tried in found.values()} if framing else set()
+    )
+    return not states <= {"fresh"}
 
 
 def _default_on(

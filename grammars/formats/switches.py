@@ -19,10 +19,19 @@ __all__ = ["Effects", "Tried", "effort_switch", "try_switches"]
 
 #: Arguments that a template may read; a word after a dot or in quotes is a field or a text.
 _WORD = re.compile(r"(?<![\w.'\"\[])[a-z_]*(?:think|reason|effort|cot|budget)[a-z_]*\b(?!\s*\()")
+#: Arguments that a template asks about; whether they switch reasoning, only what they do can tell.
+_TAG = re.compile(r"\{%-?\s*(.*?)\s*-?%\}", re.DOTALL)
+_ASKED = re.compile(r"\b(?:if|elif|and|or|not)\s+\(*([a-z_]\w*)\b(?!\s*[.(\[])")
+_GIVEN = re.compile(r"^(?:set|for|macro)\s+([a-z_]\w*)(?:\s*,\s*([a-z_]\w*))?")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_NO_ARGUMENTS = {"messages", "tools", "documents", "add_generation_prompt", "loop", "message", "defined", "string"}
+_NO_ARGUMENTS |= {"in", "is", "not", "and", "or", "true", "false", "none", "mapping"}
 #: Known to every engine, tried first and in this order.
 _USUAL = ("thinking", "enable_thinking", "reasoning", "reasoning_effort", "thinking_effort", "thinking_budget")
 #: These words tell what becomes of older reasoning, not whether there is any.
 _HISTORY = re.compile(r"preserve|clear|truncate|drop|keep|retain|history|past|include|skip")
+
+_MOST_ASKED = 12
 
 LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _NONSENSE = "zzqx"
@@ -69,7 +78,15 @@ def try_switches(renderings: Renderings, asking: Asking, template: str) -> Effec
 
 def _candidates(template: str) -> list[str]:
     found = set(_WORD.findall(template))
-    return [name for name in _USUAL if name in found] + sorted(found - set(_USUAL))
+    asked = sorted(_asked(template) - found - _NO_ARGUMENTS)
+    return [name for name in _USUAL if name in found] + sorted(found - set(_USUAL)) + asked[:_MOST_ASKED]
+
+
+def _asked(template: str) -> set[str]:
+    """Names in conditions that the template does not give values to itself."""
+    tags = [_QUOTED.sub("", tag) for tag in _TAG.findall(template)]
+    given = {name for tag in tags for found in _GIVEN.findall(tag) for name in found}
+    return {name for tag in tags for name in _ASKED.findall(tag)} - given
 
 
 def _values(name: str) -> tuple[Any, ...]:
@@ -82,6 +99,11 @@ def _tried(renderings: Renderings, asking: Asking, name: str, value: Any) -> Tri
     kwargs = {name: value} if name else {}
     turn, prompt = renderings.turn(asking, **kwargs), renderings.prompt(asking, **kwargs)
     return Tried(name, value, turn, prompt) if turn is not None and prompt is not None else None
+
+
+def speaks_of_thinking(name: str) -> bool:
+    """Does the name itself say that the argument is about thinking?"""
+    return _WORD.fullmatch(name) is not None
 
 
 def is_about_history(name: str) -> bool:
