@@ -21,7 +21,9 @@ from grammars.plan import (
     Budget,
     End,
     Entry,
+    Exit,
     Plan,
+    Region,
     RegionName,
     Stops,
 )
@@ -84,6 +86,18 @@ def compose(parts: Parts, *, tokens: SpecialTokens, format: Format) -> Plan:
     return _Composer(parts, tokens, format, markers, choice, response, reasoning, tools).plan()
 
 
+def _with_frames(regions: tuple[Region, ...], part: ReasoningPart) -> tuple[Region, ...]:
+    """The table for a block whose template has white space of its own beside the markers."""
+    if part.after_start is None:
+        return regions
+
+    def framed(way: Exit) -> Exit:
+        after = {REASONING: part.after_start, AFTER_REASONING: part.lead}.get(way.to)
+        return way if after is None else replace(way, after=after)
+
+    return tuple(replace(region, exits=tuple(map(framed, region.exits))) for region in regions)
+
+
 @dataclass
 class _Composer:
     parts: Parts
@@ -111,6 +125,7 @@ class _Composer:
             name=RegionName.CONTENT if self.response is None else RegionName.RESPONSE,
         )
         reasoning = self.reasoning
+        regions = _with_frames(regions, reasoning)
         budgets: tuple[Budget, ...] = ()
         if reasoning.mode in ("required", "optional") and reasoning.budget is not None:
             budgets = (Budget(1, reasoning.budget, reasoning.plan.end),)

@@ -2,7 +2,7 @@
 
 The engine takes a complement, but where it meets a counted repeat each new state costs work that grows with the
 count (150 ms at one step for 4,800 characters, llguidance 1.9.1).  Marker words make it easy to do without: all begin
-with one character that does not come again in them, so text falls into stretches between those characters, and a
+with a character that does not come again in them, so text falls into stretches between those characters, and a
 stretch is right when it does not begin like a word.
 """
 
@@ -17,16 +17,23 @@ __all__ = ["without_words"]
 _Trie: TypeAlias = dict[str, "_Trie"]
 
 
-def without_words(words: Iterable[str]) -> str | None:
-    """The pattern of all text that contains none of ``words``; None where they do not begin as markers do."""
-    known = sorted(set(words))
-    if not known or not all(known):
-        return None
-    first = known[0][0]
-    if any(word[0] != first or first in word[1:] or len(word) < 2 for word in known):
-        return None
+def without_words(words: Iterable[str]) -> tuple[str, ...] | None:
+    """Patterns that together, as an intersection, hold all text that contains none of ``words``.
+
+    One pattern for each character that words begin with; None where a word is not like a marker: a single character,
+    or one whose first character comes again in it.
+    """
+    groups: dict[str, list[str]] = {}
+    for word in sorted(set(words)):
+        if len(word) < 2 or word[0] in word[1:]:
+            return None
+        groups.setdefault(word[0], []).append(word)
+    return tuple(_without(first, group) for first, group in groups.items()) or None
+
+
+def _without(first: str, words: Iterable[str]) -> str:
     trie: _Trie = {}
-    for word in known:
+    for word in words:
         node = trie
         for char in word[1:]:
             node = node.setdefault(char, {})

@@ -185,3 +185,18 @@ def make_tiny_guide(markers: Sequence[str] = MARKERS, *, seed: int = 0, **config
 def tiny_guide() -> Any:
     """A guide of a tiny random model with Qwen-like markers."""
     return make_tiny_guide()
+
+
+@pytest.fixture(scope="session")
+def real_engine(tokenizer_folder: Callable[[str], Path]) -> Callable[[str], Engine]:
+    """The engine of a real tokenizer by name, built once; the test skips where it was not fetched."""
+    built: dict[str, Engine] = {}
+
+    def engine_of(name: str) -> Engine:
+        if name not in built:
+            folder = tokenizer_folder(name)
+            text = (folder / "tokenizer.json").read_text(encoding="utf-8")
+            built[name] = Engine(text, SpecialTokens.from_folder(folder))
+        return built[name]
+
+    return engine_of

@@ -27,7 +27,8 @@ class ReasoningPart:
     """``block`` writes the whole block, ``rest`` what follows an opening that the prompt already wrote.
 
     ``open`` writes the block's beginning and any text, for a block that a tool call may end.  ``lead`` is the
-    framing between the end marker and the answer.  ``budget`` counts tokens strictly between the markers; None: no
+    framing between the end marker and the answer, ``after_start`` the one behind the opening marker where a
+    template has its own.  ``budget`` counts tokens strictly between the markers; None: no
     bound of its own.
     """
 
@@ -36,6 +37,7 @@ class ReasoningPart:
     rest: Node | None = None
     open: Node | None = None
     lead: str = ""
+    after_start: str | None = None
     budget: int | None = None
     plan: ReasoningPlan = ReasoningPlan()
     template_kwargs: tuple[tuple[str, Any], ...] = ()
@@ -103,6 +105,7 @@ def _templated(form: ReasoningFormat, level: str, preset: str, format: Format, m
         block=Rule("reasoning", seq(before_start, markers.node(start), after_start, inside), region="reasoning"),
         rest=Rule("thinking", seq(opt(after_start), inside), region="reasoning"),
         lead=lead if template.lead is None else template.lead,
+        after_start=after_start,
         plan=_plan(form, level, preset, True, markers),
         template_kwargs=_switched_on(form, "high" if level == "chain_of_thought" else level),
     )

@@ -119,7 +119,7 @@ def _template(
     source: Source, barred: Sequence[str], end_text: str | None, before_end: str, schema: Callable[[object], str]
 ) -> Template:
     check(source, roles=_ROLES)
-    opening, middle, closing, behind = _between_markers(source)
+    opening, before, middle, closing, behind = _between_markers(source)
     body = _with_start(source, SeqExpr(middle))
     framed = _CLOSING[closing]
     if barred:
@@ -127,18 +127,18 @@ def _template(
     check_ends(body, then=_then(before_end if framed else "", end_text))
     return Template(
         write(body, Writing(schema)),
-        after_start=None if _OPENING[opening] else "",
+        after_start=None if _OPENING[opening] else before,
         before_end=None if framed else "",
         lead=None if framed else behind,
     )
 
 
-def _between_markers(source: Source) -> tuple[str, tuple[Expr, ...], str, str]:
-    """Opening role, what stands between the markers, closing role, and the white space behind it."""
+def _between_markers(source: Source) -> tuple[str, str, tuple[Expr, ...], str, str]:
+    """Opening role, white space behind it, what stands between the markers, closing role, white space behind it."""
     start = source.by_name()["start"]
     parts = list(start.body.parts) if isinstance(start.body, SeqExpr) else [start.body]
     behind = ""
-    while parts and isinstance(last_part := parts[-1], Literal) and not last_part.text.strip():
+    while parts and isinstance(last_part := parts[-1], Literal) and _is_blank(last_part):
         behind = last_part.text + behind
         parts.pop()
     first, last = (parts[0], parts[-1]) if parts else (None, None)
@@ -146,7 +146,12 @@ def _between_markers(source: Source) -> tuple[str, tuple[Expr, ...], str, str]:
         raise _misplaced(start, "a template begins with the opening marker", "start: $START_ID ... $END_ID")
     if not isinstance(last, RoleMark) or last.name not in _CLOSING:
         raise _misplaced(start, "a template ends with the closing marker", "start: $START_ID ... $END_ID")
-    middle = tuple(parts[1:-1])
+    inside = parts[1:-1]
+    before = ""
+    while not _OPENING[first.name] and len(inside) > 1 and isinstance(lead := inside[0], Literal) and _is_blank(lead):
+        before += lead.text
+        inside = inside[1:]
+    middle = tuple(inside)
     inner = [expr for part in middle for expr in walk(part)]
     inner += [expr for d in source.definitions if d is not start for expr in walk(d.body)]
     for expr in inner:
@@ -157,7 +162,11 @@ def _between_markers(source: Source) -> tuple[str, tuple[Expr, ...], str, str]:
                                expected="markers at its beginning and end only")  # fmt: skip
     if not middle:
         raise _misplaced(start, "there is nothing between the markers", "effort none for a block without thoughts")
-    return first.name, middle, last.name, behind
+    return first.name, before, middle, last.name, behind
+
+
+def _is_blank(literal: Literal) -> bool:
+    return not literal.text.strip()
 
 
 def _misplaced(start: Definition, message: str, expected: str) -> GrammarError:
@@ -177,10 +186,12 @@ def _then(before: str, end_text: str | None) -> Regular | None:
 
 def _without_text(source: Source, words: Sequence[str]) -> Source:
     """The grammar with every free lexeme kept from holding one of ``words``, which would end the block early."""
-    pattern = without_words(words)
+    patterns = without_words(words)
     options = "|".join(map(re.escape, words))
-    body: Expr = Regexp(pattern) if pattern else NotExpr(Regexp(f"(?s:.*)(?:{options})(?s:.*)"))
-    extra: list[Definition] = [Definition("NO_END", body)]
+    barred: list[Expr] = [Regexp(pattern) for pattern in patterns or ()]
+    if not barred:
+        barred = [NotExpr(Regexp(f"(?s:.*)(?:{options})(?s:.*)"))]
+    extra = [Definition("NO_END", barred[0] if len(barred) == 1 else AndExpr(tuple(barred)))]
 
     def keep(expr: Expr) -> Expr:
         if isinstance(expr, Literal):
