@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["BROKEN", "READABLE", "SILENT", "UNREADABLE"]
+from typing import Any
+
+__all__ = ["BROKEN", "READABLE", "REASONING", "SILENT", "UNREADABLE"]
 
 _TURNS = (
     "{% for m in messages %}{% if m.role == 'assistant' %}[[assistant]]{{ m.content or '' }}CALLS[[end]]"
@@ -86,7 +88,7 @@ UNREADABLE: dict[str, tuple[str, str]] = {
                 "{{ v if v is string else v | tojson }}\n{% endfor %}",
             )
         ),
-        "values of all types reads back",
+        "nothing but white space ends a value",
     ),
     "arguments as Python prints them": (
         turns(_EACH.replace("BODY", "<f {{ c.function.name }} {{ c.function.arguments }}>")),
@@ -111,3 +113,79 @@ BROKEN: dict[str, tuple[str, str]] = {
     "drops everything": ("nothing to see", "renders no plain message"),
     "an unknown filter": ("{% for m in messages %}{{ m.content | shout }}{% endfor %}", "shout"),
 }
+
+
+def thinking(block: str, prompt: str) -> str:
+    """A template with reasoning: what it makes of ``m.reasoning_content``, and how its generation prompt ends."""
+    return (
+        "{% for m in messages %}((" + "{{ m.role }}" + ")){% if m.role == 'assistant' %}" + block + "{% endif %}"
+        "{{ m.content or '' }}((/)){% endfor %}{% if add_generation_prompt %}((assistant))" + prompt + "{% endif %}"
+    )
+
+
+#: name -> template with reasoning, and what must be read off it
+REASONING: dict[str, tuple[str, dict[str, Any]]] = {
+    "written by the model, always": (
+        thinking("<plan>{{ m.reasoning_content or '' }}</plan>\n", ""),
+        {"start": "<plan>", "end": "</plan>\n", "empty": "<plan></plan>\n", "default_on": True, "prompt_on": ""},
+    ),
+    "opened by the prompt": (
+        thinking(
+            "{% if m.reasoning_content %}<musing>\n{{ m.reasoning_content }}\n</musing>\n{% endif %}", "<musing>\n"
+        ),
+        {"start": "<musing>\n", "end": "\n</musing>\n", "default_on": True, "prompt_on": "<musing>\n"},
+    ),
+    "a switch by another name": (
+        thinking(
+            "{% if m.reasoning_content %}[PONDER]{{ m.reasoning_content }}[/PONDER]{% endif %}",
+            "{% if deliberate is defined and not deliberate %}[PONDER][/PONDER]{% endif %}",
+        ),
+        {
+            "start": "[PONDER]",
+            "end": "[/PONDER]",
+            "empty": "[PONDER][/PONDER]",
+            "default_on": True,
+            "switch": ("deliberate", True, False),
+            "prompt_off": "[PONDER][/PONDER]",
+        },
+    ),
+    "off unless asked": (
+        thinking(
+            "{% if m.reasoning_content %}<|thought|>{{ m.reasoning_content }}<|/thought|>\n{% endif %}",
+            "{% if think_first %}<|thought|>{% else %}<|thought|><|/thought|>\n{% endif %}",
+        ),
+        {
+            "start": "<|thought|>",
+            "end": "<|/thought|>\n",
+            "default_on": False,
+            "switch": ("think_first", True, False),
+            "prompt_on": "<|thought|>",
+            "prompt_off": "<|thought|><|/thought|>\n",
+        },
+    ),
+    "a budget": (
+        thinking(
+            "{% if m.reasoning_content %}<r>{{ m.reasoning_content }}</r>{% endif %}",
+            "{% if reasoning_budget == 0 %}<r></r>{% endif %}",
+        ),
+        {"start": "<r>", "end": "</r>", "empty": "<r></r>", "switch": ("reasoning_budget", -1, 0), "default_on": True},
+    ),
+    "levels that it refuses to mistake": (
+        thinking("<t>{{ m.reasoning_content or '' }}</t>", "")
+        + "{% if reasoning_effort is defined and reasoning_effort not in ['low', 'high'] %}"
+        "{{ raise_exception('no such level') }}{% endif %}{% if reasoning_effort %}E={{ reasoning_effort }}{% endif %}",
+        {"start": "<t>", "end": "</t>", "effort": ("reasoning_effort", ("low", "high"))},
+    ),
+    "a channel for the answer": (
+        thinking("{% if m.reasoning_content %}<|ch|>muse<|go|>{{ m.reasoning_content }}<|done|>((assistant)){% endif %}"
+                 "<|ch|>say<|go|>", ""),
+        {"start": "<|ch|>muse<|go|>", "end": "<|done|>((assistant))", "content_start": "<|ch|>say<|go|>"},
+    ),
+    "given as parts": (
+        "{% for m in messages %}(({{ m.role }})){% if m.content is string %}{{ m.content }}{% else %}"
+        "{% for p in m.content %}{% if p.type == 'thinking' %}<in>{{ p.thinking }}</in>{% else %}{{ p.text }}"
+        "{% endif %}"
+        "{% endfor %}{% endif %}((/)){% endfor %}{% if add_generation_prompt %}((assistant)){% endif %}",
+        {"start": "<in>", "end": "</in>", "reasoning_as": "parts"},
+    ),
+}  # fmt: skip

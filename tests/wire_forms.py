@@ -79,6 +79,7 @@ FORMS: dict[str, ToolCallFormat] = {
     "pythonic, bare": form("pythonic", section_start="[", section_end="]", between=", ", separator=", "),
     "gemma": form("gemma", call_start="<|tool_call>call:", call_end="<tool_call|>", separator=",", order="sorted",
                   words="true false None"),
+    "harmony": form("harmony", max_calls=1),
 }  # fmt: skip
 
 #: Texts that the tokenizers of some families have as tokens.
@@ -88,7 +89,7 @@ MARKERS = (
     "<|tools_suffix|>", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
     "<|tool_call_argument_begin|>", "<|tool_call_end|>", "<|tool_sep|>", "<arg_key>", "</arg_key>", "<arg_value>",
     "</arg_value>", "<|open|>", "<|close|>", "<|sep|>", "<|tool_call_start|>", "<|tool_call>", "<tool_call|>",
-    '<|"|>',
+    '<|"|>', "<|channel|>", "<|message|>", "<|constrain|>",
 )  # fmt: skip
 
 WEATHER = Tool(
