@@ -11,9 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["allocate_bitmask", "allowed_ids", "count_allowed", "from_ids", "is_allowed", "num_words"]
-
-_HAS_BITWISE_COUNT = hasattr(np, "bitwise_count")  # numpy 2
+__all__ = ["allocate_bitmask", "allowed_ids", "count_allowed", "from_ids", "is_allowed", "num_words", "only_id"]
 
 
 def num_words(vocab_size: int) -> int:
@@ -29,12 +27,21 @@ def allocate_bitmask(rows: int, vocab_size: int) -> NDArray[np.int32]:
 def allowed_ids(words: NDArray[np.int32]) -> list[int]:
     """The ids whose bits are set in one row, ascending."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
-    return np.flatnonzero(bits).tolist()
+    return np.flatnonzero(bits.view(np.bool_)).tolist()
 
 
 def count_allowed(words: NDArray[np.int32]) -> int:
     """How many ids are allowed in one row."""
-    return int(np.bitwise_count(words.view(np.uint32)).sum()) if _HAS_BITWISE_COUNT else len(allowed_ids(words))
+    return len(allowed_ids(words))
+
+
+def only_id(words: NDArray[np.int32]) -> int | None:
+    """The id that alone is allowed in one row; None where there are more or none."""
+    if np.count_nonzero(words) != 1:
+        return None
+    at = int(words.nonzero()[0][0])
+    word = int(words[at]) & 0xFFFFFFFF
+    return at * 32 + word.bit_length() - 1 if word & (word - 1) == 0 else None
 
 
 def is_allowed(words: NDArray[np.int32], token_id: int) -> bool:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from grammars.plan import Stops
 from guided.compile import Engine
 from guided.message import Guidance
@@ -36,9 +33,8 @@ class FreeSequence:
         """Is a stop complete?"""
         return self.stops.is_stopped
 
-    def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
+    def mask(self) -> None:
         """There is never a mask."""
-        return False
 
     def open_end_ids(self) -> tuple[int, ...]:
         """No id ends the row by our doing."""

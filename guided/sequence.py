@@ -88,16 +88,22 @@ class RowSequence:
         """Do the ids that are open at each place say all about where the row ends?"""
         return self.stops is None and bool(self.plan.end_ids())
 
-    def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
-        """Write this row's mask; False where there is none (the row is done, free or has failed)."""
+    def mask(self) -> NDArray[np.int32] | None:
+        """This row's mask, one row of a bitmask, read only; None where the row is done, free or has failed."""
         if self.error is not None or self.is_done:
-            return False
+            return None
         try:
-            self.state.fill_bitmask(bitmask, row)
+            return self.state.mask()
         except GuidanceError as error:
             self._fail(error)
-            return False
-        return True
+            return None
+
+    def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
+        """Write this row's mask; False where there is none."""
+        words = self.mask()
+        if words is not None:
+            bitmask[row] = words
+        return words is not None
 
     def open_end_ids(self) -> tuple[int, ...]:
         """The ids that would end the row here; its mask was filled before."""
@@ -134,8 +140,8 @@ class RowSequence:
         for i, token in enumerate(tokens):
             if self.error is None and not self.is_done:
                 self._commit(token)
-            if self.error is not None or self.is_done:
-                if self.error is not None and self.stops is not None and not self.is_done:
+            if self.error is not None:
+                if self.stops is not None and not self.is_done:
                     self.stops.feed(tokens[i:])  # the row goes on without guidance, its stops stay
                 return
 

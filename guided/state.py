@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grammars.plan import Budget, End, Plan, RegionName
-from guided.bitmask import count_allowed, from_ids, is_allowed, num_words
+from guided.bitmask import from_ids, is_allowed, num_words, only_id
 from guided.compile import Engine, check_matcher
 from guided.regions import RegionMap
 from guided.trail import Trail
@@ -48,11 +48,11 @@ class Counters:
     forced: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Offer:
+class _Offer(NamedTuple):
     """The mask of one place, and the ends that are open there.  Never changed, so forks share it."""
 
     words: Words
+    forced: int | None  #: the one legal token, where there is but one
     ends: tuple[End, ...] = ()
 
 
@@ -142,32 +142,38 @@ class GuidanceState:
         ``bitmask`` is int32 ``[rows, ceil(vocab_size / 32)]``, see `guided.bitmask`.  A stopped sequence offers
         the end that stopped it.  Raises `MatcherFailed` or `LimitExceeded` rather than offering only an end.
         """
-        bitmask[row] = self._offered().words
+        bitmask[row] = self.mask()
+
+    def mask(self) -> Words:
+        """The tokens allowed next as one row of a bitmask, read only; what `fill_bitmask` writes, without the copy."""
+        return self._offered().words
 
     def open_end_ids(self) -> tuple[int, ...]:
         """The ids that would end the sequence here, the ones to prefer first."""
         if self._stop is not None:
             return () if self._stop.token_id is None else (self._stop.token_id,)
-        return tuple(dict.fromkeys(i for end in self._offered().ends for i in end.ids))
+        ends = self._offered().ends
+        return tuple(dict.fromkeys(i for end in ends for i in end.ids)) if ends else ()
 
     def allows(self, token: int) -> bool:
         """Is the bit of ``token`` set in the mask of this place?"""
-        return 0 <= token < self.engine.vocab_size and is_allowed(self._offered().words, token)
+        return 0 <= token < self.engine.vocab_size and is_allowed(self.mask(), token)
 
     def _offered(self) -> _Offer:
         if self._offer is None:
             self._offer = self._compute_offer()
-            self.counters.masks += self._stop is None
-            self.counters.forced += self._stop is None and count_allowed(self._offer.words) == 1
+            if self._stop is None:
+                self.counters.masks += 1
+                self.counters.forced += self._offer.forced is not None
         return self._offer
 
     def _compute_offer(self) -> _Offer:
         size = self.engine.vocab_size
         if self._stop is not None:
-            return _Offer(from_ids(self.open_end_ids(), size))
+            return _Offer(from_ids(self.open_end_ids(), size), None)
         forced = self._forced()
         if forced:
-            return _Offer(from_ids(forced[:1], size))
+            return _Offer(from_ids(forced[:1], size), forced[0])
         scratch = self._scratch
         self._matcher.unsafe_compute_mask_ptr(self._address, scratch.nbytes)
         if self._matcher.is_error():
@@ -175,22 +181,21 @@ class GuidanceState:
         words = scratch[: self._words].copy()
         if self._spare:
             words.view(np.uint32)[-1] &= np.uint32(0xFFFFFFFF >> self._spare)
+        only = only_id(words)
+        if only in self.engine.tokens.marker_ids and self._matcher.validate_tokens([only]) != 1:
+            words = self._spelled(words)
+            only = only_id(words)
         ends = tuple(end for end in self.plan.ends if is_allowed(scratch, end.sentinel))
         for end in ends:
             words |= self._end_bits[end.sentinel]
-        return _Offer(self._repaired(words), ends)
+        return _Offer(words, only_id(words) if ends else only, ends)
 
-    def _repaired(self, words: Words) -> Words:
-        """Where the engine forces a marker that it would itself refuse, allow the spelled-out pieces instead.
+    def _spelled(self, words: Words) -> Words:
+        """The mask where the engine forces a marker that it would itself refuse: the spelled-out pieces instead.
 
         Client text that spells an added token is forced as that token's id (llguidance 1.9.1, its issue with
         literals equal to added tokens); every ordinary token that begins the forced bytes is right.
         """
-        forced = self._matcher.compute_ff_tokens()
-        if not forced or forced[0] not in self.engine.tokens.marker_ids:
-            return words
-        if self._matcher.validate_tokens(forced[:1]) == 1:
-            return words
         ids = self.engine.tokens_within(bytes(self._matcher.compute_ff_bytes()))
         ids = [i for i in ids if self._matcher.validate_tokens([i]) == 1]
         if not ids:

@@ -74,13 +74,14 @@ class Trail:
 
     def push(self, token: int, position: Position, region: int) -> None:
         """Append a token that leads to ``position`` in ``region``."""
-        if self._closings and self.closing and (self.closing[0] != token or region != self.region):
+        stay = self._stays[-1]
+        if self._closings and self.closing and (self.closing[0] != token or region != stay.region):
             self._closings.append(_Closing(len(self._tokens), ()))
         self._tokens.append(token)
         # One object for equal neighbours: inside a region the position mostly stays as it is.
         last = self._positions[-1]
         self._positions.append(last if position == last else position)
-        if region != self._stays[-1].region:
+        if region != stay.region:
             self._stays.append(_Stay(len(self._tokens), region))
 
     def close(self, tokens: tuple[int, ...]) -> None:

@@ -83,18 +83,19 @@ def write_to_the_end(
     *,
     entry: str = "fresh",
     wander: int = 60,
-    closers: Sequence[str] = (),
+    closers: Sequence[str | bytes] = (),
     most: int = 1_500,
 ) -> list[int]:
     """Random tokens under the masks, ends and closing tokens at a fifth or more, and soon nothing but closing ones.
 
-    ``closers`` are texts that leave free text (closing tags).  Fails when no end comes within ``most`` tokens.
+    ``closers`` are texts that leave free text (closing tags); bytes are written one by one.  Fails when no end comes
+    within ``most`` tokens.
     """
     state = GuidanceState(plan, engine, entry=entry)
     mask = allocate_bitmask(1, engine.vocab_size)
     markers = engine.tokens.marker_ids
     ends = plan.end_ids()
-    texts = [engine.tokenize(text) for text in closers]
+    texts = [engine.tokenize(text) if isinstance(text, str) else list(text) for text in closers]
     while not state.is_stopped and len(state.tokens) < most:
         state.fill_bitmask(mask)
         ids = allowed_ids(mask[0])

@@ -21,7 +21,7 @@ class CallTexts:
     ``both`` calls with a string and an integer, ``word`` with the string alone, ``none`` without arguments,
     ``all_types`` with a value of every type, ``turned`` with the two keys in reverse order, ``two`` makes a second
     call without arguments, ``beside`` has text beside the call, ``answered`` is followed by the call's result, and
-    ``long_id`` has an id as OpenAI's are.
+    ``long_id`` has an id as OpenAI's are (`LONG_ID`).
     """
 
     both: str
@@ -70,11 +70,11 @@ def _beside(renderings: Renderings, asking: Asking) -> str | None:
     return renderings.turn(asking, renderings.calling(asking, [(s.NAME, s.BOTH)], s.TEXT), tools=True)
 
 
+#: An id as OpenAI's are: longer than nine characters and not only letters and digits.
 LONG_ID = "call_0123456789abcdefq"
 
 
 def _with_long_id(renderings: Renderings, asking: Asking) -> str | None:
     message = renderings.calling(asking, [(s.NAME, s.BOTH)])
     message["tool_calls"][0]["id"] = LONG_ID
-    text = renderings.turn(asking, message, tools=True)
-    return text if text is not None and LONG_ID in text else None
+    return renderings.turn(asking, message, tools=True)

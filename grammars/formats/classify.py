@@ -211,7 +211,9 @@ def _value_after(text: str, key: str, following: str) -> str:
 
 
 def _id_style(shape: CallShape, texts: CallTexts) -> str:
-    return "alnum9" if "$id" in shape.pattern and (texts.long_id is None or LONG_ID not in texts.long_id) else ""
+    """``alnum9`` where the template refuses an id as OpenAI's are, or shortens it."""
+    shortened = texts.long_id is not None and "$id" in shape.pattern and LONG_ID not in texts.long_id
+    return "alnum9" if texts.long_id is None or shortened else ""
 
 
 def _word_before_name(call_start: str, units: Units) -> str:

@@ -104,7 +104,7 @@ class ToolCallFormat:
     max_calls: int | None = None  #: the most that one turn can write; None: any number
     text_before: bool = True  #: may text stand before calls?
     text_after: bool = False  #: may text stand after calls?
-    id_style: str = ""  #: how ids are made: "" (``call_`` + 24), "alnum9", "functions.{name}:{index}"
+    id_style: str = ""  #: how ids are made: "" (``call_`` + 24), "alnum9", "functions.$name:$index"
     options: tuple[tuple[str, Option], ...] = ()
 
     def option(self, name: str, default: Option = None) -> Any:

@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from grammars.json_schema.direct import direct
 from grammars.json_schema.documents import Documents
 from grammars.json_schema.emit import emit
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits
+from grammars.json_schema.numbers import MAX_DIGITS
 from grammars.json_schema.report import Outcome, ReportRow, SchemaReport
 from grammars.json_schema.space import Overrun, Space
 from grammars.json_schema.spelling import DEFAULT_SPELLING, Spelling
 from grammars.json_schema.states import explore
+from grammars.json_schema.watchers import DigitWatch, UniqueWatch, Watcher
+from grammars.json_schema.watching import has_free_keys, unique_nodes, unique_rows
 from grammars.tree import Node
 from special_tokens.errors import SchemaError
 
@@ -24,10 +28,15 @@ Policy = Literal["strict", "warn"]
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A schema as a grammar: ``node`` writes an instance, ``report`` says what it keeps of the schema."""
+    """A schema as a grammar.
+
+    ``node`` writes an instance, ``report`` says what it keeps of the schema, ``watchers`` what must be watched while
+    it is written for the report to hold.
+    """
 
     node: Node
     report: SchemaReport
+    watchers: tuple[Watcher, ...] = ()
 
 
 def build(
@@ -36,28 +45,50 @@ def build(
     spelling: Spelling = DEFAULT_SPELLING,
     policy: Policy = "warn",
     documents: Mapping[str, Any] | None = None,
+    watch: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Built:
-    """The grammar of ``schema``."""
-    found = Documents(schema, documents, limits=limits)
+    """The grammar of ``schema``.
+
+    ``documents`` are other documents by URI that references may lead to; nothing is fetched.  With ``watch`` the
+    caller promises to run the watchers; without, nothing is left to them, and what only they could enforce is
+    relaxed.  Raises `SchemaError` for a schema that is broken, contradictory, past a limit, or (policy ``strict``)
+    not enforceable in full.
+    """
+    if watch:
+        found = direct(schema, spelling)
+        if found is not None:
+            watchers: tuple[Watcher, ...] = (DigitWatch(MAX_DIGITS),) if found.has_numbers else ()
+            watchers += (UniqueWatch(),) if found.has_free_keys else ()
+            return Built(found.node, SchemaReport(found.rows), watchers)
+    built = _compiled(Documents(schema, documents, limits=limits), spelling, watch=watch)
+    if policy == "strict" and built.report.relaxed:
+        raise refusal(built.report)
+    return built
+
+
+def _compiled(documents: Documents, spelling: Spelling, *, watch: bool) -> Built:
     try:
-        node, rows = _compile(Space(found), spelling)
-    except Overrun:
-        node, rows = _compile(Space(found, coarse=True), spelling)
+        try:
+            return _compile(Space(documents), spelling, watch=watch)
+        except Overrun:
+            return _compile(Space(documents, coarse=True), spelling, watch=watch)
     except RecursionError:
         raise SchemaError("the schema is nested too deeply", hint="use $defs and $ref, or fewer levels") from None
-    report = SchemaReport(rows)
-    if policy == "strict" and report.relaxed:
-        raise refusal(report)
-    return Built(node, report)
 
 
-def _compile(space: Space, spelling: Spelling) -> tuple[Node, tuple[ReportRow, ...]]:
+def _compile(space: Space, spelling: Spelling, *, watch: bool) -> Built:
     root = space.documents.root
     start = space.child(root, root.schema)
     if start is None:
         raise SchemaError("unsatisfiable schema: it is false")
-    return emit(explore(space, spelling, start))
+    states = explore(space, spelling, start)
+    emitted = emit(states)
+    rows = (*emitted.rows, *unique_rows(states, emitted.watched, watch=watch))
+    watchers: tuple[Watcher, ...] = ()
+    if watch and (emitted.watched or has_free_keys(states)):
+        watchers = (UniqueWatch(unique_nodes(states) if emitted.watched else ()),)
+    return Built(emitted.node, SchemaReport(tuple(dict.fromkeys(rows))), watchers)
 
 
 def refusal(report: SchemaReport) -> SchemaError:

@@ -257,9 +257,7 @@ def _deny_if(space: Space, place: Place, schema: Mapping[str, Any]) -> Shape:
     return union([_shape(space, yes, False), _shape(space, no, False)])
 
 
-def _by_clauses(
-    space: Space, place: Place, part: Mapping[str, Any], keyword: str, most: int
-) -> Shape | None:
+def _by_clauses(space: Space, place: Place, part: Mapping[str, Any], keyword: str, most: int) -> Shape | None:
     """A part of the schema at ``place`` as one form with clauses; None when it says more, or too much."""
     found = facts.clauses_of(space, space.documents.made(place, part))
     if found is None or len(found.every) > most:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from grammars.json_schema.numbers import ANY_NUMBER, Numbers, regexes, step_digits, writable
-from grammars.json_schema.regular import ALL, NONE
+from grammars.json_schema.regular import ALL
 from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.scalars import finite_values, scalar_nodes
 from grammars.json_schema.shapes import TRUE, Conj
 from grammars.json_schema.states import INFINITE, State, States
 from grammars.json_schema.strings import STRING, lexeme, spell
@@ -20,13 +21,8 @@ from grammars.json_schema.tracks import Edge, Track
 from grammars.json_schema.tracks import Node as TrackNode
 from grammars.tree import (
     EMPTY,
-    And,
     Group,
-    Json,
-    Lexeme,
     Node,
-    Not,
-    Pattern,
     Ref,
     RuleDef,
     Text,
@@ -38,24 +34,28 @@ from grammars.tree import (
     seq,
 )
 
-__all__ = ["emit"]
+__all__ = ["Emitted", "emit"]
 
-_NULL, _FALSE, _TRUE = Text("null"), Text("false"), Text("true")
 _OPEN, _CLOSE, _LEFT, _RIGHT = Text("["), Text("]"), Text("{"), Text("}")
-_NUMBER = Lexeme("number", Pattern(regexes(ANY_NUMBER)[0][0]))
-_INTEGER = Lexeme("integer", Pattern(regexes(Numbers(integer=True))[0][0]))
-
-_MAX_STEP = 10_000  # the engine's automaton of a step grows with it
 _SET_SIZE = 64  # bits of a rule's parameter
 
 
-def emit(states: States) -> tuple[Node, tuple[ReportRow, ...]]:
-    """The grammar of the start state, with the rows that writing it down brought up."""
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """The grammar of the start state, the rows that writing it down brought up, and the arrays to be watched."""
+
+    node: Node
+    rows: tuple[ReportRow, ...]
+    watched: list[tuple[Conj, Track]]
+
+
+def emit(states: States) -> Emitted:
+    """The grammar of all states."""
     writer = _Writer(states)
     start = writer.value(states.start)
     writer.write_all()
-    rows = tuple(dict.fromkeys(writer.rows))
-    return (Group("json", start, writer.rules) if writer.rules else start), rows
+    node = Group("json", start, writer.rules) if writer.rules else start
+    return Emitted(node, tuple(dict.fromkeys(writer.rows)), writer.watched)
 
 
 class _Writer:
@@ -71,6 +71,7 @@ class _Writer:
         self.todo: list[Conj] = []
         self.taken: set[str] = set()
         self.rows: list[ReportRow] = []
+        self.watched: list[tuple[Conj, Track]] = []
         self.scalars: dict[Conj, Node] = {}
 
     # -- states
@@ -125,55 +126,11 @@ class _Writer:
         self.rules[name] = RuleDef(body)
         return Ref(name)
 
-    # -- scalars
-
     def scalar_options(self, state: State) -> list[Node]:
-        shape = state.shape
-        out: list[Node] = [_NULL] if shape.null else []
-        out += [_FALSE] if shape.booleans & 1 else []
-        out += [_TRUE] if shape.booleans & 2 else []
-        for numbers in shape.numbers:
-            node = self.numbers(numbers, state)
-            out += [node] if node is not None else []
-        if shape.strings != NONE:
-            out.append(lexeme(shape.strings))
-        return out
-
-    def numbers(self, numbers: Numbers, state: State) -> Node | None:
-        if numbers == ANY_NUMBER:
-            return _NUMBER
-        if numbers == _WHOLE:
-            return _INTEGER
-        numbers = writable(numbers).listed()
-        if numbers.is_empty():
-            return None
-        hard = [s for s in numbers.steps if step_digits(s) is None]
-        if hard:
-            return self.multiples(numbers, state)
-        if any(step_digits(s) is None for s in numbers.not_steps):
-            self.relax(state, "multipleOf", "that a number is no multiple cannot be enforced for this step")
-        wanted, unwanted = regexes(numbers)
-        parts: list[Node] = [Pattern(w) for w in wanted]
-        parts += [Not(Pattern(u)) for u in unwanted]
-        return Lexeme("number", parts[0] if len(parts) == 1 else And(tuple(parts)))
-
-    def multiples(self, numbers: Numbers, state: State) -> Node | None:
-        """Multiples of a step that its last digits do not decide: the engine counts remainders."""
-        step = numbers.step
-        assert step is not None
-        size = step.numerator
-        if size > _MAX_STEP or step.denominator > 10**6 or numbers.not_steps or numbers.excluded:
-            self.relax(state, "multipleOf", f"not enforced: the step is above {_MAX_STEP} or has exceptions")
-            loose = Numbers(numbers.low, numbers.low_open, numbers.high, numbers.high_open, numbers.integer)
-            return self.numbers(loose, state)
-        schema: dict[str, Any] = {"type": "integer" if numbers.integer or step.denominator == 1 else "number"}
-        schema["multipleOf"] = size if step.denominator == 1 else float(step)
-        schema.update(_engine_bounds(numbers))
-        return Json(schema, self.options)
-
-    def relax(self, state: State, keyword: str, reason: str) -> None:
+        options, notes = scalar_nodes(state.shape, self.options)
         place = self.states.space.documents[state.conj[0]] if state.conj else self.states.space.documents.root
-        self.rows.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
+        self.rows += [ReportRow(place.pointer, keyword, Outcome.RELAXED, reason) for keyword, reason in notes]
+        return options
 
     # -- arrays
 
@@ -182,6 +139,7 @@ class _Writer:
             bits = self.unique_set(track, name)
             if bits is not None:
                 return [bits]
+            self.watched.append((conj, track))
         return self.track(track, name, _OPEN, _CLOSE)
 
     def unique_set(self, track: Track, name: str) -> Node | None:
@@ -237,43 +195,6 @@ _DULL = {
     "$defs",
     "definitions",
 }
-_WHOLE = Numbers(integer=True)
-
-
-def _engine_bounds(numbers: Numbers) -> dict[str, Any]:
-    """Bounds for the engine, which keep numbers of digits finite."""
-    top = 10**15 - 1
-    low = -top if numbers.low is None else numbers.low
-    high = top if numbers.high is None else numbers.high
-    out: dict[str, Any] = {}
-    for name, bound, is_open in (("inimum", low, numbers.low_open), ("aximum", high, numbers.high_open)):
-        value = int(bound) if bound == int(bound) else float(bound)
-        letter = name[0]
-        out[f"exclusive{letter.upper()}{name}" if is_open else f"m{name}"] = value
-    return out
-
-
-def finite_values(state: State) -> list[Node] | None:
-    """The values of a state one by one, or None when they are not finitely many scalars."""
-    shape = state.shape
-    if state.arrays or state.objects or (shape.strings != NONE and shape.strings.op != "words"):
-        return None
-    out: list[Node] = [_NULL] if shape.null else []
-    out += [_FALSE] if shape.booleans & 1 else []
-    out += [_TRUE] if shape.booleans & 2 else []
-    seen = set()
-    for numbers in shape.numbers:
-        listed = numbers.listed()
-        if listed.values is None:
-            return None
-        for value, own in listed.values:
-            if value not in seen:
-                seen.add(value)
-                single = Numbers(values=((value, own),))
-                out.append(Lexeme("number", Pattern(regexes(single)[0][0])))
-    if shape.strings != NONE:
-        out += [Text(spell(w)) for w in sorted(shape.strings.args)]
-    return out
 
 
 class _Walk:
@@ -301,8 +222,7 @@ class _Walk:
         options: list[Node] = []
         for i in chain:
             node = self.nodes[i]
-            for edge in self.live(node):
-                options.append(seq(self.writer.member(edge), self.rest(edge.target)))
+            options += [seq(self.writer.member(edge), self.rest(edge.target)) for edge in self.live(node)]
             if node.run is not None:
                 run = self.run(node, first=True)
                 options += [run] if run is not None else []

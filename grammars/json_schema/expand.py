@@ -185,7 +185,7 @@ def denied(space: Space, place: Place, tracked: bool) -> Shape:
             out = space.both(out, _deny_conj(space, conj), place, "anyOf")
         return out
     schema, rows = normalise(place)
-    notes = [row for row in rows]
+    notes = list(rows)
     options: list[Shape] = []
     types = _types(schema)
     if "type" in schema:

@@ -92,9 +92,7 @@ def _dependent(space: Space, place: Place, schema: Mapping[str, Any], value: Any
     return Clauses(tuple(every), late=tuple(dict.fromkeys(k for key, o in value.items() for k in (*o, key))))
 
 
-def _dependent_schemas(
-    space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int
-) -> Clauses | None:
+def _dependent_schemas(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
     parts = []
     for key, sub in value.items():
         found = _below(space, place, sub, depth, "dependentSchemas", key)
@@ -125,9 +123,7 @@ def _one(space: Space, place: Place, schema: Mapping[str, Any], value: Any, dept
 
 
 def _if(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
-    parts = [
-        _below(space, place, schema[k], depth, k) if k in schema else Clauses() for k in ("if", "then", "else")
-    ]
+    parts = [_below(space, place, schema[k], depth, k) if k in schema else Clauses() for k in ("if", "then", "else")]
     known = [p for p in parts if p is not None]
     return conditional(*known) if len(known) == 3 else None
 
@@ -259,5 +255,3 @@ def conditional(condition: Clauses, then: Clauses, other: Clauses) -> Clauses | 
     others = then.others if condition.others else other.others
     parts = (condition, then, other)
     return Clauses(tuple(dict.fromkeys((*(yes or ()), *(no or ())))), others, _late(parts))
-
-

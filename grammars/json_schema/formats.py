@@ -72,10 +72,9 @@ def _ipv6() -> str:
     for before in range(8):
         head = f"(?:(?:{_H16}:){{0,{before - 1}}}{_H16})?" if before > 1 else f"(?:{_H16})?" if before else ""
         after = 5 - before
+        tail = _H16 if before == 6 else ""
         if before < 6:
             tail = f"(?:{_H16}:){{{after}}}{_LS32}" if after else _LS32
-        else:
-            tail = _H16 if before == 6 else ""
         rows.append(f"{head}::{tail}")
     return "(?:" + "|".join(rows) + ")"
 
@@ -88,8 +87,12 @@ _LD, _LDH = "[a-zA-Z0-9]", "[a-zA-Z0-9-]"
 _LABEL = (
     f"(?:{_LD}(?:{_LDH}?{_LD})?|{_LD}{_LDH}(?:{_LD}{_LD}|-{_LD})|{_LD}{_LDH}(?:{_LD}{_LDH}|-{_LD}){_LDH}{{0,58}}{_LD})"
 )
-_HOST = f"{_LABEL}(?:\\.{_LABEL})*"
 _SHORT_LABEL = f"{_LD}(?:-?{_LD}){{0,11}}"
+_MIDDLE_LABEL = f"{_LD}(?:-?{_LD}){{0,15}}"
+_NAME = (
+    f"(?:{_LABEL}(?:\\.{_LABEL}){{0,2}}|{_MIDDLE_LABEL}(?:\\.{_MIDDLE_LABEL}){{0,6}}"
+    f"|{_SHORT_LABEL}(?:\\.{_SHORT_LABEL}){{0,8}})"
+)
 _MAIL_HOST = f"(?:{_LABEL}(?:\\.{_LABEL}){{0,2}}|{_SHORT_LABEL}(?:\\.{_SHORT_LABEL}){{0,8}})"
 _SAFE_LETTERS = (
     "a-z0-9\\u00e0-\\u00f6\\u00f8-\\u00ff\\u03b1-\\u03c1\\u03c3-\\u03c9\\u0430-\\u044f\\u4e00-\\u9fa5\\uac00-\\ud7a3"
@@ -99,7 +102,7 @@ _IDN_LABEL = f"[{_SAFE_LETTERS}](?:-?[{_SAFE_LETTERS}]){{0,14}}"
 
 _ATEXT = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]"
 _QUOTED = '"(?:[ !#-\\[\\]-~]|\\\\[ -~])*"'
-_EMAIL_HOST = f"(?:{_MAIL_HOST}|\\[(?:{_IPV4}|IPv6:{_IPV6})\\])"
+_EMAIL_HOST = f"(?:{_MAIL_HOST}|\\[{_IPV4}\\])"
 _LOCAL = f"(?:{_ATEXT}{{1,64}}|{_ATEXT}{{1,20}}(?:\\.{_ATEXT}{{1,20}}){{1,2}}|{_QUOTED})"
 _UTEXT = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~\\u00a1-\\ud7ff\\ue000-\\ufdcf\\ufdf0-\\uffef-]"
 
@@ -163,14 +166,14 @@ FORMATS: Mapping[str, Format] = {
     "email": Format(
         "RFC 5321 Mailbox",
         f"{_LOCAL}@{_EMAIL_HOST}",
-        f"long dotted names and {_ONE_LABEL.removeprefix('labels with ')}",
+        f"no long dotted names, no IPv6 literals, and {_ONE_LABEL}",
     ),
     "idn-email": Format(
         "RFC 6531 Mailbox",
         f"(?:{_UTEXT}{{1,20}}(?:\\.{_UTEXT}{{1,20}}){{0,2}})@(?:{_EMAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL})*)",
         "only letters outside the contextual rules of IDNA are written",
     ),
-    "hostname": Format("RFC 1123", f"(?=.{{1,253}}$){_HOST}", _ONE_LABEL),
+    "hostname": Format("RFC 1123", _NAME, f"names of many long labels, and {_ONE_LABEL}"),
     "idn-hostname": Format(
         "RFC 5890",
         f"{_MAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL}){{0,6}}",

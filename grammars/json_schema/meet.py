@@ -318,9 +318,7 @@ def settle_object(form: ObjectForm, is_empty: IsEmpty) -> ObjectForm | None:
         return None
     if not form.cells and sum(c is not None for c in props.values()) < debts.least:
         return None
-    return ObjectForm(
-        props, form.cells, frozenset(required), debts.clauses, debts.least, most, form.late, form.seen
-    )
+    return ObjectForm(props, form.cells, frozenset(required), debts.clauses, debts.least, most, form.late, form.seen)
 
 
 class _Debts:

@@ -392,13 +392,11 @@ def _with_fraction(lead: str, fraction: str, free: int) -> list[str]:
         decided = fraction.split("]")[-1].split("}")[-1]
         if not decided.strip("0"):
             out.append(f"{lead}(?:\\.[0-9]{{1,{free}}})?")
-        for cut in range(1, len(decided)):
-            if not decided[cut:].strip("0"):
-                out.append(f"{lead}\\.{_any_digits(free)}{decided[:cut]}")
+        cuts = [cut for cut in range(1, len(decided)) if not decided[cut:].strip("0")]
+        out += [f"{lead}\\.{_any_digits(free)}{decided[:cut]}" for cut in cuts]
     else:
-        for cut in range(len(tail)):
-            if not tail[cut:].strip("0"):
-                out.append(f"{lead}\\.{tail[:cut]}" if cut else lead)
+        cuts = [cut for cut in range(len(tail)) if not tail[cut:].strip("0")]
+        out += [f"{lead}\\.{tail[:cut]}" if cut else lead for cut in cuts]
     return out
 
 

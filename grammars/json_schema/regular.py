@@ -219,7 +219,7 @@ def neg(body: Regular) -> Regular:
 
 def rep(body: Regular, least: int, most: int | None) -> Regular:
     """``body`` from ``least`` to ``most`` times (``None``: without bound)."""
-    if most == 0 or body == EPS or body == NONE:
+    if most == 0 or body in (EPS, NONE):
         return EPS if least == 0 or body == EPS else NONE
     if (least, most) == (1, 1):
         return body
@@ -453,7 +453,8 @@ def _shortest_plain(term: Regular) -> str | None:
             codes = [c for c in _representatives(term) if any(a <= c <= b for a, b in term.args)]
             return chr(codes[0]) if codes else None
         case "words":
-            return min(term.args, key=lambda w: (len(w), w))
+            shortest: str = min(term.args, key=lambda w: (len(w), w))
+            return shortest
         case "cat":
             parts = [_shortest_plain(p) for p in term.args]
             return None if None in parts else "".join(p for p in parts if p is not None)

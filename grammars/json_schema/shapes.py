@@ -40,7 +40,6 @@ Conj = tuple[int, ...]
 TRUE: Conj = ()
 
 
-
 class Fact(NamedTuple):
     """Something that may hold of an object.
 

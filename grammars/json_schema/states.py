@@ -143,9 +143,7 @@ class States:
             bare = ArrayForm(form.prefix, form.rest, form.least, form.most, (), form.unique)
             return array_track(bare, 1 << 30)
 
-    def _objects(
-        self, form: ObjectForm, order: list[str], state: State, place: Place, *, alone: bool
-    ) -> list[Track]:
+    def _objects(self, form: ObjectForm, order: list[str], state: State, place: Place, *, alone: bool) -> list[Track]:
         """The form's tracks: in the schema's order, and in its own where that is another."""
         found, left_out = cases(form, self.space)
         if left_out:
@@ -156,9 +154,7 @@ class States:
             tracks += self._case(case, order, state, place, alone=alone and len(found) <= _MAX_TWICE)
         return tracks
 
-    def _case(
-        self, form: ObjectForm, order: list[str], state: State, place: Place, *, alone: bool
-    ) -> list[Track]:
+    def _case(self, form: ObjectForm, order: list[str], state: State, place: Place, *, alone: bool) -> list[Track]:
         orders = key_orders(form, order)[: 2 if alone else 1]
         limit = _NODES_PER_KEY * (len(orders[0]) + 25)
         try:

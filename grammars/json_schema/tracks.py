@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from grammars.json_schema.regular import ALL, Regular, inter, matches, neg, words
 from grammars.json_schema.shapes import TRUE, ArrayForm, Clause, Conj, Fact, ObjectForm, both
@@ -93,7 +93,7 @@ class _Builder:
         self(start)
         nodes: list[Node] = []
         for key in self.todo:  # grows while it is walked
-            nodes.append(make(key))
+            nodes.append(make(key))  # noqa: PERF401
         return nodes
 
 
@@ -101,9 +101,9 @@ class _Builder:
 
 
 class _Left(NamedTuple):
-    """What an object still owes before entry ``index``."""
+    """What an object still owes before entry ``at``."""
 
-    index: int
+    at: int
     clauses: frozenset[Clause]
     least: int
     most: int | None
@@ -184,9 +184,9 @@ class _ObjectTrack:
     def _node(self, key: object) -> Node:
         assert isinstance(key, _Left)
         left = key
-        if left.index == len(self.entries):
+        if left.at == len(self.entries):
             return self._rest(left)
-        name, value = self.entries[left.index]
+        name, value = self.entries[left.at]
         node = Node()
         for conj, clauses in self._written(name, value, left.clauses):
             after = self._after(left, clauses, written=True)
@@ -201,15 +201,13 @@ class _ObjectTrack:
 
     def _after(self, left: _Left, clauses: frozenset[Clause], *, written: bool) -> _Left | None:
         if not written:
-            return self._tight(left.index + 1, clauses, left.least, left.most)
+            return self._tight(left.at + 1, clauses, left.least, left.most)
         if left.most == 0:
             return None
         most = None if left.most is None else left.most - 1
-        return self._tight(left.index + 1, clauses, max(0, left.least - 1), most)
+        return self._tight(left.at + 1, clauses, max(0, left.least - 1), most)
 
-    def _written(
-        self, name: str, value: Conj, clauses: frozenset[Clause]
-    ) -> Iterator[tuple[Conj, frozenset[Clause]]]:
+    def _written(self, name: str, value: Conj, clauses: frozenset[Clause]) -> Iterator[tuple[Conj, frozenset[Clause]]]:
         """The values that the key may have, by which open facts they satisfy, with the clauses left then."""
         wanted = dict.fromkeys(
             f.value
@@ -243,7 +241,7 @@ class _ObjectTrack:
                 if after is None:
                     continue
                 keys = inter(language, *(f.what for f in chosen))
-                target = _Left(left.index, after, max(0, left.least - 1), most)
+                target = _Left(left.at, after, max(0, left.least - 1), most)
                 node.edges.append(Edge(conj, self.number(target), keys=keys))
         return node
 
@@ -352,7 +350,7 @@ class _ArrayTrack:
         return (index, counts, least, most)
 
     def _node(self, key: object) -> Node:
-        index, counts, least, most = key  # type: ignore[misc]
+        index, counts, least, most = cast(tuple[int, tuple[tuple[int, int | None], ...], int, int | None], key)
         final = least == 0 and all(low == 0 for low, _ in counts)
         node = Node(final=final)
         item = self.form.item(index)

@@ -52,5 +52,6 @@ def structural_tag_part(
         except ValueError as error:
             raise GrammarError(f"not JSON: {error}", place=place) from None
     builder = Builder(markers, trusted, spelling, policy)
-    node = fused([builder.build(one_form(spec, place, FORMATS), None, place)])
+    tree, at = one_form(spec, place, FORMATS)
+    node = fused([builder.build(tree, None, at)])
     return StructuralTagPart(node, SchemaReport(tuple(builder.rows)))

@@ -12,19 +12,19 @@ from special_tokens.errors import GrammarError
 __all__ = ["one_form"]
 
 
-def one_form(spec: Any, place: str, formats: Collection[str]) -> Mapping[str, Any]:
-    """The format tree of a spec in any form."""
+def one_form(spec: Any, place: str, formats: Collection[str]) -> tuple[Mapping[str, Any], str]:
+    """The format tree of a spec in any form, and its place."""
     if not isinstance(spec, Mapping):
         raise GrammarError("not an object", place=place, expected='{"type": "structural_tag", "format": {...}}')
     if "format" in spec:
         only_keys(spec, {"type", "format"}, place)
-        return read_object(spec["format"], f"{place}.format")
+        return read_object(spec["format"], f"{place}.format"), f"{place}.format"
     if "structures" in spec or "triggers" in spec:
-        return _triggers_form(spec, place)
+        return _triggers_form(spec, place), place
     if "tag" in spec or "start_tag" in spec:
-        return _tag_form(spec, place)
+        return _tag_form(spec, place), place
     if spec.get("type") in formats:
-        return spec
+        return spec, place
     raise GrammarError("nothing says what to write", place=place, expected="format, or structures and triggers, or tag")
 
 

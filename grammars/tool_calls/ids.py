@@ -26,7 +26,7 @@ def id_pattern(style: str) -> str:
 def make_id(style: str, name: str, index: int, given: str = "") -> str:
     """An id in this style: ``given`` where it fits already, else one made from it, the name and the index.
 
-    Styles with holes (``functions.$name:$index``) are filled; ``alnum9`` keeps an OpenAI id's tail of nine.
+    Styles with holes (``functions.$name:$index``) are filled; nine letters and digits are a digest of the three.
     """
     if "$" in style:
         return fill(style, {"name": name, "index": str(index)})

@@ -31,6 +31,14 @@ _CEILING = np.where(
 ).astype(np.float32)
 
 
+def lowest(dtype: torch.dtype) -> float:
+    """A score below this is no score: transformers writes the lowest number where it replaces -inf."""
+    return float(torch.finfo(dtype).min) / 2
+
+
+_LOWEST = lowest(torch.float32)
+
+
 @dataclass(slots=True)
 class RowMask:
     """What is to be done to row ``row``: ``words`` int32 ``[ceil(vocab / 32)]`` and the ids that would end it here.
@@ -71,28 +79,36 @@ def apply_masks(scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:
 
 
 def _apply_float32(scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:
-    """The usual case without a kernel launch per step: 20 us a row at 49k tokens, where `torch.where` takes 45."""
+    """The usual case, without a kernel per step: 24 us a row at 49k tokens where ``masked_fill`` takes 63 to 137."""
     raw = scores.detach().numpy()
-    out = np.empty(raw.shape, dtype=np.float32)
-    masked = {mask.row for mask in masks}
-    for r in range(len(raw)):
-        if r not in masked:
-            out[r] = raw[r]
-    width = raw.shape[-1]
+    num_rows, width = raw.shape
+    space = torch.empty((num_rows, max(width, 32 * masks[0].words.size if masks else 0)))
+    out = space.numpy()
+    if len(masks) < num_rows:
+        free = sorted(set(range(num_rows)) - {mask.row for mask in masks})
+        out[free, :width] = raw[free]
     for mask in masks:
-        row = out[mask.row]
-        ceiling = np.take(_CEILING, mask.words.view(np.uint8), axis=0).reshape(-1)
-        if len(ceiling) < width:  # logits wider than the vocabulary: nothing there is a token
-            row[len(ceiling) :] = -np.inf
-        size = min(width, len(ceiling))
-        np.minimum(raw[mask.row, :size], ceiling[:size], out=row[:size])
-        best = row.max()
-        if mask.is_imposed or not best > lowest(torch.float32):
-            allowed = bool_mask(mask.words, width)
-            row[:] = rescue_row(torch.from_numpy(row), allowed, mask).numpy()
-            best = row.max()
-        mask.overridden = bool(raw[mask.row].max() > best)
-    return torch.from_numpy(out)
+        _mask_row(raw[mask.row], out[mask.row], mask)
+    return space if space.shape[1] == width else space[:, :width]
+
+
+def _mask_row(raw: NDArray[np.float32], out: NDArray[np.float32], mask: RowMask) -> None:
+    """Write ``raw`` ``[vocab]`` under ``mask`` to ``out``, which has room for all bits of the mask's words."""
+    size = 32 * mask.words.size
+    np.take(_CEILING, mask.words.view(np.uint8), axis=0, out=out[:size].reshape(-1, 8), mode="clip")
+    if len(raw) > size:  # logits wider than the vocabulary: nothing there is a token
+        out[size:] = -np.inf
+    out = out[: len(raw)]
+    np.minimum(out, raw, out=out)
+    best = int(raw.argmax())
+    if out[best] > _LOWEST and not mask.is_imposed:  # false for NaN as well
+        return
+    top = out.max()
+    if mask.is_imposed or not top > _LOWEST:
+        row = torch.from_numpy(out)
+        row.copy_(rescue_row(row, bool_mask(mask.words, len(raw)), mask))
+        top = out.max()
+    mask.overridden = bool(raw[best] > top)
 
 
 def rescue_row(masked: torch.Tensor, allowed: torch.Tensor, mask: RowMask) -> torch.Tensor:
@@ -111,11 +127,6 @@ def rescue_row(masked: torch.Tensor, allowed: torch.Tensor, mask: RowMask) -> to
     if mask.ends and mask.ends[0] < len(sound):
         sound[mask.ends[0]] = RESCUE / 2
     return sound
-
-
-def lowest(dtype: torch.dtype) -> float:
-    """A score below this is no score: transformers writes the lowest number where it replaces -inf."""
-    return float(torch.finfo(dtype).min) / 2
 
 
 def bool_mask(words: Words, width: int) -> torch.Tensor:

@@ -18,10 +18,37 @@ from numpy.typing import NDArray
 from guided.hf.apply import RESCUE, RowMask, bool_mask, lowest
 from special_tokens.errors import ModelError
 
-__all__ = ["DeviceLink"]
+__all__ = ["DeviceLink", "Seen"]
 
 #: What a row's flag says: it is free, masked, failed (its scores do not count), has ended, has ended and was free.
 _FREE, _MASKED, _IMPOSED, _ENDED, _DONE = range(5)
+
+
+class Seen:
+    """A history that was looked at: recognised again without reading it.
+
+    Holds on to the tensor, so that its memory cannot be given to another one in the meantime.
+    """
+
+    __slots__ = ("_tensor", "_version")
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+        self._version = _version(tensor)
+
+    def is_same(self, tensor: torch.Tensor) -> bool:
+        """Is ``tensor`` this one or another view of it, and was nothing written to it since?"""
+        mine = self._tensor
+        if tensor is not mine and (
+            tensor.shape != mine.shape or tensor.data_ptr() != mine.data_ptr() or tensor.stride() != mine.stride()
+        ):
+            return False
+        return _version(tensor) == self._version
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """How often the memory was written to.  Inference tensors do not count; nobody writes to theirs between steps."""
+    return -1 if tensor.is_inference() else int(tensor._version)
 
 
 class DeviceLink:
@@ -36,7 +63,7 @@ class DeviceLink:
         self._counts = torch.zeros((2, num_rows), dtype=torch.int32, device=device)
         self._packed: torch.Tensor | None = None
         self._sent: torch.Tensor | None = None  # keeps the host's side alive while it is being copied
-        self._arriving: tuple[torch.Tensor, int, torch.Tensor, Any] | None = None
+        self._arriving: tuple[Seen, torch.Tensor, Any] | None = None
 
     # -- masks
 
@@ -105,23 +132,15 @@ class DeviceLink:
         host.copy_(newest, non_blocking=True)
         event = _event(self.device)
         event.record()
-        self._arriving = (input_ids, _version(input_ids), host, event)
-
-    def is_arriving(self, input_ids: torch.Tensor) -> bool:
-        """Are the newest tokens of this very history on their way?"""
-        if self._arriving is None:
-            return False
-        history, version, *_ = self._arriving
-        return _is_same(input_ids, history, version)
+        self._arriving = (Seen(input_ids), host, event)
 
     def newest(self, input_ids: torch.Tensor | None = None) -> NDArray[np.int64] | None:
         """The tokens ``[rows]`` on their way since `ended`, once; None where ``input_ids`` is another history."""
         if self._arriving is None:
             return None
-        is_other = input_ids is not None and not self.is_arriving(input_ids)
-        _, _, host, event = self._arriving
+        seen, host, event = self._arriving
         self._arriving = None
-        if is_other:
+        if input_ids is not None and not seen.is_same(input_ids):
             return None
         event.synchronize()
         tokens: NDArray[np.int64] = host.numpy().copy()
@@ -136,19 +155,6 @@ class DeviceLink:
         """Steps overridden and steps rescued, per row; waits for the device."""
         counts: list[list[int]] = self._counts.tolist()
         return counts
-
-
-def _is_same(tensor: torch.Tensor, history: torch.Tensor, version: int) -> bool:
-    """Is ``tensor`` the history that is kept, or another view of it, unchanged?"""
-    if tensor is history:
-        return _version(history) == version
-    same = tensor.data_ptr() == history.data_ptr() and tensor.shape == history.shape
-    return same and tensor.stride() == history.stride() and _version(tensor) == version
-
-
-def _version(tensor: torch.Tensor) -> int:
-    """How often the memory was written to.  Inference tensors do not count; nobody writes to theirs between steps."""
-    return -1 if tensor.is_inference() else int(tensor._version)
 
 
 def _check_width(masks: Sequence[RowMask], width: int) -> None:

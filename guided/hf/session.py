@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from guided.bitmask import from_ids, num_words
 from guided.compile import Engine
 from guided.hf.apply import RowMask
-from guided.hf.device import DeviceLink
+from guided.hf.device import DeviceLink, Seen
 from guided.lineage import Lineage, Row
 from guided.sequence import RowSequence
 from special_tokens.errors import PlanError, TokenRefused
@@ -70,10 +70,12 @@ class Session:
         self._expand = expand
         self._lineages: list[Lineage | None] = []
         self._num_rows = 0
-        self._history = _History()
+        self._history = _History(np.empty((0, 0), dtype=np.int64))
         self._longest = 0  # longest history seen since the call began
         self._stepped = False  # a token was chosen since the call began
         self._link: DeviceLink | None = None
+        self._last: Seen | None = None  # the history that the rows stand at
+        self._rows: tuple[Row | None, ...] = ()
         if prompts is not None:
             self._make_rows(len(prompts) * (expand or 1), prompts)
 
@@ -82,9 +84,12 @@ class Session:
     @property
     def rows(self) -> tuple[Row | None, ...]:
         """The rows in their order as far as the host knows, see `settle`; None for a row without a plan."""
-        width = self.expand
-        return tuple(
-            row for lineage in self._lineages for row in (lineage.rows if lineage is not None else [None] * width)
+        return self._rows
+
+    def _line_up(self) -> None:
+        """The lineages' rows as one batch."""
+        self._rows = tuple(
+            row for lineage in self._lineages for row in (lineage.rows if lineage is not None else [None] * self.expand)
         )
 
     @property
@@ -101,11 +106,13 @@ class Session:
             made = [self._make_row(p, p * expand + k, prompt) for k in range(expand)]
             rows = [row for row in made if row is not None]
             self._lineages.append(Lineage(rows) if rows else None)
+        self._line_up()
 
     def memory(self) -> Memory:
         """What is held for the rows now."""
-        states = [row.state for row in self.rows if isinstance(row, RowSequence)]
-        return Memory(self._num_rows, len(states), sum(state.size_bytes for state in states) + self._history.nbytes)
+        states = [row.state for row in self._rows if isinstance(row, RowSequence)]
+        held = sum(state.size_bytes for state in states) + self._history.nbytes
+        return Memory(self._num_rows, len(states), held)
 
     # -- following
 
@@ -115,54 +122,56 @@ class Session:
         ``width`` is that of the scores: an assistant model with another vocabulary runs the same processors over ids
         of its own.  Raises `PlanError` for prompts that these rows were not made for.
         """
-        is_foreign = width is not None and width != self.engine.vocab_size
-        if self._is_new_call(input_ids):
-            if not self._begin(input_ids, is_foreign):
-                return False
-        elif is_foreign and not self._history.begins(input_ids, self.prompt_len or 0):
-            return False
-        assert self.prompt_len is not None
-        self._longest = max(self._longest, input_ids.shape[1])
-        self._follow(self._generated(input_ids))
+        if self._last is not None and self._last.is_same(input_ids):
+            return True
+        newest = self._link.newest(input_ids) if self._link is not None else None
+        size = self._history.size
+        ids: Ids = self._history.appended(newest) if newest is not None else input_ids.numpy(force=True)
+        continues = newest is not None or self._history.begins(ids, size)
+        if continues and ids.shape[1] == size + 1:  # the usual case: one token more
+            self._follow(ids, continues)
+        elif self._is_new_call(ids, continues):
+            if not self._fits(ids):
+                if width is not None and width != self.engine.vocab_size:
+                    return False
+                self._refuse(ids)
+            self._begin(ids)
+        else:
+            self._follow(ids, continues)
+        self._last = Seen(input_ids)
         return True
 
-    def _is_new_call(self, input_ids: torch.Tensor) -> bool:
-        """Does ``generate`` begin here?"""
-        num_rows, length = input_ids.shape
+    def _is_new_call(self, ids: Ids, continues: bool) -> bool:
+        """Does ``generate`` begin here?  ``continues`` says that ``ids`` begin with the history."""
+        num_rows, length = ids.shape
         if self.prompt_len is None or num_rows != self._num_rows or length < self.prompt_len:
             return True
-        if length == self.prompt_len:
+        if length == self.prompt_len and (self._stepped or self._has_failed()):
             # Drafts come back to the prompt's end before the first token is chosen, a new call does so after it.  A
             # loop that does not ask our criterion looks like drafts: its rows are taken back, which is as good.
-            return self._stepped or self._has_failed()
-        if length > self._longest + 1:
             return True
-        if self._link is not None and self._link.is_arriving(input_ids):
-            return False  # the history that the criterion saw last
-        return not self._history.begins(input_ids, self.prompt_len)
+        if length > self._longest + 1 or not (continues or self._history.begins(ids, self.prompt_len)):
+            return True
+        # The same kwargs once with embeddings or with new ids alone, where no prompt is shown, and then with all ids.
+        shown = self._padded is not None and self.prompt_len < length == len(self._padded[0])
+        return shown and self._padded is not None and ids[0].tolist() == list(self._padded[0])
 
     def _has_failed(self) -> bool:
-        return any(row is not None and row.error is not None for row in self.rows)
+        return any(row is not None and row.error is not None for row in self._rows)
 
-    def _begin(self, input_ids: torch.Tensor, is_foreign: bool) -> bool:
-        ids: list[list[int]] = input_ids.tolist()
-        if not self._fits(ids):
-            if is_foreign:
-                return False
-            self._refuse(ids)
+    def _begin(self, ids: Ids) -> None:
         if len(ids) != self._num_rows or self._prompts is None:
-            self._make_rows(len(ids), self._prompts if self._prompts is not None else ids)
+            self._make_rows(len(ids), self._prompts if self._prompts is not None else ids.tolist())
         else:
-            for row in self.rows:
+            for row in self._rows:
                 if row is not None:
                     row.restart()
-        self.prompt_len = self._longest = input_ids.shape[1]
+        self.prompt_len = self._longest = ids.shape[1]
         self._history = _History(ids)
         self._stepped = False
         self._link = None
-        return True
 
-    def _fits(self, ids: list[list[int]]) -> bool:
+    def _fits(self, ids: Ids) -> bool:
         """Are these rows of the call that the session was made for?"""
         if not self._fits_rows(len(ids)):
             return False
@@ -171,14 +180,14 @@ class Session:
         expand = len(ids) // len(self._prompts)
         return all(
             _is_tail(row, self._padded[r // expand]) or _is_tail(self._prompts[r // expand], row)
-            for r, row in enumerate(ids)
+            for r, row in enumerate(ids.tolist())
         )
 
     def _fits_rows(self, num_rows: int) -> bool:
         expand, rest = divmod(num_rows, self._num_prompts or num_rows)
         return rest == 0 and expand == (self._expand or expand or 1)
 
-    def _refuse(self, ids: list[list[int]]) -> None:
+    def _refuse(self, ids: Ids) -> None:
         """Raise what is wrong with the rows of a call."""
         if not self._fits_rows(len(ids)):
             planned = (self._num_prompts or 1) * (self._expand or 1)
@@ -193,27 +202,17 @@ class Session:
             hint="call guide.generate_kwargs for each inputs; an assistant model needs the same tokenizer",
         )
 
-    def _generated(self, input_ids: torch.Tensor) -> Ids:
-        """What follows the prompts, int64 ``[rows, n]`` on the host."""
-        if input_ids.shape[1] == self.prompt_len:
-            return np.empty((input_ids.shape[0], 0), dtype=np.int64)
-        if self._link is not None:
-            newest = self._link.newest(input_ids)
-            if newest is not None:
-                return self._history.appended(newest)
-        generated: Ids = input_ids[:, self.prompt_len :].detach().cpu().numpy()
-        return generated
-
-    def _follow(self, generated: Ids) -> None:
-        seen = self._history.generated
-        if generated.shape[1] >= seen.shape[1] and np.array_equal(generated[:, : seen.shape[1]], seen):
-            new = generated[:, seen.shape[1] :].tolist()
-            for row, tokens in zip(self.rows, new, strict=True):
-                if row is not None and tokens:
+    def _follow(self, ids: Ids, continues: bool) -> None:
+        """Bring every row to ``ids`` int64 ``[rows, prompt + generated]``."""
+        size = self._history.size
+        if not continues:
+            self._move(ids[:, self.prompt_len :].tolist())
+        elif ids.shape[1] > size:
+            for row, tokens in zip(self._rows, ids[:, size:].tolist(), strict=True):
+                if row is not None:
                     row.extend(tokens)
-        else:
-            self._move(generated.tolist())
-        self._history.set(generated)
+        self._history.set(ids, size if continues else 0)
+        self._longest = max(self._longest, ids.shape[1])
 
     def _move(self, histories: list[list[int]]) -> None:
         """The general case: rows permuted, copied or taken back."""
@@ -223,32 +222,36 @@ class Session:
                 first = p * expand
                 found = lineage.sync(histories[first : first + expand])
                 parents[first : first + expand] = [first + parent for parent in found]
+        self._line_up()
         if self._link is not None:
             self._link.permute(parents)
 
     # -- masks and ends
 
     def masks(self) -> list[RowMask]:
-        """What is to be done to the scores of the next token; rows that are free or have ended are left out."""
+        """What is to be done to the scores of the next token; rows that are free are left out."""
         out: list[RowMask] = []
-        words = np.empty((self._num_rows, num_words(self.engine.vocab_size)), dtype=np.int32)
-        for r, row in enumerate(self.rows):
+        for r, row in enumerate(self._rows):
             if row is None:
                 continue
-            if row.fill_bitmask(words, r):
-                out.append(RowMask(r, words[r], row.open_end_ids()))
+            words = row.mask()
+            if words is not None:
+                out.append(RowMask(r, words, row.open_end_ids()))
             elif row.has_failed:
-                out.append(RowMask(r, from_ids([self.filler], self.engine.vocab_size), is_imposed=True))
+                out.append(RowMask(r, self._only([self.filler]), is_imposed=True))
             elif row.is_done and (self.expand > 1 or isinstance(row, RowSequence)):
                 # A row that has ended writes its end again: beam search may go on with it, and sampling fails for
                 # the whole batch where others leave it no score.
                 end = row.state.open_end_ids() if isinstance(row, RowSequence) else ()
-                out.append(RowMask(r, from_ids(end or [self.filler], self.engine.vocab_size), has_ended=True))
+                out.append(RowMask(r, self._only(end or [self.filler]), has_ended=True))
         return out
+
+    def _only(self, ids: Sequence[int]) -> NDArray[np.int32]:
+        return from_ids(ids, self.engine.vocab_size)
 
     def count(self, masks: Sequence[RowMask]) -> None:
         """Note in the rows what their masks did to the scores."""
-        rows = self.rows
+        rows = self._rows
         for mask in masks:
             row = rows[mask.row]
             if row is not None and not mask.is_imposed and not mask.has_ended:
@@ -258,7 +261,7 @@ class Session:
     def link(self, device: torch.device) -> DeviceLink:
         """The way to ``device``, made once per call."""
         if self._link is None or self._link.device != device:
-            most = max((len(row.plan.end_ids()) for row in self.rows if isinstance(row, RowSequence)), default=0)
+            most = max((len(row.plan.end_ids()) for row in self._rows if isinstance(row, RowSequence)), default=0)
             self._link = DeviceLink(device, self._num_rows, num_words(self.engine.vocab_size), max(1, most))
         return self._link
 
@@ -277,15 +280,15 @@ class Session:
             self.read(input_ids)
             self._stepped = True
             done = self.is_done()
-        return torch.tensor(done, dtype=torch.bool).to(input_ids.device, non_blocking=True)
+        return torch.tensor(done, device=input_ids.device)
 
     def _end_by_id(self) -> bool:
-        return all(row is None or row.ends_by_id for row in self.rows)
+        return all(row is None or row.ends_by_id for row in self._rows)
 
     def _candidates_ended(self, histories: list[list[int]]) -> list[bool]:
         """A candidate that no row can have written is as good as ended: its score is -inf."""
         count = len(histories) // len(self._lineages)
-        seen = self._history.generated.tolist()
+        seen = self._history.ids[:, self.prompt_len :].tolist()
         done: list[bool] = []
         for p, lineage in enumerate(self._lineages):
             candidates = histories[p * count : (p + 1) * count]
@@ -301,7 +304,7 @@ class Session:
 
     def is_done(self) -> list[bool]:
         """Which rows have ended."""
-        return [row is not None and row.is_done for row in self.rows]
+        return [row is not None and row.is_done for row in self._rows]
 
     # -- afterwards
 
@@ -311,8 +314,11 @@ class Session:
             return
         newest = self._link.newest()
         if newest is not None:
-            self._follow(self._history.appended(newest))
-        for row, overridden, rescued in zip(self.rows, *self._link.counts(), strict=True):
+            for row, token in zip(self._rows, newest.tolist(), strict=True):
+                if row is not None:
+                    row.extend([token])
+            self._history.set(self._history.appended(newest), self._history.size)
+        for row, overridden, rescued in zip(self._rows, *self._link.counts(), strict=True):
             if row is not None:
                 row.overridden, row.rescued = overridden, rescued
 
@@ -338,37 +344,38 @@ class Session:
 
 
 class _History:
-    """Prompts int64 ``[rows, P]`` and what was generated after them, in a buffer that grows by halves."""
+    """Prompts and what was generated after them, in a buffer that grows by halves."""
 
-    def __init__(self, prompts: Sequence[Sequence[int]] = ((),)) -> None:
-        self._prompts = np.asarray(prompts, dtype=np.int64).reshape(len(prompts), -1)
-        self._buffer: Ids = np.empty((len(prompts), 0), dtype=np.int64)
-        self._size = 0
+    def __init__(self, ids: Ids) -> None:
+        self._buffer = ids.copy()
+        self.size = ids.shape[1]
 
     @property
-    def generated(self) -> Ids:
-        return self._buffer[:, : self._size]
+    def ids(self) -> Ids:
+        """Int64 ``[rows, size]``."""
+        return self._buffer[:, : self.size]
 
     @property
     def nbytes(self) -> int:
-        return int(self._prompts.nbytes + self._buffer.nbytes)
+        return int(self._buffer.nbytes)
 
-    def begins(self, input_ids: torch.Tensor, prompt_len: int) -> bool:
-        """Does ``input_ids`` begin with the prompts?"""
-        return np.array_equal(input_ids[:, :prompt_len].detach().cpu().numpy(), self._prompts)
+    def begins(self, ids: Ids, size: int) -> bool:
+        """Do ``ids`` and the history share their first ``size`` columns?"""
+        if len(ids) != len(self._buffer) or ids.shape[1] < size:
+            return False
+        return bool((ids[:, :size] == self._buffer[:, :size]).all())
 
     def appended(self, tokens: Ids) -> Ids:
-        """What was generated and one more token ``[rows]`` each."""
-        return np.concatenate([self.generated, tokens[:, None]], axis=1)
+        """The history and one more token ``[rows]`` each."""
+        return np.concatenate([self.ids, tokens[:, None]], axis=1)
 
-    def set(self, generated: Ids) -> None:
-        """Keep ``generated``; only its new columns are copied where it continues what is kept."""
-        rows, size = generated.shape
+    def set(self, ids: Ids, same: int) -> None:
+        """Keep ``ids``, whose first ``same`` columns are kept already."""
+        rows, size = ids.shape
         if size > self._buffer.shape[1]:
-            grown = np.empty((rows, size + size // 2 + 64), dtype=np.int64)
-            self._buffer = grown
-        self._buffer[:, :size] = generated
-        self._size = size
+            self._buffer, same = np.empty((rows, size + size // 2 + 64), dtype=np.int64), 0
+        self._buffer[:, same:size] = ids[:, same:]
+        self.size = size
 
 
 def _run_length(prompts: Sequence[Sequence[int]]) -> int:

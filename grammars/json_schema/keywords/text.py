@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from itertools import pairwise
+from typing import Any, cast
 
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.ecma import InvalidPattern, NotRegular, language
 from grammars.json_schema.formats import FORMATS, ignored_format
-from grammars.json_schema.regular import ALL, ANY, NONE, Regular, inter, neg, rep
+from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, chars, disjoint, inter, neg, rep
 from grammars.json_schema.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
-__all__ = ["KEYWORDS", "allow", "deny", "pattern_language"]
+__all__ = ["KEYWORDS", "allow", "deny", "is_costly", "pattern_language", "written_out"]
+
+_MAX_STATES = 1_000  # product of nested counts that may overlap with what follows
 
 KEYWORDS = ("minLength", "maxLength", "pattern", "format")
 
@@ -87,6 +90,10 @@ def pattern_language(
             keyword=keyword,
             hint="use smaller repeats",
         )
+    if is_costly(found):
+        reason = "not enforced: its counted repeats overlap with what follows them, which multiplies their states"
+        notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
+        return None
     return found
 
 
@@ -98,9 +105,43 @@ def written_out(term: Regular) -> int:
         case "words":
             return sum(map(len, term.args))
         case "rep":
-            body, least, most = term.args
+            body, least, most = cast(tuple[Regular, int, int | None], term.args)
             return written_out(body) * max(1, least if most is None else most)
     return sum(written_out(p) for p in term.args) + 1
+
+
+def is_costly(term: Regular, around: int = 1) -> bool:
+    """Does a counted repeat, itself repeated, share characters with what follows it?
+
+    In ``(.{1,63}\\.){1,127}`` every dot may end the inner repeat or not: the engine's states multiply until its
+    limits end the generation.  ``around`` is the product of the counts outside.
+    """
+    if term.op in ("chars", "words"):
+        return False
+    if term.op == "rep":
+        body, least, most = term.args
+        return is_costly(body, around * max(1, least if most is None else most))
+    if term.op == "cat":
+        for part, after in pairwise((*term.args, EPS)):
+            if part.op == "rep" and part.args[1] != part.args[2]:
+                count = part.args[2] if part.args[2] is not None else 1
+                if count > 4 and around * count > _MAX_STATES and not disjoint(part.args[0], _first(after)):
+                    return True
+    return any(is_costly(part, around) for part in term.args)
+
+
+def _first(term: Regular) -> Regular:
+    """The first characters of a term (roughly: of the first part that is not a choice)."""
+    match term.op:
+        case "words":
+            return chars([(ord(w[0]), ord(w[0])) for w in term.args if w])
+        case "rep":
+            return _first(term.args[0])
+        case "cat" if term.args:
+            return _first(term.args[0])
+        case "chars":
+            return term
+    return ANY if term != EPS else NONE
 
 
 def _format(name: str, place: Place, notes: list[ReportRow]) -> Regular | None:

@@ -57,7 +57,15 @@ GREEDY: dict[str, Any] = {"temperature": 0, "max_tokens": 120}
         (Colour, Colour),
         (bool, bool),
         (list[Literal["a", "b"]], list),
-        ({"type": "object", "properties": {"n": {"type": "integer", "maximum": 9}}, "required": ["n"], "additionalProperties": False}, dict),
+        (
+            {
+                "type": "object",
+                "properties": {"n": {"type": "integer", "maximum": 9}},
+                "required": ["n"],
+                "additionalProperties": False,
+            },
+            dict,
+        ),
         ({"type": "json_schema", "json_schema": {"name": "n", "schema": {"enum": [1, 2]}}}, int),
         (guided.Choice(["yes", "no"]), str),
         (guided.Regex("[a-z]{3,9}"), str),

@@ -35,10 +35,10 @@ class Fault:
 
 
 FAULTS: list[tuple[str, int, Any]] = [
-    ("fill_bitmask", 0, MatcherFailed("injected")),
-    ("fill_bitmask", 3, LimitExceeded("too many items")),
+    ("mask", 0, MatcherFailed("injected")),
+    ("mask", 3, LimitExceeded("too many items")),
     ("commit", 4, MatcherFailed("injected")),
-    ("fill_bitmask", 2, "poison"),
+    ("mask", 2, "poison"),
     ("commit", 2, "poison"),
 ]
 
@@ -94,14 +94,14 @@ def test_g3_by_option_the_row_goes_on_unguided_with_one_warning(
 def test_a_search_whose_guidance_fails_ends_with_the_error(
     tiny_guide: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = GuidanceState.fill_bitmask
+    real = GuidanceState.mask
 
-    def broken(state: GuidanceState, *args: Any) -> None:
+    def broken(state: GuidanceState) -> Any:
         if state.num_tokens == 4:
             raise LimitExceeded("injected")
-        real(state, *args)
+        return real(state)
 
-    monkeypatch.setattr(GuidanceState, "fill_bitmask", broken)
+    monkeypatch.setattr(GuidanceState, "mask", broken)
     *_, (message,) = generate(tiny_guide, CHATS[:1], ["json"], **options)
     assert message.finish_reason == "error"
     assert isinstance(message.error, LimitExceeded)

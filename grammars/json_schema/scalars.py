@@ -1,0 +1,107 @@
+"""Scalars as lexemes: null, booleans, numbers and strings of a shape, each one token of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from grammars.json_schema.numbers import ANY_NUMBER, Numbers, regexes, step_digits, writable
+from grammars.json_schema.regular import NONE
+from grammars.json_schema.shapes import Shape
+from grammars.json_schema.states import State
+from grammars.json_schema.strings import lexeme, spell
+from grammars.tree import And, Json, Lexeme, Node, Not, Pattern, Text
+
+__all__ = ["finite_values", "scalar_nodes"]
+
+_NULL, _FALSE, _TRUE = Text("null"), Text("false"), Text("true")
+_WHOLE = Numbers(integer=True)
+_NUMBER = Lexeme("number", Pattern(regexes(ANY_NUMBER)[0][0]))
+_INTEGER = Lexeme("integer", Pattern(regexes(_WHOLE)[0][0]))
+_MAX_STEP = 10_000  # the engine's automaton of a step grows with it
+
+#: Keyword and reason of something that a lexeme does not hold to.
+Note = tuple[str, str]
+
+
+def scalar_nodes(shape: Shape, options: Mapping[str, Any]) -> tuple[list[Node], list[Note]]:
+    """The lexemes of a shape's scalars, and what they leave unenforced.  ``options`` are for the engine's numbers."""
+    notes: list[Note] = []
+    out: list[Node] = [_NULL] if shape.null else []
+    out += [_FALSE] if shape.booleans & 1 else []
+    out += [_TRUE] if shape.booleans & 2 else []
+    for numbers in shape.numbers:
+        node = _number_node(numbers, options, notes)
+        out += [node] if node is not None else []
+    if shape.strings != NONE:
+        out.append(lexeme(shape.strings))
+    return out, notes
+
+
+def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) -> Node | None:
+    if numbers == ANY_NUMBER:
+        return _NUMBER
+    if numbers == _WHOLE:
+        return _INTEGER
+    numbers = writable(numbers).listed()
+    if numbers.is_empty():
+        return None
+    if any(step_digits(s) is None for s in numbers.steps):
+        return _multiples(numbers, options, notes)
+    if any(step_digits(s) is None for s in numbers.not_steps):
+        notes.append(("multipleOf", "that a number is no multiple cannot be enforced for this step"))
+    wanted, unwanted = regexes(numbers)
+    parts: list[Node] = [Pattern(w) for w in wanted]
+    parts += [Not(Pattern(u)) for u in unwanted]
+    return Lexeme("number", parts[0] if len(parts) == 1 else And(tuple(parts)))
+
+
+def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) -> Node | None:
+    """Multiples of a step that its last digits do not decide: the engine counts remainders."""
+    step = numbers.step
+    assert step is not None
+    if step.numerator > _MAX_STEP or step.denominator > 10**6 or numbers.not_steps or numbers.excluded:
+        notes.append(("multipleOf", f"not enforced: the step is above {_MAX_STEP} or has exceptions"))
+        loose = Numbers(numbers.low, numbers.low_open, numbers.high, numbers.high_open, numbers.integer)
+        return _number_node(loose, options, notes)
+    whole = numbers.integer or step.denominator == 1
+    schema: dict[str, Any] = {"type": "integer" if whole else "number"}
+    schema["multipleOf"] = step.numerator if step.denominator == 1 else float(step)
+    schema.update(_engine_bounds(numbers))
+    return Json(schema, options)
+
+
+def _engine_bounds(numbers: Numbers) -> dict[str, Any]:
+    """Bounds for the engine, which keep numbers of digits finite."""
+    top = 10**15 - 1
+    low = -top if numbers.low is None else numbers.low
+    high = top if numbers.high is None else numbers.high
+    out: dict[str, Any] = {}
+    for name, bound, is_open in (("inimum", low, numbers.low_open), ("aximum", high, numbers.high_open)):
+        value = int(bound) if bound == int(bound) else float(bound)
+        letter = name[0]
+        out[f"exclusive{letter.upper()}{name}" if is_open else f"m{name}"] = value
+    return out
+
+
+def finite_values(state: State) -> list[Node] | None:
+    """The values of a state one by one, or None when they are not finitely many scalars."""
+    shape = state.shape
+    if state.arrays or state.objects or (shape.strings != NONE and shape.strings.op != "words"):
+        return None
+    out: list[Node] = [_NULL] if shape.null else []
+    out += [_FALSE] if shape.booleans & 1 else []
+    out += [_TRUE] if shape.booleans & 2 else []
+    seen = set()
+    for numbers in shape.numbers:
+        listed = numbers.listed()
+        if listed.values is None:
+            return None
+        for value, own in listed.values:
+            if value not in seen:
+                seen.add(value)
+                single = Numbers(values=((value, own),))
+                out.append(Lexeme("number", Pattern(regexes(single)[0][0])))
+    if shape.strings != NONE:
+        out += [Text(spell(w)) for w in sorted(shape.strings.args)]
+    return out

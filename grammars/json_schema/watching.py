@@ -1,0 +1,166 @@
+"""Which places of a grammar need a watcher at run time, and what is left when nobody watches."""
+
+from __future__ import annotations
+
+from grammars.json_schema.numbers import Numbers
+from grammars.json_schema.regular import ALL, NONE, lengths
+from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.scalars import finite_values
+from grammars.json_schema.shapes import Conj
+from grammars.json_schema.states import State, States
+from grammars.json_schema.tracks import Track
+from grammars.json_schema.watchers import UniqueNode
+
+__all__ = ["has_free_keys", "unique_nodes", "unique_rows"]
+
+_MAX_NODES = 2_000
+_SHORT = 40  # characters: longer words are not likely to be written again to their very end
+
+#: The conjunctions that a value may have to satisfy: one or several, by the branch it was written under.
+_Group = frozenset[Conj]
+
+
+def has_free_keys(states: States) -> bool:
+    """May some object be given keys that no schema lists, and so the same one twice?"""
+    for state in states.by_conj.values():
+        for track in state.objects:
+            for node in track.nodes:
+                edges = (*node.edges, *(node.run[0] if node.run is not None else ()))
+                if any(edge.keys is not None for edge in edges):
+                    return True
+    return False
+
+
+def unique_rows(states: States, watched: list[tuple[Conj, Track]], *, watch: bool) -> list[ReportRow]:
+    """What the report says of ``uniqueItems`` at the tracks that only a watcher can hold to it."""
+    rows: list[ReportRow] = []
+    for conj, track in watched:
+        reason = _loose(states, conj, track) if watch else "not enforced: the items are compared after generation only"
+        for number in track.unique:
+            pointer = states.space.documents[number].pointer
+            if reason:
+                rows.append(ReportRow(pointer, "uniqueItems", Outcome.RELAXED, reason))
+            else:
+                rows.append(ReportRow(pointer, "uniqueItems", Outcome.EXACT, "watched while it is written"))
+    return rows
+
+
+def _loose(states: States, conj: Conj, track: Track) -> str:
+    """Why a watcher cannot hold all items apart; empty when it can."""
+    items = [states[edge.value] for node in track.nodes for edge in _edges(node)]
+    if any(item.arrays or item.objects for item in items):
+        return "items that are arrays or objects are compared after generation only"
+    if any(not other.unique for other in states[conj].arrays):
+        return "another branch allows equal items, and which one was meant is not known while it is written"
+    return ""
+
+
+def _edges(node: object) -> tuple:  # type: ignore[type-arg]
+    return (*node.edges, *(node.run[0] if node.run is not None else ()))  # type: ignore[attr-defined]
+
+
+def unique_nodes(states: States) -> tuple[UniqueNode, ...]:
+    """The places under the start at which arrays must not repeat an item; () when there is none."""
+    found = _Nodes(states)
+    found.visit(frozenset((states.start,)))
+    return tuple(found.nodes) if any(node.unique for node in found.nodes) else ()
+
+
+class _Nodes:
+    """Numbers the groups of conjunctions that are met on the way down, and makes a node of each."""
+
+    def __init__(self, states: States) -> None:
+        self.states = states
+        self.numbers: dict[_Group, int] = {}
+        self.nodes: list[UniqueNode] = []
+
+    def visit(self, group: _Group) -> int:
+        todo = [group]
+        first = self.number(group)
+        while todo:
+            one = todo.pop()
+            at = self.numbers[one]
+            self.nodes[at], below = self.node(one)
+            todo += [g for g in below if g not in self.numbers and self.number(g) >= 0]
+            self.nodes[at], _ = self.node(one)  # again, now that those below have numbers
+        return first
+
+    def number(self, group: _Group) -> int:
+        if group not in self.numbers:
+            if len(self.nodes) >= _MAX_NODES:
+                return -1
+            self.numbers[group] = len(self.nodes)
+            self.nodes.append(UniqueNode())
+        return self.numbers[group]
+
+    def node(self, group: _Group) -> tuple[UniqueNode, list[_Group]]:
+        states = [self.states[conj] for conj in sorted(group)]
+        keys: dict[str, set[Conj]] = {}
+        others: set[Conj] = set()
+        for state in states:
+            for track in state.objects:
+                for edge in (e for node in track.nodes for e in _edges(node)):
+                    if edge.key is not None:
+                        keys.setdefault(edge.key, set()).add(edge.value)
+                    else:
+                        others.add(edge.value)
+        arrays = [track for state in states for track in state.arrays]
+        prefix, items = _positions(arrays)
+        every = items.union(*prefix)
+        below = [frozenset(g) for g in (*keys.values(), *prefix) if g]
+        below += [frozenset(g) for g in (others, items) if g]
+        node = UniqueNode(
+            unique=bool(arrays) and all(track.unique for track in arrays),
+            values=_count_values(self.states, every),
+            tight=any(_is_tight(self.states[conj]) for conj in every),
+            keys=tuple((key, n) for key, g in keys.items() if (n := self.known(g)) >= 0),
+            others=self.known(others),
+            prefix=tuple(self.known(g) for g in prefix),
+            items=self.known(items),
+        )
+        return node, below
+
+    def known(self, group: set[Conj]) -> int:
+        return self.numbers.get(frozenset(group), -1)
+
+
+def _positions(arrays: list[Track]) -> tuple[list[set[Conj]], set[Conj]]:
+    """The values of the items by position, as far as positions differ, then of all later ones."""
+    prefix: list[set[Conj]] = []
+    at = [(track, frozenset((0,))) for track in arrays]
+    for _ in range(64):
+        values: set[Conj] = set()
+        following: list[tuple[Track, frozenset[int]]] = []
+        settled = True
+        for track, nodes in at:
+            edges = [e for n in nodes for e in track.nodes[n].edges]
+            runs = [e for n in nodes if track.nodes[n].run is not None for e in track.nodes[n].run[0]]  # type: ignore[index]
+            values |= {e.value for e in (*edges, *runs)}
+            after = frozenset(e.target for e in edges) | frozenset(n for n in nodes if track.nodes[n].run is not None)
+            following.append((track, after))
+            settled = settled and after <= nodes
+        if settled:
+            return prefix, values
+        prefix.append(values)
+        at = following
+    return prefix, {e.value for track in arrays for node in track.nodes for e in _edges(node)}
+
+
+def _is_tight(state: State) -> bool:
+    """May a scalar of the state be begun in a way that leaves only one end?"""
+    shape = state.shape
+    if any(n != Numbers() and n != Numbers(integer=True) for n in shape.numbers):
+        return True
+    high = lengths(shape.strings)[1] if shape.strings != NONE else None
+    return shape.strings not in (NONE, ALL) and (high is None or high <= _SHORT)
+
+
+def _count_values(states: States, group: set[Conj]) -> int:
+    """How many different scalars there are; 0 where they are not counted."""
+    found: set[object] = set()
+    for conj in group:
+        values = finite_values(states[conj])
+        if values is None:
+            return 0
+        found.update(values)
+    return len(found)

@@ -1,0 +1,179 @@
+"""An incremental JSON scanner whose states are values: feed bytes, get the next state; go back by keeping the old one.
+
+It follows text that a grammar has already made sure is JSON, so it only remembers what the watchers ask for: where
+the text stands, and which keys and items were written before.  A state never changes; a repeat is reported by the
+state that ends it (``repeated``).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from fractions import Fraction
+from typing import NamedTuple
+
+from grammars.json_schema.watchers import UniqueNode
+
+__all__ = ["Frame", "Mode", "ScanState", "feed", "item_value"]
+
+
+class Mode(IntEnum):
+    """What the next byte belongs to."""
+
+    VALUE = 0  #: a value is to come (or the end of an empty array)
+    KEY = 1  #: a key is to come (or the end of an object)
+    IN_KEY = 2
+    AFTER_KEY = 3
+    STRING = 4
+    NUMBER = 5
+    LITERAL = 6
+    AFTER = 7  #: a value is complete
+
+
+class Frame(NamedTuple):
+    """An open array or object.
+
+    ``seen`` are the keys, or the items that must differ, written so far; ``node`` is the number of its `UniqueNode`
+    (-1: none); ``armed`` says that this frame or one around it has seen something.
+    """
+
+    is_object: bool
+    node: int
+    parent: Frame | None
+    seen: frozenset[object] = frozenset()
+    at: int = 0
+    below: int = -1  #: node of the value that is being written
+    armed: bool = False
+
+
+class ScanState(NamedTuple):
+    """Where the text stands; ``text`` is what was written of the current key or scalar, quotes left out."""
+
+    mode: Mode = Mode.VALUE
+    frame: Frame | None = None
+    text: bytes = b""
+    escaped: bool = False
+    repeated: bool = False
+
+
+_SPACE = b" \n\r\t"
+_NUMBER = b"-+.0123456789eE"
+
+
+def item_value(mode: Mode, text: bytes) -> object:
+    """What an item is compared by: a string by its bytes, a number by its value, a literal by its word."""
+    if mode is Mode.NUMBER:
+        try:
+            return Fraction(text.decode("ascii"))
+        except (ValueError, ZeroDivisionError):
+            return text
+    return (mode, text)
+
+
+def feed(state: ScanState, data: bytes, nodes: tuple[UniqueNode, ...]) -> ScanState:
+    """The state after ``data``; ``repeated`` when it ends a key or an item for the second time."""
+    at, size = 0, len(data)
+    repeated = False
+    while at < size:
+        if state.mode is Mode.STRING or state.mode is Mode.IN_KEY:
+            state, at = _in_string(state, data, at, nodes)
+        elif state.mode is Mode.NUMBER or state.mode is Mode.LITERAL:
+            state, at = _in_word(state, data, at, nodes)
+        else:
+            state = _structure(state, data[at], nodes)
+            at += 1
+        repeated = repeated or state.repeated
+    if repeated and not state.repeated:
+        return state._replace(repeated=True)
+    return state
+
+
+def _in_string(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, ...]) -> tuple[ScanState, int]:
+    start, escaped = at, state.escaped
+    while at < len(data):
+        byte = data[at]
+        if escaped:
+            escaped = False
+        elif byte == 0x5C:
+            escaped = True
+        elif byte == 0x22:
+            text = state.text + data[start:at]
+            if state.mode is Mode.IN_KEY:
+                return _key_ended(state, text, nodes), at + 1
+            return _scalar_ended(state, Mode.STRING, text, nodes), at + 1
+        at += 1
+    return ScanState(state.mode, state.frame, state.text + data[start:], escaped), at
+
+
+def _in_word(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, ...]) -> tuple[ScanState, int]:
+    start = at
+    inside = _NUMBER if state.mode is Mode.NUMBER else b"abcdefghijklmnopqrstuvwxyz"
+    while at < len(data) and data[at] in inside:
+        at += 1
+    text = state.text + data[start:at]
+    if at == len(data):
+        return ScanState(state.mode, state.frame, text), at
+    return _scalar_ended(state, state.mode, text, nodes), at
+
+
+def _key_ended(state: ScanState, text: bytes, nodes: tuple[UniqueNode, ...]) -> ScanState:
+    frame = state.frame
+    assert frame is not None
+    below = -1
+    if frame.node >= 0:
+        node = nodes[frame.node]
+        name = text.decode("utf-8", "replace")
+        below = next((n for key, n in node.keys if key == name), node.others)
+    after = Frame(True, frame.node, frame.parent, frame.seen | {text}, frame.at, below, True)
+    return ScanState(Mode.AFTER_KEY, after, repeated=text in frame.seen)
+
+
+def _scalar_ended(state: ScanState, mode: Mode, text: bytes, nodes: tuple[UniqueNode, ...]) -> ScanState:
+    frame = state.frame
+    if frame is None or frame.is_object or frame.node < 0 or not nodes[frame.node].unique:
+        return ScanState(Mode.AFTER, frame)
+    value = item_value(mode, text)
+    after = Frame(False, frame.node, frame.parent, frame.seen | {value}, frame.at, frame.below, True)
+    return ScanState(Mode.AFTER, after, repeated=value in frame.seen)
+
+
+def _structure(state: ScanState, byte: int, nodes: tuple[UniqueNode, ...]) -> ScanState:
+    frame = state.frame
+    if byte in _SPACE:
+        return state
+    match chr(byte):
+        case '"' if state.mode is Mode.KEY:
+            return ScanState(Mode.IN_KEY, frame)
+        case '"':
+            return ScanState(Mode.STRING, frame)
+        case "{" | "[" as bracket:
+            node = _node_below(frame, nodes)
+            is_object = bracket == "{"
+            below = -1 if is_object else _item_node(node, 0, nodes)
+            opened = Frame(is_object, node, frame, below=below, armed=frame is not None and frame.armed)
+            return ScanState(Mode.KEY if is_object else Mode.VALUE, opened)
+        case "}" | "]":
+            return ScanState(Mode.AFTER, frame.parent if frame is not None else None)
+        case ":":
+            return ScanState(Mode.VALUE, frame)
+        case "," if frame is not None and frame.is_object:
+            return ScanState(Mode.KEY, frame)
+        case "," if frame is not None:
+            index = frame.at + 1
+            return ScanState(Mode.VALUE, frame._replace(at=index, below=_item_node(frame.node, index, nodes)))
+        case ",":
+            return state
+    mode = Mode.NUMBER if byte in _NUMBER else Mode.LITERAL
+    return ScanState(mode, frame, bytes((byte,)))
+
+
+def _node_below(frame: Frame | None, nodes: tuple[UniqueNode, ...]) -> int:
+    if frame is None:
+        return 0 if nodes else -1
+    return frame.below
+
+
+def _item_node(node: int, index: int, nodes: tuple[UniqueNode, ...]) -> int:
+    if node < 0:
+        return -1
+    found = nodes[node]
+    return found.prefix[index] if index < len(found.prefix) else found.items
