@@ -121,8 +121,12 @@ class _Parser:
         return self.at > begin
 
     def anchor(self, parts: list[Regular]) -> None:
-        """``^`` and ``$`` say nothing at the ends of a whole lexeme, and elsewhere what only the engine knows."""
+        """``^`` and ``$`` say nothing at the ends of a whole lexeme, and elsewhere what only the engine knows.
+
+        Repeated (``^+``) they say what they say once.
+        """
         char = self.take()
+        self.quantified(EPS)
         at_edge = not parts if char == "^" else self.at == len(self.text) or self.peek() in "|)"
         if not at_edge:
             raise NotTranslated(f"{char} inside the pattern")
