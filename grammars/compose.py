@@ -144,6 +144,7 @@ class _Composer:
             tool_choice="named" if self.choice.named else self.choice.mode,
             tool_report=SchemaReport(tuple(self.tool_rows)),
             stops=self.parts.stop,
+            watchers=self.response.watchers if self.response else (),
             template_kwargs=reasoning.template_kwargs,
             max_tokens=self.parts.max_tokens,
             ignored=self.parts.ignored,

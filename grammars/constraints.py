@@ -66,8 +66,12 @@ class StructuralTag:
 
 @dataclass(frozen=True, slots=True)
 class JsonSchema:
-    """A JSON schema given as such; ``strict`` refuses what the masks cannot enforce."""
+    """A JSON schema given as such; ``strict`` refuses what the masks cannot enforce.
+
+    ``documents`` are other documents by URI that its references may lead to; nothing is ever fetched.
+    """
 
     schema: Any
     name: str = ""
     strict: bool | None = None
+    documents: Mapping[str, Any] | None = None

@@ -12,13 +12,13 @@ region, for budgets, stops, parsers and pictures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from grammars.formats.format import Format
-from grammars.json_schema import SchemaReport
+from grammars.json_schema import SchemaReport, Watcher
 from grammars.render import Rendered
 from grammars.tools import Tool
 
@@ -136,8 +136,8 @@ class ReasoningPlan:
 class ResponsePlan:
     """The response format: its kind (``json``, ``regex``, ``choice``, ``lark`` ...) and what checks the text.
 
-    ``schema`` for JSON kinds, ``pattern`` for a regex, ``choices`` for a choice, ``source`` for grammars and tags;
-    ``shortest`` a shortest legal text where one is known.
+    ``schema`` for JSON kinds, with the ``documents`` that it refers to by URI; ``pattern`` for a regex, ``choices`` for
+    a choice, ``source`` for grammars and tags; ``shortest`` a shortest legal text where one is known.
     """
 
     kind: str
@@ -148,6 +148,7 @@ class ResponsePlan:
     report: SchemaReport = SchemaReport()
     name: str = ""
     source: str = ""
+    documents: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ class Plan:
     tool_choice: str = "auto"
     tool_report: SchemaReport = SchemaReport()
     stops: Stops = Stops()
-    watchers: tuple[Any, ...] = ()
+    watchers: tuple[Watcher, ...] = ()
     template_kwargs: tuple[tuple[str, Any], ...] = ()
     max_tokens: int | None = None
     ignored: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from typing import Any
 from grammars.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from grammars.gbnf import gbnf_grammar
 from grammars.json_copy import json_copy
-from grammars.json_schema import DEFAULT_SPELLING, Policy, Spelling, build
+from grammars.json_schema import DEFAULT_SPELLING, Policy, Spelling, Watcher, build
 from grammars.json_schema.closed import closed
 from grammars.json_schema.python_types import is_python_type, schema_of_type
 from grammars.json_schema.regular import UNKNOWN, shortest
@@ -43,11 +43,15 @@ _PLACE = "response_format"
 
 @dataclass(frozen=True, slots=True)
 class ResponsePart:
-    """A response format ready for composition.  ``python_type`` is what ``message.parsed`` becomes."""
+    """A response format ready for composition.
+
+    ``python_type`` is what ``message.parsed`` becomes; ``watchers`` follow the JSON value while it is written.
+    """
 
     node: Node
     plan: ResponsePlan
     python_type: Any = None
+    watchers: tuple[Watcher, ...] = ()
 
 
 def response_part(
@@ -86,8 +90,8 @@ def response_part(
             return ResponsePart(node, ResponsePlan("llguidance", report=report, source=_source(grammar)))
         case StructuralTag(spec=spec, trusted=trusted):
             return _structural_tag(spec, spelling, policy, markers, _at(place, "structural_tag"), trusted=trusted)
-        case JsonSchema(schema=schema, name=name, strict=strict):
-            return _schema(schema, spelling, "strict" if strict else policy, name=name)
+        case JsonSchema(schema=schema, name=name, strict=strict, documents=documents):
+            return _schema(schema, spelling, "strict" if strict else policy, name=name, documents=documents)
         case Mapping():
             return _mapping(response_format, spelling, policy, markers, place)
         case str():
@@ -100,7 +104,7 @@ def response_part(
     if is_python_type(response_format):
         schema = closed(schema_of_type(response_format))
         part = _schema(schema, spelling, policy, name=getattr(response_format, "__name__", ""))
-        return ResponsePart(part.node, part.plan, response_format)
+        return ResponsePart(part.node, part.plan, response_format, part.watchers)
     raise RequestError(
         f"cannot read a response format from {type(response_format).__name__}",
         place=place,
@@ -164,12 +168,19 @@ def _only(body: Mapping[str, Any], known: set[str], place: str) -> None:
 # -- the kinds
 
 
-def _schema(schema: Any, spelling: Spelling, policy: Policy, *, name: str = "") -> ResponsePart:
-    built = build(schema, spelling=spelling, policy=policy)
+def _schema(
+    schema: Any, spelling: Spelling, policy: Policy, *, name: str = "", documents: Mapping[str, Any] | None = None
+) -> ResponsePart:
+    built = build(schema, spelling=spelling, policy=policy, documents=documents, watch=True)
     plan = ResponsePlan(
-        "json", schema=json_copy(schema), report=built.report, name=name, shortest=getattr(built, "shortest", None)
+        "json",
+        schema=json_copy(schema),
+        report=built.report,
+        name=name,
+        shortest=getattr(built, "shortest", None),
+        documents=json_copy(dict(documents)) if documents else {},
     )
-    return ResponsePart(built.node, plan)
+    return ResponsePart(built.node, plan, watchers=built.watchers)
 
 
 def _structural_tag(

@@ -16,6 +16,7 @@ from typing import Any
 import llguidance
 
 from grammars.plan import SENTINELS, Plan
+from guided.watch import TokenBytes
 from special_tokens import SpecialTokens
 from special_tokens.errors import GrammarError, LimitExceeded, MatcherFailed, PlanError, RequestError, TokenizerError
 
@@ -73,6 +74,7 @@ class Engine:
         self._lock = threading.Lock()
         self._hits = self._misses = self._evictions = 0
         self._bytes: dict[int, bytes] = {}
+        self._watch_tokens: TokenBytes | None = None
         self._ids: dict[bytes, int] | None = None
 
     def matcher(self, plan: Plan, entry: str = "") -> Any:
@@ -123,6 +125,15 @@ class Engine:
             found = bytes(self.ll_tokenizer.decode_bytes([token_id])) if token_id < self.vocab_size else b""
             self._bytes[token_id] = found
         return found
+
+    def watch_tokens(self) -> TokenBytes:
+        """The vocabulary as run-time watchers read it; built when the first plan needs one, markers left empty."""
+        if self._watch_tokens is None:
+            markers = self.tokens.marker_ids
+            self._watch_tokens = TokenBytes(
+                [b"" if i in markers else self.token_bytes(i) for i in range(self.vocab_size)]
+            )
+        return self._watch_tokens
 
     def tokenize(self, text: str) -> list[int]:
         """Canonical token ids of ordinary text (marker names in it become marker tokens)."""

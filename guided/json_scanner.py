@@ -7,13 +7,14 @@ state that ends it (``repeated``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 from fractions import Fraction
 from typing import NamedTuple
 
 from grammars.json_schema.watchers import UniqueNode
 
-__all__ = ["Frame", "Mode", "ScanState", "feed", "item_value"]
+__all__ = ["Frame", "Mode", "ScanState", "Seen", "feed", "item_value"]
 
 
 class Mode(IntEnum):
@@ -29,6 +30,36 @@ class Mode(IntEnum):
     AFTER = 7  #: a value is complete
 
 
+class Seen:
+    """The keys or items written so far.  It grows by one value at a time and shares all earlier ones."""
+
+    __slots__ = ("_before", "_size", "_value")
+
+    def __init__(self, value: object = None, before: Seen | None = None) -> None:
+        self._value = value
+        self._before = before
+        self._size: int = 0 if before is None else before._size + 1
+
+    def with_value(self, value: object) -> Seen:
+        return Seen(value, self)
+
+    def __iter__(self) -> Iterator[object]:
+        """The latest first."""
+        at = self
+        while at._before is not None:
+            yield at._value
+            at = at._before
+
+    def __contains__(self, value: object) -> bool:
+        return any(value == other for other in self)
+
+    def __len__(self) -> int:
+        return self._size
+
+
+_NOTHING = Seen()
+
+
 class Frame(NamedTuple):
     """An open array or object.
 
@@ -39,7 +70,7 @@ class Frame(NamedTuple):
     is_object: bool
     node: int
     parent: Frame | None
-    seen: frozenset[object] = frozenset()
+    seen: Seen = _NOTHING
     at: int = 0
     below: int = -1  #: node of the value that is being written
     armed: bool = False
@@ -123,7 +154,7 @@ def _key_ended(state: ScanState, text: bytes, nodes: tuple[UniqueNode, ...]) -> 
         node = nodes[frame.node]
         name = text.decode("utf-8", "replace")
         below = next((n for key, n in node.keys if key == name), node.others)
-    after = Frame(True, frame.node, frame.parent, frame.seen | {text}, frame.at, below, True)
+    after = Frame(True, frame.node, frame.parent, frame.seen.with_value(text), frame.at, below, True)
     return ScanState(Mode.AFTER_KEY, after, repeated=text in frame.seen)
 
 
@@ -132,7 +163,7 @@ def _scalar_ended(state: ScanState, mode: Mode, text: bytes, nodes: tuple[Unique
     if frame is None or frame.is_object or frame.node < 0 or not nodes[frame.node].unique:
         return ScanState(Mode.AFTER, frame)
     value = item_value(mode, text)
-    after = Frame(False, frame.node, frame.parent, frame.seen | {value}, frame.at, frame.below, True)
+    after = Frame(False, frame.node, frame.parent, frame.seen.with_value(value), frame.at, frame.below, True)
     return ScanState(Mode.AFTER, after, repeated=value in frame.seen)
 
 

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from grammars.plan import Budget, End, Plan, RegionName
 from guided.bitmask import from_ids, is_allowed, num_words, only_id
 from guided.compile import Engine, check_matcher
-from guided.regions import RegionMap
+from guided.regions import Position, RegionMap
 from guided.trail import Trail
+from guided.watch import Watch
 from special_tokens.errors import GuidanceError, MatcherFailed, TokenRefused
 
 __all__ = ["Counters", "GuidanceState", "StopReason"]
@@ -54,6 +55,7 @@ class _Offer(NamedTuple):
     words: Words
     forced: int | None  #: the one legal token, where there is but one
     ends: tuple[End, ...] = ()
+    taken: Words | None = None  #: what the engine would allow and a watcher does not
 
 
 class GuidanceState:
@@ -69,6 +71,7 @@ class GuidanceState:
         self.regions = regions or RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
         self.counters = Counters()
         self._trail = self._begin()
+        self._watch = Watch(plan.watchers, engine.watch_tokens()) if plan.watchers else None
         self._stop: StopReason | None = None
         self._offer: _Offer | None = None
         self._pristine = engine.matcher(plan, self.entry.name)  # never advanced; forks share it
@@ -185,10 +188,16 @@ class GuidanceState:
         if only in self.engine.tokens.marker_ids and self._matcher.validate_tokens([only]) != 1:
             words = self._spelled(words)
             only = only_id(words)
+        taken: Words | None = None
+        if self._watch is not None and self._watch.is_near and self.region is RegionName.RESPONSE:
+            before = words.copy()
+            self._watch.restrict(words, self._matcher)
+            taken = before & ~words
+            only = only_id(words)
         ends = tuple(end for end in self.plan.ends if is_allowed(scratch, end.sentinel))
         for end in ends:
             words |= self._end_bits[end.sentinel]
-        return _Offer(words, only_id(words) if ends else only, ends)
+        return _Offer(words, only_id(words) if ends else only, ends, taken)
 
     def _spelled(self, words: Words) -> Words:
         """The mask where the engine forces a marker that it would itself refuse: the spelled-out pieces instead.
@@ -250,17 +259,45 @@ class GuidanceState:
         if token in self._by_end and any(self._accepts(end) for end in self._by_end[token]):
             self._stop = StopReason("end", token, self.region)
             trail.push(token, trail.position, trail.region)
+            if self._watch is not None:
+                self._watch.skip()
         else:
             forced = self._forced() if self._budgets else ()
+            if self._watch is not None and self._watch.is_near:
+                self._check_watched(token)
             self._consume(token)
             if forced and forced[0] == token and not trail.closing:
                 trail.close(forced)
             position = self.regions.advance(trail.position, token)
+            if self._watch is not None:
+                self._follow(self._watch, token, position)
             trail.push(token, position, self.regions.region_number(position))
         self.counters.commits += 1
         self._offer = None
         if not self._by_end:
             self._stop_when_complete()
+
+    def _check_watched(self, token: int) -> None:
+        """Refuse a token that a watcher took out of the mask."""
+        taken = self._offered().taken
+        if taken is not None and 0 <= token < self.engine.vocab_size and is_allowed(taken, token):
+            raise TokenRefused(
+                f"committing token {token} ({self.engine.token_bytes(token)!r}): it would write a key or an item for "
+                "the second time, or digits without end",
+                place=f"token {self.num_tokens}",
+            )
+
+    def _follow(self, watch: Watch, token: int, after: Position) -> None:
+        """Let the watchers read what ``token`` writes of the response."""
+        before = self._trail.position
+        if self.regions.name(after) is not RegionName.RESPONSE:
+            watch.skip()
+        elif self.regions.region_number(after) == self.regions.region_number(before):
+            watch.commit(token)
+        else:  # the value begins behind a marker that the token completes
+            symbols = self.regions.symbols(token)
+            spans, _ = self.regions.spans(before, symbols)
+            watch.commit(token, begin=next((s.last for s in reversed(spans) if s.exit is not None), 0))
 
     def _consume(self, token: int) -> None:
         """Move the engine; a token that it refuses leaves it where it was."""
@@ -290,6 +327,8 @@ class GuidanceState:
         """
         if self.is_stopped:
             return 0
+        if self._watch is not None:
+            return self._tried(tokens)
         body = list(tokens)
         cut = next((i for i, token in enumerate(body) if token in self._by_end), len(body))
         inside = [token for token in body[:cut] if token < self.engine.vocab_size]
@@ -302,6 +341,18 @@ class GuidanceState:
             if int(self._matcher.validate_tokens([*inside, end.sentinel])) == cut + 1:
                 return cut + 1
         return cut
+
+    def _tried(self, tokens: Sequence[int]) -> int:
+        """What `validate` says where watchers have a say: the tokens are committed to a copy."""
+        twin = self.fork()
+        for i, token in enumerate(tokens):
+            try:
+                twin._commit(int(token))
+            except TokenRefused:
+                return i
+            if twin.is_stopped:
+                return i + 1
+        return len(tokens)
 
     def ff_tokens(self) -> list[int]:
         """Tokens that must come next, whatever is sampled; does not advance.
@@ -332,6 +383,8 @@ class GuidanceState:
         self.counters.rollbacks += 1
         inside = num_tokens - (self._stop is not None and self._stop.kind == "end")
         self._trail.pop(num_tokens)
+        if self._watch is not None:
+            self._watch.rollback(num_tokens)
         self._stop = None
         self._offer = None
         if self._matcher.is_error() or (inside and not self._matcher.rollback(inside)):
@@ -346,6 +399,8 @@ class GuidanceState:
 
     def reset(self) -> None:
         """Back to the beginning of the plan, counters included."""
+        if self._watch is not None:
+            self._watch.rollback(self.num_tokens)
         self._trail = self._begin()
         self._stop = None
         self._offer = None
@@ -358,6 +413,7 @@ class GuidanceState:
         twin.__dict__.update(self.__dict__)
         twin.counters = replace(self.counters)
         twin._trail = self._trail.fork()
+        twin._watch = self._watch.fork() if self._watch is not None else None
         twin._matcher = self._matcher.deep_copy()
         twin._set_scratch()
         return twin

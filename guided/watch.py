@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from grammars.json_schema.watchers import DigitWatch, UniqueWatch, Watcher
 from guided.bitmask import allowed_ids, from_ids, is_allowed, num_words
-from guided.json_scanner import Mode, ScanState, feed
+from guided.json_scanner import Mode, ScanState, Seen, feed
 
 __all__ = ["TokenBytes", "Watch"]
 
@@ -113,15 +113,22 @@ class Watch:
         self.is_scanning = unique is not None
         self.nodes = unique.nodes if unique is not None else ()
         self._records = [_Record(ScanState(), 0)]
-        self._text: list[int] = []
+        self._text: list[bytes] = []
 
-    def commit(self, token_id: int) -> None:
-        """Follow one token."""
-        last = self._records[-1]
-        scan = feed(last.scan, self.tokens.of[token_id], self.nodes) if self.is_scanning else last.scan
+    def commit(self, token_id: int, *, begin: int | None = None) -> None:
+        """Follow one token; ``begin`` is the byte of it at which the value begins, None inside the value."""
+        last, data = self._records[-1], self.tokens.of[token_id]
+        if begin is not None:
+            last, data = _Record(ScanState(), 0), data[begin:]
+        scan = feed(last.scan, data, self.nodes) if self.is_scanning else last.scan
         run = int(self.tokens.digit_runs[token_id]) if self.most_digits else 0
-        self._text.append(token_id)
+        self._text.append(data)
         self._records.append(_Record(scan, last.digits - run if run < 0 else run))
+
+    def skip(self) -> None:
+        """Count a token that is no part of the value."""
+        self._text.append(b"")
+        self._records.append(self._records[-1])
 
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` commits."""
@@ -137,11 +144,18 @@ class Watch:
         twin._text = self._text.copy()
         return twin
 
+    @property
+    def is_near(self) -> bool:
+        """Could `restrict` take anything here?"""
+        record = self._records[-1]
+        frame = record.scan.frame
+        return (frame is not None and frame.armed) or bool(self.most_digits and record.digits >= self.most_digits)
+
     def restrict(self, words: NDArray[np.int32], matcher: Any) -> None:
         """Take the tokens out of ``words`` that would repeat, or go on with digits for ever.
 
         ``words`` is one row as the engine filled it, without bits past the vocabulary; ``matcher`` stands at the same
-        position and is only copied.
+        position and is only copied.  A mask never gets empty.
         """
         record = self._records[-1]
         if self.most_digits and record.digits >= self.most_digits and self._in_number():
@@ -153,8 +167,8 @@ class Watch:
     def _in_number(self) -> bool:
         """Does the text end inside a number?  Asked only after very many digits, so the text is read again."""
         state = ScanState()
-        for token_id in self._text:
-            state = feed(state, self.tokens.of[token_id], ())
+        for data in self._text:
+            state = feed(state, data, ())
         return state.mode is Mode.NUMBER
 
     # -- repeats
@@ -216,7 +230,7 @@ class Watch:
             except (ValueError, ZeroDivisionError):
                 continue
 
-    def _clear_literals(self, words: NDArray[np.int32], seen: frozenset[object]) -> None:
+    def _clear_literals(self, words: NDArray[np.int32], seen: Seen) -> None:
         for word in _LITERALS:
             if (Mode.LITERAL, word) in seen:
                 for size in range(1, len(word)):

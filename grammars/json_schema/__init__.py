@@ -20,7 +20,17 @@ from grammars.json_schema.watching import has_free_keys, unique_nodes, unique_ro
 from grammars.tree import Node
 from special_tokens.errors import SchemaError
 
-__all__ = ["DEFAULT_SPELLING", "Built", "Outcome", "Policy", "ReportRow", "SchemaReport", "Spelling", "build"]
+__all__ = [
+    "DEFAULT_SPELLING",
+    "Built",
+    "Outcome",
+    "Policy",
+    "ReportRow",
+    "SchemaReport",
+    "Spelling",
+    "Watcher",
+    "build",
+]
 
 #: ``strict`` refuses what the masks cannot enforce; ``warn`` widens and lists it.
 Policy = Literal["strict", "warn"]
@@ -60,8 +70,11 @@ def build(
         if found is not None:
             watchers: tuple[Watcher, ...] = (DigitWatch(MAX_DIGITS),) if found.has_numbers else ()
             watchers += (UniqueWatch(),) if found.has_free_keys else ()
-            return Built(found.node, SchemaReport(found.rows), watchers)
-    built = _compiled(Documents(schema, documents, limits=limits), spelling, watch=watch)
+            return _judged(Built(found.node, SchemaReport(found.rows), watchers), policy)
+    return _judged(_compiled(Documents(schema, documents, limits=limits), spelling, watch=watch), policy)
+
+
+def _judged(built: Built, policy: Policy) -> Built:
     if policy == "strict" and built.report.relaxed:
         raise refusal(built.report)
     return built
