@@ -200,7 +200,9 @@ def regex_node(pattern: Any, place: str) -> tuple[Node, str | None]:
 
     Raises `GrammarError` with the column for what is no regular expression or matches no text at all.
     """
-    if not isinstance(pattern, str) or not pattern:
+    if not isinstance(pattern, str):
+        raise GrammarError(f"{type(pattern).__name__} is no pattern", place=place, expected="a regular expression")
+    if not pattern:
         raise GrammarError("the pattern is empty", place=place, expected="a regular expression")
     if len(pattern) > _MAX_TEXT:
         raise GrammarError(f"the pattern has {len(pattern)} characters", place=place, expected=f"at most {_MAX_TEXT}")

@@ -85,6 +85,8 @@ def _flat(body: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in extra.items():
         if value is None:
             continue
+        if key == "extra_body":
+            raise RequestError("an extra_body of its own", place="extra_body.extra_body", expected="no such key")
         if key in out and out[key] != value:
             raise RequestError(f"{key!r} is in the body as well", place="extra_body", expected="each key once")
         out[key] = value
@@ -99,7 +101,7 @@ def _ignored(body: Mapping[str, Any], ignore_unknown: bool) -> tuple[str, ...]:
         if key in read:
             continue
         if key in UNSUPPORTED:
-            if value not in UNSUPPORTED[key]:
+            if not any(value == same and type(value) is type(same) for same in UNSUPPORTED[key]):
                 neutral = " or ".join(map(repr, UNSUPPORTED[key]))
                 raise RequestError(f"{value!r} is not supported", place=str(key), expected=neutral or "no such key")
         elif key not in HARMLESS and not (ignore_unknown and not _asks_for_guidance(key)):
@@ -156,8 +158,7 @@ def _effort(body: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
                 ignored.append(f"reasoning.{key}")
             else:
                 raise RequestError(f"unknown key {key!r}", place="reasoning", expected="effort")
-    values = set(map(str, given.values()))
-    if len(values) > 1:
+    if len({str(value).lower() for value in given.values()}) > 1:
         raise RequestError(f"{' and '.join(map(repr, given.values()))} at once", place=" and ".join(given))
     return next(iter(given.values()), None), tuple(ignored)
 
@@ -171,6 +172,8 @@ def _thinking(body: Mapping[str, Any]) -> bool | None:
     if not isinstance(kwargs, Mapping):
         raise RequestError("not an object", place="chat_template_kwargs", expected='{"enable_thinking": ...}')
     for key, value in kwargs.items():
+        if value is None:
+            continue
         place = f"chat_template_kwargs.{key}"
         if key not in ("thinking", "enable_thinking"):
             raise RequestError("a plan passes the template's switches itself", place=place,

@@ -32,6 +32,8 @@ def constraint_of(body: Mapping[str, Any], *, trusted: bool) -> tuple[str, Any]:
     Raises `RequestError` where two places have one, or where it cannot be read.
     """
     found: list[tuple[str, Any]] = []
+    if body.get("response_format") == {}:
+        raise RequestError("there is no type", place="response_format", expected='{"type": ...}')
     if body.get("response_format") is not None and not _is_text(body["response_format"]):
         found.append(("response_format", _trusted_tag(body["response_format"], trusted)))
     text = body.get("text")
