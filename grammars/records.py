@@ -102,12 +102,15 @@ def unpack_extension(code: int, data: bytes) -> Any:
     raise ValueError(f"unknown extension {code}")
 
 
-def from_record(kind: type[Any], data: Any, place: str = "plan") -> Any:
-    """A dataclass from its map; raises `Misfit` for an unknown or missing field and a value of another kind."""
+def from_record(kind: type[Any], data: Any, skip: frozenset[str] = frozenset(), place: str = "plan") -> Any:
+    """A dataclass from its map; ``skip`` names fields of it that never travel.
+
+    Raises `Misfit` for an unknown or missing field and a value of another kind.
+    """
     if not isinstance(data, dict):
         raise Misfit("not a map", place)
     hints = _hints(cast(Hashable, kind))
-    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
+    fields = {field.name: field for field in dataclasses.fields(kind) if field.init and field.name not in skip}
     for name in data:
         if name not in fields:
             raise Misfit(f"unknown field {name!r}", place)
@@ -144,7 +147,7 @@ def _read(value: Any, kind: Any, place: str) -> Any:
 
 def _read_plain(value: Any, kind: Any, place: str) -> Any:
     if dataclasses.is_dataclass(kind):
-        return from_record(typing.cast(type, kind), value, place)
+        return from_record(typing.cast(type, kind), value, place=place)
     if isinstance(kind, type) and issubclass(kind, Enum):
         try:
             return kind(value)

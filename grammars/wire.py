@@ -60,7 +60,7 @@ def decode_plan(data: bytes, *, python_type: Any = None) -> Plan:
     if set(body) != {"guided", "version", "plan"}:
         raise MalformedPlan("unknown or missing parts", place="plan", expected="guided, version, plan")
     try:
-        plan: Plan = from_record(Plan, body["plan"])
+        plan: Plan = from_record(Plan, body["plan"], skip=_LOCAL)
         _check(plan)
     except Misfit as error:
         raise MalformedPlan(str(error), place=error.place) from None
