@@ -32,8 +32,7 @@ def test_once_one_mask_one_sample_one_commit_per_token(tiny_guide: Any, name: st
     assert (guidance.rollbacks, guidance.rescued) == (0, 0)
 
 
-def test_once_over_two_hundred_steps(tiny_guide: Any) -> None:
-    """G1."""
+def test_g1_once_over_two_hundred_steps(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format={"type": "array", "items": {"type": "integer"}, "minItems": 150})
     inputs = tiny_guide.inputs(CHATS[:2], [plan, plan])
     kwargs = tiny_guide.generate_kwargs(inputs, [plan, plan])

@@ -82,7 +82,7 @@ def test_nothing_stays_after_the_call_and_its_kwargs_are_gone(tiny_guide: Any, o
     assert states_alive() <= before
 
 
-def test_a_plain_batch_holds_nothing(tiny_guide: Any) -> None:
+def test_g5_a_plain_batch_holds_nothing(tiny_guide: Any) -> None:
     before = states_alive()
     inputs = tiny_guide.inputs(CHATS)
     tiny_guide.model.generate(**inputs, max_new_tokens=3, **tiny_guide.generate_kwargs(inputs, [None] * 4))

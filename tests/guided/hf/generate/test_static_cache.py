@@ -1,4 +1,4 @@
-"""Static caches, prompts fed in chunks, no cache, and a cache that is handed in."""
+"""Static caches, no cache, and a cache that is handed in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy
 
 MODE = ("static cache", "right", "processors run outside the compiled forward")
 MODES = [
-    ("chunked prefill (prefill_chunk_size)", "right", "processors see the prompt once"),
+    ("use_cache=False", "right", "the history is all that we read"),
     ("past_key_values handed in", "right", "with full ids, or with new ids alone"),
 ]
 
@@ -23,7 +23,6 @@ NAMES = ["json", None, "choice", "regex"]
     "options",
     [
         {"cache_implementation": "static"},
-        {"prefill_chunk_size": 5},
         {"use_cache": False},
         {"cache_implementation": "static", "do_sample": True, "top_k": 1},
     ],

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Writes the table of modes in docs/generate.md from the tests that hold them.
+
+    python docs/generate_modes.py            # runs the tests, then writes the table
+    python docs/generate_modes.py --check    # says whether the table is current; runs nothing
+
+Each file of tests/guided/hf/generate names its modes: ``MODE = (mode, "right" or "refused", how)``, and ``MODES`` for
+more of them.  A table is written only when the tests of every file in it pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = ROOT / "tests" / "guided" / "hf" / "generate"
+PAGE = ROOT / "docs" / "generate.md"
+BEGIN, END = "<!-- modes: written by docs/generate_modes.py -->", "<!-- end of modes -->"
+
+#: Section of the table -> its test files in the order in which one looks for them.
+SECTIONS = {
+    "ways to search": (
+        "greedy", "sampling", "num_return_sequences", "beams", "beam_sampling", "prompt_lookup", "assisted",
+        "guidance_scale", "custom_generate", "continuous_batching",
+    ),
+    "inputs and caches": ("mixed_batch", "left_padding", "inputs_embeds", "static_cache", "chunked_prefill"),
+    "the same objects again": ("reuse", "interrupted", "threads", "pipeline"),
+    "outputs": ("outputs", "streamers"),
+    "what goes wrong": ("forbidding_processors", "failing_rows", "vocabulary"),
+    "machines": ("accelerator", "deferred_stop", "memory"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One row of the table: what is done in this mode, and how many tests hold it there."""
+
+    name: str
+    verdict: str
+    how: str
+    file: Path
+    num_tests: int
+
+    def row(self) -> str:
+        link = f"[{self.file.stem.removeprefix('test_')}](../{self.file.relative_to(ROOT).as_posix()})"
+        return f"| {self.name} | {self.verdict} | {self.how} | {link}, {self.num_tests} |"
+
+
+def modes_of(path: Path) -> list[Mode]:
+    """The modes that a test file names, without importing it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)]
+    named = {node.targets[0].id: node.value for node in assigned}  # type: ignore[attr-defined]
+    rows = [named["MODE"], *getattr(named.get("MODES"), "elts", [])]
+    count = sum(isinstance(node, ast.FunctionDef) and node.name.startswith("test_") for node in tree.body)
+    return [Mode(*ast.literal_eval(row), path, count) for row in rows]
+
+
+def table() -> str:
+    """The whole table, Markdown."""
+    return "\n".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    yield "| mode | | how | tests |"
+    yield "|---|---|---|---|"
+    for section, names in SECTIONS.items():
+        yield f"| **{section}** | | | |"
+        for name in names:
+            for mode in modes_of(TESTS / f"test_{name}.py"):
+                yield mode.row()
+
+
+def parts(page: str) -> tuple[str, str, str]:
+    """The page before the table, the table, and the page behind it."""
+    before, rest = page.split(BEGIN)
+    middle, after = rest.split(END)
+    return before + BEGIN, middle.strip(), END + after
+
+
+def tested_with() -> str:
+    """The line that says what the tests ran with."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("transformers", "torch", "llguidance"))
+    return f"Tested with {packages}."
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--check", action="store_true")
+    options = arguments.parse_args()
+    before, old, after = parts(PAGE.read_text(encoding="utf-8"))
+    if options.check:
+        sys.exit(None if old.startswith(table()) else f"{PAGE} is out of date: run {Path(__file__).name}")
+    tests = [sys.executable, "-m", "pytest", "-q", str(TESTS), f"--ignore={TESTS / 'test_page.py'}"]
+    if subprocess.run(tests, check=False, cwd=ROOT).returncode:
+        sys.exit("some tests fail: no table")
+    PAGE.write_text(f"{before}\n{table()}\n\n{tested_with()}\n{after}", encoding="utf-8")
+    print(f"{PAGE}: {len(table().splitlines())} lines, {tested_with()}")
+
+
+if __name__ == "__main__":
+    main()

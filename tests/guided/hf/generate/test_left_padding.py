@@ -1,0 +1,45 @@
+"""Prompts of different lengths in one batch, padded on the left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy
+
+MODE = ("left padding", "right", "padding is no part of a row's history; rows are those of unpadded prompts")
+
+NAMES = ["json", "choice", "regex", "json"]
+
+
+@pytest.mark.parametrize("options", [{}, {"do_sample": True, "top_k": 1}], ids=["greedy", "sampled"])
+def test_left_padding_changes_no_row(tiny_guide: Any, options: dict[str, Any]) -> None:
+    inputs, plans, _, messages = generate(tiny_guide, CHATS, NAMES, **options)
+    assert len({len(ids) for ids in inputs.prompt_ids}) > 2
+    for r, message in enumerate(messages):
+        assert list(message.token_ids) == greedy(tiny_guide, inputs.prompt_ids[r], plans[r])
+        assert message.usage.prompt_tokens == len(inputs.prompt_ids[r])
+
+
+@pytest.mark.parametrize(
+    "options", [{"num_beams": 3}, {"do_sample": True, "num_return_sequences": 2}, {"prefill_chunk_size": 4}], ids=str
+)
+def test_padded_rows_are_right_in_other_modes(tiny_guide: Any, options: dict[str, Any]) -> None:
+    check_all(tiny_guide, NAMES, generate(tiny_guide, CHATS, NAMES, **options))
+
+
+def test_a_prompt_padded_further_is_the_same_prompt(tiny_guide: Any) -> None:
+    """The kwargs belong to the prompts, not to the width that they were padded to."""
+    import torch
+
+    inputs, plans, out, messages = generate(tiny_guide, CHATS[:2], NAMES[:2])
+    wider = {
+        "input_ids": torch.nn.functional.pad(inputs["input_ids"], (3, 0), value=tiny_guide.pad_id),
+        "attention_mask": torch.nn.functional.pad(inputs["attention_mask"], (3, 0)),
+    }
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    again = tiny_guide.model.generate(**wider, max_new_tokens=40, do_sample=False, **kwargs)
+    for row, message in zip(again[:, inputs.prompt_len + 3 :].tolist(), messages, strict=True):
+        assert tuple(row[: len(message.token_ids)]) == message.token_ids
+    assert out.shape[1] + 3 == again.shape[1]
