@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from grammars.plan import Plan
 from guided.parse import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 from guided.sampling import TokenLogprob
 from guided.trace import Trace
+from guided.validate import violations as violations_of
 from special_tokens.errors import GuidedError
 
 __all__ = ["FinishReason", "Guidance", "Message", "MessageBuilder", "ToolCall", "Usage"]
@@ -70,8 +71,9 @@ class Message:
     """One finished answer.
 
     ``parsed`` is the response format's value (a model instance, a dict, the chosen text); None where there is no
-    format or the answer was cut.  ``violations`` lists what an independent validator finds wrong with ``parsed``:
-    it can be non-empty only where the plan's schema report has ``relaxed`` rows.
+    format, the answer was cut, or something is wrong with it.  ``violations`` says what: what two independent
+    validators find (`guided.validate`), where only the ``relaxed`` rows of the plan's schema report leave room, and
+    what the response format's Python type refuses.
     """
 
     content: str | None = None
@@ -195,18 +197,12 @@ class MessageBuilder:
             value = json.loads(content)
         except ValueError as error:
             return None, (f"not JSON: {error}",)
-        violations = _violations(response.schema, value)
-        if violations or self.plan.python_type is None:
-            return (value if not violations else None), violations
+        found = violations_of(
+            response.schema, value, documents=response.documents, must_judge=bool(response.report.relaxed)
+        )
+        if found or self.plan.python_type is None:
+            return (value if not found else None), found
         try:
             return read_value(self.plan.python_type, content), ()
         except ValueError as error:  # pydantic.ValidationError: a validator that no schema can express
             return None, (str(error),)
-
-
-def _violations(schema: Any, value: Any) -> tuple[str, ...]:
-    from jsonschema import Draft202012Validator  # TODO(core): replaced by guided.validate
-
-    if not isinstance(schema, Mapping | bool):
-        return ()
-    return tuple(error.message for error in Draft202012Validator(schema).iter_errors(value))

@@ -222,7 +222,8 @@ class Documents:
         if wanted not in self._resources:
             if wanted == self._base or wanted == "":
                 return self.root.schema
-            if wanted not in self._others:
+            document = self._others.get(wanted, _metaschema(wanted))
+            if document is None:
                 raise SchemaError(
                     f"the document {uri!r} was not given",
                     pointer=place.pointer,
@@ -230,7 +231,6 @@ class Documents:
                     expected="a reference into the schema or into one of its documents",
                     hint="pass it in `documents`; nothing is ever fetched",
                 )
-            document = self._others[wanted]
             found = survey(document, self.limits)
             self._dynamic = self._dynamic or bool(found.keys & _DYNAMIC)
             self._index(document, wanted, dialect_of(document, self._dialect))
@@ -298,6 +298,18 @@ class Documents:
                 below = []
             stack.extend((sub, base, dialect) for sub in reversed(below))
         return root_base or ""
+
+
+def _metaschema(uri: str) -> Any:
+    """The published meta-schema or vocabulary of that URI, None for any other."""
+    if "json-schema.org/" not in uri:
+        return None
+    from jsonschema_specifications import REGISTRY  # reads its files: only for schemas that refer to them
+
+    try:
+        return REGISTRY[uri].contents
+    except LookupError:
+        return None
 
 
 def _bare(uri: str) -> str:

@@ -41,7 +41,7 @@ def drop_later_words(schema: dict[str, Any], place: Place, rows: list[ReportRow]
     return {k: v for k, v in schema.items() if k not in unknown}
 
 
-def nullable(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
+def nullable(schema: dict[str, Any], place: Place | None, rows: list[ReportRow]) -> dict[str, Any]:
     """OpenAPI 3.0: ``nullable: true`` beside ``type`` adds null to the types (and to an ``enum``)."""
     if "nullable" not in schema:
         return schema
@@ -59,7 +59,7 @@ def nullable(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dic
     return out
 
 
-def exclusive_flags(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
+def exclusive_flags(schema: dict[str, Any], place: Place | None, rows: list[ReportRow]) -> dict[str, Any]:
     """Draft 4 and OpenAPI 3.0: ``exclusiveMinimum: true`` makes ``minimum`` exclusive."""
     out = schema
     for bound, flag in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):

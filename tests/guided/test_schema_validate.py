@@ -1,0 +1,87 @@
+"""Finished answers against their schema: what is wrong is said, and an invalid object is never handed out as parsed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from grammars.constraints import JsonSchema
+from guided.compile import Engine
+from guided.message import Guidance, Message, MessageBuilder, Usage
+from guided.parse import ContentDelta
+from guided.validate import VALIDATORS, judge, violations
+from tests.plan_laws import plan_of
+
+DRAFT4 = "http://json-schema.org/draft-04/schema#"
+
+
+def verdicts(schema: Any, value: Any, **documents: Any) -> list[bool | None]:
+    return [verdict.is_valid for verdict in judge(schema, value, documents=documents)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "valid"),
+    [
+        ({"type": "integer"}, 3, True),
+        ({"type": "integer"}, "3", False),
+        ({"format": "date"}, "2024-02-29", True),
+        ({"format": "date"}, "2023-02-29", False),
+        ({"uniqueItems": True}, [1, {"a": 1}, {"a": 1.0}], False),
+        ({"$schema": DRAFT4, "minimum": 1, "exclusiveMinimum": True}, 1, False),
+        ({"$schema": DRAFT4, "const": 2}, 1, True),  # a word that draft 4 does not have
+        ({"type": "string", "nullable": True}, None, True),
+        ({"enum": ["a"], "type": "string", "nullable": True}, None, True),
+        ({"minimum": 1, "exclusiveMinimum": True}, 1, False),
+        ({"const": {"nullable": True, "type": "string"}}, {"nullable": True, "type": "string"}, True),
+        ({"properties": {"nullable": True, "type": {"type": "string"}}}, {"type": 5}, False),
+    ],
+)
+def test_both_validators_read_a_schema_as_we_do(schema: Any, value: Any, valid: bool) -> None:
+    assert verdicts(schema, value) == [valid] * len(VALIDATORS)
+
+
+def test_references_lead_into_the_given_documents_and_nowhere_else() -> None:
+    schema = {"properties": {"a": {"$ref": "http://house.example/a.json"}}}
+    documents = {"http://house.example/a.json": {"type": "string"}}
+    assert [v.is_valid for v in judge(schema, {"a": 1}, documents=documents)] == [False] * len(VALIDATORS)
+    assert verdicts(schema, {"a": 1}) == [None] * len(VALIDATORS)
+
+
+def test_where_nobody_could_judge_it_is_said_when_asked_for() -> None:
+    schema = {"$ref": "http://house.example/a.json"}
+    assert violations(schema, 1) == ()
+    (found,) = violations(schema, 1, must_judge=True)
+    assert found.startswith("not validated: jsonschema: ")
+
+
+def test_a_pattern_of_exponential_time_is_left_to_the_validator_that_bears_it() -> None:
+    by_name = {v.validator: v for v in judge({"pattern": "^(a+)+$"}, "a" * 60 + "b")}
+    assert by_name["jsonschema"].is_valid is None
+    assert by_name.get("jsonschema-rs", by_name["jsonschema"]).is_valid in (False, None)
+
+
+def answered(engine: Engine, schema: Any, value: Any) -> Message:
+    builder = MessageBuilder(plan_of(engine, response_format=JsonSchema(schema)))
+    builder.add([ContentDelta(json.dumps(value))])
+    return builder.message(ended=True, usage=Usage(), guidance=Guidance())
+
+
+def test_what_a_relaxed_keyword_let_through_is_marked_and_not_parsed(engine: Engine) -> None:
+    """Items that are objects are compared after generation only, and the report says so."""
+    schema = {"type": "array", "uniqueItems": True, "items": {"type": "object", "required": ["a"]}}
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    assert [row.keyword for row in plan.schema_report.relaxed] == ["uniqueItems"]
+    message = answered(engine, schema, [{"a": 1}, {"a": 1}])
+    assert message.parsed is None
+    assert len(message.violations) == len(VALIDATORS)
+    assert all("unique" in text for text in message.violations)
+    assert answered(engine, schema, [{"a": 1}, {"a": 2}]).parsed == [{"a": 1}, {"a": 2}]
+
+
+def test_null_that_openapi_allows_is_no_violation(engine: Engine) -> None:
+    message = answered(
+        engine, {"type": "object", "properties": {"a": {"type": "string", "nullable": True}}}, {"a": None}
+    )
+    assert (message.parsed, message.violations) == ({"a": None}, ())
