@@ -123,6 +123,7 @@ def from_record(kind: type[Any], data: Any, skip: frozenset[str] = frozenset(), 
 
 def _read(value: Any, kind: Any, place: str) -> Any:
     if kind is Any:
+        _json_value(value, place)  # bytes and keys that are no text would come out of nowhere again
         return value
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
@@ -139,8 +140,9 @@ def _read(value: Any, kind: Any, place: str) -> Any:
             raise Misfit(f"{len(value)} values, not {len(kinds)}", place)
         return tuple(_read(item, k, f"{place}[{i}]") for i, (item, k) in enumerate(zip(value, kinds, strict=True)))
     if origin is not None:  # Mapping[str, Any]
-        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        if not isinstance(value, dict):
             raise Misfit("not a map of texts", place)
+        _json_value(value, place)
         return value
     return _read_plain(value, kind, place)
 

@@ -201,6 +201,7 @@ def test_C8_three_errors_say_what_the_bytes_are(data: Any, error: type[WireError
         (lambda p: p["budgets"][0].update(region=-1), r"plan.budgets\[0\].region"),
         (lambda p: p["grammar"].update(rules=5), "plan.grammar.rules"),
         (lambda p: p["tools"][0].update(kind="other"), r"plan.tools\[0\].kind"),
+        (lambda p: p["tools"][0].update(parameters={"a": [b"x"]}), r"plan.tools\[0\].parameters.a\[0\]"),
     ],
 )
 def test_C8_a_value_that_does_not_fit_is_named(change: Any, place: str):
@@ -252,7 +253,7 @@ def test_C8_damaged_bytes_are_a_plan_or_a_typed_error(data: st.DataObject):
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=5) | st.binary(max_size=5),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=5) | st.binary(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=4,
 )  # fmt: skip
@@ -278,4 +279,4 @@ def still_a_plan_or_refused(data: bytes) -> None:
     except WireError as error:
         assert error.message
         return
-    assert decode_plan(encode_plan(plan)) == plan or plan != plan  # NaN in a schema equals nothing
+    assert repr(decode_plan(encode_plan(plan))) == repr(plan)  # NaN in a schema equals nothing
