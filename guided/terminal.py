@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.json import JSON
@@ -14,22 +14,28 @@ from rich.table import Table
 from rich.text import Text
 
 from grammars.formats.format import Format
-from grammars.json_schema import SchemaReport
+from grammars.json_schema import ReportRow
 from grammars.plan import Plan
+from grammars.response import KINDS
 from guided.message import Message
 from guided.parse import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
-from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError
+
+if TYPE_CHECKING:
+    from guided.check import CheckedFormat, CheckedRequest
+    from guided.portfolio import Row
 
 __all__ = [
     "REGION_STYLES",
     "EventPrinter",
+    "show_checked_format",
+    "show_checked_request",
     "show_error",
     "show_format",
     "show_message",
     "show_plan",
+    "show_portfolio",
     "show_report",
-    "show_tokens",
 ]
 
 #: One colour a region, everywhere.
@@ -111,33 +117,57 @@ def _highlight(line: str, style: str) -> Text:
     return text
 
 
-def show_report(console: Console, report: SchemaReport) -> None:
+def show_report(console: Console, rows: Sequence[ReportRow]) -> None:
     """What the masks keep of a schema, row by row."""
-    if not report.rows:
+    if not rows:
         console.print("Every keyword is enforced exactly.")
         return
     table = Table("place", "keyword", "outcome", "reason")
     colours = {"exact": "green", "narrowed": "yellow", "relaxed": "magenta", "refused": "red"}
-    for row in report.rows:
-        table.add_row(row.pointer or "/", row.keyword, Text(row.outcome, style=colours[row.outcome]), row.reason)
+    for row in rows:
+        style = colours[row.outcome]
+        table.add_row(Text(row.pointer or "/"), Text(row.keyword), Text(row.outcome, style=style), Text(row.reason))
     console.print(table)
 
 
-def show_tokens(console: Console, tokens: SpecialTokens) -> None:
-    """Roles, ends and what only looks like an end."""
-    family = tokens.family.id if tokens.family else "none matched"
-    console.print(f"vocabulary {tokens.vocab_size:,} ids, {len(tokens.added):,} added tokens, family: {family}")
-    roles = Table("role", "marker", "id", "known from", title="Roles", title_justify="left")
-    for role, marker in tokens.roles.items():
-        roles.add_row(role, Text(marker.text), "plain text" if marker.id is None else str(marker.id), marker.origin)
-    console.print(roles)
-    ends = Table("id", "token", "said by", title="Ends of turn", title_justify="left")
-    for end in tokens.ends:
-        ends.add_row(str(end.id), Text(end.text), ", ".join(end.sources))
-    console.print(ends)
-    if tokens.looks_like_end:
-        texts = _some(token.text for token in tokens.looks_like_end)
-        console.print(Text(f"look like an end and are none: {texts}", style="dim"))
+def show_checked_format(console: Console, checked: CheckedFormat) -> None:
+    """A response format that can be enforced, and how far."""
+    console.print(f"{KINDS[checked.kind]}: can be enforced ({checked.num_bytes:,} bytes of grammar)", highlight=False)
+    if checked.shortest is not None:
+        console.print(Text(f"shortest text: {checked.shortest}"))
+    if checked.rows or checked.kind == "json":
+        show_report(console, checked.rows)
+
+
+def show_checked_request(console: Console, checked: CheckedRequest) -> None:
+    """A request that can be honoured, key by key."""
+    table = Table(box=None, show_header=False)
+    for name, value in checked.to_json().items():
+        if name not in ("report", "tool_report", "notes") and value not in (None, [], {}, ""):
+            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            table.add_row(Text(name, style="bold"), Text(shown))
+    console.print(table)
+    for title, rows in (("response format", checked.rows), ("tools", checked.tool_rows)):
+        if rows:
+            console.print(f"\n{title}:")
+            show_report(console, rows)
+    for note in checked.plan.notes:
+        console.print(Text(f"note: {note}", style="yellow"))
+
+
+def show_portfolio(console: Console, rows: Sequence[Row]) -> None:
+    """How the local models end their turns."""
+    if not rows:
+        console.print("There are no local models.")
+        return
+    table = Table("model", "configured ends", "observed end", "leaks", "needed")
+    for row in rows:
+        if row.skipped is not None:
+            table.add_row(Text(row.model), Text(f"skipped: {row.skipped}", style="yellow"))
+            continue
+        cells = (" ".join(row.configured_ends), row.observed_end or "none", " ".join(map(repr, row.leaked_markers)))
+        table.add_row(Text(row.model), *map(Text, cells), Text(row.workaround_needed or ""))
+    console.print(table)
 
 
 def show_format(console: Console, format: Format, notes: Sequence[str] = ()) -> None:
@@ -171,14 +201,3 @@ def show_error(console: Console, error: GuidedError) -> None:
     for label, value in (("where", error.place), ("expected", error.expected), ("do", error.hint)):
         if value:
             console.print(Text(f"  {label}: {value}"))
-
-
-def _some(texts: Iterable[str], limit: int = 12) -> str:
-    listed = list(texts)
-    more = f" and {len(listed) - limit} more" if len(listed) > limit else ""
-    return " ".join(listed[:limit]) + more
-
-
-def as_json(value: Any) -> str:
-    """A result as one JSON text."""
-    return json.dumps(value, ensure_ascii=False, indent=2, default=str)

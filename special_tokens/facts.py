@@ -96,6 +96,34 @@ def facts_from_folder(folder: str | Path) -> TokenizerFacts:
     )
 
 
+def facts_from_config(path: str | Path) -> TokenizerFacts:
+    """The facts that a ``tokenizer_config.json`` alone tells: added tokens, names and template, no base vocabulary.
+
+    Raises `TokenizerError` for a file that lists no added tokens.
+    """
+    path = Path(path)
+    config = _read(path)
+    listed = config.get("added_tokens_decoder")
+    if not isinstance(listed, dict) or not listed:
+        raise TokenizerError(
+            "it lists no added tokens",
+            place=str(path),
+            expected="a tokenizer_config.json with added_tokens_decoder",
+            hint="give the folder with its tokenizer.json",
+        )
+    added = tuple(
+        AddedToken(int(i), entry["content"], bool(entry.get("special", False)))
+        for i, entry in sorted(listed.items(), key=lambda item: int(item[0]))
+    )
+    return TokenizerFacts(
+        added=added,
+        vocab_size=added[-1].id + 1,
+        named=_named(config),
+        chat_template=_template(config.get("chat_template")),
+        name=path.parent.name,
+    )
+
+
 def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}

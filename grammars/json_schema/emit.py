@@ -105,7 +105,6 @@ class _Writer:
             for track in state.objects:
                 options += self.track(track, name, _LEFT, _RIGHT)
             self.rules[name] = RuleDef(alt(*options))
-            self.rows += state.notes
 
     def hint(self, conj: Conj) -> str:
         if conj == TRUE:
@@ -127,7 +126,9 @@ class _Writer:
         return Ref(name)
 
     def scalar_options(self, state: State) -> list[Node]:
+        """The state's scalars as nodes; called once per state, so what is to be said of the state is said here."""
         options, notes = scalar_nodes(state.shape, self.options)
+        self.rows += state.notes
         place = self.states.space.documents[state.conj[0]] if state.conj else self.states.space.documents.root
         self.rows += [ReportRow(place.pointer, keyword, Outcome.RELAXED, reason) for keyword, reason in notes]
         return options

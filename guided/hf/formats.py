@@ -18,7 +18,7 @@ from guided.format_check import verified
 from guided.hf.renderers import NO_NAMES, mutable_renderer, template_renderer, tokenizer_renderer
 from special_tokens import SpecialTokens, TokenizerFacts
 
-__all__ = ["format_of", "inference_of", "inference_of_template"]
+__all__ = ["format_of", "inference_of", "inference_of_template", "inference_of_tokens"]
 
 log = logging.getLogger("guided")
 
@@ -57,12 +57,20 @@ def inference_of(tokenizer: Any, tokens: SpecialTokens) -> Inference:
 def inference_of_template(template: str, named: Mapping[str, str] = NO_NAMES) -> tuple[Inference, SpecialTokens]:
     """The format of a template for which there is no tokenizer, and the registry that stood in for one."""
     tokens = SpecialTokens(TokenizerFacts((), 0, named=named, chat_template=template))
+    return inference_of_tokens(tokens), tokens
+
+
+def inference_of_tokens(tokens: SpecialTokens) -> Inference:
+    """The format of a registry's own template, where there is no tokenizer to render it."""
+    template, named = tokens.facts.chat_template, tokens.facts.named
+    if not template:
+        return _cached(_key("", tokens, ""), lambda: infer(None, tokens))
 
     def make() -> Inference:
         render, mutable = template_renderer(template, named), mutable_renderer(template, named)
         return verified(infer(render, tokens, template=template, mutable=mutable), tokens)
 
-    return _cached(_key(template, tokens, ""), make), tokens
+    return _cached(_key(template, tokens, ""), make)
 
 
 def _key(template: str, tokens: SpecialTokens, described: str) -> str:

@@ -9,10 +9,11 @@ from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
 from grammars.formats.format import Format
 from grammars.formats.infer import Inference
-from guided.hf.formats import format_of, inference_of, inference_of_template
+from guided.hf.formats import format_of, inference_of, inference_of_template, inference_of_tokens
 from guided.hf.tokenizer import facts_of
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError
+from special_tokens.facts import facts_from_config
 
 __all__ = ["described_vocabulary", "vocabulary_of"]
 
@@ -37,8 +38,16 @@ def vocabulary_of(name: str | Path) -> tuple[SpecialTokens, Format]:
 
 
 def described_vocabulary(name: str | Path) -> tuple[SpecialTokens, Inference]:
-    """Registry and format, with its evidence, of a model by name or folder, or of a chat template's file."""
+    """Registry and format, with its evidence: of a model by name or folder, of a tokenizer's file, of a chat template.
+
+    Raises `ModelError` and `TokenizerError` for what cannot be read.
+    """
     path = Path(name)
+    if path.suffix == ".json" and path.is_file():
+        if not (path.parent / "tokenizer.json").is_file():
+            tokens = SpecialTokens(facts_from_config(path))
+            return tokens, inference_of_tokens(tokens)
+        name = path.parent
     if path.suffix in (".jinja", ".jinja2", ".j2") and path.is_file():
         inference, tokens = inference_of_template(path.read_text(encoding="utf-8"))
         return tokens, inference

@@ -63,10 +63,94 @@ def test_plan_json_lists_its_parts(run: Any) -> None:
     assert data["ends"][0]["ids"]
 
 
+RELAXED = json.dumps({"type": "string", "pattern": r"^(a|b)\1$"})
+BODY = {
+    "messages": [{"role": "user", "content": "Is the sky blue?"}],
+    "structured_outputs": {"choice": ["yes", "no"]},
+    "max_tokens": 30,
+    "temperature": 0,
+    "user": "somebody",
+}
+
+
 def test_check_reports_a_schema(run: Any) -> None:
     result = run("check", "--schema", SCHEMA)
     assert result.exit_code == 0
-    assert result.output.strip()
+    assert "one JSON value under a JSON schema" in result.output
+    assert "Every keyword is enforced exactly." in result.output
+    result = run("check", "--schema", RELAXED)
+    assert "pattern" in result.output
+    assert "relaxed" in result.output
+    rows = json.loads(run("check", "--schema", RELAXED, "--json").stdout)["report"]
+    assert [row["outcome"] for row in rows] == ["relaxed"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "said"),
+    [
+        ("--regex", "[a-z]{3}", "text that a regular expression matches"),
+        ("--choice", "yes", "exactly one of several texts"),
+        ("--lark", 'start: "a" | "b"', "text of a Lark grammar"),
+        ("--gbnf", 'root ::= "a"', "text of a GBNF grammar"),
+        ("--llguidance", '{"grammars": [{"lark_grammar": "start: /a/"}]}', "llguidance's own form"),
+        ("--structural-tag", '{"type": "structural_tag", "format": {"type": "json_schema", "json_schema": {}}}', "tag"),
+        ("--json-object", None, "one JSON value"),
+    ],
+)
+def test_check_knows_every_kind(run: Any, tmp_path: Path, flag: str, value: str | None, said: str) -> None:
+    if value is not None and flag in ("--lark", "--gbnf", "--llguidance"):
+        (tmp_path / "grammar").write_text(value)
+        value = str(tmp_path / "grammar")
+    result = run("check", flag, *([] if value is None else [value]))
+    assert result.exit_code == 0, result.exception
+    assert said in result.output
+
+
+def test_check_reads_a_whole_request(run: Any) -> None:
+    result = run("check", "--request", json.dumps(BODY))
+    assert result.exit_code == 0, result.exception
+    for word in ("structured_outputs.choice", "max_tokens", "user"):
+        assert word in result.output
+    data = json.loads(run("check", "--request", json.dumps(BODY), "--json").stdout)
+    assert (data["kind"], data["ignored"], data["max_tokens"]) == ("choice", ["user"], 30)
+
+
+def test_generate_answers_a_whole_request(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "body.json").write_text(json.dumps(BODY))
+    result = run("generate", "--request", tmp_path / "body.json", "--json")
+    assert json.loads(result.stdout)["parsed"] in ("yes", "no")
+
+
+def test_generate_stops_samples_and_draws_its_picture(run: Any, tmp_path: Path) -> None:
+    page = tmp_path / "trace.html"
+    options = ["--stop", ",", "--include-stop", "-t", 0.7, "--top-k", 3, "--seed", 5, "--logprobs", 2]
+    result = run("generate", "Count: one, two", *options, "-n", 40, "--json", "--trace", page)
+    data = json.loads(result.stdout)
+    if data["stop_reason"] is not None:
+        assert (data["stop_reason"], data["content"][-1]) == (",", ",")
+    assert len(data["logprobs"][0]["top"]) == 2
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_the_portfolio_lists_and_writes_what_it_saw(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{")
+    result = run("portfolio", "--models", tmp_path, "--json", tmp_path / "map.json")
+    assert result.exit_code == 0, result.exception
+    assert "skipped:" in result.output
+    assert (
+        "skipped"
+        in json.loads((tmp_path / "map.json").read_text())[next(iter(json.loads((tmp_path / "map.json").read_text())))]
+    )
+
+
+def test_tokens_reads_a_tokenizers_config_alone(run: Any, tmp_path: Path) -> None:
+    added = {"5": {"content": "<|stop|>", "special": True}, "6": {"content": "<think>"}}
+    config = {"added_tokens_decoder": added, "eos_token": "<|stop|>", "chat_template": "{{ messages }}"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    data = json.loads(run("tokens", tmp_path / "tokenizer_config.json", "--json").stdout)
+    assert data["ends"][0] == {"id": 5, "text": "<|stop|>", "sources": ["tokenizer"]}
+    assert 'id = "' in run("tokens", tmp_path / "tokenizer_config.json", "--family-file").stdout
 
 
 def test_tokens_shows_roles_and_ends(run: Any) -> None:
@@ -86,6 +170,15 @@ def test_tokens_shows_roles_and_ends(run: Any) -> None:
         (["generate", "x", "--schema", "nowhere.json"], "cannot read it"),
         (["plan", "--model", "nowhere/at/all"], "cannot load the tokenizer"),
         (["check"], "nothing to check"),
+        (["check", "--effort", "low"], "checked as part of a request"),
+        (["generate"], "there is no prompt"),
+        (["generate", "x", "--include-stop"], "there is no stop"),
+        (["generate", "x", "--request", "{}", "--effort", "low"], "--request beside options for reasoning_effort"),
+        (["generate", "x", "--request", '{"messages": [{}]}'], "a prompt beside a request that has messages"),
+        (["generate", "x", "--request", "[]"], "the request is no object"),
+        (["generate", "x", "--request", '{"max_tokens": 5}', "-n", "3"], "--max-tokens beside a request"),
+        (["generate", "x", "--trace", "no/such/folder/t.html"], "there is no folder 'no/such/folder'"),
+        (["portfolio", "--models", "no/such/folder"], "there is no folder 'no/such/folder'"),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_one(
@@ -99,11 +192,11 @@ def test_bad_input_is_one_message_and_exit_code_one(
 
 
 def test_wrong_usage_is_exit_code_two(run: Any) -> None:
-    assert run("generate").exit_code == 2
+    assert run("generate", "--top-k", "many").exit_code == 2
     assert run("nothing").exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["generate", "plan", "check", "tokens"])
+@pytest.mark.parametrize("command", ["generate", "plan", "check", "tokens", "portfolio"])
 def test_every_command_explains_itself_with_an_example(run: Any, command: str) -> None:
     assert f"Example: guided {command}" in " ".join(run(command, "--help").output.split())
 

@@ -1,0 +1,51 @@
+"""Results as JSON values, for ``--json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from grammars.formats.format import Format
+from grammars.plan import Plan
+from guided.message import Message
+from special_tokens import SpecialTokens
+from special_tokens.report import report_of
+
+__all__ = ["as_json", "message_json", "plan_json", "tokens_json"]
+
+
+def as_json(value: Any) -> str:
+    """A result as one JSON text."""
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def message_json(message: Message) -> dict[str, Any]:
+    """A message; what its trace holds is written to a file of its own."""
+    value = message.parsed
+    data = asdict(replace(message, parsed=None, error=None, trace=None))
+    del data["trace"]
+    data["parsed"] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+    data["error"] = str(message.error) if message.error else None
+    return data
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """What a plan is composed of."""
+    return {
+        "lark": plan.lark,
+        "entries": [entry.name for entry in plan.entries],
+        "regions": [region.name for region in plan.regions],
+        "ends": [asdict(end) for end in plan.ends],
+        "budgets": [asdict(budget) for budget in plan.budgets],
+        "tokens": dict(plan.grammar.labels),
+        "schema_report": [asdict(row) for row in plan.schema_report.rows],
+        "tool_report": [asdict(row) for row in plan.tool_report.rows],
+        "notes": list(plan.notes),
+    }
+
+
+def tokens_json(tokens: SpecialTokens, format: Format, notes: Sequence[str]) -> dict[str, Any]:
+    """A registry and the wire format that goes with it."""
+    return report_of(tokens).to_json() | {"format": format.to_json(), "notes": list(notes)}

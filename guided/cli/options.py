@@ -1,0 +1,191 @@
+"""The groups of options: what is asked for, how tokens are drawn, where to stop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import guided
+from guided.cli.groups import takes
+from special_tokens.errors import RequestError
+
+__all__ = ["AsJson", "Asked", "Model", "format_options", "request_options", "sampling_options", "stop_options"]
+
+Model = Annotated[str | None, typer.Option("--model", "-m", help="Model name or folder; default: the embedded model.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def _option(help: str, *names: str, panel: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel)
+
+
+_FORMAT, _REQUEST, _SAMPLING, _STOPS = "Response format (one of)", "Request", "Sampling", "Stops"
+
+
+def format_options(
+    schema: Annotated[str | None, _option("JSON schema: a file, or the JSON itself.", panel=_FORMAT)] = None,
+    json_object: Annotated[bool, _option("Any JSON object.", "--json-object", panel=_FORMAT)] = False,
+    regex: Annotated[str | None, _option("Regular expression for the whole answer.", panel=_FORMAT)] = None,
+    choice: Annotated[list[str] | None, _option("One option; repeat for more.", panel=_FORMAT)] = None,
+    lark: Annotated[Path | None, _option("File with a Lark grammar.", panel=_FORMAT)] = None,
+    gbnf: Annotated[Path | None, _option("File with a GBNF grammar.", panel=_FORMAT)] = None,
+    llguidance: Annotated[Path | None, _option("File with grammars in llguidance's form.", panel=_FORMAT)] = None,
+    structural_tag: Annotated[str | None, _option("Structural tags: a file, or the JSON.", panel=_FORMAT)] = None,
+    trusted: Annotated[bool, _option("Let a grammar of your own write tokens.", "--trusted", panel=_FORMAT)] = False,
+) -> Any:
+    """The response format, None where none is asked for."""
+    given: dict[str, Any] = {
+        "--schema": schema,
+        "--json-object": json_object,
+        "--regex": regex,
+        "--choice": choice,
+        "--lark": lark,
+        "--gbnf": gbnf,
+        "--llguidance": llguidance,
+        "--structural-tag": structural_tag,
+    }
+    used = [flag for flag, value in given.items() if value or value == ""]
+    if len(used) > 1:
+        raise RequestError(f"{' and '.join(used)} together", place="response format", expected="one of them")
+    if schema is not None:
+        return guided.JsonSchema(json_of(schema, "--schema"))
+    if json_object:
+        return {"type": "json_object"}
+    if regex is not None:
+        return guided.Regex(regex)
+    if choice:
+        return guided.Choice(choice)
+    if lark is not None:
+        return guided.Lark(text_of(lark, "--lark"), trusted=trusted)
+    if gbnf is not None:
+        return guided.Gbnf(text_of(gbnf, "--gbnf"))
+    if llguidance is not None:
+        return guided.Llguidance(text_of(llguidance, "--llguidance"), trusted=trusted)
+    if structural_tag is not None:
+        return guided.StructuralTag(json_of(structural_tag, "--structural-tag"), trusted=trusted)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a command line asks for: arguments of ``guide.plan``, or a whole request ``body``."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+
+    def plan(self, guide: Any, **more: Any) -> Any:
+        """The plan of ``guide``; ``more`` are stops and limits of the command line."""
+        if self.body is None:
+            return guide.plan(**self.options, **more)
+        body = dict(self.body)
+        for key in [key for key in more if key in body]:
+            raise RequestError(f"--{key.replace('_', '-')} beside a request that has {key!r}", place="--request")
+        if "max_tokens" in more:
+            body["max_tokens"] = more["max_tokens"]
+        if "stop" in more:
+            raise RequestError("stop options beside a whole request", place="--request", hint="write them into it")
+        return guide.plan_from_request(body)
+
+
+@takes(response=format_options)
+def request_options(
+    request: Annotated[
+        str | None, _option("A whole OpenAI-style request body: a file, or the JSON.", panel=_REQUEST)
+    ] = None,
+    tools: Annotated[str | None, _option("JSON list of tools in OpenAI's form: a file, or it.", panel=_REQUEST)] = None,
+    tool_choice: Annotated[str | None, _option("none, auto, required, or a tool's name.", panel=_REQUEST)] = None,
+    one_call: Annotated[bool, _option("At most one tool call.", "--one-call", panel=_REQUEST)] = False,
+    effort: Annotated[
+        str | None, _option("Reasoning effort: none, minimal, low ... max.", "--effort", "-e", panel=_REQUEST)
+    ] = None,
+    preset: Annotated[
+        str | None, _option("Shape of the reasoning: native, structured, custom:LARK.", panel=_REQUEST)
+    ] = None,
+    strict: Annotated[bool, _option("Refuse schemas that masks cannot enforce.", "--strict", panel=_REQUEST)] = False,
+    *,
+    response: Any,
+) -> Asked:
+    """What is asked for."""
+    options: dict[str, Any] = {"response_format": response} if response is not None else {}
+    if tools:
+        options["tools"] = json_of(tools, "--tools")
+    if tool_choice:
+        options["tool_choice"] = tool_choice
+    if one_call:
+        options["parallel_tool_calls"] = False
+    if effort:
+        options["reasoning_effort"] = effort
+    if preset:
+        options["reasoning_preset"] = preset
+    if strict:
+        options["schema_policy"] = "strict"
+    if request is None:
+        return Asked(options)
+    if options:
+        raise RequestError(
+            f"--request beside options for {', '.join(options)}", place="--request", expected="one or the other"
+        )
+    body = json_of(request, "--request")
+    if not isinstance(body, dict):
+        raise RequestError("the request is no object", place="--request", expected="a JSON object")
+    return Asked(body=body)
+
+
+def sampling_options(
+    temperature: Annotated[
+        float | None, _option("0 is greedy; default: the model's own setting.", "--temperature", "-t", panel=_SAMPLING)
+    ] = None,
+    top_p: Annotated[float | None, _option("Smallest set with this much probability.", panel=_SAMPLING)] = None,
+    top_k: Annotated[int | None, _option("That many best tokens.", panel=_SAMPLING)] = None,
+    min_p: Annotated[float | None, _option("Least share of the best token's probability.", panel=_SAMPLING)] = None,
+    repetition_penalty: Annotated[float | None, _option("Above 1: prompt and answer count.", panel=_SAMPLING)] = None,
+    presence_penalty: Annotated[float | None, _option("-2 to 2, once per token written.", panel=_SAMPLING)] = None,
+    frequency_penalty: Annotated[float | None, _option("-2 to 2, per time written.", panel=_SAMPLING)] = None,
+    seed: Annotated[int | None, _option("Seed of the sampler.", panel=_SAMPLING)] = None,
+    logprobs: Annotated[int | None, _option("Log-probabilities of that many best tokens.", panel=_SAMPLING)] = None,
+) -> dict[str, Any]:
+    """The fields of `guided.Sampling` that are set."""
+    return {name: value for name, value in locals().items() if value is not None}
+
+
+def stop_options(
+    stop: Annotated[list[str] | None, _option("Stop sequence; repeat for more.", panel=_STOPS)] = None,
+    stop_id: Annotated[list[int] | None, _option("Stop token id; repeat for more.", panel=_STOPS)] = None,
+    stop_regex: Annotated[str | None, _option("Regular expression that stops the text.", panel=_STOPS)] = None,
+    include_stop: Annotated[bool, _option("Keep the stop in the text.", "--include-stop", panel=_STOPS)] = False,
+    stop_everywhere: Annotated[bool, _option("In reasoning and calls too.", "--stop-everywhere", panel=_STOPS)] = False,
+) -> dict[str, Any]:
+    """``{"stop": guided.Stops}`` where anything stops the answer."""
+    if not (stop or stop_id or stop_regex is not None):
+        if include_stop or stop_everywhere:
+            raise RequestError("there is no stop", place="stops", expected="--stop, --stop-id or --stop-regex")
+        return {}
+    found = guided.Stops(
+        tuple(stop or ()), tuple(stop_id or ()), stop_regex, include=include_stop, everywhere=stop_everywhere
+    )
+    return {"stop": found}
+
+
+def json_of(value: str, place: str) -> Any:
+    """JSON given as such or by its file."""
+    looks_like_json = value.lstrip()[:1] in ("{", "[") or value in ("true", "false")
+    text = value if looks_like_json else text_of(Path(value), place)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise RequestError(f"not JSON: {error}", place=place, expected="a JSON file, or JSON") from None
+
+
+def text_of(path: Path, place: str) -> str:
+    """The text of a file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise RequestError(f"not UTF-8: {error}", place=f"{place} {path}") from None
+    except OSError as error:
+        raise RequestError(f"cannot read it: {error.strerror}", place=f"{place} {path}") from None
