@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -124,6 +125,11 @@ def _tool(tool: Any, place: str) -> Tool:
 
 
 def _function(function: Callable[..., Any]) -> Tool:
+    try:
+        inspect.signature(function)
+    except ValueError:  # some functions in C have none
+        name = getattr(function, "__name__", type(function).__name__)
+        raise ToolError("its parameters are unknown", place=f"tools.{name}", hint="wrap it in a def") from None
     name, description, schema = schema_of_function(function)
     return Tool(name, description, schema)
 
