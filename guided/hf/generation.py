@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,16 +20,11 @@ from guided.trace import build_trace
 if TYPE_CHECKING:
     from guided.hf.guide import Guide
 
-__all__ = ["Generation", "sampling_defaults"]
-
-log = logging.getLogger("guided")
+__all__ = ["Generation"]
 
 #: Best tokens per position that a trace shows.
 TRACE_TOP = 5
 
-#: Fields of a generation config that `guided.Sampling` takes over.
-_OURS = ("do_sample", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
-_FOREIGN = {"typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "top_h": None}
 #: What keeps ``generate`` from sampling and searching itself.
 _NEUTRAL: dict[str, Any] = {
     "do_sample": False,
@@ -42,17 +36,6 @@ _NEUTRAL: dict[str, Any] = {
     "num_beams": 1,
     "num_return_sequences": 1,
 }
-
-
-def sampling_defaults(model: Any) -> dict[str, Any]:
-    """The sampling fields that the model's generation config sets."""
-    config = model.generation_config
-    found = {name: getattr(config, name, None) for name in _OURS}
-    if found["do_sample"]:
-        for name, neutral in _FOREIGN.items():
-            if getattr(config, name, None) not in (None, neutral):
-                log.warning("the model's generation config sets %s, which is not applied here", name)
-    return {name: value for name, value in found.items() if value is not None}
 
 
 class Generation:

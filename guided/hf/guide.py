@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from grammars.compose import Parts, compose
 from grammars.constraints import Choice
 from grammars.describe import add_system_text, describe_plan
@@ -18,25 +16,22 @@ from grammars.formats.format import Format
 from grammars.json_schema import Policy
 from grammars.plan import Plan, Stops
 from grammars.requests import read_request
-from guided.binding import FRESH, Begin, begin_of
+from guided.binding import FRESH, begin_of
 from guided.compile import CacheInfo, Engine
-from guided.free import FreeSequence
+from guided.hf.call import Rows, check_rows, generate_kwargs, read_messages
 from guided.hf.choices import choice_probabilities
-from guided.hf.conflicts import warn_of_conflicts
 from guided.hf.decode import Streamer
 from guided.hf.formats import format_of
-from guided.hf.generation import Generation, sampling_defaults
-from guided.hf.hooks import GuidanceCriteria, GuidanceProcessor
+from guided.hf.generation import Generation
 from guided.hf.inputs import Inputs, pad_left
-from guided.hf.session import Session
+from guided.hf.settings import row_samplings, token_limit
 from guided.hf.stream import Stream
 from guided.hf.template import render_chat
 from guided.hf.tokenizer import facts_of, tokenizer_json
-from guided.lineage import Row
 from guided.message import Message
 from guided.plan_cache import PlanCache
-from guided.sampling import ChoiceProbability, RowSampling, Sampling, per_row, resolve, sampling_of
-from guided.sequence import OnError, RowPlan, RowSequence, read_answer
+from guided.sampling import ChoiceProbability, Sampling, sampling_of
+from guided.sequence import OnError, RowPlan
 from guided.stop import check_stops, stops_of
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, PlanError, RequestError
@@ -169,7 +164,7 @@ class Guide:
         """
         if not chats:
             raise PlanError("there are no chats", place="inputs", expected="at least one chat")
-        plans = _rows(plans, len(chats))
+        plans = check_rows(plans, len(chats))
         prompts = [self._prompt_ids(chat, plan, describe) for chat, plan in zip(chats, plans, strict=True)]
         begins = [
             begin_of(plan, ids, self.engine) if isinstance(plan, Plan) else FRESH
@@ -209,60 +204,7 @@ class Guide:
         ``inputs`` one plan guides every row of whatever prompts come, as in a pipeline.  ``max_rollbacks`` ends a row
         that a search or drafts take back more often.
         """
-        if inputs is None:
-            return self._unbound_kwargs(plans, on_error, max_rollbacks)
-        plans = _rows(plans, inputs.num_rows)
-        if expand is not None and expand < 1:
-            raise PlanError(f"expand={expand}", place="generate_kwargs", expected="1 or more")
-        if all(plan is None for plan in plans):
-            inputs.session = None
-            return {}
-
-        def make(prompt: int, row: int, ids: Sequence[int]) -> Row | None:
-            return self._row(plans[prompt], inputs.begins[prompt], row, on_error, max_rollbacks)
-
-        inputs.session = Session(
-            make,
-            self.engine,
-            num_prompts=inputs.num_rows,
-            prompts=inputs.prompt_ids,
-            padded=inputs["input_ids"].tolist(),
-            expand=expand,
-            filler=self.pad_id,
-        )
-        return self._hooks(inputs.session)
-
-    def _unbound_kwargs(
-        self, plan: Sequence[RowPlan] | RowPlan, on_error: OnError, max_rollbacks: int | None
-    ) -> dict[str, Any]:
-        if not isinstance(plan, Plan | Stops):
-            raise PlanError("there are no inputs", place="generate_kwargs", expected="one plan for all rows, or inputs")
-        if isinstance(plan, Plan):
-            self.engine.matcher(plan)  # a plan of another vocabulary is refused now
-
-        def make(prompt: int, row: int, ids: Sequence[int]) -> Row | None:
-            begin = begin_of(plan, ids, self.engine) if isinstance(plan, Plan) else FRESH
-            return self._row(plan, begin, row, on_error, max_rollbacks)
-
-        return self._hooks(Session(make, self.engine, num_prompts=None, filler=self.pad_id))
-
-    def _hooks(self, session: Session) -> dict[str, Any]:
-        config = self.model.generation_config
-        warn_of_conflicts(config)
-        kwargs: dict[str, Any] = {
-            "logits_processor": [GuidanceProcessor(session)],
-            "stopping_criteria": [GuidanceCriteria(session, self.tokens.end_ids)],
-        }
-        if getattr(config, "pad_token_id", None) is None:
-            kwargs["pad_token_id"] = self.pad_id
-        return kwargs
-
-    def _row(self, plan: RowPlan, begin: Begin, row: int, on_error: OnError, max_rollbacks: int | None) -> Row | None:
-        if plan is None:
-            return None
-        if isinstance(plan, Stops):
-            return FreeSequence(plan, self.engine, row=row)
-        return RowSequence(plan, self.engine, begin=begin, on_error=on_error, max_rollbacks=max_rollbacks, row=row)
+        return generate_kwargs(self, inputs, plans, Rows(expand, on_error, max_rollbacks))
 
     def messages(self, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
         """The messages of what ``generate`` returned (a tensor or its output object) for these inputs and plans.
@@ -270,29 +212,7 @@ class Guide:
         Counters are those of the last `generate_kwargs` of ``inputs``.  Raises `PlanError` for an output that does not
         belong to ``inputs``.
         """
-        sequences = _sequences(output)
-        plans = _rows(plans, inputs.num_rows)
-        num_rows = int(sequences.shape[0])
-        if num_rows % inputs.num_rows:
-            raise PlanError(
-                f"{num_rows} rows came out of {inputs.num_rows} prompts", place="messages", expected="a multiple"
-            )
-        expand = num_rows // inputs.num_rows
-        generated = inputs.generated(sequences)
-        rows: Sequence[Row | None] = [None] * num_rows
-        if inputs.session is not None:
-            rows = inputs.session.rows_at(generated)
-        return [
-            read_answer(
-                tokens,
-                plans[r // expand],
-                self.engine,
-                begin=inputs.begins[r // expand],
-                sequence=rows[r],
-                prompt_tokens=len(inputs.prompt_ids[r // expand]),
-            )
-            for r, tokens in enumerate(generated)
-        ]
+        return read_messages(self, output, inputs, plans)
 
     # -- the high-level path
 
@@ -316,9 +236,9 @@ class Guide:
         many messages side by side.  Raises `RequestError` and its subclasses, `PlanError` for rows that do not fit.
         """
         inputs = self.inputs(chats, plans, describe=describe)
-        rows = _rows(plans, inputs.num_rows)
-        samplings = self._row_samplings(sampling, seed, inputs.num_rows)
-        limits = [self._max_tokens(plan, max_tokens, inputs) for plan in rows]
+        rows = check_rows(plans, inputs.num_rows)
+        samplings = row_samplings(sampling, seed, inputs.num_rows, self.model, self.tokens.vocab_size)
+        limits = [token_limit(plan, max_tokens, inputs, self.model) for plan in rows]
         counts = [len(group) for group in samplings]
         index = [r for r, count in enumerate(counts) for _ in range(count)]
         run = Generation(
@@ -362,8 +282,8 @@ class Guide:
                 hint="pass it to guide.plan()",
             )
         inputs = self.inputs([chat], [plan], describe=describe)
-        (rows,) = self._row_samplings(sampling, None, 1)
-        limit = self._max_tokens(plan, max_tokens, inputs)
+        (rows,) = row_samplings(sampling, None, 1, self.model, self.tokens.vocab_size)
+        limit = token_limit(plan, max_tokens, inputs, self.model)
         return Stream(Generation(self, inputs, [plan], rows, [limit], trace=trace))
 
     def choice_probabilities(
@@ -377,25 +297,6 @@ class Guide:
         inputs = self.inputs([chat], [plan], describe=describe)
         return choice_probabilities(self, inputs.prompt_ids[0], plan)
 
-    def _row_samplings(
-        self, sampling: Sampling | Sequence[Sampling] | None, seed: int | Sequence[int] | None, num_rows: int
-    ) -> list[tuple[RowSampling, ...]]:
-        """The rows of each chat."""
-        defaults = sampling_defaults(self.model)
-        samplings = per_row(sampling if sampling is not None else Sampling(), num_rows, "sampling")
-        seeds = per_row(seed, num_rows, "seed")
-        rows = [s if i is None else replace(s, seed=i) for s, i in zip(samplings, seeds, strict=True)]
-        return [resolve(row, defaults, vocab_size=self.tokens.vocab_size) for row in rows]
-
-    def _max_tokens(self, plan: RowPlan, max_tokens: int | None, inputs: Inputs) -> int:
-        if max_tokens is None:
-            max_tokens = plan.max_tokens if isinstance(plan, Plan) else None
-        if max_tokens is None:
-            return self._room(inputs)
-        if max_tokens < 1:
-            raise RequestError(f"{max_tokens} is out of range", place="max_tokens", expected="1 or more")
-        return max_tokens
-
     def _plan_of(self, options: dict[str, Any]) -> Plan:
         try:
             return self.plan(**options)
@@ -403,36 +304,6 @@ class Guide:
             if "unexpected keyword" in str(error):
                 raise RequestError(str(error).split("() ")[-1], place="chat") from None
             raise
-
-    def _room(self, inputs: Inputs) -> int:
-        """Tokens that the context leaves after the prompt."""
-        context = getattr(self.model.config.get_text_config(), "max_position_embeddings", None) or 4096
-        room = int(context) - inputs.prompt_len
-        if room < 1:
-            raise RequestError(f"the prompt fills the context of {context} tokens", place="messages")
-        return room
-
-
-def _sequences(output: Any) -> torch.Tensor:
-    """The token ids int64 ``[rows, length]`` of what ``generate`` returned."""
-    sequences = output if isinstance(output, torch.Tensor) else getattr(output, "sequences", None)
-    if not isinstance(sequences, torch.Tensor) or sequences.dim() != 2:
-        raise PlanError(
-            f"{type(output).__name__} holds no sequences",
-            place="messages",
-            expected="what model.generate returned; generate_batch and pipelines take no part in this",
-        )
-    return sequences
-
-
-def _rows(plans: Sequence[RowPlan] | RowPlan, num_rows: int) -> list[RowPlan]:
-    if plans is None:
-        return [None] * num_rows
-    if isinstance(plans, Plan | Stops):
-        raise PlanError("plans is one plan", place="plans", expected="a list with one plan or None per row")
-    if len(plans) != num_rows:
-        raise PlanError(f"{len(plans)} plans for {num_rows} rows", place="plans", expected="one plan or None per row")
-    return [None if isinstance(plan, Stops) and not plan else plan for plan in plans]
 
 
 def checked_stops(stop: str | Sequence[str] | Stops | None, tokens: SpecialTokens) -> Stops:

@@ -1,0 +1,152 @@
+"""One call of ``model.generate``: what is passed to it, and the messages of what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from grammars.plan import Plan, Stops
+from guided.binding import FRESH, Begin, begin_of
+from guided.compile import Engine
+from guided.free import FreeSequence
+from guided.hf.conflicts import warn_of_conflicts
+from guided.hf.hooks import GuidanceCriteria, GuidanceProcessor
+from guided.hf.inputs import Inputs
+from guided.hf.session import Session
+from guided.lineage import Row
+from guided.message import Message
+from guided.sequence import OnError, RowPlan, RowSequence, read_answer
+from special_tokens.errors import PlanError
+
+if TYPE_CHECKING:
+    from guided.hf.guide import Guide
+
+__all__ = ["Rows", "check_rows", "generate_kwargs", "read_messages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How the rows of a call are made, see `guided.Guide.generate_kwargs`."""
+
+    expand: int | None = None
+    on_error: OnError = "end"
+    max_rollbacks: int | None = None
+
+    def row(self, plan: RowPlan, engine: Engine, begin: Begin, number: int) -> Row | None:
+        """The row of ``plan``; None for an unguided one."""
+        if plan is None:
+            return None
+        if isinstance(plan, Stops):
+            return FreeSequence(plan, engine, row=number)
+        return RowSequence(
+            plan, engine, begin=begin, on_error=self.on_error, max_rollbacks=self.max_rollbacks, row=number
+        )
+
+
+def generate_kwargs(
+    guide: Guide, inputs: Inputs | None, plans: Sequence[RowPlan] | RowPlan, how: Rows
+) -> dict[str, Any]:
+    """See `guided.Guide.generate_kwargs`."""
+    engine = guide.engine
+    if inputs is None:
+        return _hooks(guide, _unbound(guide, plans, how))
+    rows, begins = check_rows(plans, inputs.num_rows), inputs.begins
+    if how.expand is not None and how.expand < 1:
+        raise PlanError(f"expand={how.expand}", place="generate_kwargs", expected="1 or more")
+    if all(plan is None for plan in rows):
+        inputs.session = None
+        return {}
+
+    def make(prompt: int, number: int, ids: Sequence[int]) -> Row | None:
+        return how.row(rows[prompt], engine, begins[prompt], number)
+
+    inputs.session = Session(
+        make,
+        engine,
+        num_prompts=inputs.num_rows,
+        prompts=inputs.prompt_ids,
+        padded=inputs["input_ids"].tolist(),
+        expand=how.expand,
+        filler=guide.pad_id,
+    )
+    return _hooks(guide, inputs.session)
+
+
+def _unbound(guide: Guide, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Session:
+    """One plan for the rows of whatever prompts come."""
+    engine = guide.engine
+    if not isinstance(plan, Plan | Stops):
+        raise PlanError("there are no inputs", place="generate_kwargs", expected="one plan for all rows, or inputs")
+    if isinstance(plan, Plan):
+        engine.matcher(plan)  # a plan of another vocabulary is refused now
+
+    def make(prompt: int, number: int, ids: Sequence[int]) -> Row | None:
+        begin = begin_of(plan, ids, engine) if isinstance(plan, Plan) else FRESH
+        return how.row(plan, engine, begin, number)
+
+    return Session(make, engine, num_prompts=None, filler=guide.pad_id)
+
+
+def _hooks(guide: Guide, session: Session) -> dict[str, Any]:
+    config = guide.model.generation_config
+    warn_of_conflicts(config)
+    kwargs: dict[str, Any] = {
+        "logits_processor": [GuidanceProcessor(session)],
+        "stopping_criteria": [GuidanceCriteria(session, guide.tokens.end_ids)],
+    }
+    if getattr(config, "pad_token_id", None) is None:
+        kwargs["pad_token_id"] = guide.pad_id
+    return kwargs
+
+
+def read_messages(guide: Guide, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
+    """See `guided.Guide.messages`."""
+    sequences = _sequences(output)
+    plans = check_rows(plans, inputs.num_rows)
+    num_rows = int(sequences.shape[0])
+    if num_rows % inputs.num_rows:
+        raise PlanError(
+            f"{num_rows} rows came out of {inputs.num_rows} prompts", place="messages", expected="a multiple"
+        )
+    expand = num_rows // inputs.num_rows
+    generated = inputs.generated(sequences)
+    rows: Sequence[Row | None] = [None] * num_rows
+    if inputs.session is not None:
+        rows = inputs.session.rows_at(generated)
+    return [
+        read_answer(
+            tokens,
+            plans[r // expand],
+            guide.engine,
+            begin=inputs.begins[r // expand],
+            sequence=rows[r],
+            prompt_tokens=len(inputs.prompt_ids[r // expand]),
+        )
+        for r, tokens in enumerate(generated)
+    ]
+
+
+def _sequences(output: Any) -> torch.Tensor:
+    """The token ids int64 ``[rows, length]`` of what ``generate`` returned."""
+    sequences = output if isinstance(output, torch.Tensor) else getattr(output, "sequences", None)
+    if not isinstance(sequences, torch.Tensor) or sequences.dim() != 2:
+        raise PlanError(
+            f"{type(output).__name__} holds no sequences",
+            place="messages",
+            expected="what model.generate returned; generate_batch and pipelines take no part in this",
+        )
+    return sequences
+
+
+def check_rows(plans: Sequence[RowPlan] | RowPlan, num_rows: int) -> list[RowPlan]:
+    """One plan per row, None for stops that stop nothing; raises `PlanError` for another number of plans."""
+    if plans is None:
+        return [None] * num_rows
+    if isinstance(plans, Plan | Stops):
+        raise PlanError("plans is one plan", place="plans", expected="a list with one plan or None per row")
+    if len(plans) != num_rows:
+        raise PlanError(f"{len(plans)} plans for {num_rows} rows", place="plans", expected="one plan or None per row")
+    return [None if isinstance(plan, Stops) and not plan else plan for plan in plans]
