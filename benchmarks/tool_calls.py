@@ -16,6 +16,8 @@ Columns
   right    answers that the data set's own checker calls exactly right
   cut      answers that --max-tokens ended
   tokens, seconds, forwards   totals of the run; rows of one batch share forwards
+
+The exit code is 1, and the cases are named, when a guided answer that ended does not parse or breaks its schema.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import sys
 import time
 import types
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,7 @@ class Row:
     tokens: int = 0
     seconds: float = 0.0
     forwards: int = 0
+    broken: list[str] = field(default_factory=list)  #: answers that ended without a call that obeys its schema
 
 
 # ---------------------------------------------------------------- data and judge
@@ -215,6 +218,8 @@ def run(guide: Any, cases: Sequence[Case], args: argparse.Namespace, *, guided_r
 def score(row: Row, case: Case, message: Any, call: tuple[str, Any] | None, is_right: Any) -> None:
     row.tokens += message.usage.completion_tokens
     row.cut += message.finish_reason == "length"
+    if message.finish_reason != "length" and (call is None or not obeys(case, *call)):
+        row.broken.append(case.id)
     if call is None:
         return
     row.parsed += 1
@@ -256,8 +261,11 @@ def main() -> None:
             rows += run(guide, cases, args, guided_run=guided_run, is_right=is_right)
             print(table(rows[-2 + guided_run :]), file=sys.stderr, flush=True)
     print(table(rows))
+    broken = [case for row in rows if row.run == "guided" for case in row.broken]
     if args.json:
         args.json.write_text(json.dumps([asdict(row) for row in rows], indent=1), encoding="utf-8")
+    if broken:
+        sys.exit(f"guided answers that ended and do not obey their schema: {', '.join(broken)}")
 
 
 if __name__ == "__main__":
