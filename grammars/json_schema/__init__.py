@@ -9,6 +9,7 @@ from typing import Any, Literal
 from grammars.json_schema.direct import direct
 from grammars.json_schema.documents import Documents
 from grammars.json_schema.emit import emit
+from grammars.json_schema.general import KEY_ORDER, general_rows
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits
 from grammars.json_schema.numbers import MAX_DIGITS
 from grammars.json_schema.report import Outcome, ReportRow, SchemaReport
@@ -16,7 +17,7 @@ from grammars.json_schema.space import Overrun, Space
 from grammars.json_schema.spelling import DEFAULT_SPELLING, Spelling
 from grammars.json_schema.states import explore
 from grammars.json_schema.watchers import DigitWatch, UniqueWatch, Watcher
-from grammars.json_schema.watching import has_free_keys, unique_nodes, unique_rows
+from grammars.json_schema.watching import has_free_keys, has_key_order, has_long_numbers, unique_nodes, unique_rows
 from grammars.tree import Node
 from special_tokens.errors import SchemaError
 
@@ -97,7 +98,10 @@ def _compile(space: Space, spelling: Spelling, *, watch: bool) -> Built:
         raise SchemaError("unsatisfiable schema: it is false")
     states = explore(space, spelling, start)
     emitted = emit(states)
-    rows = (*emitted.rows, *unique_rows(states, emitted.watched, watch=watch))
+    rows = [*emitted.rows, *unique_rows(states, emitted.watched, watch=watch)]
+    if has_key_order(states):
+        rows.append(KEY_ORDER)
+    rows += general_rows(root.schema, root.dialect, has_numbers=has_long_numbers(states))
     watchers: tuple[Watcher, ...] = ()
     if watch and (emitted.watched or has_free_keys(states)):
         watchers = (UniqueWatch(unique_nodes(states) if emitted.watched else ()),)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["DEFAULT_DIALECT", "DIALECTS", "Dialect", "dialect_of"]
+__all__ = ["DEFAULT_DIALECT", "DIALECTS", "Dialect", "dialect_of", "is_known"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,13 @@ _NAMES = (
     ("draft/2019-09", DIALECTS[3]),
     ("draft/2020-12", DIALECTS[4]),
 )
+
+
+def is_known(uri: str) -> bool:
+    """Is this the URI of a published meta-schema, however it is spelled?"""
+    return "json-schema.org" in uri and (
+        any(piece in uri for piece, _ in _NAMES) or uri.rstrip("#").endswith("/schema")
+    )
 
 
 def dialect_of(schema: object, inherited: Dialect = DEFAULT_DIALECT) -> Dialect:

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from grammars.json_schema.dialects import dialect_of
 from grammars.json_schema.ecma import language
 from grammars.json_schema.formats import FORMATS, ignored_format
+from grammars.json_schema.general import KEY_ORDER, general_rows
 from grammars.json_schema.keywords.numeric import allow
 from grammars.json_schema.keywords.text import is_costly, written_out
 from grammars.json_schema.numbers import shortest_number
@@ -110,8 +111,9 @@ class _Copy:
         else:
             del options["json_allowed_escapes"]  # nothing to protect: control characters may be spelled
         if self.ordered:
-            self.rows.append(ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema"))
-        return Direct(Json(body, options), tuple(self.rows), self.numbers, self.free_keys)
+            self.rows.append(KEY_ORDER)
+        rows = (*self.rows, *general_rows(self.root, dialect, has_numbers=self.numbers))
+        return Direct(Json(body, options), rows, self.numbers, self.free_keys)
 
     def schema(self, schema: Any) -> Any:
         """The copy of one subschema."""

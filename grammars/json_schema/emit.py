@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grammars.json_schema.regular import ALL
-from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.report import ReportRow
 from grammars.json_schema.scalars import finite_values, scalar_nodes
 from grammars.json_schema.shapes import TRUE, Conj
 from grammars.json_schema.states import INFINITE, State, States
@@ -130,7 +130,7 @@ class _Writer:
         options, notes = scalar_nodes(state.shape, self.options)
         self.rows += state.notes
         place = self.states.space.documents[state.conj[0]] if state.conj else self.states.space.documents.root
-        self.rows += [ReportRow(place.pointer, keyword, Outcome.RELAXED, reason) for keyword, reason in notes]
+        self.rows += [ReportRow(place.pointer, keyword, outcome, reason) for outcome, keyword, reason in notes]
         return options
 
     # -- arrays

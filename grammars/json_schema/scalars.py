@@ -7,6 +7,7 @@ from typing import Any
 
 from grammars.json_schema.numbers import ANY_NUMBER, Numbers, regexes, step_digits, writable
 from grammars.json_schema.regular import NONE
+from grammars.json_schema.report import Outcome
 from grammars.json_schema.shapes import Shape
 from grammars.json_schema.states import State
 from grammars.json_schema.strings import lexeme, spell
@@ -20,8 +21,8 @@ _NUMBER = Lexeme("number", Pattern(regexes(ANY_NUMBER)[0][0]))
 _INTEGER = Lexeme("integer", Pattern(regexes(_WHOLE)[0][0]))
 _MAX_STEP = 10_000  # the engine's automaton of a step grows with it
 
-#: Keyword and reason of something that a lexeme does not hold to.
-Note = tuple[str, str]
+#: Outcome, keyword and reason of something that a lexeme does not hold to.
+Note = tuple[Outcome, str, str]
 
 
 def scalar_nodes(shape: Shape, options: Mapping[str, Any]) -> tuple[list[Node], list[Note]]:
@@ -49,7 +50,7 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
     if any(step_digits(s) is None for s in numbers.steps):
         return _multiples(numbers, options, notes)
     if any(step_digits(s) is None for s in numbers.not_steps):
-        notes.append(("multipleOf", "that a number is no multiple cannot be enforced for this step"))
+        notes.append((Outcome.RELAXED, "multipleOf", "that a number is no multiple cannot be enforced for this step"))
     wanted, unwanted = regexes(numbers)
     parts: list[Node] = [Pattern(w) for w in wanted]
     parts += [Not(Pattern(u)) for u in unwanted]
@@ -61,13 +62,15 @@ def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) 
     step = numbers.step
     assert step is not None
     if step.numerator > _MAX_STEP or step.denominator > 10**6 or numbers.not_steps or numbers.excluded:
-        notes.append(("multipleOf", f"not enforced: the step is above {_MAX_STEP} or has exceptions"))
+        notes.append((Outcome.RELAXED, "multipleOf", f"not enforced: the step is above {_MAX_STEP} or has exceptions"))
         loose = Numbers(numbers.low, numbers.low_open, numbers.high, numbers.high_open, numbers.integer)
         return _number_node(loose, options, notes)
     whole = numbers.integer or step.denominator == 1
     schema: dict[str, Any] = {"type": "integer" if whole else "number"}
     schema["multipleOf"] = step.numerator if step.denominator == 1 else float(step)
     schema.update(_engine_bounds(numbers))
+    reason = "multiples are written without exponent or zeros at the end, and with at most 15 digits before the point"
+    notes.append((Outcome.NARROWED, "multipleOf", reason))
     return Json(schema, options)
 
 

@@ -11,7 +11,7 @@ from grammars.json_schema.states import State, States
 from grammars.json_schema.tracks import Track
 from grammars.json_schema.watchers import UniqueNode
 
-__all__ = ["has_free_keys", "unique_nodes", "unique_rows"]
+__all__ = ["has_free_keys", "has_key_order", "has_long_numbers", "unique_nodes", "unique_rows"]
 
 _MAX_NODES = 2_000
 _SHORT = 40  # characters: longer words are not likely to be written again to their very end
@@ -29,6 +29,24 @@ def has_free_keys(states: States) -> bool:
                 if any(edge.keys is not None for edge in edges):
                     return True
     return False
+
+
+def has_key_order(states: States) -> bool:
+    """May some object be given two keys of which at least one is listed, and so has its place?"""
+    return any(
+        len(track.nodes) > 1 and any(edge.key is not None for node in track.nodes for edge in node.edges)
+        for state in states.by_conj.values()
+        for track in state.objects
+    )
+
+
+def has_long_numbers(states: States) -> bool:
+    """Are there numbers that no list and no pair of bounds keeps short?"""
+    return any(
+        numbers.values is None and (numbers.low is None or numbers.high is None or not numbers.integer)
+        for state in states.by_conj.values()
+        for numbers in state.shape.numbers
+    )
 
 
 def unique_rows(states: States, watched: list[tuple[Conj, Track]], *, watch: bool) -> list[ReportRow]:

@@ -74,7 +74,7 @@ BODY = {
 
 
 def test_check_reports_a_schema(run: Any) -> None:
-    result = run("check", "--schema", SCHEMA)
+    result = run("check", "--schema", '{"type": "boolean"}')
     assert result.exit_code == 0
     assert "one JSON value under a JSON schema" in result.output
     assert "Every keyword is enforced exactly." in result.output

@@ -1,0 +1,222 @@
+"""Laws of schemas and their grammars, with judges that are not ours: honesty, and walks that must end valid.
+
+*Honesty*: an invalid instance that the masks accept needs a ``relaxed`` row of the report at a keyword that it
+violates; a valid one that they refuse in every order of its keys needs a ``narrowed`` row, and one that they accept
+in another order than its own a row that speaks of order.  *Walks*: what is written at random under the masks, closing
+tokens and ends at a fifth or more, is valid, except under relaxed rows.
+
+Labels of the data are checked first: an instance on which the validators disagree with its label is *doubtful* and is
+listed by name.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import jsonschema
+from jsonschema_specifications import REGISTRY
+from referencing.jsonschema import specification_with
+
+from benchmarks.json_schema import Compiled
+from grammars.json_schema.dialects import dialect_of
+from grammars.json_schema.report import ReportRow
+from guided.bitmask import allowed_ids, is_allowed
+from guided.state import GuidanceState
+from guided.validate import judge
+
+__all__ = ["Breach", "Walked", "accepted_in_some_order", "honest", "violated", "walk"]
+
+_MOST_STEPS = 4_000
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A law that was broken, or (``doubtful``) a label that the validators do not share."""
+
+    kind: str  #: accepted, refused, order or doubtful
+    detail: str
+
+
+# -- honesty
+
+
+def honest(
+    compiled: Compiled, by_bytes: Compiled, schema: Any, test: Any, texts: list[str], documents: Any
+) -> Iterator[Breach]:
+    """The breaches of the honesty law by one labelled instance.  ``by_bytes`` is the schema over single bytes."""
+    accepted = any(compiled.accepts(text) for text in texts)
+    if accepted == test["valid"]:
+        return
+    verdicts = judge(schema, test["data"], documents=documents)
+    opinions = {verdict.is_valid for verdict in verdicts}
+    if test["valid"] not in opinions and opinions != {None}:
+        yield Breach("doubtful", f"label {test['valid']}, {verdicts}"[:600])
+        return
+    report = compiled.plan.schema_report
+    if accepted:
+        causes = violated(schema, test["data"], documents)
+        if not any((row.pointer, row.keyword) in causes for row in report.relaxed):
+            yield Breach("accepted", f"violates {sorted(causes)}, relaxed: {_places(report.relaxed)}"[:600])
+    elif accepted_in_some_order(by_bytes, test["data"]):
+        if not any("order" in row.reason for row in report.narrowed):
+            yield Breach("order", f"accepted in another order of its keys, narrowed: {_places(report.narrowed)}"[:600])
+    elif not report.narrowed or all("order" in row.reason for row in report.narrowed):
+        yield Breach("refused", f"{compiled.explain(texts[0])}, narrowed: {_places(report.narrowed)}"[:600])
+
+
+def _places(rows: Iterable[ReportRow]) -> list[str]:
+    return sorted(f"{row.pointer}/{row.keyword}" for row in rows)
+
+
+def violated(schema: Any, value: Any, documents: Any = None) -> set[tuple[str, str]]:
+    """Pointer and keyword of everything in the schema that ``value`` violates, branches included."""
+    dialect = dialect_of(schema)
+    resources = [
+        (uri, specification_with(dialect_of(other, dialect).uri).create_resource(other))
+        for uri, other in (documents or {}).items()
+    ]
+    kind: Any = jsonschema.validators.validator_for({"$schema": dialect.uri})
+    validator = kind(schema, registry=REGISTRY.with_resources(resources), format_checker=kind.FORMAT_CHECKER)
+    found: set[tuple[str, str]] = set()
+    todo = list(validator.iter_errors(value))
+    while todo:
+        error = todo.pop()
+        todo.extend(error.context)
+        steps = [str(step) for step in error.absolute_schema_path]
+        found.update((_canonical(schema, steps[:n]), steps[n]) for n in range(len(steps)))
+    return found
+
+
+def _canonical(schema: Any, steps: list[str]) -> str:
+    """The pointer in the document of a path that goes through references."""
+    at, out = schema, []
+    for step in steps:
+        value = at.get(step) if isinstance(at, dict) else at[int(step)] if isinstance(at, list) else None
+        if step == "$ref" and isinstance(value, str) and value.startswith("#"):
+            out = [part.replace("~1", "/").replace("~0", "~") for part in unquote(value).split("/")[1:]]
+            at = schema
+            for part in out:
+                at = at[int(part)] if isinstance(at, list) else at.get(part) if isinstance(at, dict) else None
+            continue
+        out.append(step)
+        at = value
+    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in out)
+
+
+def accepted_in_some_order(by_bytes: Compiled, value: Any) -> bool:
+    """Can the value be written with the keys of its objects in any order whatsoever?  Searched within a budget."""
+    steps = [_MOST_STEPS]
+    return any(state.is_accepting for state in _written(by_bytes.start.fork(), value, steps))
+
+
+def _written(state: GuidanceState, value: Any, steps: list[int]) -> Iterator[GuidanceState]:
+    """The states after the value, by the order in which its keys were written."""
+    if isinstance(value, dict):
+        opened = _fed(state, "{", steps)
+        if opened is not None:
+            yield from _members(opened, value, list(value), True, steps)
+    elif isinstance(value, list):
+        opened = _fed(state, "[", steps)
+        if opened is not None:
+            yield from _items(opened, value, 0, steps)
+    else:
+        texts = [json.dumps(value, ensure_ascii=False)]
+        if isinstance(value, float) and value.is_integer():
+            texts.append(str(int(value)))
+        for text in texts:
+            after = _fed(state, text, steps)
+            if after is not None:
+                yield after
+
+
+def _members(
+    state: GuidanceState, value: dict[str, Any], left: list[str], first: bool, steps: list[int]
+) -> Iterator[GuidanceState]:
+    if not left:
+        after = _fed(state, "}", steps)
+        if after is not None:
+            yield after
+        return
+    for key in left:
+        head = _fed(state, ("" if first else ", ") + json.dumps(key, ensure_ascii=False) + ": ", steps)
+        if head is None:
+            continue
+        for after in _written(head, value[key], steps):
+            yield from _members(after, value, [other for other in left if other != key], False, steps)
+
+
+def _items(state: GuidanceState, value: list[Any], at: int, steps: list[int]) -> Iterator[GuidanceState]:
+    if at == len(value):
+        after = _fed(state, "]", steps)
+        if after is not None:
+            yield after
+        return
+    begun = _fed(state, ", ", steps) if at else state
+    if begun is not None:
+        for after in _written(begun, value[at], steps):
+            yield from _items(after, value, at + 1, steps)
+
+
+def _fed(state: GuidanceState, text: str, steps: list[int]) -> GuidanceState | None:
+    if steps[0] <= 0:
+        return None
+    steps[0] -= 1
+    state = state.fork()
+    for token in state.engine.tokenize(text):
+        if state.is_stopped or not is_allowed(state.mask(), token):
+            return None
+        state.commit([token])
+    return state
+
+
+# -- walks
+
+
+@dataclass(frozen=True)
+class Walked:
+    """One random answer; ``faults`` is what the validators say, () for a valid one."""
+
+    text: str
+    ended: bool
+    faults: tuple[str, ...] = ()
+    doubtful: bool = False  #: the validators disagree
+
+
+def walk(
+    compiled: Compiled, schema: Any, rng: random.Random, *, wander: int = 60, most: int = 1_000, documents: Any = None
+) -> Walked:
+    """Writes at random until an end, and has the answer judged."""
+    state, engine = compiled.start.fork(), compiled.start.engine
+    ends = compiled.plan.end_ids()
+    while not state.is_stopped and state.num_tokens < most:
+        ids = allowed_ids(state.mask())
+        late = state.num_tokens >= wander
+        closing = [i for i in ids if i in ends]
+        for byte in (b"}", b"]", b'"', b"0"):  # the outermost first: it is the shortest way out
+            closing = closing or [i for i in ids if engine.token_bytes(i) == byte]
+        if late:
+            closing = closing or [i for i in ids if not set(engine.token_bytes(i)) & set(b"{[")]
+        state.commit([rng.choice(closing if closing and (late or rng.random() < 0.25) else ids)])
+    body = [i for i in state.tokens if i not in ends]
+    text = b"".join(engine.token_bytes(i) for i in body).decode("utf-8", "replace")
+    if not state.is_stopped:
+        return Walked(text, False)
+    try:
+        value = json.loads(text, object_pairs_hook=_no_twins)
+    except ValueError as error:
+        return Walked(text, True, (str(error),))
+    verdicts = judge(schema, value, documents=documents)
+    faults = tuple(f"{v.validator}: {fault}" for v in verdicts for fault in v.violations or ())
+    return Walked(text, True, faults, len({v.is_valid for v in verdicts} - {None}) > 1)
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        raise ValueError("a key is written twice")
+    return out

@@ -1,0 +1,43 @@
+"""What a report says of a schema as a whole: one row each, at the root, instead of one at every place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from grammars.json_schema.dialects import Dialect, is_known
+from grammars.json_schema.formats import FORMATS
+from grammars.json_schema.numbers import MAX_DIGITS
+from grammars.json_schema.report import Outcome, ReportRow
+
+__all__ = ["KEY_ORDER", "general_rows"]
+
+KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
+
+_DIGITS = ReportRow("", "type", Outcome.NARROWED, f"numbers are written with at most {MAX_DIGITS} digits in a row")
+_ASSERTED_SINCE = 8  # from draft 2019-09 on a format is an annotation unless a vocabulary says otherwise
+
+
+def general_rows(schema: Any, dialect: Dialect, *, has_numbers: bool) -> Iterator[ReportRow]:
+    """The rows for the whole of ``schema``; ``has_numbers``: numbers of any length would satisfy it."""
+    if has_numbers:
+        yield _DIGITS
+    if isinstance(schema, dict) and isinstance(schema.get("$schema"), str) and not is_known(schema["$schema"]):
+        reason = f"an unknown meta-schema: read as {dialect.name}, and all keywords of that are enforced"
+        yield ReportRow("", "$schema", Outcome.NARROWED, reason)
+    if dialect.order >= _ASSERTED_SINCE and _has_format(schema):
+        yield ReportRow("", "format", Outcome.NARROWED, f"enforced, though {dialect.name} calls it an annotation")
+
+
+def _has_format(schema: Any) -> bool:
+    todo = [schema]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            named = value.get("format")
+            if isinstance(named, str) and named in FORMATS:
+                return True
+            todo.extend(value.values())
+        elif isinstance(value, list):
+            todo.extend(value)
+    return False

@@ -1,0 +1,216 @@
+"""What no grammar can say, watched while it is written: no key and no item twice, no digits for ever."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grammars.constraints import JsonSchema
+from grammars.json_schema.watchers import DigitWatch, UniqueWatch
+from grammars.wire import decode_plan, encode_plan
+from guided.bitmask import allowed_ids, is_allowed
+from guided.compile import Engine
+from guided.state import GuidanceState
+from special_tokens.errors import TokenRefused
+from tests.conftest import MARKERS, small_tokenizer, small_tokens
+from tests.plan_laws import END, THINKING, plan_of, walk
+
+STRINGS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+NUMBERS = {"type": "array", "items": {"type": "number"}, "uniqueItems": True}
+WORDS = {"type": "array", "items": {"type": "string", "pattern": "^[ab]{1,2}$"}, "uniqueItems": True, "maxItems": 6}
+FREE = {"type": "object", "additionalProperties": {"type": "integer"}}
+DEEP = {"type": "object", "properties": {"x": {"type": "array", "items": STRINGS}}, "additionalProperties": False}
+
+
+@pytest.fixture(scope="module")
+def byte_tokens() -> Engine:
+    """Every byte is a token and nothing else but the markers."""
+    text = small_tokenizer(MARKERS, words=(), special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
+    return Engine(text, small_tokens(text))
+
+
+def start(engine: Engine, schema: Any, entry: str = "after") -> GuidanceState:
+    return GuidanceState(plan_of(engine, response_format=JsonSchema(schema)), engine, entry=entry)
+
+
+def accepts(engine: Engine, schema: Any, text: str) -> bool:
+    state = start(engine, schema)
+    for token in engine.tokenize(text):
+        if state.is_stopped or not is_allowed(state.mask(), token):
+            return False
+        state.commit([token])
+    return state.is_accepting
+
+
+@pytest.mark.parametrize("tokens", ["engine", "byte_tokens"])
+@pytest.mark.parametrize(
+    ("schema", "text", "accepted"),
+    [
+        (STRINGS, '["a", "b"]', True),
+        (STRINGS, '["a", "a"]', False),
+        (STRINGS, '["a", "ab", "abc", "b"]', True),
+        (STRINGS, '["a", "ab", "abc", "ab"]', False),
+        (STRINGS, '["", ""]', False),
+        (STRINGS, '["a\\n", "an"]', True),
+        (STRINGS, '["\\"", "\\""]', False),
+        (STRINGS, '["é", "e"]', True),
+        (STRINGS, '["é", "é"]', False),
+        (NUMBERS, "[1, 10, 100]", True),
+        (NUMBERS, "[1, 2, 1]", False),
+        (NUMBERS, "[1, 1.0]", False),
+        (NUMBERS, "[10, 1e+1]", False),
+        (NUMBERS, "[0, -0]", False),
+        (NUMBERS, "[0.5, 5]", True),
+        (WORDS, '["a", "aa", "ab", "b", "ba", "bb"]', True),
+        (WORDS, '["a", "aa", "ab", "b", "ba", "ba"]', False),
+        (FREE, '{"a": 1, "b": 1}', True),
+        (FREE, '{"a": 1, "a": 2}', False),
+        (FREE, '{"a": 1, "ab": 2, "abc": 3}', True),
+        (DEEP, '{"x": [["a"], ["a"]]}', True),
+        (DEEP, '{"x": [["a"], ["b", "b"]]}', False),
+    ],
+)
+def test_nothing_is_written_twice(
+    request: pytest.FixtureRequest, tokens: str, schema: Any, text: str, accepted: bool
+) -> None:
+    assert accepts(request.getfixturevalue(tokens), schema, text) is accepted
+
+
+def test_the_plan_says_what_must_be_watched_and_the_report_says_that_it_is(engine: Engine) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(STRINGS))
+    (watcher,) = plan.watchers
+    assert isinstance(watcher, UniqueWatch)
+    assert watcher.nodes[0].unique
+    (row,) = [row for row in plan.schema_report.rows if row.keyword == "uniqueItems"]
+    assert (row.outcome, row.reason) == ("exact", "watched while it is written")
+    assert DigitWatch(64) in plan_of(engine, response_format=JsonSchema(FREE)).watchers
+
+
+def test_digits_end(byte_tokens: Engine) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+        "additionalProperties": False,
+    }
+    state = start(byte_tokens, schema)
+    state.commit(byte_tokens.tokenize('{"n": '))
+    one = byte_tokens.tokenize("1")
+    written = 0
+    while is_allowed(state.mask(), one[0]):
+        state.commit(one)
+        written += 1
+        assert written <= 64
+    assert written == 64
+    assert allowed_ids(state.mask()) == byte_tokens.tokenize("}")
+
+
+def test_a_string_full_of_digits_is_no_number(byte_tokens: Engine) -> None:
+    assert accepts(
+        byte_tokens, {"type": "object", "additionalProperties": {"type": "string"}}, '{"a": "%s"}' % ("7" * 90)
+    )
+
+
+def test_committing_what_a_watcher_took_out_is_refused(byte_tokens: Engine) -> None:
+    state = start(byte_tokens, STRINGS)
+    state.commit(byte_tokens.tokenize('["a", "a'))
+    quote = byte_tokens.tokenize('"')
+    assert state.validate(quote) == 0
+    with pytest.raises(TokenRefused, match="second time"):
+        state.commit(quote)
+    assert state.validate(byte_tokens.tokenize('a", "b"]')) == 8
+    state.commit(byte_tokens.tokenize('a", "b"]'))
+    assert state.is_accepting
+
+
+def test_a_repeat_stays_legal_where_nothing_else_is_left(byte_tokens: Engine) -> None:
+    """A fourth item of three values: the mask is never empty, and what comes of it is marked after generation."""
+    schema = {"type": "array", "items": {"type": "string", "pattern": "^[ab]$"}, "uniqueItems": True, "minItems": 3}
+    plan = plan_of(byte_tokens, response_format=JsonSchema(schema))
+    state = GuidanceState(plan, byte_tokens, entry="after")
+    state.commit(byte_tokens.tokenize('["a", "b", '))
+    for _ in range(3):
+        assert allowed_ids(state.mask())
+        state.commit(allowed_ids(state.mask())[:1])
+
+
+def test_the_value_begins_behind_the_marker_that_a_token_completes(plain_engine: Engine) -> None:
+    """Reasoning that ends by text: the watcher must not miss the bracket that the same token may write."""
+    plan = plan_of(plain_engine, response_format=JsonSchema(STRINGS))
+    for text, whole in (('<think>\nx\n</think>\n\n["a", "b"]', True), ('<think>\nx\n</think>\n\n["a", "a"]', False)):
+        found = walk(plan, plain_engine, text)
+        assert found.is_whole is whole, found
+
+
+def steps(state: GuidanceState, rng: random.Random, count: int) -> None:
+    for _ in range(count):
+        if state.is_stopped:
+            return
+        ids = allowed_ids(state.mask())
+        close = [i for i in ids if state.engine.token_bytes(i) in (b'"', b", ")]
+        state.commit([rng.choice(close if close and rng.random() < 0.5 else ids)])
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10_000), back=st.integers(1, 30), schema=st.sampled_from([STRINGS, NUMBERS, WORDS, FREE]))
+def test_undoing_and_copying_watch_exactly(engine: Engine, seed: int, back: int, schema: Any) -> None:
+    rng = random.Random(seed)
+    state = start(engine, schema)
+    steps(state, rng, 40)
+    twin = state.fork()
+    steps(twin, rng, 10)
+    state.rollback(min(back, state.num_tokens))
+    fresh = start(engine, schema)
+    fresh.commit(list(state.tokens))
+    assert (state.mask() == fresh.mask()).all()
+    replayed = start(engine, schema)
+    replayed.commit(list(twin.tokens))
+    assert (twin.mask() == replayed.mask()).all()
+    state.reset()
+    assert (state.mask() == start(engine, schema).mask()).all()
+
+
+@pytest.mark.parametrize("schema", [STRINGS, NUMBERS, WORDS, FREE, DEEP])
+def test_watchers_travel_with_the_plan(engine: Engine, schema: Any) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    again = decode_plan(encode_plan(plan))
+    assert again == plan
+    assert again.watchers == plan.watchers != ()
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10_000), schema=st.sampled_from([STRINGS, NUMBERS, WORDS, FREE, DEEP]))
+def test_no_walk_repeats_anything(engine: Engine, seed: int, schema: Any) -> None:
+    rng = random.Random(seed)
+    state = start(engine, schema)
+    end = engine.tokens.id_of(END)
+    while not state.is_stopped and state.num_tokens < 400:
+        ids = allowed_ids(state.mask())
+        late = state.num_tokens > 80
+        close = [i for i in ids if i == end or engine.token_bytes(i) in ((b"]", b"}") if late else ())]
+        close = close or [i for i in ids if engine.token_bytes(i) in (b'"', b", ")]
+        state.commit([rng.choice(close if close and (late or rng.random() < 0.4) else ids)])
+    if state.is_stopped:
+        text = b"".join(engine.token_bytes(i) for i in state.tokens if i != end).decode()
+
+        def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+            assert len({key for key, _ in found}) == len(found), text
+            return dict(found)
+
+        value = json.loads(text, object_pairs_hook=pairs)
+        lists = [value] if isinstance(value, list) else value.get("x", ()) if schema is DEEP else ()
+        for items in lists:
+            assert len(set(items)) == len(items), text
+
+
+def test_a_thinking_answer_is_watched_from_its_first_bracket(engine: Engine) -> None:
+    assert THINKING.start
+    plan = plan_of(engine, response_format=JsonSchema(STRINGS))
+    thought = '<think>\n["a", "a"]\n</think>\n\n'
+    assert walk(plan, engine, thought + '["a", "b"]').is_whole
+    assert not walk(plan, engine, thought + '["a", "a"]').is_whole
