@@ -80,7 +80,9 @@ class Answer:
     def _text(self, required: bool, barred: Sequence[str]) -> Node:
         """An answer's text, which holds none of ``barred``, and its end."""
         start, end = self.markers.node(self.content.start), self.end(RegionName.CONTENT)
-        if self.content.end:
+        closing = self.markers.node(self.content.end)
+        is_token = bool(self.content.end) and isinstance(self.markers.pieces(self.content.end)[0], int)
+        if self.content.end and not (is_token and barred):
             return seq(start, Rule("content", ended(ALL, self.content.end, self.markers), region="content"), end)
         if not barred:
             return seq(start, Rule("content", self.markers.any_text(not_blank=required), region="content"), end)
@@ -88,7 +90,7 @@ class Answer:
         some = _NOT_BLANK if required else ANY_TEXT
         whole = Lexeme("content", And((some, Not(_containing(barred, anywhere=anywhere)))))
         more = self._barring(barred) if anywhere else ANY_TEXT
-        return seq(start, Rule("content", self.markers.with_tags(whole, more), region="content"), end)
+        return seq(start, Rule("content", self.markers.with_tags(whole, more), region="content"), closing, end)
 
     def _text_or_calls(self, lead: str, required: bool) -> Iterable[Node]:
         assert self.section is not None

@@ -44,12 +44,13 @@ def region_table(
         if form.ends_by_call:
             out_of_reasoning += into_calls
     again = into_reasoning if into_frames else ()  # where text is framed, thoughts may come more than once
+    closed = _closed(format, markers)
     table = (
-        Region(name, into_reasoning + into_frames + into_calls),
+        Region(name, into_reasoning + into_frames + into_calls + closed),
         Region(RegionName.REASONING, out_of_reasoning),
-        Region(name, again + into_frames + into_calls),
+        Region(name, again + into_frames + into_calls + closed),
         _calls(section, markers),
-        Region(RegionName.CONTENT, into_frames + _into_calls(section, markers, again=True)),
+        Region(RegionName.CONTENT, into_frames + _into_calls(section, markers, again=True) + closed),
     )
     return (*table, *_frames(format, markers, name)) if into_frames else table
 
@@ -87,6 +88,12 @@ def _behind_calls(form: ToolCallFormat) -> str:
     closing = form.section_end if form.section_start else form.call_end
     blank = form.section_end if not form.section_end.strip() and not form.section_start else ""
     return closing[len(closing.rstrip()) :] + blank
+
+
+def _closed(format: Format, markers: Markers) -> tuple[Exit, ...]:
+    """What closes a frame that the prompt has opened."""
+    content = format.content
+    return (Exit(markers.pieces(content.end), AFTER_CALLS),) if content.end and not content.start else ()
 
 
 def _into_frames(format: Format, markers: Markers) -> Iterable[Exit]:

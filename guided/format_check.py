@@ -32,12 +32,13 @@ _MARKER = re.compile(r"<[|/\w\uff5c\"][^<>\s]*>|\[/?[A-Z][A-Z_ ]+\]|\[\|[^|\]\s]
 
 def verified(inference: Inference, tokens: SpecialTokens) -> Inference:
     """The inference, checked; calls that do not stand the check give way to the next evidence."""
-    wrong = check_witnesses(inference.format, inference.witnesses, engine_for(inference.format, tokens))
-    if not wrong:
-        return inference
-    if any(witness.calls for witness in inference.witnesses):
-        return without_calls(inference, tokens, wrong)
-    return replace(inference, notes=(*inference.notes, *(f"cross-check failed: {what}" for what in wrong)))
+    engine = engine_for(inference.format, tokens)
+    with_calls = [witness for witness in inference.witnesses if witness.calls]
+    others = [witness for witness in inference.witnesses if not witness.calls]
+    wrong = check_witnesses(inference.format, others, engine)
+    inference = replace(inference, notes=(*inference.notes, *(f"cross-check failed: {what}" for what in wrong)))
+    wrong = check_witnesses(inference.format, with_calls, engine)
+    return without_calls(inference, tokens, wrong) if wrong else inference
 
 
 def engine_for(format: Format, tokens: SpecialTokens | None = None) -> Engine:

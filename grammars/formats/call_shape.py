@@ -165,5 +165,5 @@ def _list(texts: CallTexts, units: Units) -> CallShape | None:
     if found is None:
         return None
     begin, at = _beginning(texts.both), texts.both.index(s.NAME) + len(s.NAME)
-    pattern = _named(texts.both[begin:at]) + escape_literal(found.head) + "$parameters"
+    pattern = f"{_named(texts.both[begin:at])}{_named(found.head)}$parameters"
     return CallShape("list", pattern, texts.both[:begin], found.end, list=found)

@@ -27,19 +27,59 @@ class ContentEnds:
     is_role: bool = False  #: the end opens the next message: nothing of its own closes this one
 
 
-def content_ends(turn: Turn | None, content_start: str, units: Units) -> ContentEnds:
-    """How an answer ends: the first marker behind it that does not close the content's own opening."""
+def content_ends(turn: Turn | None, opened: str, units: Units) -> ContentEnds:
+    """How an answer ends: the first marker behind it that closes nothing but the turn itself.
+
+    ``opened`` is the assistant's header and the content's own opening.
+    """
     if turn is None:
         return ContentEnds("", "")
     tail = turn.tail
     markers = units.markers(tail)
-    if len(markers) > 1 and any(is_pair(opener, markers[0]) for opener in units.markers(content_start)):
-        cut = tail.index(markers[0]) + len(markers[0])
-        return ContentEnds(markers[1], tail[:cut])
+    inner = _closing_inner(tail, opened, units)
+    if inner:
+        return ContentEnds(units.markers(tail[len(inner) :])[0], inner)
     if markers:
         return ContentEnds(markers[0], "", not turn.last and turn.inner.lstrip().startswith(markers[0]))
     word = turn.last.strip()
     return ContentEnds(word if 0 < len(word) <= _LONGEST else "", "")
+
+
+def _closing_inner(tail: str, opened: str, units: Units) -> str:
+    """The part of ``tail`` that closes what was opened inside the turn; "" where nothing was.
+
+    Openings that ``opened`` has not closed itself form a stack; the outermost is the turn's own.  What stands
+    around an opening (``<|open|>message<|sep|>``) stands around its closing too.
+    """
+    markers = units.markers(tail)
+    stack, around = _open_markers(opened, markers, units)
+    seen: set[str] = set()
+    at = cut = 0
+    for i, marker in enumerate(markers):
+        at = tail.index(marker, at) + len(marker)
+        place = next((n for n in reversed(range(len(stack))) if is_pair(stack[n], marker)), None)
+        if place is not None and (place > 0 or (marker in seen and i + 1 < len(markers))):
+            del stack[place:]
+            seen.add(marker)
+        elif not (seen and marker in around and i + 1 < len(markers)):
+            return tail[:cut]
+        cut = at
+    return ""
+
+
+def _open_markers(opened: str, closers: Sequence[str], units: Units) -> tuple[list[str], set[str]]:
+    """The markers of ``opened`` that wait to be closed, outermost first, and the others that stand among them."""
+    markers = units.markers(opened)
+    stack: list[str] = []
+    around: set[str] = set()
+    for i, marker in enumerate(markers):
+        if stack and is_pair(stack[-1], marker):
+            stack.pop()
+        elif any(is_pair(marker, other) for other in (*markers[i + 1 :], *closers)):
+            stack.append(marker)
+        elif stack:
+            around.add(marker)
+    return stack, around
 
 
 @dataclass(frozen=True, slots=True)

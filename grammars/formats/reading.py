@@ -98,7 +98,7 @@ class Reading:
         read_off = dict(format.evidence).get("tool_calls") in ("rendering", "response_template")
         calling = self.calling if read_off else None
         reading = self.reasoning
-        found = witnesses(self.renderings, self.plain, calling, format, reading.header, reading.block)
+        found = witnesses(self.renderings, self.plain, calling, format, reading.header, reading.block, self.units)
         return tuple(dict.fromkeys(found))
 
     # -- calls
@@ -109,7 +109,7 @@ class Reading:
 
     @cached_property
     def _content_ends(self) -> ContentEnds:
-        return content_ends(self.turn, self.reasoning.content_start, self.units)
+        return content_ends(self.turn, self.reasoning.header + self.reasoning.content_start, self.units)
 
     @cached_property
     def _call_ends(self) -> CallEnds:

@@ -232,8 +232,9 @@ def _header(turn: Turn | None, effects: Effects, leads: Sequence[str], units: Un
     if turn is not None:
         texts += [turn.lead, turn.older_lead]
     default = effects.default.turn
-    texts += [change.turn for change in effects.changes if units.common_prefix(change.turn, default).strip()]
-    texts = [text for text in texts if text]
+    texts += [change.turn for change in effects.changes]
+    aligned = (_from_opening(text, default, units) for text in texts)
+    texts = [text for text in aligned if text]
     header = _or_whole_lead(units.common_prefix(*texts), turn, texts, units)
     tails = [text[len(header) :] for text in texts]
     for marker in reversed(units.markers(header)):
@@ -244,6 +245,18 @@ def _header(turn: Turn | None, effects: Effects, leads: Sequence[str], units: Un
     return header
 
 
+def _from_opening(text: str, default: str, units: Units) -> str:
+    """``text`` from where it opens as the generation prompt does: some arguments write into the user's text.
+
+    "" for one that never does.
+    """
+    first = next(iter(units.markers(default)), "")
+    before = default[: default.index(first)] if first else ""
+    if units.common_prefix(text, default).strip():
+        return text
+    return before + text[text.index(first) :] if first and first in text else ""
+
+
 def _or_whole_lead(header: str, turn: Turn | None, texts: Sequence[str], units: Units) -> str:
     """The whole lead of an answer where it ends as the generation prompt does, whatever stands in front of that.
 
@@ -251,10 +264,20 @@ def _or_whole_lead(header: str, turn: Turn | None, texts: Sequence[str], units: 
     """
     rest = turn.lead[len(header) :] if turn is not None else ""
     markers = units.markers(rest)
-    if turn is None or not markers or not units.common_suffix(turn.lead, texts[0]).endswith(rest):
+    is_frame = bool(markers) or re.search(r"\w", rest) is not None
+    if turn is None or not is_frame or any(_THOUGHT.search(marker) for marker in markers):
+        return header
+    if not _same_ending(turn.lead, texts[0], rest, units):
         return header
     openers = {marker for text in texts for marker in units.markers(text)} - set(markers)
     return header if any(is_pair(opener, marker) for opener in openers for marker in markers) else turn.lead
+
+
+def _same_ending(lead: str, prompt: str, rest: str, units: Units) -> bool:
+    """Do both end with ``rest``, white space around it aside?"""
+    core = rest.strip()
+    shared = units.common_suffix(lead.rstrip(), prompt.rstrip())
+    return shared.endswith(core) and bool(core)
 
 
 def _from_prompts(tails: _Tails, template: str, units: Units) -> _Framing | None:

@@ -63,6 +63,9 @@ def call_text(renderings: Renderings, asking: Asking, units: Units, turn: Turn |
         shared = units.common_prefix(renderings.turn(asking, tools=True) or "", rendering[:at])
         return rendering[len(shared) :]
     header = len(units.common_prefix(turn.lead, rendering[:at]))
+    behind_prompt = turn.lead[len(turn.prompt) : header] if turn.lead.startswith(turn.prompt) else ""
+    if behind_prompt.strip() and not units.markers(behind_prompt):
+        header = len(turn.prompt)  # words that answers and calls share are their own: ``to=user``, ``to=TOOL``
     if header < len(turn.lead) and not rendering[:header].startswith(turn.prompt):
         header += _header_again(turn, units, rendering[header:at])
     return rendering[header:]

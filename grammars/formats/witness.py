@@ -10,6 +10,7 @@ from grammars.formats import samples as s
 from grammars.formats.check import TYPED_TOOLS
 from grammars.formats.format import Format
 from grammars.formats.renderings import Asking, Renderings
+from grammars.formats.units import Units
 from grammars.tool_calls import syntax
 from grammars.tool_calls.parameters import arguments_object
 from grammars.tools import Call
@@ -36,13 +37,19 @@ class Witness:
 
 
 def witnesses(
-    renderings: Renderings, plain: Asking, calling: Asking | None, format: Format, header: str, block: str
+    renderings: Renderings,
+    plain: Asking,
+    calling: Asking | None,
+    format: Format,
+    header: str,
+    block: str,
+    units: Units,
 ) -> Iterator[Witness]:
     """Everything that the template writes of the sample turns and the format can therefore be asked to read.
 
     ``block`` is the empty block that the template puts in front of an answer without reasoning.
     """
-    own = _Own(format, header, block)
+    own = _Own(format, header, block, units)
     yield from _answers(renderings, plain, format, own)
     if calling is not None and format.tool_calls is not None:
         yield from _calls(renderings, calling, format, own)
@@ -55,12 +62,14 @@ class _Own:
     format: Format
     header: str
     block: str
+    units: Units
 
     def text(self, rendering: str | None, reasoning: str) -> tuple[str, str] | None:
         """The text behind the header, and the entry at which it begins; None where it is not what was asked for."""
-        if rendering is None or self.header not in rendering or reasoning not in rendering:
+        begin = self._begin(rendering) if rendering is not None else None
+        if rendering is None or begin is None or reasoning not in rendering:
             return None
-        own = rendering[rendering.index(self.header) + len(self.header) :]
+        own = rendering[begin:]
         form = self.format.reasoning
         if form is None:
             return own, "fresh"
@@ -69,7 +78,26 @@ class _Own:
         for closed in (form.prompt_off, self.block if self.block != form.empty else ""):
             if closed and own.startswith(closed):
                 return own[len(closed) :], "after"
+        if form.start.strip() and own.startswith(form.start) and form.end.strip() not in own:
+            return None  # the template opens a block around an answer that holds no end of it
         return own, "fresh"
+
+    def _begin(self, rendering: str) -> int | None:
+        """Where the assistant's own text begins: behind the header, or behind the end of it.
+
+        A template may frame calls a little otherwise than answers; some word or marker of the header must be there.
+        """
+        if not self.header.strip():
+            return len(self.header) if rendering.startswith(self.header) else None
+        units = self.units.split(self.header)
+        for first in range(len(units)):
+            end = "".join(units[first:])
+            if not end.strip():
+                break
+            if end in rendering and (first == 0 or self.units.markers(end)):
+                return rendering.index(end) + len(end)
+        core = self.header.rstrip()
+        return rendering.index(core) + len(core) if core and core in rendering else None
 
 
 def _answers(renderings: Renderings, plain: Asking, format: Format, own: _Own) -> Iterator[Witness]:
