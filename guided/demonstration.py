@@ -16,9 +16,7 @@ from guided.embedded import demo
 __all__ = ["run"]
 
 
-class City(pydantic.BaseModel):
-    """A city."""
-
+class City(pydantic.BaseModel):  # no docstring: the model would be told of it
     name: str = pydantic.Field(max_length=40)
     country: str = pydantic.Field(max_length=40)
     population_in_millions: float
@@ -48,9 +46,9 @@ REQUESTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
         "What is the weather in Oslo, in celsius?",
         {"tools": [get_weather], "tool_choice": "required", "parallel_tool_calls": False},
     ),
-    ("a call or an object: the model chooses a call", "Will I need an umbrella in Rome?", BOTH),
+    ("a call or an object: the model chooses", "Will I need an umbrella in Rome?", BOTH),
     (
-        "reasoning, a tool and a response format at once: the model chooses the object",
+        "reasoning, then a call or an object: the model chooses",
         "Lima is the capital of Peru and has 10 million inhabitants.",
         BOTH | {"reasoning_effort": "minimal"},
     ),

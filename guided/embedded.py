@@ -60,8 +60,9 @@ def demo(*, progress: Progress | None = None) -> Guide:
 def load(*, progress: Progress | None = None) -> tuple[Any, Any]:
     """Model (float32, evaluation mode) and tokenizer; converts on the first call of a machine."""
     folder = model_folder(progress=progress)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    with _quiet():
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     return model.eval(), tokenizer
 
 
@@ -137,15 +138,16 @@ def _convert_into(source: Path, work: Path, say: Progress) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """transformers' own progress bars and advice off, for the time of the conversion."""
-    level = logging.get_verbosity()
+    """transformers' own progress bars and advice off, for a while."""
+    level, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
         yield
     finally:
         logging.set_verbosity(level)
-        logging.enable_progress_bar()
+        if had_bars:
+            logging.enable_progress_bar()
 
 
 def _checksums(folder: Path) -> dict[str, str]:
