@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -212,3 +214,25 @@ except SystemExit:
 assert "torch" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
+COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_of_the_page_runs(run: Any, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "grammar.gbnf").write_text('root ::= "a" [0-9]+')
+    program, *arguments = shlex.split(line)
+    assert program == "guided"
+    result = run(*arguments)
+    assert result.exit_code in ((0, cli.EXIT_CUT) if "-n" in arguments else (0,)), result.exception
+    assert result.output.strip()
+
+
+def test_the_page_names_every_command_and_exit_code() -> None:
+    names = {command.callback.__name__ for command in cli.app.registered_commands if command.callback is not None}
+    assert set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == names
+    codes = {0, 2, cli.EXIT_REFUSED, cli.EXIT_CUT, cli.EXIT_FAILED}
+    assert set(map(int, re.findall(r"^\| (\d) \|", PAGE, re.MULTILINE))) == codes
