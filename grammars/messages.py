@@ -249,10 +249,11 @@ class _Writer:
 
     def _with_reasoning(self, message: _Read, content: Any, reasoning: str) -> Message:
         made: Message = {**message.other, "role": "assistant", "content": content}
-        if reasoning and self.needs.reasoning_as == "reasoning_content":
-            made["reasoning_content"] = reasoning
-        elif reasoning and self.needs.reasoning_as == "parts" and not message.calls:
+        field = self.needs.reasoning_as
+        if reasoning and field == "parts" and not message.calls:
             made["content"] = [{"type": "thinking", "thinking": reasoning}, {"type": "text", "text": content}]
+        elif reasoning and field not in ("", "parts"):
+            made[field] = reasoning
         return made
 
     def _call(self, call: Call) -> Message:

@@ -25,6 +25,7 @@ class ContentEnds:
     end: str
     content_end: str
     is_role: bool = False  #: the end opens the next message: nothing of its own closes this one
+    following: str = ""  #: the marker that opens the next message behind the end
 
 
 def content_ends(turn: Turn | None, opened: str, units: Units) -> ContentEnds:
@@ -38,9 +39,11 @@ def content_ends(turn: Turn | None, opened: str, units: Units) -> ContentEnds:
     markers = units.markers(tail)
     inner = _closing_inner(tail, opened, units)
     if inner:
-        return ContentEnds(units.markers(tail[len(inner) :])[0], inner)
+        markers = units.markers(tail[len(inner) :])
     if markers:
-        return ContentEnds(markers[0], "", not turn.last and turn.inner.lstrip().startswith(markers[0]))
+        is_role = not inner and not turn.last and turn.inner.lstrip().startswith(markers[0])
+        behind = units.markers(turn.inner.split(markers[0], 1)[-1]) if markers[0] in turn.inner else []
+        return ContentEnds(markers[0], inner, is_role, behind[0] if behind else "")
     word = turn.last.strip()
     return ContentEnds(word if 0 < len(word) <= _LONGEST else "", "")
 
@@ -118,7 +121,18 @@ def call_ends(
         return CallEnds(after[:cut] if behind else after, behind[0] if behind else "")
     if middle is not None and not _opens_section(before, middle, units):
         return CallEnds(shared, markers[0])
+    last = units.markers(after)[-1]
+    if _next_message_follows(texts, after, content):
+        return CallEnds(after[: after.rindex(last)], last)
     return CallEnds(after, "")
+
+
+def _next_message_follows(texts: CallTexts, after: str, content: ContentEnds) -> bool:
+    """Does the result's message open right behind the calls, without the end that answers have?"""
+    text = texts.answered
+    if not content.following or content.is_role or text is None or after not in text or s.RESULT not in text:
+        return False
+    return text[text.index(after) + len(after) : text.index(s.RESULT)].startswith(content.following)
 
 
 def _this_message(after: str, middle: str, end: str, header: str, units: Units) -> str:

@@ -38,7 +38,7 @@ Option = str | int | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A chat-template argument that turns reasoning on and off."""
+    """A chat-template argument that turns reasoning on and off; None stands for leaving it out."""
 
     name: str  #: ``enable_thinking``, ``thinking``, ``reasoning`` ...
     on: Any = True
@@ -137,7 +137,7 @@ class InputNeeds:
     kwargs: tuple[tuple[str, Any], ...] = ()  #: template arguments that rendering needs
     tools_as: str = "tools"  #: the template argument that takes tools
     tools_are_text: bool = False  #: it takes them as JSON text, not as a list
-    reasoning_as: Literal["reasoning_content", "parts", ""] = ""  #: how messages carry reasoning; "": never rendered
+    reasoning_as: str = ""  #: the field of messages that carries reasoning, or ``parts``; "": it is never rendered
     #: what becomes of text in a message with calls: it may also vanish, follow them, take their place, or be thought
     text_beside_calls: Literal["kept", "dropped", "after", "instead", "thought"] = "kept"
 

@@ -41,15 +41,9 @@ def read_inputs(
         kwargs=tuple(sorted(kwargs.items())),
         tools_as=tools_as or "tools",
         tools_are_text=tools_are_text,
-        reasoning_as=_reasoning_field(given_as),
+        reasoning_as=given_as,
         text_beside_calls=text_beside_calls(texts, thought),
     )
-
-
-def _reasoning_field(given_as: str) -> Literal["reasoning_content", "parts", ""]:
-    if given_as == "parts":
-        return "parts"
-    return "reasoning_content" if given_as else ""
 
 
 _TOOLS_WORD = re.compile(r"(?<![\w.'\"\[])(?:\w*tools|functions)\b")

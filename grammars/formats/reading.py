@@ -134,7 +134,7 @@ class Reading:
     def _without_reasoning(self, text: str) -> str:
         """A call's text without a reasoning block in front of it."""
         form = self.reasoning.format
-        blocks = {self.reasoning.block, form.empty, form.prompt_off} if form is not None else set()
+        blocks = {self.reasoning.block, form.empty, form.prompt_off, form.start + form.end} if form else set()
         for block in sorted(blocks - {""}, key=len, reverse=True):
             if text.startswith(block):
                 return text[len(block) :]

@@ -12,6 +12,7 @@ from grammars.formats.format import ReasoningFormat, Switch
 from grammars.formats.pairs import closing_of, is_pair, markers_in_template
 from grammars.formats.renderings import Asking, Renderings
 from grammars.formats.switches import (
+    LEVELS,
     Effects,
     Tried,
     changes_framing,
@@ -33,8 +34,8 @@ __all__ = ["ReasoningReading", "read_reasoning"]
 class ReasoningReading:
     """A reasoning format, what shows it, what the assistant's header is, and how content begins behind reasoning.
 
-    ``given_as`` says how messages carry reasoning so that the template renders it: ``reasoning_content``,
-    ``parts``, or "" where it never does; ``opening`` is white space that every answer begins with, ``block`` the empty
+    ``given_as`` says how messages carry reasoning so that the template renders it: the field's name, ``parts``, or ""
+    where it never does; ``opening`` is white space that every answer begins with, ``block`` the empty
     block in front of an answer without reasoning.
     """
 
@@ -61,7 +62,7 @@ def read_reasoning(
 ) -> ReasoningReading:
     """The reasoning of a template, as far as renderings show it; ``format`` is None for a model without."""
     effects = try_switches(renderings, plain, template)
-    sights = list(_sights(renderings, plain, calling, effects))
+    sights = list(_sights(renderings, plain, calling, effects, template))
     header = _header(turn, effects, [sight.lead for sight in sights], units)
     tails = _Tails(header, effects, turn, units)
     framing = _from_rendering(sights, tails, turn, units) or _from_prompts(tails, template, units)
@@ -110,21 +111,35 @@ class _Sight:
     with_call: bool
 
 
-def _sights(renderings: Renderings, plain: Asking, calling: Asking | None, effects: Effects) -> Iterator[_Sight]:
+def _sights(
+    renderings: Renderings, plain: Asking, calling: Asking | None, effects: Effects, template: str
+) -> Iterator[_Sight]:
     """Reasoning in front of an answer first, then in front of calls, under default arguments and under switches."""
     fields: tuple[tuple[str, dict[str, Any], Any], ...] = (
         ("reasoning_content", {"reasoning_content": s.REASON}, s.ANSWER),
         ("parts", {}, [{"type": "thinking", "thinking": s.REASON}, {"type": "text", "text": s.ANSWER}]),
     )
+    others = _fields_of_thought(template)
+    fields += tuple((name, {name: s.REASON}, s.ANSWER) for name in others)
     switched = [{change.name: change.value} for change in effects.changes if change.value in (True, "none", -1)]
     for kwargs in ({}, *switched):
         for given_as, extra, content in fields:
             yield from _sight(renderings.turn(plain, s.assistant(content, **extra), **kwargs), given_as, False)
-        if calling is not None:
-            message = renderings.calling(calling, [(s.NAME, s.BOTH)], reasoning_content=s.REASON)
+        for name in ("reasoning_content", *others) if calling is not None else ():
+            message = renderings.calling(calling, [(s.NAME, s.BOTH)], **{name: s.REASON})
             for after in ((message,), (message, s.result())):
                 rendering = renderings.turn(calling, *after, tools=True, **kwargs)
-                yield from _sight(rendering, "reasoning_content", True)
+                yield from _sight(rendering, name, True)
+
+
+_FIELD = re.compile(r"(?:\.|\[\s*['\"]|\.get\(\s*['\"])([a-z_]*(?:reason|think|thought|plan|reflect)[a-z_]*)\b(?!\s*\()")
+_MOST_FIELDS = 4
+
+
+def _fields_of_thought(template: str) -> list[str]:
+    """Fields of messages that may carry reasoning, beside those that transformers fills from each other."""
+    found = dict.fromkeys(_FIELD.findall(template))
+    return [name for name in found if name not in ("reasoning_content", "thinking")][:_MOST_FIELDS]
 
 
 def _sight(rendering: str | None, given_as: str, with_call: bool) -> Iterator[_Sight]:
@@ -147,13 +162,13 @@ def _from_rendering(sights: Sequence[_Sight], tails: _Tails, turn: Turn | None, 
         if sight.with_call:
             end = _up_to_marker(middle, start, units)
             return _Framing(start, end, "", sight.given_as)
-        content_start = _shared_start(middle, turn, tails, units)
+        content_start = _shared_start(sight, middle, turn, tails, units)
         end = middle[: len(middle) - len(content_start)]
         return _Framing(start, end, content_start, sight.given_as)
     return None
 
 
-def _shared_start(middle: str, turn: Turn | None, tails: _Tails, units: Units) -> str:
+def _shared_start(sight: _Sight, middle: str, turn: Turn | None, tails: _Tails, units: Units) -> str:
     """What content begins with by itself: in front of an answer without reasoning it stands alone."""
     if turn is None:
         return ""
@@ -162,6 +177,9 @@ def _shared_start(middle: str, turn: Turn | None, tails: _Tails, units: Units) -
     first = next(iter(units.markers(middle)), "")
     if first and first in shared:  # the empty block ends like the full one
         behind = shared[shared.index(first) + len(first) :]
+        opener = next(iter(units.markers(tails.after_header(sight.lead))), "")
+        if opener and opener in behind:
+            return behind[behind.index(opener) :]
         return behind.lstrip() if units.markers(behind) else ""
     return shared if units.markers(shared) else ""
 
@@ -252,6 +270,8 @@ def _from_opening(text: str, default: str, units: Units) -> str:
     """
     first = next(iter(units.markers(default)), "")
     before = default[: default.index(first)] if first else ""
+    if default.strip() and text.endswith(default):
+        return default  # something stands in front of it
     if units.common_prefix(text, default).strip():
         return text
     return before + text[text.index(first) :] if first and first in text else ""
@@ -371,10 +391,40 @@ def _switch(effects: Effects, tails: _Tails, framing: _Framing | None, units: Un
             continue
         if not speaks_of_thinking(name) and not _opens_or_closes(found, tails, framing, units):
             continue
+        by_word = _switch_by_word(name, found, tails, framing, units)
+        if by_word is not None and not _opens_or_closes(_plain_values(found), tails, framing, units):
+            return by_word
         if "none" in found and on not in found and off not in found:
             return Switch(name, None, "none")
         return Switch(name, on, off)
     return next((Switch(name, *on_and_off(name)) for name in text_switches(effects)), None)
+
+
+def _plain_values(found: Mapping[Any, Tried]) -> dict[Any, Tried]:
+    return {value: tried for value, tried in found.items() if not isinstance(value, str)}
+
+
+def _switch_by_word(
+    name: str, found: Mapping[Any, Tried], tails: _Tails, framing: _Framing | None, units: Units
+) -> Switch | None:
+    """A switch whose values are words; None stands for leaving the argument out."""
+    if framing is None:
+        return None
+    states: dict[str, list[str]] = {"open": [], "closed": [], "fresh": []}
+    for value, tried in found.items():
+        if isinstance(value, str) and changes_framing(tried, tails.effects.default):
+            states[tails.state(tails.after_header(tried.turn), framing, units)].append(value)
+    weakest = sorted(states["closed"], key=_strength)
+    strongest = sorted(states["open"] or states["fresh"], key=_strength)
+    if tails.state(tails.default, framing, units) == "closed":
+        return Switch(name, strongest[-1], None) if strongest else None
+    if not weakest:
+        return None
+    return Switch(name, strongest[-1] if states["open"] else None, weakest[0])
+
+
+def _strength(word: str) -> int:
+    return LEVELS.index(word) if word in LEVELS else len(LEVELS)
 
 
 def _opens_or_closes(found: Mapping[Any, Tried], tails: _Tails, framing: _Framing | None, units: Units) -> bool:

@@ -24,6 +24,7 @@ _TAG = re.compile(r"\{%-?\s*(.*?)\s*-?%\}", re.DOTALL)
 _ASKED = re.compile(r"\b(?:if|elif|and|or|not)\s+\(*([a-z_]\w*)\b(?!\s*[.(\[])")
 _GIVEN = re.compile(r"^(?:set|for|macro)\s+([a-z_]\w*)(?:\s*,\s*([a-z_]\w*))?")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_WORDS = r"(?:\s*\|\s*\w+)*\s*(?:==|!=|not\s+in|in)\s*(\[[^\]]*\]|\([^)]*\)|'[^']*'|\"[^\"]*\")"
 _NO_ARGUMENTS = {"messages", "tools", "documents", "add_generation_prompt", "loop", "message", "defined", "string"}
 _NO_ARGUMENTS |= {"in", "is", "not", "and", "or", "true", "false", "none", "mapping"}
 #: Known to every engine, tried first and in this order.
@@ -32,6 +33,7 @@ _USUAL = ("thinking", "enable_thinking", "reasoning", "reasoning_effort", "think
 _HISTORY = re.compile(r"preserve|clear|truncate|drop|keep|retain|history|past|include|skip")
 
 _MOST_ASKED = 12
+_MOST_WORDS = 6
 
 LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _NONSENSE = "zzqx"
@@ -70,7 +72,7 @@ def try_switches(renderings: Renderings, asking: Asking, template: str) -> Effec
     changes = [
         tried
         for name in _candidates(template)
-        for value in _values(name)
+        for value in _values(name, template)
         if (tried := _tried(renderings, asking, name, value)) is not None and tried.prompt != default.prompt
     ]
     return Effects(default, tuple(changes))
@@ -89,10 +91,19 @@ def _asked(template: str) -> set[str]:
     return {name for tag in tags for name in _ASKED.findall(tag)} - given
 
 
-def _values(name: str) -> tuple[Any, ...]:
+def _values(name: str, template: str) -> tuple[Any, ...]:
     if "budget" in name:
         return (-1, 0, 512)
-    return (True, False, "none") if "effort" in name or name == "reasoning" else (True, False)
+    words = _compared(name, template)
+    if "effort" in name or name == "reasoning":
+        words = list(dict.fromkeys(["none", *words]))
+    return (True, False, *words[:_MOST_WORDS])
+
+
+def _compared(name: str, template: str) -> list[str]:
+    """The words that the template compares an argument with (``mode == "deep"``, ``mode in ["deep", "fast"]``)."""
+    found = re.findall(rf"(?<![\w.]){re.escape(name)}{_WORDS}", template)
+    return list(dict.fromkeys(word for text in found for word in re.findall(r"['\"]([\w-]+)['\"]", text)))
 
 
 def _tried(renderings: Renderings, asking: Asking, name: str, value: Any) -> Tried | None:
@@ -137,7 +148,7 @@ def effort_switch(
 
 def _levels(renderings: Renderings, asking: Asking, units: Units, name: str, on: Mapping[str, Any]) -> tuple[str, ...]:
     def prompt(value: str) -> str | None:
-        return renderings.prompt(asking, **on, **{name: value})
+        return renderings.prompt(asking, **{**on, name: value})
 
     nonsense = prompt(_NONSENSE)
     if nonsense is not None and _NONSENSE in nonsense:

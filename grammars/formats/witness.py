@@ -104,10 +104,10 @@ def _answers(renderings: Renderings, plain: Asking, format: Format, own: _Own) -
     answer = s.assistant(s.ANSWER)
     yield from _answer(renderings.turn(plain, answer), format, own, "")
     given_as = format.inputs.reasoning_as
-    if given_as == "reasoning_content":
-        answer["reasoning_content"] = s.REASON
-    elif given_as == "parts":
+    if given_as == "parts":
         answer["content"] = [{"type": "thinking", "thinking": s.REASON}, {"type": "text", "text": s.ANSWER}]
+    elif given_as:
+        answer[given_as] = s.REASON
     if given_as:
         form = format.reasoning
         on = {form.switch.name: form.switch.on} if form is not None and form.switch is not None else {}
@@ -129,9 +129,10 @@ def _calls(renderings: Renderings, calling: Asking, format: Format, own: _Own) -
     assert form is not None
     several = [[_BOTH], [_BOTH, _OTHER]] if form.max_calls is None else [[_BOTH]]
     contents = ("", s.TEXT) if format.inputs.text_beside_calls == "kept" and form.text_before else ("",)
-    reasonings = ("", s.REASON) if format.inputs.reasoning_as == "reasoning_content" else ("",)
+    given_as = format.inputs.reasoning_as
+    reasonings = ("", s.REASON) if given_as not in ("", "parts") else ("",)
     for made, content, reasoning in product(several, contents, reasonings):
-        fields = {"reasoning_content": reasoning} if reasoning else {}
+        fields = {given_as: reasoning} if reasoning else {}
         pairs = [(call.name, arguments_object(call)) for call in made]
         message = renderings.calling(calling, pairs, content or None, **fields)
         found = own.text(renderings.turn(calling, message, tools=True), reasoning)

@@ -119,7 +119,7 @@ def _custom(level: str, end_text: str | None, before_end: str, format: Format) -
 
 def _switched_on(form: ReasoningFormat, level: str | None) -> tuple[tuple[str, Any], ...]:
     kwargs: list[tuple[str, Any]] = []
-    if form.switch:
+    if form.switch and form.switch.on is not None:
         kwargs.append((form.switch.name, form.switch.on))
     if form.effort_switch and level in NATIVE_BUDGETS:
         kwargs.append((form.effort_switch.name, _nearest(level or "", form.effort_switch.values)))
@@ -127,7 +127,7 @@ def _switched_on(form: ReasoningFormat, level: str | None) -> tuple[tuple[str, A
 
 
 def _off(form: ReasoningFormat, level: str | None, preset: str, markers: Markers) -> ReasoningPart:
-    switch = ((form.switch.name, form.switch.off),) if form.switch else ()
+    switch = ((form.switch.name, form.switch.off),) if form.switch and form.switch.off is not None else ()
     return ReasoningPart(
         "none",
         block=Rule("no_reasoning", markers.node(form.empty), region="reasoning") if form.empty else None,
