@@ -53,6 +53,12 @@ class TokenBytes:
         return self._row(i for data, i in self._sorted if crossing.search(data))
 
     @cached_property
+    def inside(self) -> NDArray[np.int32]:
+        """Tokens that end no scalar wherever they stand in one."""
+        ending = re.compile(rb'[",\]}:\s]')
+        return self._row(i for data, i in self._sorted if not ending.search(data))
+
+    @cached_property
     def number_ends(self) -> dict[bytes, NDArray[np.int32]]:
         """Tokens that end a number, by the digits that they still add to it."""
         ending = re.compile(rb"([-+.0-9eE]*)[,\]}\s]")
@@ -62,6 +68,12 @@ class TokenBytes:
             if found is not None:
                 groups.setdefault(found.group(1), []).append(i)
         return {prefix: self._row(ids) for prefix, ids in groups.items()}
+
+    @cached_property
+    def exponents_of_zero(self) -> NDArray[np.int32]:
+        """Tokens that write an exponent behind nothing but zeros."""
+        exponent = re.compile(rb"[-\s.0]*[eE]")
+        return self._row(i for data, i in self._sorted if exponent.match(data))
 
     @cached_property
     def digits_first(self) -> NDArray[np.int32]:
@@ -223,6 +235,8 @@ class Watch:
     def _clear_numbers(self, words: NDArray[np.int32], text: bytes, seen: set[Fraction]) -> None:
         if not seen:
             return
+        if Fraction(0) in seen and not text.strip(b"-0."):  # whatever exponent follows, it stays zero
+            _clear(words, self.tokens.exponents_of_zero)
         for digits, row in self.tokens.number_ends.items():
             try:
                 if Fraction((text + digits).decode("ascii")) in seen:
@@ -271,9 +285,19 @@ class Watch:
         copy = matcher.deep_copy()
         if not copy.consume_token(token_id):
             return False
-        data = np.frombuffer(copy.compute_bitmask(), dtype=np.int32)
+        data = np.frombuffer(copy.compute_bitmask(), dtype=np.int32)[: num_words(len(self.tokens.of))].copy()
         after = feed(scan, self.tokens.of[token_id], self.nodes)
-        return self._restrict(data[: num_words(len(self.tokens.of))].copy(), after, copy, depth - 1)
+        if self._leads_off(data, after):
+            return False
+        return self._restrict(data, after, copy, depth - 1)
+
+    def _leads_off(self, words: NDArray[np.int32], scan: ScanState) -> bool:
+        """Is there a token that goes on otherwise than any value before?  Then no repeat can be forced any more."""
+        if scan.mode not in (Mode.STRING, Mode.NUMBER):
+            return False
+        away = words & self.tokens.inside
+        _clear_ids(away, self._toward(scan))
+        return bool(away.any())
 
 
 def _spelled(item: object) -> bytes:
