@@ -1,7 +1,7 @@
 """What is known of model families, as data: one TOML file a family under ``families/``.
 
 A family file is the last resort for everything that a template's own rendering can show, and the only place for
-what it cannot.  Its sections are documented in ``docs/families.md``; `grammars.formats` reads ``format``.
+what it cannot.  Its sections are documented in ``docs/special_tokens.md``; `grammars.formats` reads ``format``.
 """
 
 from __future__ import annotations

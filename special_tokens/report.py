@@ -123,12 +123,13 @@ def family_file(tokens: SpecialTokens, *, format: Mapping[str, Any] | None = Non
 
     ``format`` is `Format.to_json()` where a format was inferred.
     """
-    name = re.sub(r"[^a-z0-9]+", "_", tokens.facts.name.lower()).strip("_") or "my_family"
+    model = re.split(r"[/\\]", tokens.facts.name.rstrip("/\\"))[-1]  # without the folders or the owner it lies under
+    name = re.sub(r"[^a-z0-9]+", "_", model.lower()).strip("_") or "my_family"
     signature = [token.text for token in tokens.added.values() if token.special and _telling(token.text)][:4]
     roles = {role: marker.text for role, marker in tokens.roles.items() if role not in _NOT_IN_FILE}
     missing = [role.value for role in Role if role not in tokens.roles and role not in _NOT_IN_FILE]
     out = [
-        f"# The family of {tokens.facts.name or 'this tokenizer'}, as `guided tokens` found it.",
+        f"# The family of {model or 'this tokenizer'}, as `guided tokens` found it.",
         "# Check every line against the model card and the chat template, then put it into special_tokens/families/.",
         f"id = {_toml(name)}",
         f"ends = {_toml([end.text for end in tokens.ends])}",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,22 @@ def test_every_block_of_the_page_runs(path: Path, with_demo: None, capsys: pytes
     blocks = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == len(re.findall(r"```text\n(.*?)```", again, re.DOTALL))
     assert all(block.strip() for block in blocks), "an output is missing: run docs/fill_outputs.py"
+
+
+def test_D1_tables_are_those_of_the_code() -> None:
+    done = subprocess.run([sys.executable, str(ROOT / "docs" / "tables.py"), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    text = "".join(path.read_text(encoding="utf-8") for path in PAGES)
+    used = set(re.findall(r"<!-- ([\w ]+): written by docs/tables\.py -->", text))
+    script = (ROOT / "docs" / "tables.py").read_text(encoding="utf-8")
+    assert used == set(re.findall(r'^    "([\w ]+)": ', script.split("TABLES:")[1], re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_D1_a_page_is_short_and_in_the_index(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 400
+    if path.parent.name == "docs" and path.name != "README.md":
+        assert f"({path.name})" in (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
 
 
 def test_links_between_pages_lead_somewhere() -> None:

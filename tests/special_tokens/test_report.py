@@ -91,3 +91,11 @@ def test_P6_real_tokenizers_give_files_that_load(name, tokenizer_folder):
     family = load_family(family_file(tokens), place=name)
     assert family.ends == tuple(end.text for end in tokens.ends)
     assert report_text(report_of(tokens)).startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("name", ["Owner/My-Model.v2", "/models/My-Model.v2/", "My-Model.v2"])
+def test_P6_family_file_is_named_after_the_model_not_its_folders(name):
+    tokens = SpecialTokens(TokenizerFacts((AddedToken(5, "<x>", True),), 6, name=name))
+    text = family_file(tokens)
+    assert 'id = "my_model_v2"' in text
+    assert text.startswith("# The family of My-Model.v2, as")
