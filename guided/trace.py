@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
-from math import exp
+from math import exp, expm1
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +36,9 @@ class TokenTrace:
     """One token.
 
     ``region`` is the part of the answer in which it begins, ``marker`` for the markers between parts, ``end`` for an
-    end of turn.  ``probability`` is the
-    model's own, ``masked`` the one among the legal tokens; ``top`` and ``top_masked`` the best tokens of either, as
-    (text, probability).  ``events`` are sentences: stops, budgets, ends, errors.
+    end of turn.  ``probability`` is the model's own, ``masked`` the one among the legal tokens, ``removed`` the
+    probability of all that was not legal; ``top`` and ``top_masked`` the best tokens of either, as (text,
+    probability).  ``events`` are sentences: stops, budgets, ends, errors.
     """
 
     token_id: int
@@ -49,6 +49,7 @@ class TokenTrace:
     overridden: bool
     probability: float
     masked: float
+    removed: float = 0.0
     top: tuple[tuple[str, float], ...] = ()
     top_masked: tuple[tuple[str, float], ...] = ()
     events: tuple[str, ...] = ()
@@ -132,6 +133,7 @@ def build_trace(
             overridden=record.overridden,
             probability=exp(record.logprob),
             masked=exp(record.masked),
+            removed=max(0.0, -expm1(record.logprob - record.masked)),
             top=tuple((names.text(t), exp(p)) for t, p in record.top),
             top_masked=tuple((names.text(t), exp(p)) for t, p in record.top_masked),
             events=tuple(events.get(i, ())),
@@ -248,6 +250,7 @@ def _data(trace: Trace) -> dict[str, Any]:
             int(token.overridden),
             round(token.probability, 5),
             round(token.masked, 5),
+            round(token.removed, 5),
             [[text, round(p, 4)] for text, p in token.top],
             [[text, round(p, 4)] for text, p in token.top_masked],
             list(token.events),

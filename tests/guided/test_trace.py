@@ -9,8 +9,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
+import guided
 from grammars.plan import Stops
 from guided.sampling import Sampling
 from guided.trace import TokenTrace, Trace, check_trace_file
@@ -78,6 +81,20 @@ def test_numbers_agree_with_the_run(traced: Any, demo_guide: Any) -> None:
         assert len(logprob.top) == 3
         assert len(found.top) == 5
     assert trace.vocab_size == demo_guide.tokens.vocab_size
+
+
+def test_what_the_mask_removed_is_the_raw_probability_of_what_was_not_legal(traced: Any, demo_guide: Any) -> None:
+    """The judge: a plain forward over the answer, and the masks of a fresh state."""
+    plan = demo_guide.plan(response_format=SCHEMA, reasoning_effort="minimal", max_tokens=150)
+    inputs = demo_guide.inputs(["Alice is 31."], [plan], describe=True)
+    ids = [*inputs.prompt_ids[0], *traced.token_ids]
+    with torch.no_grad():
+        logits = demo_guide.model(torch.tensor([ids])).logits[0, len(inputs.prompt_ids[0]) - 1 : -1]
+    state = guided.GuidanceState(plan, demo_guide.engine)
+    for found, row in zip(traced.trace.tokens, logits.double().softmax(-1).numpy(), strict=True):
+        legal = np.unpackbits(state.mask().view(np.uint8), bitorder="little")[: len(row)].astype(bool)
+        assert found.removed == pytest.approx(row[~legal].sum(), abs=2e-3)
+        state.commit([found.token_id])
 
 
 def test_regions_and_events_follow_the_answer(traced: Any) -> None:
