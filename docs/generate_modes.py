@@ -50,7 +50,7 @@ class Mode:
 
     def row(self) -> str:
         link = f"[{self.file.stem.removeprefix('test_')}](../{self.file.relative_to(ROOT).as_posix()})"
-        return f"| {self.name} | {self.verdict} | {self.how} | {link}, {self.num_tests} |"
+        return f"| {self.name} | {self.verdict} | {self.how} | {link} |"
 
 
 def modes_of(path: Path) -> list[Mode]:

@@ -6,12 +6,22 @@ is 1 when token ``i`` may follow.  ``vocab_size`` is the width of the logits; bi
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["allocate_bitmask", "allowed_ids", "count_allowed", "from_ids", "is_allowed", "num_words", "only_id"]
+__all__ = [
+    "allocate_bitmask",
+    "allowed_ids",
+    "count_allowed",
+    "from_ids",
+    "is_allowed",
+    "num_words",
+    "only_id",
+    "scratch_of",
+]
 
 
 def num_words(vocab_size: int) -> int:
@@ -55,3 +65,22 @@ def from_ids(token_ids: Iterable[int], vocab_size: int) -> NDArray[np.int32]:
     for i in token_ids:
         words[i >> 5] |= np.uint32(1 << (i & 31))
     return words.view(np.int32)
+
+
+class _Scratches(threading.local):
+    """One row of each width, for this thread alone: the engine fills masks without holding the interpreter's lock."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, tuple[NDArray[np.int32], int]] = {}
+
+
+_scratches = _Scratches()
+
+
+def scratch_of(vocab_size: int) -> tuple[NDArray[np.int32], int]:
+    """A row for the engine to write into and its address, which is slow to ask for; good until the next call."""
+    found = _scratches.rows.get(vocab_size)
+    if found is None:
+        row = np.zeros(num_words(vocab_size), dtype=np.int32)
+        found = _scratches.rows[vocab_size] = (row, row.ctypes.data)
+    return found

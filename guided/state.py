@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.plan import Budget, End, Plan, RegionName
-from guided.bitmask import from_ids, is_allowed, num_words, only_id
+from guided.bitmask import from_ids, is_allowed, num_words, only_id, scratch_of
 from guided.compile import Engine, check_matcher
 from guided.regions import Position, RegionMap
 from guided.trail import Trail
@@ -78,7 +78,6 @@ class GuidanceState:
         self._matcher = self._pristine.deep_copy()
         self._words = num_words(engine.vocab_size)
         self._spare = -engine.vocab_size % 32  # bits of the last word that are no token
-        self._set_scratch()
         self._end_bits = {end.sentinel: from_ids(end.ids, engine.vocab_size) for end in plan.ends}
         self._by_end: dict[int, tuple[End, ...]] = {
             i: tuple(end for end in plan.ends if i in end.ids) for i in plan.end_ids()
@@ -87,11 +86,6 @@ class GuidanceState:
 
     def _begin(self) -> Trail:
         return Trail(self.regions.start(self.entry.region), self.entry.region)
-
-    def _set_scratch(self) -> None:
-        """A buffer of the engine's width (sentinels included) and its address, which is slow to ask for."""
-        self._scratch = np.zeros(num_words(self.engine.ll_tokenizer.vocab_size), dtype=np.int32)
-        self._address = self._scratch.ctypes.data
 
     # -- where we are
 
@@ -135,7 +129,7 @@ class GuidanceState:
     def size_bytes(self) -> int:
         """Memory of this state alone, the engine's matcher apart (a few kilobytes, see docs/generate.md)."""
         offer = self._offer.words.nbytes if self._offer is not None else 0
-        return self._trail.size_bytes + self._scratch.nbytes + offer
+        return self._trail.size_bytes + offer
 
     # -- the mask
 
@@ -177,10 +171,12 @@ class GuidanceState:
         forced = self._forced()
         if forced:
             return _Offer(from_ids(forced[:1], size), forced[0])
-        scratch = self._scratch
-        self._matcher.unsafe_compute_mask_ptr(self._address, scratch.nbytes)
+        scratch, address = scratch_of(self.engine.ll_tokenizer.vocab_size)
+        self._matcher.unsafe_compute_mask_ptr(address, scratch.nbytes)
         if self._matcher.is_error():
             self._fail("computing a mask")
+        # Read now: whatever is asked of the engine next may write to the scratch row.
+        ends = tuple(end for end in self.plan.ends if is_allowed(scratch, end.sentinel))
         words = scratch[: self._words].copy()
         if self._spare:
             words.view(np.uint32)[-1] &= np.uint32(0xFFFFFFFF >> self._spare)
@@ -194,7 +190,6 @@ class GuidanceState:
             self._watch.restrict(words, self._matcher)
             taken = before & ~words
             only = only_id(words)
-        ends = tuple(end for end in self.plan.ends if is_allowed(scratch, end.sentinel))
         for end in ends:
             words |= self._end_bits[end.sentinel]
         return _Offer(words, only_id(words) if ends else only, ends, taken)
@@ -415,7 +410,6 @@ class GuidanceState:
         twin._trail = self._trail.fork()
         twin._watch = self._watch.fork() if self._watch is not None else None
         twin._matcher = self._matcher.deep_copy()
-        twin._set_scratch()
         return twin
 
     def _fail(self, doing: str) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor, StoppingCriteria
 
-from guided.hf.apply import apply_masks
 from guided.hf.session import Session
 from special_tokens.errors import PlanError
 
@@ -43,7 +42,7 @@ class GuidanceProcessor(LogitsProcessor):
             return session.link(scores.device).apply(scores, masks, session.is_done())
         if not masks:
             return scores
-        out = apply_masks(scores, masks)
+        out = session.host.apply(scores, masks)
         session.count(masks)
         return out
 

@@ -20,6 +20,7 @@ from guided.bitmask import from_ids, num_words
 from guided.compile import Engine
 from guided.hf.apply import RowMask
 from guided.hf.device import DeviceLink, Seen
+from guided.hf.host import HostLink
 from guided.lineage import Lineage, Row
 from guided.sequence import RowSequence
 from special_tokens.errors import PlanError, TokenRefused
@@ -35,11 +36,15 @@ RowMaker: TypeAlias = Callable[[int, int, Sequence[int]], Row | None]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a session holds now: rows followed, engine matchers, and our own bytes (matchers apart)."""
+    """What a session holds now: rows followed, engine matchers, and our own bytes (matchers apart).
+
+    ``size_bytes`` grows with rows and tokens; ``shared_bytes`` is for all rows together and bounded.
+    """
 
     rows: int
     matchers: int
     size_bytes: int
+    shared_bytes: int = 0
 
 
 class Session:
@@ -64,6 +69,7 @@ class Session:
         self.engine = engine
         self.filler = filler
         self.prompt_len: int | None = None
+        self.host = HostLink()
         self._make_row = make_row
         self._num_prompts = num_prompts
         self._prompts, self._padded = prompts, padded
@@ -112,7 +118,7 @@ class Session:
         """What is held for the rows now."""
         states = [row.state for row in self._rows if isinstance(row, RowSequence)]
         held = sum(state.size_bytes for state in states) + self._history.nbytes
-        return Memory(self._num_rows, len(states), held)
+        return Memory(self._num_rows, len(states), held, self.host.size_bytes)
 
     # -- following
 
@@ -126,7 +132,7 @@ class Session:
             return True
         newest = self._link.newest(input_ids) if self._link is not None else None
         size = self._history.size
-        ids: Ids = self._history.appended(newest) if newest is not None else input_ids.numpy(force=True)
+        ids: Ids = self._history.appended(newest) if newest is not None else _on_host(input_ids)
         continues = newest is not None or self._history.begins(ids, size)
         if continues and ids.shape[1] == size + 1:  # the usual case: one token more
             self._follow(ids, continues)
@@ -280,7 +286,8 @@ class Session:
             self.read(input_ids)
             self._stepped = True
             done = self.is_done()
-        return torch.tensor(done, device=input_ids.device)
+        found = torch.from_numpy(np.array(done, dtype=np.bool_))
+        return found if input_ids.is_cpu else found.to(input_ids.device)
 
     def _end_by_id(self) -> bool:
         return all(row is None or row.ends_by_id for row in self._rows)
@@ -363,7 +370,7 @@ class _History:
         """Do ``ids`` and the history share their first ``size`` columns?"""
         if len(ids) != len(self._buffer) or ids.shape[1] < size:
             return False
-        return bool((ids[:, :size] == self._buffer[:, :size]).all())
+        return ids[:, :size].tobytes() == self._buffer[:, :size].tobytes()
 
     def appended(self, tokens: Ids) -> Ids:
         """The history and one more token ``[rows]`` each."""
@@ -376,6 +383,11 @@ class _History:
             self._buffer, same = np.empty((rows, size + size // 2 + 64), dtype=np.int64), 0
         self._buffer[:, same:size] = ids[:, same:]
         self.size = size
+
+
+def _on_host(input_ids: torch.Tensor) -> Ids:
+    ids: Ids = input_ids.numpy() if input_ids.is_cpu else input_ids.numpy(force=True)
+    return ids
 
 
 def _run_length(prompts: Sequence[Sequence[int]]) -> int:

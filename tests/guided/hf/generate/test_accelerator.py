@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from guided.bitmask import allowed_ids, num_words
 from guided.hf import device as device_module
 from guided.hf.apply import RESCUE, RowMask, apply_masks
 from guided.hf.device import DeviceLink
+from guided.hf.host import HostLink
 from tests.guided.hf.generate.fake_device import DEVICE, Event, FakeDevice, OnDevice
 from tests.guided.hf.generate.laws import CHATS, check_answer, plan_of
 
@@ -128,7 +130,7 @@ def test_our_own_loop_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
         assert message.guidance.overridden > 0
 
 
-# -- the two implementations of one mask
+# -- the implementations of one mask
 
 
 def naive(scores: torch.Tensor, masks: list[RowMask]) -> torch.Tensor:
@@ -155,30 +157,43 @@ def naive(scores: torch.Tensor, masks: list[RowMask]) -> torch.Tensor:
     width=st.sampled_from([60, 64, 70]),
     dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
 )
-def test_host_and_device_agree_with_the_contract(data: st.DataObject, width: int, dtype: torch.dtype) -> None:
+def test_every_implementation_agrees_with_the_contract(data: st.DataObject, width: int, dtype: torch.dtype) -> None:
     special = st.sampled_from([float("-inf"), float("nan"), float(torch.finfo(dtype).min), 3.0, -2.0, 0.5])
     scores = torch.tensor(
         data.draw(st.lists(st.lists(special, min_size=width, max_size=width), min_size=3, max_size=3))
     )
     scores = scores.to(dtype)
-    masks, host_masks = [], []
+    given_scores = scores.clone()
+    masks = []
     for row in data.draw(st.sets(st.integers(0, 2))):
         ids = data.draw(st.sets(st.integers(0, 59), min_size=1, max_size=6))
         words = np.zeros(num_words(60), dtype=np.uint32)
         for i in ids:
             words[i >> 5] |= np.uint32(1 << (i & 31))
         ends = tuple(data.draw(st.sets(st.sampled_from(sorted(ids)), max_size=2)))
-        imposed = data.draw(st.booleans())
-        masks.append(RowMask(row, words.view(np.int32), ends, is_imposed=imposed))
-        host_masks.append(RowMask(row, words.view(np.int32), ends, is_imposed=imposed))
-    judge = naive(scores, masks)
-    host = apply_masks(scores, host_masks)
+        masks.append(RowMask(row, words.view(np.int32), ends, is_imposed=data.draw(st.booleans())))
+    judge = naive(scores, masks).nan_to_num(nan=77.0)
+    one_by_one, ceilings = HostLink(), HostLink(few_words=0)
     link = DeviceLink(torch.device("cpu"), 3, num_words(60), 2)
-    device = link.apply(scores, masks, [False] * 3)
-    for found in (host, device):
+    assert torch.equal(link.apply(scores, masks, [False] * 3).nan_to_num(nan=77.0), judge)
+    for apply in (apply_masks, one_by_one.apply, ceilings.apply, ceilings.apply):  # its second mask is a known one
+        copies = [replace(mask) for mask in masks]
+        found = apply(scores, copies)
         assert found.dtype is dtype
-        assert torch.equal(found.nan_to_num(nan=77.0), judge.nan_to_num(nan=77.0))
-    rescued = {mask.row for mask in host_masks if mask.rescued}
-    assert rescued == {r for r, count in enumerate(link.counts()[1]) if count}
-    overridden = {mask.row for mask in host_masks if mask.overridden and not mask.is_imposed}
-    assert overridden == {r for r, count in enumerate(link.counts()[0]) if count}
+        assert torch.equal(found.nan_to_num(nan=77.0), judge)
+        assert torch.equal(scores.nan_to_num(nan=77.0), given_scores.nan_to_num(nan=77.0)), "never in place"
+        rescued = {mask.row for mask in copies if mask.rescued}
+        assert rescued == {r for r, count in enumerate(link.counts()[1]) if count}
+        overridden = {mask.row for mask in copies if mask.overridden and not mask.is_imposed}
+        assert overridden == {r for r, count in enumerate(link.counts()[0]) if count}
+
+
+def test_ceilings_are_bounded_and_found_again() -> None:
+    host = HostLink(few_words=0)
+    draw = np.random.default_rng(0)
+    scores = torch.randn(1, 320, generator=torch.Generator().manual_seed(0))
+    masks = [RowMask(0, draw.integers(-(2**31), 2**31, 10).astype(np.int32)) for _ in range(30)]
+    for mask in [*masks, *masks[::-1], *(m for m in masks for _ in range(2))]:
+        assert torch.equal(host.apply(scores, [mask]), naive(scores, [mask]))
+        assert host.size_bytes <= 8 * (320 * 4 + 100)
+    assert torch.equal(host.apply(scores[:, :300], masks[-1:]), naive(scores[:, :300], masks[-1:]))
