@@ -101,7 +101,11 @@ def plan(model: Model = None, json_: AsJson = False, *, asked: Asked) -> None:
     from grammars.compose import Parts, compose
 
     tokens, format = _vocabulary(model)
-    parts = guided.read_request(asked.body).parts if asked.body is not None else Parts(**asked.options)
+    parts = (
+        guided.read_request(asked.body, trusted=asked.trusted).parts
+        if asked.body is not None
+        else Parts(**asked.options)
+    )
     composed = compose(parts, tokens=tokens, format=format)
     if json_:
         print(as_json(plan_json(composed)))
@@ -111,7 +115,15 @@ def plan(model: Model = None, json_: AsJson = False, *, asked: Asked) -> None:
 
 @app.command(epilog="Example: guided check --schema person.json --strict")
 @takes(asked=request_options)
-def check(model: Model = None, json_: AsJson = False, *, asked: Asked) -> None:
+def check(
+    model: Model = None,
+    ignore_unknown: Annotated[
+        bool, typer.Option("--ignore-unknown", help="List unknown keys of a request instead of refusing them.")
+    ] = False,
+    json_: AsJson = False,
+    *,
+    asked: Asked,
+) -> None:
     """Say what of a response format or request is enforced, keyword by keyword; exit code 1 when it is refused."""
     from guided.check import check_format, check_request
 
@@ -130,8 +142,18 @@ def check(model: Model = None, json_: AsJson = False, *, asked: Asked) -> None:
         raise RequestError(
             "tools and effort are checked as part of a request", place="check", hint="pass --request BODY"
         )
-    tokens, format = _vocabulary(model)
-    found = check_request(asked.body, tokens=tokens, format=format)
+    from guided.embedded import model_folder
+    from guided.hf.vocabulary import engine_of
+
+    engine, format = engine_of(model or model_folder())
+    found = check_request(
+        asked.body,
+        tokens=engine.tokens,
+        format=format,
+        engine=engine,
+        trusted=asked.trusted,
+        ignore_unknown=ignore_unknown,
+    )
     if json_:
         print(as_json(found.to_json()))
     else:

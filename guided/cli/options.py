@@ -37,8 +37,8 @@ def format_options(
     llguidance: Annotated[Path | None, _option("File with grammars in llguidance's form.", panel=_FORMAT)] = None,
     structural_tag: Annotated[str | None, _option("Structural tags: a file, or the JSON.", panel=_FORMAT)] = None,
     trusted: Annotated[bool, _option("Let a grammar of your own write tokens.", "--trusted", panel=_FORMAT)] = False,
-) -> Any:
-    """The response format, None where none is asked for."""
+) -> tuple[Any, bool]:
+    """The response format, None where none is asked for; and whether the caller's grammars are trusted."""
     given: dict[str, Any] = {
         "--schema": schema,
         "--json-object": json_object,
@@ -52,22 +52,31 @@ def format_options(
     used = [flag for flag, value in given.items() if value or value == ""]
     if len(used) > 1:
         raise RequestError(f"{' and '.join(used)} together", place="response format", expected="one of them")
-    if schema is not None:
-        return guided.JsonSchema(json_of(schema, "--schema"))
-    if json_object:
-        return {"type": "json_object"}
-    if regex is not None:
-        return guided.Regex(regex)
-    if choice:
-        return guided.Choice(choice)
-    if lark is not None:
-        return guided.Lark(text_of(lark, "--lark"), trusted=trusted)
-    if gbnf is not None:
-        return guided.Gbnf(text_of(gbnf, "--gbnf"))
-    if llguidance is not None:
-        return guided.Llguidance(text_of(llguidance, "--llguidance"), trusted=trusted)
-    if structural_tag is not None:
-        return guided.StructuralTag(json_of(structural_tag, "--structural-tag"), trusted=trusted)
+    return _format(given, trusted), trusted
+
+
+def _format(given: dict[str, Any], trusted: bool) -> Any:
+    """The format of the one flag that is set."""
+    for flag, value in given.items():
+        match flag:
+            case _ if not value and value != "":
+                continue
+            case "--schema":
+                return guided.JsonSchema(json_of(value, flag))
+            case "--json-object":
+                return {"type": "json_object"}
+            case "--regex":
+                return guided.Regex(value)
+            case "--choice":
+                return guided.Choice(value)
+            case "--lark":
+                return guided.Lark(text_of(value, flag), trusted=trusted)
+            case "--gbnf":
+                return guided.Gbnf(text_of(value, flag))
+            case "--llguidance":
+                return guided.Llguidance(text_of(value, flag), trusted=trusted)
+            case "--structural-tag":
+                return guided.StructuralTag(json_of(value, flag), trusted=trusted)
     return None
 
 
@@ -77,6 +86,7 @@ class Asked:
 
     options: Mapping[str, Any] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
+    trusted: bool = False
 
     def plan(self, guide: Any, **more: Any) -> Any:
         """The plan of ``guide``; ``more`` are stops and limits of the command line."""
@@ -89,10 +99,10 @@ class Asked:
             body["max_tokens"] = more["max_tokens"]
         if "stop" in more:
             raise RequestError("stop options beside a whole request", place="--request", hint="write them into it")
-        return guide.plan_from_request(body)
+        return guide.plan_from_request(body, trusted=self.trusted)
 
 
-@takes(response=format_options)
+@takes(formats=format_options)
 def request_options(
     request: Annotated[
         str | None, _option("A whole OpenAI-style request body: a file, or the JSON.", panel=_REQUEST)
@@ -101,16 +111,15 @@ def request_options(
     tool_choice: Annotated[str | None, _option("none, auto, required, or a tool's name.", panel=_REQUEST)] = None,
     one_call: Annotated[bool, _option("At most one tool call.", "--one-call", panel=_REQUEST)] = False,
     effort: Annotated[
-        str | None, _option("Reasoning effort: none, minimal, low ... max.", "--effort", "-e", panel=_REQUEST)
+        str | None, _option("none, minimal, low ... max, or custom:LARK.", "--effort", "-e", panel=_REQUEST)
     ] = None,
-    preset: Annotated[
-        str | None, _option("Shape of the reasoning: native, structured, custom:LARK.", panel=_REQUEST)
-    ] = None,
+    preset: Annotated[str | None, _option("Shape of the reasoning: native or structured.", panel=_REQUEST)] = None,
     strict: Annotated[bool, _option("Refuse schemas that masks cannot enforce.", "--strict", panel=_REQUEST)] = False,
     *,
-    response: Any,
+    formats: tuple[Any, bool],
 ) -> Asked:
     """What is asked for."""
+    response, trusted = formats
     options: dict[str, Any] = {"response_format": response} if response is not None else {}
     if tools:
         options["tools"] = json_of(tools, "--tools")
@@ -133,7 +142,7 @@ def request_options(
     body = json_of(request, "--request")
     if not isinstance(body, dict):
         raise RequestError("the request is no object", place="--request", expected="a JSON object")
-    return Asked(body=body)
+    return Asked(body=body, trusted=trusted)
 
 
 def sampling_options(

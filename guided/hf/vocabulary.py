@@ -9,13 +9,14 @@ from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
 from grammars.formats.format import Format
 from grammars.formats.infer import Inference
+from guided.compile import Engine
 from guided.hf.formats import format_of, inference_of, inference_of_template, inference_of_tokens
-from guided.hf.tokenizer import facts_of
+from guided.hf.tokenizer import facts_of, tokenizer_json
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError
 from special_tokens.facts import facts_from_config
 
-__all__ = ["described_vocabulary", "vocabulary_of"]
+__all__ = ["described_vocabulary", "engine_of", "vocabulary_of"]
 
 
 class _Weightless:
@@ -35,6 +36,12 @@ def vocabulary_of(name: str | Path) -> tuple[SpecialTokens, Format]:
     """Registry and format of a model by name or folder."""
     tokens, tokenizer = _load(name)
     return tokens, format_of(tokenizer, tokens)
+
+
+def engine_of(name: str | Path) -> tuple[Engine, Format]:
+    """Engine (with its registry, ``engine.tokens``) and format of a model by name or folder."""
+    tokens, tokenizer = _load(name)
+    return Engine(tokenizer_json(tokenizer), tokens), format_of(tokenizer, tokens)
 
 
 def described_vocabulary(name: str | Path) -> tuple[SpecialTokens, Inference]:

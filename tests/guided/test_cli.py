@@ -115,6 +115,8 @@ def test_check_reads_a_whole_request(run: Any) -> None:
         assert word in result.output
     data = json.loads(run("check", "--request", json.dumps(BODY), "--json").stdout)
     assert (data["kind"], data["ignored"], data["max_tokens"]) == ("choice", ["user"], 30)
+    odd = json.dumps(BODY | {"temprature": 1})
+    assert "temprature" in json.loads(run("check", "--request", odd, "--ignore-unknown", "--json").stdout)["ignored"]
 
 
 def test_generate_answers_a_whole_request(run: Any, tmp_path: Path) -> None:
@@ -151,6 +153,7 @@ def test_tokens_reads_a_tokenizers_config_alone(run: Any, tmp_path: Path) -> Non
     config = {"added_tokens_decoder": added, "eos_token": "<|stop|>", "chat_template": "{{ messages }}"}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     data = json.loads(run("tokens", tmp_path / "tokenizer_config.json", "--json").stdout)
+    assert {"categories", "sections", "format"} <= set(data)
     assert data["ends"][0] == {"id": 5, "text": "<|stop|>", "sources": ["tokenizer"]}
     assert 'id = "' in run("tokens", tmp_path / "tokenizer_config.json", "--family-file").stdout
 
@@ -174,6 +177,8 @@ def test_tokens_shows_roles_and_ends(run: Any) -> None:
         (["check"], "nothing to check"),
         (["check", "--effort", "low"], "checked as part of a request"),
         (["generate"], "there is no prompt"),
+        (["check", "--request", '{"temprature": 1}'], "temprature"),
+        (["check", "--request", '{"structured_outputs": {"regex": "("}}'], "structured_outputs.regex"),
         (["generate", "x", "--include-stop"], "there is no stop"),
         (["generate", "x", "--request", "{}", "--effort", "low"], "--request beside options for reasoning_effort"),
         (["generate", "x", "--request", '{"messages": [{}]}'], "a prompt beside a request that has messages"),
