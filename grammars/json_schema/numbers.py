@@ -405,6 +405,9 @@ def shortest_number(numbers: Numbers) -> str | None:
     if numbers.values is not None:
         texts = [t for v, own in numbers.values for t in (own, *_spellings(v, own)) if "\\" not in t]
         return min(texts, key=len, default=None)
+    digit = next((i for i in range(10) if numbers.holds(Fraction(i))), None)
+    if digit is not None:
+        return str(digit)
     candidates: list[Fraction] = [Fraction(i) for i in range(10)] + [Fraction(-i) for i in range(1, 10)]
     candidates += [Fraction(i, 10) for i in range(-9, 10)]
     step = numbers.step
