@@ -34,7 +34,13 @@ def messages_for(messages: Sequence[Mapping[str, Any]], format: Format, tools: I
     """
     read = [_read(message, f"messages[{i}]") for i, message in enumerate(messages)]
     writer = _Writer(format, {tool.name: tool for tool in tools})
-    return _without_system(writer.write(read), format.inputs)
+    made = _without_system(writer.write(read), format.inputs)
+    return [_in_parts(message) for message in made] if format.inputs.content_as == "parts" else made
+
+
+def _in_parts(message: Message) -> Message:
+    content = message.get("content")
+    return {**message, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else message
 
 
 def template_arguments(format: Format, tools: Sequence[Tool]) -> dict[str, Any]:

@@ -91,9 +91,13 @@ def _behind_calls(form: ToolCallFormat) -> str:
 
 
 def _closed(format: Format, markers: Markers) -> tuple[Exit, ...]:
-    """What closes a frame that the prompt has opened."""
+    """What closes a frame that the prompt has opened, or that text in front of calls leaves half closed."""
     content = format.content
-    return (Exit(markers.pieces(content.end), AFTER_CALLS),) if content.end and not content.start else ()
+    if not content.start:
+        return (Exit(markers.pieces(content.end), AFTER_CALLS),) if content.end else ()
+    rest = content.end.removeprefix(content.lead_end)
+    is_half = content.lead_start == content.start and bool(content.lead_end) and 0 < len(rest) < len(content.end)
+    return (Exit(markers.pieces(rest), AFTER_CALLS),) if is_half else ()
 
 
 def _into_frames(format: Format, markers: Markers) -> Iterable[Exit]:

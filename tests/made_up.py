@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["BROKEN", "READABLE", "REASONING", "SILENT", "UNREADABLE"]
+__all__ = ["BROKEN", "FRAMES", "READABLE", "REASONING", "SILENT", "UNREADABLE"]
 
 _TURNS = (
     "{% for m in messages %}{% if m.role == 'assistant' %}[[assistant]]{{ m.content or '' }}CALLS[[end]]"
@@ -70,6 +70,37 @@ READABLE: dict[str, str] = {
     "arguments as text": turns(
         _EACH.replace("BODY", "<t>{{ c.function.name }}\n{{ '' ~ c.function.arguments | trim }}</t>")
     ).replace("| trim", "+ ''"),
+    "tags by the names of tool and argument": turns(
+        _EACH.replace(
+            "BODY",
+            "<use><{{ c.function.name }}>\n{% for k, v in c.function.arguments.items() %}"
+            "<{{ k }}>{{ v if v is string else v | tojson }}</{{ k }}>\n{% endfor %}</{{ c.function.name }}></use>",
+        )
+    ),
+    "a name that is written twice": turns(
+        _EACH.replace(
+            "BODY",
+            "<to {{ c.function.name }}><call:{{ c.function.name }}>{{ c.function.arguments | tojson }}</call></to>",
+        )
+    ),
+    "messages in parts only": (
+        "{% for m in messages %}<<{{ m.role }}>>{% for p in m.content %}{{ p.text }}{% endfor %}"
+        "{% for c in m.tool_calls or [] %}\n<<do>>{{ c.function.name }} {{ c.function.arguments | tojson }}<</do>>"
+        "{% endfor %}<</turn>>{% endfor %}{% if add_generation_prompt %}<<assistant>>{% endif %}"
+    ),
+    "text in a message of its own": (
+        "{% for m in messages %}{% if m.role == 'assistant' %}{% if m.content %}<|a|>{{ m.content }}<|z|>\n{% endif %}"
+        '{% if m.tool_calls %}<|a|><CALLS>[{% for c in m.tool_calls %}{"name": "{{ c.function.name }}", "arguments": '
+        "{{ c.function.arguments | tojson }}}{{ ', ' if not loop.last }}{% endfor %}]</CALLS><|z|>\n{% endif %}"
+        "{% else %}<|{{ m.role }}|>{{ m.content }}<|z|>\n{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|a|>{% endif %}"
+    ),
+    "blank and line in front of calls where text has a blank": (
+        "{% for m in messages %}{{ m.role | upper }}:{% if m.tool_calls %}{% for c in m.tool_calls %}\n<run> "
+        '{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}{% endfor %}\n<|end|>\n'
+        "{% else %} {{ m.content }} <|end|>\n{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}ASSISTANT: {% endif %}"
+    ),
     "results and calls under odd roles": (
         "{% for m in messages %}{{ '§' ~ m.role ~ '¶' }}{{ m.content }}"
         '{% for c in m.tool_calls or [] %}§tool-request¶{"n": "{{ c.function.name }}", "a": '
@@ -94,9 +125,52 @@ UNREADABLE: dict[str, tuple[str, str]] = {
         turns(_EACH.replace("BODY", "<f {{ c.function.name }} {{ c.function.arguments }}>")),
         "never writes tool calls|no shape|cross-check failed",
     ),
+    "nested values in tags of their own": (
+        turns(
+            "{% macro out(v) %}{% if v is mapping %}{% for k, x in v.items() %}<{{ k }}>{{ out(x) }}</{{ k }}>"
+            "{% endfor %}"
+            "{% elif v is string or v is number or not v %}{{ v }}{% else %}{% for x in v %}<i>{{ out(x) }}</i>"
+            "{% endfor %}{% endif %}{% endmacro %}{% for c in m.tool_calls or [] %}<t:{{ c.function.name }}>"
+            "{{ out(c.function.arguments) }}</t>{% endfor %}"
+        ),
+        "cross-check failed",
+    ),
     "keys without values": (
         turns(_EACH.replace("BODY", "<f {{ c.function.name }} {{ c.function.arguments | list }}>")),
         "never writes tool calls",
+    ),
+}
+
+#: name -> template, and what its format must say of the answer's frame and of the ends: start, end, ends, after calls
+FRAMES: dict[str, tuple[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]]] = {
+    "the prompt opens the answer's frame": (
+        "{% for m in messages %}<|TURN_START|><|{{ m.role }}|>{% if m.role == 'assistant' %}<|SAY_START|>{% endif %}"
+        "{{ m.content }}{% for c in m.tool_calls or [] %}<do>{{ c.function.name }}:{{ c.function.arguments | tojson }}"
+        "</do>{% endfor %}{% if m.role == 'assistant' %}<|SAY_END|>{% endif %}<|TURN_END|>{% endfor %}"
+        "{% if add_generation_prompt %}<|TURN_START|><|assistant|><|SAY_START|>{% endif %}",
+        ("", "<|SAY_END|>", ("<|TURN_END|>",), ()),
+    ),
+    "calls end by a marker of their own": (
+        "{% for m in messages %}<|start|>{{ m.role }}{% if m.tool_calls %}<|calls|>{% for c in m.tool_calls %}"
+        "<|call|>{{ c.function.name }}<|with|>{{ c.function.arguments | tojson }}<|/call|>{% endfor %}<|wait|>"
+        "{% else %}<|text|>{{ m.content }}<|end|>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|start|>assistant{% endif %}",
+        ("<|text|>", "", ("<|end|>",), ("<|wait|>",)),
+    ),
+    "tags made of several tokens": (
+        "{% for m in messages %}<|open|>message {{ m.role }}<|sep|>{% if m.role == 'assistant' %}<|open|>say<|sep|>"
+        "{{ m.content }}<|close|>say<|sep|>{% for c in m.tool_calls or [] %}<|open|>call {{ c.function.name }}<|sep|>"
+        "{{ c.function.arguments | tojson }}<|close|>call<|sep|>{% endfor %}{% else %}{{ m.content }}{% endif %}"
+        "<|close|>message<|sep|><|over|>{% endfor %}"
+        "{% if add_generation_prompt %}<|open|>message assistant<|sep|>{% endif %}",
+        ("<|open|>say<|sep|>", "<|close|>say<|sep|><|close|>message<|sep|>", ("<|over|>",), ()),
+    ),
+    "an argument that changes the header": (
+        "{% for m in messages %}<|role|>{{ m.role }}{% if loud %} loud{% endif %}<|/role|>{{ m.content }}"
+        "{% for c in m.tool_calls or [] %}<do>{{ c.function.name }}:{{ c.function.arguments | tojson }}</do>"
+        "{% endfor %}<|done|>{% endfor %}{% if add_generation_prompt %}<|role|>assistant{% if loud %} loud{% endif %}"
+        "<|/role|>{% endif %}",
+        ("", "", ("<|done|>",), ()),
     ),
 }
 
@@ -175,6 +249,39 @@ REASONING: dict[str, tuple[str, dict[str, Any]]] = {
         + "{% if reasoning_effort is defined and reasoning_effort not in ['low', 'high'] %}"
         "{{ raise_exception('no such level') }}{% endif %}{% if reasoning_effort %}E={{ reasoning_effort }}{% endif %}",
         {"start": "<t>", "end": "</t>", "effort": ("reasoning_effort", ("low", "high"))},
+    ),
+    "under a name of the template's own": (
+        thinking("{% if m.inner_thoughts %}<mull>{{ m.inner_thoughts }}</mull>{% endif %}", ""),
+        {"start": "<mull>", "end": "</mull>", "reasoning_as": "inner_thoughts"},
+    ),
+    "a mode that is a word": (
+        thinking("{% if m.reasoning_content %}<r>{{ m.reasoning_content }}</r>{% endif %}",
+                 "{% if depth == 'deep' %}<r>{% elif depth == 'shallow' %}<r></r>{% endif %}"),
+        {"start": "<r>", "end": "</r>", "switch": ("depth", "deep", "shallow"), "prompt_on": "<r>",
+         "prompt_off": "<r></r>", "default_on": False},
+    ),
+    "off unless an effort is named": (
+        thinking("{% if m.reasoning_content %}<t>{{ m.reasoning_content }}</t>{% endif %}",
+                 "{% if reasoning_effort in ['low', 'high'] %}<t>{% else %}<t></t>{% endif %}"),
+        {"start": "<t>", "switch": ("reasoning_effort", "high", None), "effort": ("reasoning_effort", ("low", "high")),
+         "prompt_on": "<t>", "prompt_off": "<t></t>", "default_on": False},
+    ),
+    "off at a low effort": (
+        thinking("{% if m.reasoning_content %}<t>{{ m.reasoning_content }}</t>{% endif %}",
+                 "{% if reasoning_effort == 'minimal' or reasoning_effort == 'low' %}<t></t>{% endif %}"),
+        {"start": "<t>", "switch": ("reasoning_effort", None, "minimal"), "prompt_off": "<t></t>", "default_on": True},
+    ),
+    "beside an argument that writes into the question": (
+        thinking("{% if m.reasoning_content %}<t>{{ m.reasoning_content }}</t>{% endif %}", "<t>").replace(
+            "((/)){% endfor %}", "{% if low_effort and m.role == 'user' %} (be brief){% endif %}((/)){% endfor %}"
+        ),
+        {"start": "<t>", "end": "</t>", "prompt_on": "<t>", "default_on": True},
+    ),
+    "a block that older answers lack": (
+        "{% for m in messages %}((" + "{{ m.role }}" + ")){% if m.role == 'assistant' and loop.last %}"
+        "<think>\n{{ m.reasoning_content or '' }}\n</think>\n\n{% endif %}{{ m.content }}((/)){% endfor %}"
+        "{% if add_generation_prompt %}((assistant))<think>\n{{ '' if careful else '\n</think>\n\n' }}{% endif %}",
+        {"start": "<think>\n", "end": "\n</think>\n\n", "switch": ("careful", True, False), "default_on": False},
     ),
     "a channel for the answer": (
         thinking("{% if m.reasoning_content %}<|ch|>muse<|go|>{{ m.reasoning_content }}<|done|>((assistant)){% endif %}"

@@ -166,4 +166,6 @@ def _list(texts: CallTexts, units: Units) -> CallShape | None:
         return None
     begin, at = _beginning(texts.both), texts.both.index(s.NAME) + len(s.NAME)
     pattern = f"{_named(texts.both[begin:at])}{_named(found.head)}$parameters"
-    return CallShape("list", pattern, texts.both[:begin], found.end, list=found)
+    closing = found.end[: found.end.rfind(s.NAME) + len(s.NAME)] if s.NAME in found.end else ""
+    end = found.end[len(closing) :]
+    return CallShape("list", pattern + _named(closing), texts.both[:begin], end, list=found)

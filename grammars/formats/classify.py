@@ -10,7 +10,7 @@ from grammars.formats import samples as s
 from grammars.formats.call_shape import CallShape
 from grammars.formats.call_texts import LONG_ID, CallTexts
 from grammars.formats.format import Option, ToolCallFormat
-from grammars.formats.list_shape import ListShape
+from grammars.formats.list_shape import KEY_AGAIN, ListShape
 from grammars.formats.units import Units
 from grammars.tool_calls.pattern import escape_literal
 
@@ -137,7 +137,7 @@ def _list_syntax(shape: CallShape, found: ListShape, texts: CallTexts) -> tuple[
 
 
 def _escaped(literal: str) -> str:
-    return escape_literal(literal)
+    return escape_literal(literal).replace(KEY_AGAIN, "$key")
 
 
 def _tag_syntax(found: ListShape) -> str:

@@ -128,6 +128,7 @@ class InputNeeds:
     arguments: Literal["object", "string"] = "object"  #: how ``tool_calls[].function.arguments`` must be passed
     content_of_calls: Literal["empty", "none"] = "empty"  #: content beside calls when there is no text
     content_parts: bool = False  #: takes lists of parts; else text parts are joined first
+    content_as: Literal["text", "parts"] = "text"  #: plain text as it is, or as a list of one part
     developer_role: bool = False  #: knows the role ``developer``; else it becomes ``system``
     system_role: bool = True  #: knows the role ``system``; else its text goes into the first user message
     tools: Literal["native", "described"] = "described"  #: does the template itself show the tools?
@@ -138,8 +139,9 @@ class InputNeeds:
     tools_as: str = "tools"  #: the template argument that takes tools
     tools_are_text: bool = False  #: it takes them as JSON text, not as a list
     reasoning_as: str = ""  #: the field of messages that carries reasoning, or ``parts``; "": it is never rendered
-    #: what becomes of text in a message with calls: it may also vanish, follow them, take their place, or be thought
-    text_beside_calls: Literal["kept", "dropped", "after", "instead", "thought"] = "kept"
+    #: what becomes of text in a message with calls: it may also vanish, follow them, take their place, be thought, or
+    #: stand in a message of its own
+    text_beside_calls: Literal["kept", "dropped", "after", "instead", "thought", "apart"] = "kept"
 
 
 @dataclass(frozen=True, slots=True)

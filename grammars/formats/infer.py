@@ -26,7 +26,9 @@ from grammars.formats.witness import Witness
 from special_tokens import Role, SpecialTokens
 from special_tokens.errors import TemplateError
 
-__all__ = ["DESCRIBED_CALLS", "Inference", "completed", "infer", "without_calls"]
+LOOSE = "rendering outside the sandbox"
+
+__all__ = ["DESCRIBED_CALLS", "LOOSE", "Inference", "completed", "infer", "without_calls"]
 
 #: The fallback: what a model is told in the prompt when nothing is known of its own way.
 DESCRIBED_CALLS = ToolCallFormat(
@@ -76,12 +78,15 @@ def infer(
     template = template or tokens.facts.chat_template
     reading = Reading(Renderings(render), tokens, template)
     found, notes = reading.format()
-    if mutable is not None and reading.calling is None and reading.is_refused:
-        found, notes = _with_refused(found, mutable, reading, notes)
+    loose = _loose(mutable, reading) if mutable is not None else None
+    if loose is not None:
+        found, notes = _with_refused(found, loose, notes)
     if described:
         found, notes = _with_described(found, described, reading, notes)
     finished = completed(found, tokens, notes)
-    return replace(finished, witnesses=reading.witnesses(finished.format))
+    shown = dict.fromkeys(reading.witnesses(finished.format))
+    shown |= dict.fromkeys(loose.witnesses(finished.format) if loose is not None else ())
+    return replace(finished, witnesses=tuple(shown))
 
 
 def _with_evidence(format: Format, how: str) -> Format:
@@ -89,18 +94,21 @@ def _with_evidence(format: Format, how: str) -> Format:
     return replace(format, evidence=tuple((part, how) for part in parts if getattr(format, part)))
 
 
-def _with_refused(
-    found: Format, mutable: Callable[..., str], reading: Reading, notes: tuple[str, ...]
-) -> tuple[Format, tuple[str, ...]]:
-    """Calls as the template would write them if the sandbox let it; messages with calls cannot be rendered."""
+def _loose(mutable: Callable[..., str], reading: Reading) -> Reading | None:
+    """The template read outside the sandbox, where that alone kept it from writing calls."""
+    if reading.calling is not None or not reading.is_refused:
+        return None
     try:
         loose = Reading(Renderings(mutable), reading.tokens, reading.template)
     except TemplateError:
-        return found, notes
+        return None
+    return loose if loose.texts is not None and loose.format()[0].tool_calls is not None else None
+
+
+def _with_refused(found: Format, loose: Reading, notes: tuple[str, ...]) -> tuple[Format, tuple[str, ...]]:
+    """Calls as the template would write them if the sandbox let it; messages with calls cannot be rendered."""
     other, _ = loose.format()
-    if other.tool_calls is None or loose.texts is None:
-        return found, notes
-    evidence = (*found.evidence, ("tool_calls", "rendering outside the sandbox"))
+    evidence = (*found.evidence, ("tool_calls", LOOSE))
     ends = replace(found.ends, calls=other.ends.calls, not_ends=other.ends.not_ends)
     reasoning = found.reasoning or other.reasoning
     made = replace(found, tool_calls=other.tool_calls, ends=ends, reasoning=reasoning, evidence=evidence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any, Literal
 
 from grammars.formats import samples as s
@@ -21,9 +22,11 @@ def read_inputs(
     texts: CallTexts | None,
     given_as: str,
     thought: str,
+    end: str,
+    *,
     template: str,
 ) -> InputNeeds:
-    """The needs of a template; ``thought`` is what opens its reasoning."""
+    """The needs of a template; ``thought`` is what opens its reasoning, ``end`` what ends an answer."""
     asking = calling or plain
     tools_as, tools_are_text = tools_argument(renderings, plain, template)
     kwargs = {key: value for key, value in asking.plain.items() if key not in ("tools", "functions")}
@@ -32,7 +35,8 @@ def read_inputs(
     return InputNeeds(
         arguments="string" if asking.arguments == "string" else "object",
         content_of_calls="none" if asking.content is None else "empty",
-        content_parts=_takes_parts(renderings, plain),
+        content_parts=plain.parts or _takes_parts(renderings, plain),
+        content_as="parts" if plain.parts else "text",
         developer_role="developer" in template and _shows_role(renderings, plain, "developer"),
         system_role=_shows_role(renderings, plain, "system"),
         tools="native" if tools_as else "described",
@@ -42,7 +46,7 @@ def read_inputs(
         tools_as=tools_as or "tools",
         tools_are_text=tools_are_text,
         reasoning_as=given_as,
-        text_beside_calls=text_beside_calls(texts, thought),
+        text_beside_calls=text_beside_calls(texts, thought, end),
     )
 
 
@@ -56,7 +60,7 @@ def tools_argument(renderings: Renderings, plain: Asking, template: str) -> tupl
     functions = json.dumps([tool["function"] for tool in s.TOOLS])
     for name in names:
         for value in (list(s.TOOLS), functions):
-            shown = renderings.prompt(Asking(system=plain.system), **{**base, name: value})
+            shown = renderings.prompt(replace(plain, plain=base), **{name: value})
             if shown is not None and s.NAME in shown:
                 return name, isinstance(value, str)
     return "", False
@@ -73,14 +77,14 @@ def _with_user(renderings: Renderings, plain: Asking, content: Any) -> str | Non
 
 
 def _shows_role(renderings: Renderings, plain: Asking, role: str) -> bool:
-    messages = [{"role": role, "content": s.SYSTEM}, s.user()]
+    messages = [plain.shaped(message) for message in ({"role": role, "content": s.SYSTEM}, s.user())]
     text = renderings.text(messages, add_generation_prompt=True, **plain.plain)
     return text is not None and s.SYSTEM in text and s.USER in text
 
 
 def text_beside_calls(
-    texts: CallTexts | None, thought: str
-) -> Literal["kept", "dropped", "after", "instead", "thought"]:
+    texts: CallTexts | None, thought: str, end: str
+) -> Literal["kept", "dropped", "after", "instead", "thought", "apart"]:
     """What becomes of text in a message that has calls too."""
     text = texts.beside if texts is not None else None
     if text is None or s.TEXT not in text:
@@ -89,4 +93,6 @@ def text_beside_calls(
         return "instead"
     if thought and text[: text.index(s.TEXT)].endswith(thought):
         return "thought"
-    return "kept" if text.index(s.TEXT) < text.index(s.NAME) else "after"
+    if text.index(s.TEXT) > text.index(s.NAME):
+        return "after"
+    return "apart" if end and end in text[text.index(s.TEXT) : text.index(s.NAME)] else "kept"

@@ -9,7 +9,10 @@ from grammars.formats import samples as s
 from grammars.formats.call_texts import CallTexts
 from grammars.formats.units import Units
 
-__all__ = ["ListShape", "read_list"]
+__all__ = ["KEY_AGAIN", "ListShape", "read_list"]
+
+#: Stands in `ListShape` where what closes a value names its key again.
+KEY_AGAIN = "\ue000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,8 @@ def _cut(text: str) -> _Cut | None:
         pieces.append(text[at:found])
         at = found + len(word)
     lead, word_value, word_key, number_value = pieces[1:]
-    return _Cut(lead, word_value, word_key, number_value, text[at:])
+    word_key, tail = word_key.replace(s.KEYS[0], KEY_AGAIN), text[at:].replace(s.KEYS[1], KEY_AGAIN)
+    return _Cut(lead, word_value, word_key, number_value, tail)
 
 
 def _frames(cut: _Cut, texts: CallTexts, units: Units) -> Iterator[tuple[str, str]]:
@@ -100,7 +104,7 @@ def _word_end(texts: CallTexts, cut: _Cut, end: str) -> str:
     if texts.word is None or s.WORD not in texts.word:
         return cut.tail[: len(cut.tail) - len(end)]
     alone = texts.word[texts.word.index(s.WORD) + len(s.WORD) :]
-    return alone.removesuffix(end)
+    return alone.removesuffix(end).replace(s.KEYS[0], KEY_AGAIN)
 
 
 def _between(text: str, head: str, end: str) -> str:

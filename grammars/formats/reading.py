@@ -19,7 +19,7 @@ from grammars.formats.classify import classify, split_wrappers
 from grammars.formats.declared import read_declared
 from grammars.formats.ends import CallEnds, ContentEnds, call_ends, content_ends, not_ends
 from grammars.formats.format import ContentFormat, Ends, Format, InputNeeds, ToolCallFormat
-from grammars.formats.inputs import read_inputs, tools_argument
+from grammars.formats.inputs import read_inputs, text_beside_calls, tools_argument
 from grammars.formats.reasoning import ReasoningReading, read_reasoning
 from grammars.formats.renderings import Renderings
 from grammars.formats.turns import Turn, read_turn
@@ -95,7 +95,7 @@ class Reading:
 
     def witnesses(self, format: Format) -> tuple[Witness, ...]:
         """What the template wrote of the sample turns; calls only where the format was read off them."""
-        read_off = dict(format.evidence).get("tool_calls") in ("rendering", "response_template")
+        read_off = dict(format.evidence).get("tool_calls", "").startswith(("rendering", "response_template"))
         calling = self.calling if read_off else None
         reading = self.reasoning
         found = witnesses(self.renderings, self.plain, calling, format, reading.header, reading.block, self.units)
@@ -135,10 +135,15 @@ class Reading:
         """A call's text without a reasoning block in front of it."""
         form = self.reasoning.format
         blocks = {self.reasoning.block, form.empty, form.prompt_off, form.start + form.end} if form else set()
-        for block in sorted(blocks - {""}, key=len, reverse=True):
-            if text.startswith(block):
-                return text[len(block) :]
-        return text
+        block = next((block for block in sorted(blocks - {""}, key=len, reverse=True) if text.startswith(block)), "")
+        return self._without_empty_answer(text[len(block) :])
+
+    def _without_empty_answer(self, text: str) -> str:
+        """A call's text without an answer's frame around nothing in front of it."""
+        start = self.reasoning.content_start
+        rest = text.removeprefix(start)
+        closing = self.units.common_prefix(rest, self._content_ends.content_end)
+        return rest[len(closing) :] if start and self.units.markers(closing) else text
 
     def _declared(self) -> ToolCallFormat | None:
         """A format that the prompt shows by an example."""
@@ -174,7 +179,11 @@ class Reading:
             return None
         form = self.reasoning.format
         is_thought = form is not None and text[: text.index(s.TEXT)].endswith(form.start)
-        return None if is_thought else text
+        return None if is_thought or self._inputs_text == "apart" else text
+
+    @cached_property
+    def _inputs_text(self) -> str:
+        return text_beside_calls(self.texts, "", self._content_ends.end)
 
     @property
     def _between(self) -> str:
@@ -206,7 +215,10 @@ class Reading:
     def _inputs(self) -> InputNeeds:
         thought = self.reasoning.format.start if self.reasoning.format else ""
         given_as = self.reasoning.given_as
-        return read_inputs(self.renderings, self.plain, self.calling, self.texts, given_as, thought, self.template)
+        end = self._content_ends.end
+        return read_inputs(
+            self.renderings, self.plain, self.calling, self.texts, given_as, thought, end, template=self.template
+        )
 
 
 def _white(text: str) -> str:

@@ -15,7 +15,6 @@ from grammars.formats.switches import (
     LEVELS,
     Effects,
     Tried,
-    changes_framing,
     effort_switch,
     is_about_history,
     on_and_off,
@@ -125,14 +124,18 @@ def _sights(
     for kwargs in ({}, *switched):
         for given_as, extra, content in fields:
             yield from _sight(renderings.turn(plain, s.assistant(content, **extra), **kwargs), given_as, False)
-        for name in ("reasoning_content", *others) if calling is not None else ():
+        if calling is None:
+            continue
+        for name in ("reasoning_content", *others):
             message = renderings.calling(calling, [(s.NAME, s.BOTH)], **{name: s.REASON})
             for after in ((message,), (message, s.result())):
                 rendering = renderings.turn(calling, *after, tools=True, **kwargs)
                 yield from _sight(rendering, name, True)
 
 
-_FIELD = re.compile(r"(?:\.|\[\s*['\"]|\.get\(\s*['\"])([a-z_]*(?:reason|think|thought|plan|reflect)[a-z_]*)\b(?!\s*\()")
+_FIELD = re.compile(
+    r"(?:\.|\[\s*['\"]|\.get\(\s*['\"])([a-z_]*(?:reason|think|thought|plan|reflect)[a-z_]*)\b(?!\s*\()"
+)
 _MOST_FIELDS = 4
 
 
@@ -218,6 +221,10 @@ class _Tails:
         tried = self.effects.of(name).get(value, self.effects.default)
         return self.after_header(tried.turn)
 
+    def is_changed(self, tried: Tried) -> bool:
+        """Did the argument change how the prompt ends, rather than a text further up?"""
+        return self.after_header(tried.turn) != self.default
+
     def all(self) -> list[str]:
         """All tails, the default's first."""
         found = [self.default, *(self.after_header(change.turn) for change in self.effects.changes)]
@@ -250,7 +257,7 @@ def _header(turn: Turn | None, effects: Effects, leads: Sequence[str], units: Un
     if turn is not None:
         texts += [turn.lead, turn.older_lead]
     default = effects.default.turn
-    texts += [change.turn for change in effects.changes]
+    texts += [change.turn for change in effects.changes if _is_about_reasoning(change, default, units)]
     aligned = (_from_opening(text, default, units) for text in texts)
     texts = [text for text in aligned if text]
     header = _or_whole_lead(units.common_prefix(*texts), turn, texts, units)
@@ -261,6 +268,13 @@ def _header(turn: Turn | None, effects: Effects, leads: Sequence[str], units: Un
             break
         header = header[: header.rindex(marker)]
     return header
+
+
+def _is_about_reasoning(change: Tried, default: str, units: Units) -> bool:
+    """May the change be a block opened or closed?  Some arguments change the assistant's header itself."""
+    if speaks_of_thinking(change.name) or any(_THOUGHT.search(marker) for marker in units.markers(change.turn)):
+        return True
+    return change.turn.startswith(default) or default.startswith(change.turn)
 
 
 def _from_opening(text: str, default: str, units: Units) -> str:
@@ -387,7 +401,7 @@ def _switch(effects: Effects, tails: _Tails, framing: _Framing | None, units: Un
     for name in effects.names:
         on, off = on_and_off(name)
         found = effects.of(name)
-        if is_about_history(name) or not any(changes_framing(tried, effects.default) for tried in found.values()):
+        if is_about_history(name) or not any(tails.is_changed(tried) for tried in found.values()):
             continue
         if not speaks_of_thinking(name) and not _opens_or_closes(found, tails, framing, units):
             continue
@@ -397,7 +411,8 @@ def _switch(effects: Effects, tails: _Tails, framing: _Framing | None, units: Un
         if "none" in found and on not in found and off not in found:
             return Switch(name, None, "none")
         return Switch(name, on, off)
-    return next((Switch(name, *on_and_off(name)) for name in text_switches(effects)), None)
+    by_text = (name for name in text_switches(effects) if not any(map(tails.is_changed, effects.of(name).values())))
+    return next((Switch(name, *on_and_off(name)) for name in by_text if speaks_of_thinking(name)), None)
 
 
 def _plain_values(found: Mapping[Any, Tried]) -> dict[Any, Tried]:
@@ -412,7 +427,7 @@ def _switch_by_word(
         return None
     states: dict[str, list[str]] = {"open": [], "closed": [], "fresh": []}
     for value, tried in found.items():
-        if isinstance(value, str) and changes_framing(tried, tails.effects.default):
+        if isinstance(value, str) and tails.is_changed(tried):
             states[tails.state(tails.after_header(tried.turn), framing, units)].append(value)
     weakest = sorted(states["closed"], key=_strength)
     strongest = sorted(states["open"] or states["fresh"], key=_strength)

@@ -30,6 +30,18 @@ class Asking:
     arguments: str = "object"  #: ``object`` or ``string``
     content: str | None = ""  #: content beside calls
     id_style: str = ""  #: "" for free ids, else the pattern that they must follow
+    parts: bool = False  #: every text must be a list of parts
+
+    def shaped(self, message: Message) -> dict[str, Any]:
+        """A message with its text in the form that the template takes."""
+        content = message.get("content")
+        if not self.parts or not isinstance(content, str):
+            return dict(message)
+        return {**message, "content": [{"type": "text", "text": content}]}
+
+    def opening(self) -> list[dict[str, Any]]:
+        """The messages that every conversation begins with."""
+        return [*([s.system()] if self.system else []), s.user()]
 
     def tool_arguments(self) -> dict[str, Any]:
         """The template's arguments that show the sample tools."""
@@ -77,7 +89,7 @@ class Renderings:
     def turn(self, asking: Asking, *after: Message, tools: bool = False, **kwargs: Any) -> str | None:
         """What follows the user's text in a conversation that goes on with ``after``; None where it fails."""
         shown = asking.tool_arguments() if tools else dict(asking.plain)
-        messages = [*([s.system()] if asking.system else []), s.user(), *after]
+        messages = [asking.shaped(message) for message in (*asking.opening(), *after)]
         text = self.text(messages, **{"add_generation_prompt": not after, **shown, **kwargs})
         if text is None or s.USER not in text:
             return None
@@ -93,7 +105,7 @@ class Renderings:
 
     def prompt(self, asking: Asking, **kwargs: Any) -> str | None:
         """The whole generation prompt after one user message."""
-        messages = [*([s.system()] if asking.system else []), s.user()]
+        messages = [asking.shaped(message) for message in asking.opening()]
         return self.text(messages, add_generation_prompt=True, **{**asking.plain, **kwargs})
 
     # -- finding out how to ask
@@ -109,8 +121,8 @@ class Renderings:
             {"tools": list(s.TOOLS)},
             {"functions": "[]", "datetime": "2024-01-01"},
         ]
-        for plain, system in product(wanted, (False, True)):
-            asking = Asking(plain=plain, system=system)
+        for parts, plain, system in product((False, True), wanted, (False, True)):
+            asking = Asking(plain=plain, system=system, parts=parts)
             if self.turn(asking) is not None:
                 return asking
         raise TemplateError(

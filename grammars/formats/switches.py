@@ -20,7 +20,7 @@ __all__ = ["Effects", "Tried", "effort_switch", "try_switches"]
 #: Arguments that a template may read; a word after a dot or in quotes is a field or a text.
 _WORD = re.compile(r"(?<![\w.'\"\[])[a-z_]*(?:think|reason|effort|cot|budget)[a-z_]*\b(?!\s*\()")
 #: Arguments that a template asks about; whether they switch reasoning, only what they do can tell.
-_TAG = re.compile(r"\{%-?\s*(.*?)\s*-?%\}", re.DOTALL)
+_TAG = re.compile(r"\{[%{]-?\s*(.*?)\s*-?[%}]\}", re.DOTALL)
 _ASKED = re.compile(r"\b(?:if|elif|and|or|not)\s+\(*([a-z_]\w*)\b(?!\s*[.(\[])")
 _GIVEN = re.compile(r"^(?:set|for|macro)\s+([a-z_]\w*)(?:\s*,\s*([a-z_]\w*))?")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
@@ -171,18 +171,6 @@ def _levels_spoken(units: Units, text: str, other: str) -> set[str]:
     return words & set(LEVELS)
 
 
-def changes_framing(tried: Tried, default: Tried) -> bool:
-    """Did the argument change how the prompt ends, rather than a text further up?"""
-    return tried.turn != default.turn
-
-
 def text_switches(effects: Effects) -> Iterator[str]:
-    """Arguments that change nothing but a text of the prompt, and by their name turn thinking on and off."""
-    for name in effects.names:
-        found = effects.of(name)
-        if (
-            not is_about_history(name)
-            and "effort" not in name
-            and all(t.turn == effects.default.turn for t in found.values())
-        ):
-            yield name
+    """Arguments that by their name turn thinking on and off; whether they do so by a text alone the caller knows."""
+    return (name for name in effects.names if not is_about_history(name) and "effort" not in name)

@@ -12,9 +12,13 @@ from special_tokens import SpecialTokens
 
 __all__ = ["Units"]
 
+#: A word in doubled brackets, or in brackets that no prose has around single words.
+_DOUBLED = (
+    r"<</?[\w|:.-]+>>|\[\[/?[\w|:.-]+\]\]|[\u27e6\u3010\u27ea\u300a\u00ab]/?[\w|:.-]+[\u27e7\u3011\u27eb\u300b\u00bb]"
+)
 #: Tags and bracketed markers as templates spell them; an unclosed one (``<parameter=``) is a unit too.
-_UNIT = re.compile(r"<\|[^<>\s]*?\|>|<[^<>\s]*>?|\[/?[A-Z][A-Z_ ]*\]|\[\|[^|\]\s]*\|\]|\w+|\s|[\s\S]")
-_MARKER = re.compile(r"<[|\w/\uff5c\"][^<>\s]*>|\[/?[A-Z][A-Z_ ]+\]|\[\|[^|\]\s]*\|\]")
+_UNIT = re.compile(rf"{_DOUBLED}|<\|[^<>\s]*?\|>|<[^<>\s]*>?|\[/?[A-Z][A-Z_ ]*\]|\[\|[^|\]\s]*\|\]|\w+|\s|[\s\S]")
+_MARKER = re.compile(rf"{_DOUBLED}|<[|\w/\uff5c\"][^<>\s]*>|\[/?[A-Z][A-Z_ ]+\]|\[\|[^|\]\s]*\|\]")
 
 
 class Units:

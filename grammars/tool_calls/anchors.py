@@ -62,10 +62,10 @@ def _patterns(form: ToolCallFormat) -> tuple[str, str]:
 
 
 def _behind(pattern: str, hole: str, anchor: str) -> str:
-    """The pattern with ``anchor`` instead of the literal behind ``hole``; the line break at its end stays."""
+    """The pattern with ``anchor`` instead of what stands behind ``hole``; the line break at its end stays."""
     parts = list(parse_pattern(pattern))
     at = parts.index(Hole(hole))
-    literal = parts[at + 1] if at + 1 < len(parts) else ""
+    literal = parts[-1]
     break_ = "\n" if isinstance(literal, str) and literal.endswith("\n") else ""
-    parts[at + 1 : at + 2] = [anchor + break_]
+    parts[at + 1 :] = [anchor + break_]
     return "".join(f"${part.name}" if isinstance(part, Hole) else escape_literal(part) for part in parts)

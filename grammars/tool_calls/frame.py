@@ -17,10 +17,11 @@ class Frame:
     """The two patterns of a format, taken apart."""
 
     call: Pattern
-    parameter: Pattern
+    parameter: Pattern  #: up to the value, and the literal behind it where that is one
     separator: str
-    end: str  #: the literal behind a value; empty where none is
+    end: str  #: the literal behind a value; empty where none is, or where it names the key again (``</$key>``)
     types: Mapping[str, str]
+    closing: Pattern = ()  #: what stands behind a value where it names the key again
 
     @classmethod
     def of(cls, form: ToolCallFormat, call: str, parameter: str) -> Frame:
@@ -29,10 +30,22 @@ class Frame:
         pattern = parse_pattern(form.option("parameter", parameter))
         if Hole("parameters") not in call_pattern or Hole("key") not in pattern or Hole("value") not in pattern:
             raise ModelError("the patterns lack $parameters, $key or $value", place="tool_calls.options")
-        last = pattern[-1]
+        behind = pattern[pattern.index(Hole("value")) + 1 :]
+        last = behind[0] if len(behind) == 1 else ""
         pairs = str(form.option("types", "")).split()
         types = dict(pair.split("=", 1) for pair in pairs)
-        return cls(call_pattern, pattern, form.option("separator", ""), last if isinstance(last, str) else "", types)
+        closing: Pattern = behind if Hole("key") in behind else ()
+        if behind and not closing and not isinstance(last, str):
+            raise ModelError("behind $value only text and $key may stand", place="tool_calls.options")
+        pattern = pattern[: len(pattern) - len(closing)]
+        separator = str(form.option("separator", ""))
+        return cls(call_pattern, pattern, separator, last if isinstance(last, str) else "", types, closing)
+
+    def end_of(self, key: str) -> str:
+        """What stands behind the value of ``key``."""
+        if not self.closing:
+            return self.end
+        return "".join(key if isinstance(part, Hole) else part for part in self.closing)
 
     @property
     def flag(self) -> str:
@@ -47,8 +60,13 @@ class Frame:
     @property
     def tail(self) -> str:
         """The literal behind the last parameter."""
-        last = self.call[-1]
-        return last if isinstance(last, str) and self.call[-2:-1] == (Hole("parameters"),) else ""
+        behind = self.call[self.call.index(Hole("parameters")) + 1 :]
+        return behind[0] if behind and isinstance(behind[0], str) else ""
+
+    def tail_of(self, name: str) -> str:
+        """Everything behind the last parameter; some close a call with its name (``</$name>``)."""
+        behind = self.call[self.call.index(Hole("parameters")) + 1 :]
+        return "".join(name if isinstance(part, Hole) else part for part in behind)
 
     @property
     def opening(self) -> str:

@@ -3,8 +3,9 @@
 Options read here:
 
 * ``call``: the inside of one call as a pattern with ``$name`` and ``$parameters`` (also ``$id``, ``$index``);
-* ``parameter``: one argument as a pattern with ``$key`` and ``$value``; ``$is_string`` and ``$type`` are flags that
-  tell the value's type (``types`` maps JSON types to the family's words: ``string=string number=integer``);
+* ``parameter``: one argument as a pattern with ``$key`` and ``$value``, ``$key`` also behind it (``</$key>``);
+  ``$is_string`` and ``$type`` are flags that tell the value's type (``types`` maps JSON types to the family's words:
+  ``string=string number=integer``);
 * ``separator``: between two arguments;
 * ``order``: ``schema`` (default), ``sorted`` or ``any``;
 * ``words``: the family's spelling of true, false and null, where it is not JSON's;
@@ -79,7 +80,7 @@ class ParameterList:
         taken = signature(tool)
         named = [(p.key, p.required, self._parameter(form, frame, p, markers, schema)) for p in taken.parameters]
         extra = None
-        if taken.extra is not None:
+        if taken.extra is not None and not frame.closing:  # no grammar repeats a key that it does not know
             extra = self._parameter(form, frame, taken.extra, markers, schema)
         return arrange(named, extra, markers.node(frame.separator), str(form.option("order", "schema")))
 
@@ -89,8 +90,9 @@ class ParameterList:
         if parameter.key:
             check_name(parameter.key, frame.parameter, place=parameter.place, hole="key")
         options = []
+        end = frame.end_of(parameter.key)
         for flag, kept in self._flags(frame, parameter):
-            value = self.coding(form).node(kept, frame.end, markers, schema)
+            value = self.coding(form).node(kept, end, markers, schema)
             holes: dict[str, Node] = {
                 "key": Text(parameter.key) if parameter.key else Regex(_FREE_KEY),
                 "value": value,
@@ -137,10 +139,11 @@ class ParameterList:
                 parameter = parameter.only(frozenset({type_of(value)}))
             holes = {
                 "key": key,
-                "value": self.coding(form).render(value, parameter, frame.end),
+                "value": self.coding(form).render(value, parameter, frame.end_of(key)),
                 frame.flag or "-": frame.flag_text(type_of(value)),
             }
-            out.append("".join(holes[p.name] if isinstance(p, Hole) else p for p in frame.parameter))
+            parts = (*frame.parameter, *frame.closing)
+            out.append("".join(holes[p.name] if isinstance(p, Hole) else p for p in parts))
         return frame.separator.join(out)
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:

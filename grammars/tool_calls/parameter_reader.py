@@ -28,7 +28,7 @@ class ParameterReader(SectionReader):
         self._coding = coding
         self._call = _marked(frame.call, markers)
         self._parameter = _marked(frame.parameter, markers)
-        self._end = markers.marked(frame.end)
+        self._markers = markers
         self._separator = markers.marked(frame.separator)
         self._opening = markers.marked(frame.opening)
         self._tail = markers.marked(frame.tail)
@@ -61,6 +61,7 @@ class ParameterReader(SectionReader):
         if not name:
             raise Broken
         self._signature = signature(self.tools.get(name))
+        self._tail = self._markers.marked(self._frame.tail_of(name))
         style = self.form.id_style
         self.start_call(name, fill(style, {**values, "name": name}) if "$" in style else values.get("id", "").strip())
 
@@ -80,19 +81,20 @@ class ParameterReader(SectionReader):
         return (yield from self.starts(first_word(self.call_end)))
 
     def _argument(self, lead: str) -> Script:
-        flag, parameter = "", self._signature.get("")
+        flag, key, parameter = "", "", self._signature.get("")
         for i, part in enumerate(self._parameter):
             if not isinstance(part, Hole):
                 if part is not self._parameter[-1]:
                     yield from self._framing(part, before_value=self._parameter[i + 1 : i + 2] == (Hole("value"),))
             elif part.name == "value":
                 kept = self._typed(parameter, flag)
-                yield from self._coding.read(self, kept, self._end)
+                yield from self._coding.read(self, kept, self._markers.marked(self._frame.end_of(key)))
             else:
                 text = yield from self.hole(str(self._parameter[i + 1]))
                 if part.name == "key":
-                    parameter = self._signature.get(text.strip())
-                    self.arguments(f"{lead}{json.dumps(text.strip(), ensure_ascii=False)}: ")
+                    key = text.strip()
+                    parameter = self._signature.get(key)
+                    self.arguments(f"{lead}{json.dumps(key, ensure_ascii=False)}: ")
                 else:
                     flag = text.strip()
 

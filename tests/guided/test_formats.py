@@ -15,13 +15,14 @@ from grammars.compose import Parts, compose
 from grammars.formats.data import format_from_data, format_of_family
 from grammars.formats.format import Format
 from grammars.formats.infer import DESCRIBED_CALLS, Inference, infer
+from grammars.messages import messages_for
 from grammars.tools import Call
 from guided.format_check import check_witnesses, engine_for, verified
 from guided.hf.formats import inference_of_template
 from guided.hf.renderers import NO_NAMES, template_renderer
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts, families, load_family
 from special_tokens.errors import ModelError, TemplateError
-from tests.made_up import BROKEN, READABLE, REASONING, SILENT, UNREADABLE
+from tests.made_up import BROKEN, FRAMES, READABLE, REASONING, SILENT, UNREADABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -98,6 +99,35 @@ def test_reasoning_is_read_with_its_framing_switch_and_prompt(name: str) -> None
     }
     assert {field: read[field] for field in expected} == expected
     assert found.notes[-1:] == ("tools are described in the prompt, and calls are JSON between <tool_call> tags",)
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_frames_and_ends_are_told_from_each_other(name: str) -> None:
+    template, expected = FRAMES[name]
+    found = inferred(template)
+    content, ends = found.format.content, found.format.ends
+    assert (content.start, content.end, ends.content, ends.calls) == expected
+    assert found.notes == ()
+    assert any(witness.calls for witness in found.witnesses)
+
+
+def test_a_template_of_parts_gets_its_messages_in_parts() -> None:
+    format = inferred(READABLE["messages in parts only"]).format
+    assert format.inputs.content_as == "parts"
+    chat = [{"role": "user", "content": "Hi"}, {"role": "user", "content": [{"type": "image", "image": "x"}]}]
+    assert messages_for(chat, format) == [
+        {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
+        {"role": "user", "content": [{"type": "image", "image": "x"}]},
+    ]
+
+
+def test_a_switch_without_a_value_is_left_out_of_the_template_s_arguments() -> None:
+    format = inferred(REASONING["off unless an effort is named"][0]).format
+    engine = engine_for(format)
+    off = compose(Parts(reasoning_effort="none"), tokens=engine.tokens, format=format)
+    low = compose(Parts(reasoning_effort="low"), tokens=engine.tokens, format=format)
+    assert dict(off.template_kwargs) == {}
+    assert dict(low.template_kwargs) == {"reasoning_effort": "low"}
 
 
 # -- the order of evidence
