@@ -3,575 +3,234 @@
 `language(pattern)` is the set of strings in which the pattern is found: JSON Schema searches, it does not
 match whole strings, so an unanchored pattern is padded on both sides.  Anchors, look-ahead, look-behind and word
 borders vanish in the translation: they become intersection and complement.  What is left out is not regular
-(back-references) or not translated (an assertion inside an unbounded repeat); then `NotRegular` says which.
+(back-references) or not translated (most assertions inside an unbounded repeat); then `NotRegular` says which.
 
-Deviations from ECMA-262, all towards what the validators do: the ``u`` flag's code points but the lax escapes of
-annex B (``\\-``), ``\\A`` and ``\\Z`` as anchors, a leading ``(?i)`` obeyed.
+A pattern is read from left to right as a language of *suffixes*: what may follow, up to the end of the string, where a
+part of it begins.  All that such a language must know of what was read is the kind of the character before it
+(`_Before`); each regular part is cut into its words by the kind of their last character.  Look-behind needs all that
+was read: up to the last one of them a language of *prefixes* is built instead.
 """
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any
 
-from grammars.json_schema.regular import (
-    ALL,
-    ANY,
-    EPS,
-    MAX_CODE_POINT,
-    NONE,
-    Ranges,
-    Regular,
-    alt,
-    cat,
-    chars,
-    derive,
-    inter,
-    neg,
-    ranges_minus,
-    rep,
-    text,
+from grammars.json_schema.ecma_parser import WORD, Parser
+from grammars.json_schema.ecma_tree import (
+    END,
+    Alt,
+    Cat,
+    Edge,
+    InvalidPattern,
+    Look,
+    NotRegular,
+    Rep,
+    Tree,
+    tree_alt,
+    tree_cat,
 )
+from grammars.json_schema.regular import ALL, EPS, NONE, Regular, alt, cat, chars, inter, neg, ranges_minus, rep
 
 __all__ = ["InvalidPattern", "NotRegular", "language"]
 
-
-class InvalidPattern(ValueError):
-    """The pattern is not ECMA-262."""
-
-
-class NotRegular(ValueError):
-    """The pattern is understood but cannot be said as a regular language here."""
+_MAX_UNROLL = 12  # repeats of a body with assertions are written out up to this many times
+_MAX_WORK = 5_000  # parts that are looked at where assertions stand among choices
 
 
-MAX_GROUPS = 60  #: nested groups; deeper patterns are refused before Python's own stack is at risk
-MAX_UNROLL = 12  #: repeats of a body with assertions are written out up to this many times
+class _Before(Enum):
+    """What stands before a place of the string."""
 
-_DIGIT: Ranges = ((0x30, 0x39),)
-_WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
-_SPACE: Ranges = (
-    (0x09, 0x0D),
-    (0x20, 0x20),
-    (0xA0, 0xA0),
-    (0x1680, 0x1680),
-    (0x2000, 0x200A),
-    (0x2028, 0x2029),
-    (0x202F, 0x202F),
-    (0x205F, 0x205F),
-    (0x3000, 0x3000),
-    (0xFEFF, 0xFEFF),
-)
-_EVERY: Ranges = ((0, MAX_CODE_POINT),)
-_DOT = ranges_minus(_EVERY, ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)))
-_CLASSES = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
-_CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
-
-# -- what the parser builds: regular terms where it can, assertions around them
+    START = 0  #: nothing
+    WORD = 1  #: a word character
+    OTHER = 2  #: any other character
 
 
-@dataclass(frozen=True, slots=True)
-class _Cat:
-    parts: tuple[_Tree, ...]
+_WORD_CHAR = chars(WORD)
+_OTHER_CHAR = chars(ranges_minus(((0, 0x10FFFF),), WORD))
+_ENDS = {_Before.START: EPS, _Before.WORD: cat(ALL, _WORD_CHAR), _Before.OTHER: cat(ALL, _OTHER_CHAR)}
+_BEGINS_WORD = cat(_WORD_CHAR, ALL)
 
-
-@dataclass(frozen=True, slots=True)
-class _Alt:
-    options: tuple[_Tree, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Rep:
-    body: _Tree
-    least: int
-    most: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    ahead: bool
-    negative: bool
-    body: _Tree
-
-
-@dataclass(frozen=True, slots=True)
-class _Edge:
-    kind: str  # "start", "end", "word", "no word"
-
-
-_Tree: TypeAlias = Regular | _Cat | _Alt | _Rep | _Look | _Edge
-
-_START = _Edge("start")
-_END = _Edge("end")
-
-
-def _tree_cat(parts: Sequence[_Tree]) -> _Tree:
-    flat: list[_Tree] = []
-    for part in parts:
-        for one in part.parts if isinstance(part, _Cat) else (part,):
-            if flat and isinstance(one, Regular) and isinstance(flat[-1], Regular):
-                flat[-1] = cat(flat[-1], one)
-            else:
-                flat.append(one)
-    if not flat:
-        return EPS
-    return flat[0] if len(flat) == 1 else _Cat(tuple(flat))
-
-
-def _tree_alt(options: Sequence[_Tree]) -> _Tree:
-    plain = [o for o in options if isinstance(o, Regular)]
-    rest = [o for o in options if not isinstance(o, Regular)]
-    if not rest:
-        return alt(*plain)
-    return _Alt((*rest, alt(*plain)) if plain else tuple(rest)) if len(options) > 1 else options[0]
-
-
-class _Parser:
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-        self.at = 0
-        self.depth = 0
-        self.ignore_case = False
-
-    def parse(self) -> _Tree:
-        if self.pattern.startswith("(?i)"):
-            self.ignore_case, self.at = True, 4
-        tree = self._alternation()
-        if self.at < len(self.pattern):
-            raise InvalidPattern(f"unmatched ')' at character {self.at}")
-        return tree
-
-    def _peek(self, size: int = 1) -> str:
-        return self.pattern[self.at : self.at + size]
-
-    def _take(self, size: int = 1) -> str:
-        found = self.pattern[self.at : self.at + size]
-        if len(found) < size:
-            raise InvalidPattern("the pattern ends too early")
-        self.at += size
-        return found
-
-    def _alternation(self) -> _Tree:
-        options = [self._sequence()]
-        while self._peek() == "|":
-            self.at += 1
-            options.append(self._sequence())
-        return _tree_alt(options)
-
-    def _sequence(self) -> _Tree:
-        parts: list[_Tree] = []
-        literal: list[str] = []  # joined at the end: long literals would be quadratic otherwise
-        while self._peek() not in ("", "|", ")"):
-            start = self.at
-            atom = self._atom()
-            low, high = self._quantifier()
-            if isinstance(atom, _Edge | _Look) and (low, high) != (1, 1):
-                if isinstance(atom, _Edge) and self.pattern[start] not in "^$":
-                    raise InvalidPattern(f"nothing to repeat at character {start}")
-                atom = EPS if low == 0 else atom  # an optional assertion asserts nothing
-                low = high = 1
-            if isinstance(atom, Regular) and atom.op == "words" and len(atom.args) == 1 and (low, high) == (1, 1):
-                literal.extend(atom.args)
-                continue
-            if literal:
-                parts.append(text("".join(literal)))
-                literal = []
-            parts.append(self._repeated(atom, low, high))
-        if literal:
-            parts.append(text("".join(literal)))
-        return _tree_cat(parts)
-
-    def _repeated(self, atom: _Tree, low: int, high: int | None) -> _Tree:
-        if high is not None and high < low:
-            raise InvalidPattern(f"repeat from {low} to {high}")
-        if isinstance(atom, Regular):
-            return rep(atom, low, high)
-        return atom if (low, high) == (1, 1) else _Rep(atom, low, high)
-
-    def _quantifier(self) -> tuple[int, int | None]:
-        found = self._peek()
-        bounds: tuple[int, int | None] = (1, 1)
-        if found in ("*", "+", "?") and found:
-            self.at += 1
-            bounds = {"*": (0, None), "+": (1, None), "?": (0, 1)}[found]
-        elif found == "{" and (braces := self._braces()) is not None:
-            bounds = braces
-        else:
-            return bounds
-        if self._peek() == "?":  # lazy: the same language
-            self.at += 1
-        elif self._peek() in ("*", "+") and self._peek():
-            raise InvalidPattern(f"nothing to repeat at character {self.at}")
-        return bounds
-
-    def _braces(self) -> tuple[int, int | None] | None:
-        """``{m}``, ``{m,}``, ``{m,n}``; anything else is literal text (annex B)."""
-        end = self.pattern.find("}", self.at)
-        inner = self.pattern[self.at + 1 : end] if end > 0 else ""
-        low, comma, high = inner.partition(",")
-        if not (low.isascii() and low.isdigit()) or (high and not (high.isascii() and high.isdigit())):
-            return None
-        if len(low) > 9 or len(high) > 9:
-            raise NotRegular(f"a repeat of {inner}")
-        self.at = end + 1
-        return int(low), int(high) if high else None if comma else int(low)
-
-    def _atom(self) -> _Tree:
-        char = self._take()
-        match char:
-            case "^":
-                return _START
-            case "$":
-                return _END
-            case ".":
-                return chars(_DOT)
-            case "(":
-                return self._group()
-            case "[":
-                return chars(self._class())
-            case "\\":
-                return self._escape()
-            case "*" | "+" | "?":
-                raise InvalidPattern(f"nothing to repeat at character {self.at - 1}")
-        return self._char(ord(char))
-
-    def _char(self, code: int) -> Regular:
-        if self.ignore_case and len(both := {chr(code).lower(), chr(code).upper()}) == 2:
-            return chars([(ord(c), ord(c)) for c in both if len(c) == 1])
-        return text(chr(code))
-
-    def _group(self) -> _Tree:
-        self.depth += 1
-        if self.depth > MAX_GROUPS:
-            raise NotRegular(f"groups nested more than {MAX_GROUPS} deep")
-        look: tuple[bool, bool] | None = None
-        if self._peek() == "?":
-            kind = self._peek(3) if self._peek(2) == "?<" and self._peek(3) in ("?<=", "?<!") else self._peek(2)
-            looks = {"?=": (True, False), "?!": (True, True), "?<=": (False, False), "?<!": (False, True)}
-            if kind in looks:
-                look = looks[kind]
-                self.at += len(kind)
-            elif kind == "?:":
-                self.at += 2
-            elif kind in ("?<", "?P"):
-                end = self.pattern.find(">", self.at)
-                if end < 0 or self._peek(3) in ("?P=", "?P>"):
-                    raise InvalidPattern(f"a group that is not known at character {self.at}")
-                self.at = end + 1
-            else:
-                raise InvalidPattern(f"a group that is not known at character {self.at}")
-        body = self._alternation()
-        if self._peek() != ")":
-            raise InvalidPattern("a group is not closed")
-        self.at += 1
-        self.depth -= 1
-        return body if look is None else _Look(*look, body)
-
-    def _escape(self) -> _Tree:
-        char = self._peek()
-        if char in ("b", "B") and char:
-            self.at += 1
-            return _Edge("word" if char == "b" else "no word")
-        if char in ("A", "Z", "z") and char:  # not ECMA, yet Python and Rust users mean anchors
-            self.at += 1
-            return _START if char == "A" else _END
-        if char in tuple("123456789") or (char == "k" and self._peek(2) == "k<"):
-            raise NotRegular("a back-reference")
-        found = self._escaped_class()
-        if found is not None:
-            return chars(found)
-        return self._char(self._escaped_char())
-
-    def _escaped_class(self) -> Ranges | None:
-        char = self._peek()
-        if char and char in "dDwWsS":
-            self.at += 1
-            found = _CLASSES[char.lower()]
-            return found if char.islower() else ranges_minus(_EVERY, found)
-        if char and char in "pP" and self._peek(2)[1:] == "{":
-            end = self.pattern.find("}", self.at)
-            if end < 0:
-                raise InvalidPattern("a property is not closed")
-            name = self.pattern[self.at + 2 : end]
-            self.at = end + 1
-            found = _category(name)
-            return found if char == "p" else ranges_minus(_EVERY, found)
-        return None
-
-    def _escaped_char(self) -> int:
-        char = self._take()
-        if char in _CONTROLS:
-            return _CONTROLS[char]
-        match char:
-            case "0":
-                return 0
-            case "x":
-                return self._hex(2, char)
-            case "u" if self._peek() == "{":
-                end = self.pattern.find("}", self.at)
-                digits = self.pattern[self.at + 1 : end]
-                self.at = end + 1
-                return _code_point(digits)
-            case "u":
-                high = self._hex(4, char)
-                if 0xD800 <= high < 0xDC00 and self._peek(2) == "\\u":
-                    mark = self.at
-                    self.at += 2
-                    low = self._hex(4, char)
-                    if 0xDC00 <= low < 0xE000:
-                        return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
-                    self.at = mark
-                return high
-            case "c" if self._peek().isascii() and self._peek().isalpha():
-                return ord(self._take()) % 32
-        return ord(char)
-
-    def _hex(self, size: int, fallback: str) -> int:
-        digits = self._peek(size)
-        if len(digits) < size or any(c not in "0123456789abcdefABCDEF" for c in digits):
-            return ord(fallback)  # annex B: \x without digits is an x
-        self.at += size
-        return int(digits, 16)
-
-    def _class(self) -> Ranges:
-        negated = self._peek() == "^"
-        self.at += negated
-        found: list[tuple[int, int]] = []
-        while self._peek() != "]":
-            low = self._class_atom()
-            if self._peek() == "-" and self._peek(2) not in ("-]", "-"):
-                mark = self.at
-                self.at += 1
-                high = self._class_atom()
-                if isinstance(low, int) and isinstance(high, int):
-                    if high < low:
-                        raise InvalidPattern(f"a range out of order at character {mark}")
-                    found.append((low, high))
-                    continue
-                found.append((0x2D, 0x2D))  # annex B: [\w-x] holds a minus
-                found.extend([(high, high)] if isinstance(high, int) else high)
-            found.extend([(low, low)] if isinstance(low, int) else low)
-        self.at += 1
-        if self.ignore_case:
-            found = _both_cases(found)
-        every = chars(found).args if found else ()
-        return ranges_minus(_EVERY, every) if negated else every
-
-    def _class_atom(self) -> int | Ranges:
-        char = self._take()
-        if char != "\\":
-            return ord(char)
-        if self._peek() == "b":
-            self.at += 1
-            return 8
-        found = self._escaped_class()
-        return found if found is not None else self._escaped_char()
-
-
-def _both_cases(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    out = list(ranges)
-    for low, high in ranges:
-        for a, b, shift in ((0x41, 0x5A, 32), (0x61, 0x7A, -32)):
-            if low <= b and high >= a:
-                out.append((max(low, a) + shift, min(high, b) + shift))
-    return out
-
-
-def _code_point(digits: str) -> int:
-    try:
-        code = int(digits, 16)
-    except ValueError:
-        raise InvalidPattern(f"\\u{{{digits}}} is not a code point") from None
-    if code > MAX_CODE_POINT:
-        raise InvalidPattern(f"\\u{{{digits}}} is not a code point")
-    return code
-
-
-_LONG_NAMES = {
-    "Letter": "L", "Cased_Letter": "LC", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll",
-    "Titlecase_Letter": "Lt", "Modifier_Letter": "Lm", "Other_Letter": "Lo", "Mark": "M",
-    "Nonspacing_Mark": "Mn", "Spacing_Mark": "Mc", "Enclosing_Mark": "Me", "Number": "N",
-    "Decimal_Number": "Nd", "digit": "Nd", "Letter_Number": "Nl", "Other_Number": "No",
-    "Punctuation": "P", "punct": "P",
-    "Connector_Punctuation": "Pc", "Dash_Punctuation": "Pd", "Open_Punctuation": "Ps",
-    "Close_Punctuation": "Pe", "Initial_Punctuation": "Pi", "Final_Punctuation": "Pf",
-    "Other_Punctuation": "Po", "Symbol": "S", "Math_Symbol": "Sm", "Currency_Symbol": "Sc",
-    "Modifier_Symbol": "Sk", "Other_Symbol": "So", "Separator": "Z", "Space_Separator": "Zs",
-    "Line_Separator": "Zl", "Paragraph_Separator": "Zp", "Other": "C", "Control": "Cc", "cntrl": "Cc",
-    "Format": "Cf", "Private_Use": "Co",
-}  # fmt: skip
-
-
-@lru_cache(maxsize=64)
-def _category(name: str) -> Ranges:
-    """The code points of a general category (Unicode of this Python's ``unicodedata``)."""
-    key, _, value = name.partition("=")
-    wanted = value if key in ("General_Category", "gc") and value else name
-    if wanted == "Any":
-        return _EVERY
-    if wanted == "ASCII":
-        return ((0, 0x7F),)
-    short = _LONG_NAMES.get(wanted, wanted)
-    prefixes = ("Lu", "Ll", "Lt") if short == "LC" else (short,)
-    if not all(p in _LONG_NAMES.values() or p in ("Cn", "Cs") for p in prefixes):
-        raise NotRegular(f"the Unicode property {name!r}")
-    out: list[tuple[int, int]] = []
-    for code in range(MAX_CODE_POINT + 1):
-        if unicodedata.category(chr(code)).startswith(prefixes):
-            if out and out[-1][1] == code - 1:
-                out[-1] = (out[-1][0], code)
-            else:
-                out.append((code, code))
-    return tuple(out)
-
-
-# -- assertions to intersection and complement.  A string is read with one mark in front of it, so that "^" can be
-#    said as a character: it consumes the mark.
-
-_MARK_CODE = -1
-_MARK = chars([(_MARK_CODE, _MARK_CODE)])
-_BEFORE = alt(EPS, cat(_MARK, ALL))  # what a search may skip
-_WORD_CHAR = chars(_WORD)
-_OTHER_CHAR = chars((*ranges_minus(_EVERY, _WORD), (_MARK_CODE, _MARK_CODE)))
+_EDGES = ("start", "word", "no word")  # assertions that ask for the kind of the character before
 
 
 @lru_cache(maxsize=4_096)
 def language(pattern: str) -> Regular:
     """The strings in which ``pattern`` is found; raises `InvalidPattern` or `NotRegular`."""
-    tree = _Parser(pattern).parse()
+    tree = Parser(pattern).parse()
     try:
-        marked = _whole((tree,), _BEFORE)
-        return _without_mark(derive(marked, _MARK_CODE))
+        return _Lowering().whole((tree,), ALL)
     except RecursionError:
         raise NotRegular("a pattern nested this deep") from None
 
 
-def _has_assertion(tree: _Tree, kinds: tuple[str, ...]) -> bool:
+@lru_cache(maxsize=4_096)
+def _has(tree: Tree, kinds: tuple[str, ...]) -> bool:
+    """Does an assertion of one of these kinds stand in the tree?"""
     match tree:
-        case Regular():
-            return False
-        case _Edge(kind=kind):
+        case Edge(kind=kind):
             return kind in kinds
-        case _Look(ahead=ahead, body=body):
-            return (not ahead and "behind" in kinds) or _has_assertion(body, kinds)
-        case _Rep(body=body):
-            return _has_assertion(body, kinds)
-        case _Cat(parts=parts) | _Alt(options=parts):
-            return any(_has_assertion(p, kinds) for p in parts)
+        case Look(ahead=ahead, body=body):
+            return ("ahead" if ahead else "behind") in kinds or _has(body, kinds)
+        case Rep(body=body):
+            return _has(body, kinds)
+        case Cat(parts=parts) | Alt(options=parts):
+            return any(_has(p, kinds) for p in parts)
+    return False
 
 
-_LEFT = ("word", "no word", "behind")  # assertions that look at what was read before
+def _any_has(parts: tuple[Tree, ...], kinds: tuple[str, ...]) -> bool:
+    return any(_has(part, kinds) for part in parts)
 
 
-def _whole(parts: tuple[_Tree, ...], left: Regular) -> Regular:
-    """Marked strings made of ``left``, then ``parts``, then anything."""
-    for i, part in enumerate(parts):
-        rest = parts[i + 1 :]
+class _Lowering:
+    """One pattern on its way from tree to language; what was worked out once is kept."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, Regular] = {}
+        self.work = 0
+
+    def whole(self, parts: tuple[Tree, ...], left: Regular) -> Regular:
+        """The strings made of ``left``, then ``parts``, then anything."""
+        for i, part in enumerate(parts):
+            rest = parts[i + 1 :]
+            if not _any_has(parts[i:], ("behind",)) and not self._settles(part):
+                return self._joined(left, parts[i:])
+            self._count()
+            match part:
+                case Regular():
+                    left = cat(left, part)
+                case Cat(parts=inner):
+                    return self.whole((*inner, *rest), left)
+                case Edge(kind="start"):
+                    left = EPS if left.nullable else NONE
+                case Look(ahead=False, negative=negative, body=body):
+                    if _has(body, ("word", "no word", "end", "ahead")):
+                        raise NotRegular("an assertion about what follows inside a look-behind")
+                    before = self.whole((body, END), ALL)
+                    left = inter(left, neg(before) if negative else before)
+                case Look(negative=negative, body=body) if left == EPS:
+                    seen = self.whole((body,), EPS)
+                    return inter(neg(seen) if negative else seen, self.whole(rest, left))
+                case Alt(options=options):
+                    return alt(*(self.whole((option, *rest), left) for option in options))
+                case Rep(body=body, least=least, most=most):
+                    if most is None or most > _MAX_UNROLL:
+                        raise NotRegular("an assertion inside a repeat, beside a look-behind")
+                    return alt(*(self.whole((*(body,) * n, *rest), left) for n in range(least, most + 1)))
+                case _:
+                    raise NotRegular("a look-behind after a word border or a look-ahead")
+        return cat(left, ALL)
+
+    def _settles(self, part: Tree) -> bool:
+        """Is the part said best by what stands left of it?  So anchored patterns stay plain."""
+        match part:
+            case Edge(kind="start"):
+                return True
+            case Cat(parts=inner):
+                return self._settles(inner[0])
+            case Alt(options=options):
+                return any(self._settles(option) for option in options)
+        return False
+
+    def _joined(self, left: Regular, parts: tuple[Tree, ...]) -> Regular:
+        """``left`` and the suffixes that may follow it."""
+        if not _any_has(parts, _EDGES):
+            return cat(left, self.suffix(parts, _Before.OTHER))
+        return alt(*(cat(inter(left, ends), self.suffix(parts, before)) for before, ends in _ENDS.items()))
+
+    def suffix(self, parts: tuple[Tree, ...], before: _Before) -> Regular:
+        """What may follow, up to the end of the string, where ``parts`` begin behind ``before``."""
+        if not parts:
+            return ALL
+        if not _any_has(parts, _EDGES):
+            before = _Before.OTHER  # nobody asks
+        key = (parts, before)
+        found = self.known.get(key)
+        if found is None:
+            self._count()
+            found = self.known[key] = self._suffix(parts[0], parts[1:], before)
+        return found
+
+    def _suffix(self, part: Tree, rest: tuple[Tree, ...], before: _Before) -> Regular:
         match part:
             case Regular():
-                left = cat(left, part)
-            case _Cat(parts=inner):
-                return _whole((*inner, *rest), left)
-            case _Edge(kind="start"):
-                left = _at_start(left)
-            case _Edge(kind="word" | "no word" as kind):
-                ends, begins = cat(ALL_MARKED, _WORD_CHAR), cat(_WORD_CHAR, ALL)
-                others, begins_not = inter(left, neg(ends)), neg(begins)
-                pairs = ((inter(left, ends), begins), (others, begins_not))
-                if kind == "word":
-                    pairs = ((inter(left, ends), begins_not), (others, begins))
-                return alt(*(inter(_whole(rest, a), cat(a, b)) for a, b in pairs))
-            case _Look(ahead=False, negative=negative, body=body):
-                before = _whole((body, _END), _BEFORE)
-                left = inter(left, neg(before) if negative else before)
-            case _Look(ahead=True, negative=negative, body=body) if left == _MARK:
-                seen = _whole((body,), _MARK)
-                return inter(neg(seen) if negative else seen, _whole(rest, left))
-            case _Alt(options=options) if _has_assertion(part, _LEFT) or any(_has_assertion(r, _LEFT) for r in rest):
-                return alt(*(_whole((option, *rest), left) for option in options))
-            case _Rep(body=body, least=least, most=most) if _has_assertion(part, _LEFT):
-                if most is None or most > MAX_UNROLL:
-                    raise NotRegular("a word border or look-behind inside a repeat")
-                return alt(*(_whole((*(body,) * n, *rest), left) for n in range(least, most + 1)))
-            case _:
-                if any(_has_assertion(r, _LEFT) for r in rest):
-                    raise NotRegular("a word border or look-behind after another assertion")
-                return cat(left, _suffix(_tree_cat((part, *rest)), ALL))
-    return cat(left, ALL)
+                return self._behind_regular(part, rest, before)
+            case Cat(parts=inner):
+                return self.suffix((*inner, *rest), before)
+            case Alt(options=options):
+                return alt(*(self.suffix((option, *rest), before) for option in options))
+            case Edge(kind="start"):
+                return self.suffix(rest, before) if before is _Before.START else NONE
+            case Edge(kind="end"):
+                return EPS if self.suffix(rest, before).nullable else NONE
+            case Edge(kind=kind):
+                is_border = kind == "word"
+                begins = _BEGINS_WORD if is_border != (before is _Before.WORD) else neg(_BEGINS_WORD)
+                return inter(self.suffix(rest, before), begins)
+            case Look(ahead=True, negative=negative, body=body):
+                seen = self.suffix((body,), before)
+                return inter(neg(seen) if negative else seen, self.suffix(rest, before))
+            case Rep():
+                return self._repeated(part, rest, before)
+        raise NotRegular("a look-behind inside another assertion")
+
+    def _behind_regular(self, part: Regular, rest: tuple[Tree, ...], before: _Before) -> Regular:
+        if not _any_has(rest, _EDGES):
+            return cat(part, self.suffix(rest, before))
+        out = [self.suffix(rest, before)] if part.nullable else []
+        kinds = (_Before.WORD, _Before.OTHER)
+        return alt(*out, *(cat(inter(part, _ENDS[kind]), self.suffix(rest, kind)) for kind in kinds))
+
+    def _repeated(self, part: Rep, rest: tuple[Tree, ...], before: _Before) -> Regular:
+        body, least, most = part.body, part.least, part.most
+        tempered = self._tempered(body)
+        if tempered is not None and self.suffix(rest, before) == EPS:
+            step, forbidden = tempered  # ((?!A)C)*$: no A begins anywhere in what is read
+            return inter(rep(step, least, most), neg(cat(ALL, forbidden)))
+        if most is not None and most <= _MAX_UNROLL:
+            return alt(*(self.suffix((*(body,) * n, *rest), before) for n in range(least, most + 1)))
+        if least == 0 and not rest:
+            return ALL
+        if least <= 1 and not _has(body, ("word", "no word", "end", "behind", "ahead")):
+            later = Rep(_without_start(body), 0, None if most is None else most - 1)
+            once = self.suffix((body, _plain(later), *rest), before)
+            return alt(once, self.suffix(rest, before)) if least == 0 else once
+        raise NotRegular("an assertion inside an unbounded repeat")
+
+    def _tempered(self, body: Tree) -> tuple[Regular, Regular] | None:
+        """``(C, A...)`` of a body ``(?!A)C`` where C is one character and A is not empty."""
+        match body:
+            case Cat(parts=(Look(ahead=True, negative=True, body=look), Regular(op="chars") as step)):
+                if _has(look, _EDGES):
+                    return None
+                seen = self.suffix((look,), _Before.OTHER)
+                return None if seen.nullable else (step, seen)
+        return None
+
+    def _count(self) -> None:
+        self.work += 1
+        if self.work > _MAX_WORK:
+            raise NotRegular("so many choices around anchors and word borders")
 
 
-ALL_MARKED = rep(alt(ANY, _MARK), 0, None)
-
-
-def _at_start(left: Regular) -> Regular:
-    """``left`` where only the mark has been read so far."""
-    return _MARK if left.nullable or derive(left, _MARK_CODE).nullable else NONE
-
-
-def _suffix(tree: _Tree, after: Regular) -> Regular:
-    """What may follow, up to the end of the string, where ``tree`` begins and ``after`` comes behind it."""
+def _without_start(tree: Tree) -> Tree:
+    """The tree where something was read before it: no start of the string can follow."""
     match tree:
-        case Regular():
-            return cat(tree, after)
-        case _Cat(parts=parts):
-            for part in reversed(parts):
-                after = _suffix(part, after)
-            return after
-        case _Alt(options=options):
-            return alt(*(_suffix(o, after) for o in options))
-        case _Edge(kind="start"):
-            return cat(_MARK, after)
-        case _Edge(kind="end"):
-            return EPS if after.nullable else NONE
-        case _Look(ahead=True, negative=negative, body=body):
-            seen = _suffix(body, ALL)
-            seen = alt(seen, cat(_MARK, seen))
-            return inter(neg(seen) if negative else seen, after)
-        case _Rep(body=body, least=least, most=most):
-            return _repeat(body, least, most, after)
-    raise NotRegular("a word border or look-behind inside another assertion")
+        case Edge(kind="start"):
+            return NONE
+        case Cat(parts=parts):
+            return tree_cat([_without_start(part) for part in parts])
+        case Alt(options=options):
+            return tree_alt([_without_start(option) for option in options])
+        case Rep(body=body, least=least, most=most):
+            return _plain(Rep(_without_start(body), least, most))
+        case Look(ahead=ahead, negative=negative, body=body):
+            return Look(ahead, negative, _without_start(body))
+    return tree
 
 
-def _repeat(body: _Tree, least: int, most: int | None, after: Regular) -> Regular:
-    tempered = _tempered(body)
-    if tempered is not None and after == EPS:  # ((?!A)C)*$: no A begins anywhere in what is read
-        step, forbidden = tempered
-        return inter(rep(step, least, most), neg(cat(ALL, forbidden)))
-    if most is not None and most <= MAX_UNROLL:
-        out = after
-        for n in range(most):
-            out = alt(_suffix(body, out), after) if n < most - least else _suffix(body, out)
-        return out
-    if least == 0 and after == ALL:
-        return ALL
-    raise NotRegular("an assertion inside an unbounded repeat")
-
-
-def _tempered(body: _Tree) -> tuple[Regular, Regular] | None:
-    """``(C, A...)`` of a body ``(?!A)C`` where C is one character and A is not empty."""
-    match body:
-        case _Cat(parts=(_Look(ahead=True, negative=True, body=look), Regular(op="chars") as step)):
-            seen = _suffix(look, ALL)
-            return None if seen.nullable else (step, seen)
-    return None
-
-
-def _without_mark(term: Regular) -> Regular:
-    """The term with the mark, which no string holds, taken out."""
-    match term.op:
-        case "chars":
-            return chars([r for r in term.args if r[0] != _MARK_CODE] or ()) if term.args[0][0] < 0 else term
-        case "words":
-            return term
-        case "cat":
-            return cat(*map(_without_mark, term.args))
-        case "alt":
-            return alt(*map(_without_mark, term.args))
-        case "and":
-            return inter(*map(_without_mark, term.args))
-        case "not":
-            return neg(_without_mark(term.args[0]))
-    body, least, most = term.args
-    return rep(_without_mark(body), least, most)
+def _plain(tree: Rep) -> Tree:
+    """The repeat as a regular term where its body is one."""
+    return rep(tree.body, tree.least, tree.most) if isinstance(tree.body, Regular) else tree
