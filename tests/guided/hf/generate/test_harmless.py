@@ -1,0 +1,52 @@
+"""The law `harmless`: what the embedded model writes by itself and rightly is the same under guidance.
+
+A sample; benchmarks/harmless_model.py asks more and prints the causes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    spec = importlib.util.spec_from_file_location("harmless_model", ROOT / "benchmarks" / "harmless_model.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["harmless_model"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def of_kind(script: Any, kind: str, count: int) -> list[Any]:
+    return [request for request in script.requests(count) if request.kind == kind]
+
+
+def test_valid_answers_are_unchanged(script: Any, demo_guide: Any) -> None:
+    results = script.answer(demo_guide, of_kind(script, "extraction", 3), 32)
+    assert sum(result.is_valid for result in results) >= 2
+    for result in results:
+        if result.is_valid:
+            assert (result.is_unchanged, result.cause, result.overridden) == (True, "", 0), result.free
+
+
+def test_plain_text_is_unchanged(script: Any, demo_guide: Any) -> None:
+    for result in script.answer(demo_guide, of_kind(script, "plain text", 2), 24):
+        assert (result.is_unchanged, result.cause, result.overridden) == (True, "", 0), result.free
+
+
+def test_what_changes_a_valid_answer_is_named_and_explained(script: Any, demo_guide: Any) -> None:
+    """JSON over several lines is valid and not how our masks spell it."""
+    (result,) = script.answer(demo_guide, of_kind(script, "extraction, indented", 1), 32)
+    assert result.is_valid
+    assert not result.is_unchanged
+    assert result.cause == "white space" in script.EXPLAINED
+    assert result.overridden > 0
