@@ -110,7 +110,7 @@ def judge(template: str, tokenizer_name: str, tokenizer: Any, engine: Engine) ->
     render = tokenizer_renderer(tokenizer)
     for what, message in conversations():
         reasoned = "reasoning_content" in message
-        if reasoned and (format.reasoning is None or format.inputs.reasoning_as != "reasoning_content"):
+        if reasoned and (format.reasoning is None or format.inputs.reasoning_as in ("", "parts")):
             continue
         if message.get("tool_calls") and format.inputs.tool_calls != "native":
             continue
