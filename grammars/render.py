@@ -94,20 +94,14 @@ def quote(text: str, *, ignore_case: bool = False) -> str:
     return literal + "i" if ignore_case else literal
 
 
+_ESCAPES = {"/": "\\/", "\n": "\\n", "\r": "\\r", "\\\n": "\\n", "\\\r": "\\r"}
+_ESCAPABLE = re.compile(r"\\.|[/\n\r]", re.DOTALL)
+
+
 def quote_regex(regex: str) -> str:
     """A Lark regex literal: slashes and line breaks escaped, whatever was escaped before left alone."""
-    out: list[str] = []
-    i = 0
-    while i < len(regex):
-        char = regex[i]
-        if char == "\\" and i + 1 < len(regex):
-            follower = regex[i + 1]
-            out.append({"\n": "\\n", "\r": "\\r"}.get(follower, char + follower))
-            i += 2
-            continue
-        out.append({"/": "\\/", "\n": "\\n", "\r": "\\r"}.get(char, char))
-        i += 1
-    return "/" + "".join(out) + "/"
+    escaped = _ESCAPABLE.sub(lambda found: _ESCAPES.get(found[0], found[0]), regex)
+    return f"/{escaped}/"
 
 
 def render(start: Node | Mapping[str, Node]) -> Rendered:
