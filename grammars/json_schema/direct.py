@@ -82,6 +82,7 @@ class _Copy:
     merges: int = 1
     numbers: bool = False
     open_keys: bool = False
+    rare_text: bool = False
     free_keys: bool = False
     ordered: bool = False
 
@@ -106,6 +107,8 @@ class _Copy:
             body = {**body, "$defs": defs}
         options = dict(spelling.engine_options())
         if self.open_keys:
+            if self.rare_text:
+                raise _NotDirect  # the engine would write a value without its last characters
             note = "control characters without a short escape are not written"
             self.rows.append(ReportRow("", "type", Outcome.NARROWED, note))
         else:
@@ -227,6 +230,7 @@ class _Copy:
         for one in value:
             if not isinstance(one, str) and one is not None and not isinstance(one, bool):
                 _safe_integer(one)
+        self.rare_text |= _has_rare_text(value)
         out["enum"] = value
 
     def const(self, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
@@ -667,6 +671,18 @@ def _tagged_apart(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
 
 _TOKEN = re.compile(r"\\(?:[dDwW/.^$*+?()\[\]{}|\\\-tnrfv_@:,#&%!<>=~\"' ])|\\s|\[\^?|\]|\(\?:|\(\?|\(|\)|.", re.DOTALL)
 _SPACES = "\\t-\\r \\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}\\x{FEFF}"
+
+
+def _has_rare_text(value: Any) -> bool:
+    """Does a string in it need an escape that is not a short one?"""
+    match value:
+        case str():
+            return re.search(r"[\x00-\x07\x0b\x0e-\x1f\x7f]", value) is not None
+        case list():
+            return any(map(_has_rare_text, value))
+        case dict():
+            return any(map(_has_rare_text, (*value, *value.values())))
+    return False
 
 
 @lru_cache(maxsize=4_096)

@@ -236,6 +236,44 @@ def test_K5_a_constraint_that_nobody_knows_is_never_ignored(key: str):
             read_request({key: "x"}, ignore_unknown=lenient)
 
 
+# -- K9, as amended: nothing is stripped from a schema; null is a type that a union names
+
+
+def test_K9_null_is_written_where_the_schema_names_it_and_nowhere_else(engine: Engine):
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "nick": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+        "required": ["name", "nick"],
+        "additionalProperties": False,
+    }
+    plan = plan_for({"structured_outputs": {"json": schema}}, engine)
+    assert writes(plan, engine, '{"name": "a", "nick": null}')
+    assert not writes(plan, engine, '{"name": null, "nick": null}')
+    assert not writes(plan, engine, '{"name": "a"}')
+
+
+def test_K9_enums_of_objects_references_recursion_and_patterns_of_keys_are_kept(engine: Engine):
+    kids = {"type": "array", "items": {"$ref": "#/$defs/tree"}}
+    schema = {
+        "$defs": {"tree": {"type": "object", "properties": {"kids": kids}, "additionalProperties": False}},
+        "type": "object",
+        "properties": {"tree": {"$ref": "#/$defs/tree"}, "one": {"enum": [{"a": 1}, {"b": [2]}]}},
+        "patternProperties": {"^x_": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    plan = plan_for({"structured_outputs": {"json": schema}}, engine)
+    assert writes(plan, engine, '{"tree": {"kids": [{}, {"kids": []}]}, "one": {"b": [2]}, "x_1": 5}')
+    for wrong in ('{"tree": {"kids": [1]}}', '{"one": {"a": 2}}', '{"x_1": "5"}', '{"y": 5}'):
+        assert not writes(plan, engine, wrong)
+
+
+def test_K9_an_unknown_format_is_an_annotation_and_is_reported(engine: Engine):
+    schema = {"type": "string", "format": "postcode-of-nowhere"}
+    plan = plan_for({"structured_outputs": {"json": schema}}, engine)
+    assert writes(plan, engine, '"any"')
+    assert [row.keyword for row in plan.schema_report.rows] == ["format"]
+
+
 # -- tools
 
 

@@ -128,11 +128,15 @@ def test_K7_thousands_of_choices_compile_and_each_can_be_chosen(engine: Engine):
 FREE = {"type": "any_text"}
 
 
+def in_json(value: Any) -> str:
+    """As we write it: DEL, which JSON allows raw, is escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def formats_with(text: str) -> dict[str, tuple[Any, str]]:
     """Every kind of constraint with ``text`` in it, and what the answer then is."""
-    literal = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    literal = in_json(text)
     escaped = "".join(f"\\x{{{ord(c):x}}}" for c in text)
-    in_json = json.dumps({text: text}, ensure_ascii=False)
     ecma = "".join(f"\\u{{{ord(c):x}}}" for c in text)
     gbnf = '"' + "".join(f"\\U{ord(c):08X}" for c in text) + '"'
     return {
@@ -140,14 +144,13 @@ def formats_with(text: str) -> dict[str, tuple[Any, str]]:
         "choices with a shared beginning": (Choice([text + "1", text + "2"]), text + "2"),
         "regex": (Regex(escaped), text),
         "regex with more behind it": (Regex(escaped + "[a-z]+"), text + "q"),
-        "const": ({"const": text}, json.dumps(text, ensure_ascii=False)),
-        "enum": ({"enum": [text, text + "x"]}, json.dumps(text + "x", ensure_ascii=False)),
+        "const": ({"const": text}, in_json(text)),
+        "enum": ({"enum": [text, text + "x"]}, in_json(text + "x")),
         "key": (
             {"type": "object", "properties": {text: {"const": text}}, "required": [text], "maxProperties": 1},
-            in_json,
+            in_json({text: text}),
         ),
-        "pattern": ({"type": "string", "pattern": f"^{ecma}$"},
-                    json.dumps(text, ensure_ascii=False)),
+        "pattern": ({"type": "string", "pattern": f"^{ecma}$"}, in_json(text)),
         "Lark": (Lark(f"start: {literal} /[0-9]/"), text + "7"),
         "Lark terminal": (Lark(f"start: A\nA: {literal} | \"b\""), text),
         "GBNF": (Gbnf(f"root ::= {gbnf} [0-9]"), text + "7"),
@@ -160,6 +163,12 @@ def formats_with(text: str) -> dict[str, tuple[Any, str]]:
 
 
 KINDS = list(formats_with("x"))
+
+
+@pytest.mark.parametrize("text", AWKWARD)
+def test_K7_every_kind_writes_every_text_byte_for_byte(engine: Engine, text: str):
+    for response_format, answer in formats_with(text).values():
+        spelled(plan_of(engine, PLAIN, response_format=response_format), engine, answer)
 
 
 @pytest.mark.parametrize("text", MARKED)
