@@ -122,9 +122,15 @@ def _template(
     opening, before, middle, closing, behind = _between_markers(source)
     body = _with_start(source, SeqExpr(middle))
     framed = _CLOSING[closing]
+    then = _then(before_end if framed else "", end_text)
+    written = body
     if barred:
         body = _without_text(body, barred)
-    check_ends(body, then=_then(before_end if framed else "", end_text))
+    try:
+        check_ends(body, then=then)
+    except GrammarError:
+        check_ends(written, then=then)  # the same in the caller's own words, with its place
+        raise
     return Template(
         write(body, Writing(schema)),
         after_start=None if _OPENING[opening] else before,

@@ -197,6 +197,13 @@ def test_R6_a_bad_template_is_refused_with_its_place(engine: Engine, template: s
         plan_of(engine, reasoning_effort=f"custom:{template}")
 
 
+def test_R6_a_template_that_cannot_end_is_named_in_its_own_words_where_markers_are_text(plain_engine: Engine):
+    format = replace(FORMAT, tool_calls=None)
+    template = 'custom:start: $START_ID x $END_ID\nx: /(?s:.*)/ "!"'
+    with pytest.raises(GrammarError, match=r"reasoning_effort line 2, column 4: /.*/ can never end"):
+        plan_of(plain_engine, format, reasoning_effort=template)
+
+
 # -- R7, R8: every level ends, in every script
 
 
