@@ -53,8 +53,8 @@ class HostLink:
         result = torch.empty(scores.shape)
         out: Floats = result.numpy()
         if len(masks) < len(raw):
-            free = sorted(set(range(len(raw))) - {mask.row for mask in masks})
-            out[free] = raw[free]
+            for row in set(range(len(raw))).difference(mask.row for mask in masks):
+                out[row] = raw[row]  # row by row: an index of rows would copy twice
         for mask in masks:
             self._mask_row(raw[mask.row], out[mask.row], mask)
         return result
