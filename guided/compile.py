@@ -7,6 +7,7 @@ gets a deep copy, which costs microseconds and keeps its own position.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -36,6 +37,7 @@ CACHE_BYTES = 16 * 1024 * 1024
 #: The engine follows chains of rules on the stack and dies where it ends (2,700 rules on 8 MB, 160 on 512 kB).
 STACK_BYTES = 64 * 1024 * 1024
 _MANY_LINES = 100
+_MANY_CHARACTERS = 30_000  # JSON schemas stand in one line, whatever their depth
 _stack_lock = threading.Lock()
 
 _LIMIT_REASONS = {"MaxTokensTotal", "ParserTooComplex", "LexerTooComplex"}
@@ -158,7 +160,8 @@ def compile_grammar(tokenizer: Any, grammar: str) -> Any:
 
     # Sub-grammars stand in JSON, where a line break is two characters.
     num_lines = grammar.count("\n") + grammar.count("\\n")
-    matcher = _on_a_large_stack(make) if num_lines > _MANY_LINES else make()
+    large = num_lines > _MANY_LINES or len(grammar) > _MANY_CHARACTERS
+    matcher = _on_a_large_stack(make) if large else make()
     check_matcher(matcher, "the grammar does not compile")
     _probe(matcher)
     return matcher
@@ -201,19 +204,30 @@ def _probe(pristine: Any) -> None:
         check_matcher(matcher, "the grammar does not compile")
 
 
-def _ll_tokenizer(tokenizer: str, tokens: SpecialTokens) -> Any:
+#: How the tokenizers library begins the text of a tokenizer that neither pads nor truncates.
+_UNPADDED = re.compile(r'\s*\{\s*"version":\s*"[^"]*",\s*"truncation":\s*null,\s*"padding":\s*null,')
+
+
+def _unpadded(tokenizer: str) -> str:
+    """The tokenizer without padding and truncation; taking megabytes of JSON apart is worth avoiding."""
     try:
         body = json.loads(tokenizer)
     except ValueError as error:
         raise TokenizerError(f"the tokenizer is not JSON: {error}", expected="the text of a tokenizer.json") from None
     body["padding"] = body["truncation"] = None
+    return json.dumps(body)
+
+
+def _ll_tokenizer(tokenizer: str, tokens: SpecialTokens) -> Any:
+    if not _UNPADDED.match(tokenizer):
+        tokenizer = _unpadded(tokenizer)
     # llguidance must have an eos and guesses one otherwise.  Real ends never stand in a grammar, so one of them is
     # safe: its bit is set only when the engine is in error.
     eos = next(iter(tokens.end_ids), None)
     if eos is None:
         eos = max(tokens.marker_ids, default=tokens.facts.vocab_size - 1)
     try:
-        return llguidance.LLTokenizer(json.dumps(body), n_vocab=tokens.vocab_size + SENTINELS, eos_token=[eos])
+        return llguidance.LLTokenizer(tokenizer, n_vocab=tokens.vocab_size + SENTINELS, eos_token=[eos])
     except (ValueError, RequestError) as error:
         raise TokenizerError(
             f"llguidance cannot use this tokenizer: {error}",

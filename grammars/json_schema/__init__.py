@@ -10,7 +10,7 @@ from grammars.json_schema.direct import direct
 from grammars.json_schema.documents import Documents
 from grammars.json_schema.emit import emit
 from grammars.json_schema.general import KEY_ORDER, general_rows
-from grammars.json_schema.limits import DEFAULT_LIMITS, Limits
+from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, survey
 from grammars.json_schema.numbers import MAX_DIGITS
 from grammars.json_schema.report import Outcome, ReportRow, SchemaReport
 from grammars.json_schema.space import Overrun, Space
@@ -66,6 +66,7 @@ def build(
     relaxed.  Raises `SchemaError` for a schema that is broken, contradictory, past a limit, or (policy ``strict``)
     not enforceable in full.
     """
+    survey(schema, limits)
     if watch:
         found = direct(schema, spelling)
         if found is not None:

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from grammars.json_schema.dialects import dialect_of
 from grammars.json_schema.ecma import language
+from grammars.json_schema.ecma_parser import Parser
 from grammars.json_schema.formats import FORMATS, ignored_format
 from grammars.json_schema.general import KEY_ORDER, general_rows
 from grammars.json_schema.keywords.numeric import allow
@@ -33,8 +34,13 @@ __all__ = ["Direct", "direct"]
 
 _MAX_DEPTH = 30  # the engine refuses JSON nested about 125 levels, and a property takes several
 _MAX_NODES = 20_000
+_MAX_TARGETS = 500  # the engine follows chains of references on the stack
 _MAX_MERGES = 64
 _MAX_REORDERED = 8
+_MAX_LITERAL = 10_000  # characters of one constant: the engine's first mask grows with its square
+_MAX_KEYS = 1_000  # the engine's row of items grows with the optional keys of one object
+_MAX_COUNTED = 20  # and its rules, where keys are counted
+_MAX_COMPARED = 2_000  # schemas looked at to see whether they contradict each other
 _MAX_TOGETHER = 2_000  # characters of patterns and formats that meet a length or each other
 _SAFE = 2**53
 
@@ -80,6 +86,7 @@ class _Copy:
     nodes: int = 0
     inside: int = 0
     merges: int = 1
+    compared: int = 0
     numbers: bool = False
     open_keys: bool = False
     rare_text: bool = False
@@ -200,6 +207,8 @@ class _Copy:
         target, steps = self.target(ref)
         name = self.targets.get(id(target))
         if name is None:
+            if len(self.targets) >= _MAX_TARGETS:
+                raise _NotDirect
             name = self.targets[id(target)] = str(len(self.targets))
             self.todo.append((name, target, steps))
         out["$ref"] = f"#/$defs/{name}"
@@ -228,7 +237,10 @@ class _Copy:
         if not isinstance(value, list) or not value or "const" in schema or "nullable" in schema:
             raise _NotDirect
         for one in value:
-            if not isinstance(one, str) and one is not None and not isinstance(one, bool):
+            if isinstance(one, str):
+                if len(one) > _MAX_LITERAL:
+                    raise _NotDirect
+            elif one is not None and not isinstance(one, bool):
                 _safe_integer(one)
         self.rare_text |= _has_rare_text(value)
         out["enum"] = value
@@ -239,7 +251,9 @@ class _Copy:
         self.enum([value], {}, out)
 
     def properties(self, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-        if not isinstance(value, dict):
+        if not isinstance(value, dict) or len(value) > _MAX_KEYS:
+            raise _NotDirect
+        if len(value) > _MAX_COUNTED and ("minProperties" in schema or "maxProperties" in schema):
             raise _NotDirect
         out["properties"] = {key: self.below(sub, "properties", key) for key, sub in value.items()}
         self.ordered = self.ordered or len(value) > 1
@@ -270,7 +284,7 @@ class _Copy:
         kinds = {named} if isinstance(named, str) else set(named) if isinstance(named, list) else set()
         if kinds and not kinds & {"integer", "number"}:
             return  # says nothing about other types
-        if not kinds:
+        if not kinds or abs(value) >= 2**63 - 1 or (isinstance(value, float) and "integer" in kinds):
             raise _NotDirect
         if isinstance(value, int) and "number" not in kinds and abs(value) >= _SAFE and int(float(value)) == value:
             self.note(keyword, Outcome.NARROWED, "integers are written up to 64 bits")
@@ -577,6 +591,9 @@ def _mergeable(parts: list[Any], copy: _Copy, depth: int = 4) -> bool:
     speaking = 0
     todo = list(parts)
     while todo:
+        copy.compared += 1
+        if copy.compared > _MAX_COMPARED:
+            raise _NotDirect
         part = copy.resolved(todo.pop())
         if not isinstance(part, dict):
             return part is True
@@ -689,9 +706,10 @@ def _has_rare_text(value: Any) -> bool:
 def engine_pattern(pattern: str) -> str | None:
     """A pattern that the engine reads as ECMA-262 reads this one; None where it has none."""
     found = _same_words(pattern)
-    if found is not None:
-        return found
     try:
+        if found is not None:
+            Parser(pattern).parse()  # what is no pattern is refused by our own compiler, at its place
+            return found
         term = language(pattern)
     except ValueError:
         return None

@@ -36,6 +36,7 @@ from grammars.json_schema.regular import ALL, EPS, NONE, Regular, alt, cat, char
 __all__ = ["InvalidPattern", "NotRegular", "language"]
 
 _MAX_UNROLL = 12  # repeats of a body with assertions are written out up to this many times
+_MAX_SIZE = 100_000  # parts of a term when what it shares is written out each time
 _MAX_WORK = 5_000  # parts that are looked at where assertions stand among choices
 
 
@@ -60,9 +61,27 @@ def language(pattern: str) -> Regular:
     """The strings in which ``pattern`` is found; raises `InvalidPattern` or `NotRegular`."""
     tree = Parser(pattern).parse()
     try:
-        return _Lowering().whole((tree,), ALL)
+        term = _Lowering().whole((tree,), ALL)
+        if _written_size(term) > _MAX_SIZE:
+            raise NotRegular("so many choices around anchors and word borders")
+        return term
     except RecursionError:
         raise NotRegular("a pattern nested this deep") from None
+
+
+def _written_size(term: Regular) -> int:
+    """Parts of a term, those that stand in several places counted in each."""
+    known: dict[int, int] = {}
+
+    def size(part: Regular) -> int:
+        if part.op in ("chars", "words"):
+            return 1
+        if id(part) not in known:
+            below = part.args[:1] if part.op == "rep" else part.args
+            known[id(part)] = 1 + sum(map(size, below))
+        return known[id(part)]
+
+    return size(term)
 
 
 @lru_cache(maxsize=4_096)

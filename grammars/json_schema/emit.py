@@ -33,6 +33,7 @@ from grammars.tree import (
     repeat,
     seq,
 )
+from special_tokens.errors import SchemaError
 
 __all__ = ["Emitted", "emit"]
 
@@ -153,8 +154,14 @@ class _Writer:
             return None
         count = len(values)
         final = track.nodes[0].final
+        if least > count and not final:
+            raise SchemaError(
+                f"unsatisfiable schema: {least} different items are wanted, and there are only {count} values",
+                pointer=self.states.space.documents[next(iter(track.unique))].pointer,
+                keyword="uniqueItems",
+            )
         if least > count:
-            return seq(_OPEN, _CLOSE) if final else None
+            return seq(_OPEN, _CLOSE)
         span = f"[0:{count}]"
         item, more = self.free(f"{name}_set"), self.free(f"{name}_more")
         top = count if most is None else min(most, count)

@@ -22,6 +22,7 @@ class Limits:
     nodes: int = 400_000  #: values in the document
     depth: int = 500  #: nesting of the document
     characters: int = 4_000_000  #: characters in all strings and keys together
+    digits: int = 300  #: digits of one number
     literal: int = 50_000  #: characters of one constant or key: the engine's first mask grows with its square
     states: int = 20_000  #: conjunctions of subschemas that need a rule of their own
     steps: int = 200_000  #: forms built while schemas are intersected
@@ -79,7 +80,13 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
             elif isinstance(value, float):
                 if not math.isfinite(value):
                     raise SchemaError(f"{value} is not a JSON number", expected="a finite number")
-            elif not (value is None or isinstance(value, bool | int)):
+            elif isinstance(value, int):
+                if value.bit_length() > limits.digits * 3.33:
+                    raise SchemaError(
+                        f"a number has more than {limits.digits} digits, the limit 'digits'",
+                        hint="use a smaller number",
+                    )
+            elif value is not None:
                 raise SchemaError(f"{type(value).__name__} is not a JSON value", expected="JSON")
         if characters > limits.characters:
             raise _over("characters", characters, limits.characters, "characters")

@@ -11,6 +11,8 @@ from grammars.json_schema.shapes import ANY_ARRAY, TRUE, ArrayForm, Conj, Count,
 
 __all__ = ["KEYWORDS", "allow", "deny"]
 
+_COUNTED = 2**31 - 1
+
 KEYWORDS = ("prefixItems", "items", "contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems")
 
 Child = Callable[..., Conj | None]
@@ -35,7 +37,7 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child) -> ArrayForm | 
         prefix,
         rest,
         schema.get("minItems", 0),
-        schema.get("maxItems"),
+        _most(schema),
         counts,
         (place.number,) if schema.get("uniqueItems") else (),
         Seen(items=len(prefix), contains=contained, every_item="items" in schema),
@@ -83,3 +85,9 @@ def negation(conj: Conj | None) -> Conj | None:
     if conj is None:
         return TRUE
     return None if not conj else (-conj[0],)
+
+
+def _most(schema: Mapping[str, Any]) -> int | None:
+    """``maxItems`` where it can matter: nothing writes more items than the engine can count."""
+    most: int | None = schema.get("maxItems")
+    return most if most is None or most <= _COUNTED else None

@@ -13,6 +13,7 @@ from grammars.json_schema.regular import ALL, NONE, Regular, alt, disjoint, inte
 from grammars.json_schema.report import ReportRow
 from grammars.json_schema.shapes import TRUE, Clause, Conj, Fact, ObjectForm, Seen, both, has, lacks, some
 from grammars.json_schema.strings import writable
+from special_tokens.errors import SchemaError
 
 __all__ = ["KEYWORDS", "allow", "cells_of", "deny"]
 
@@ -27,6 +28,7 @@ KEYWORDS = (
     "maxProperties",
 )
 
+_MAX_CUTS = 150  # overlaps of patterns that are worked out; each is a search
 _FEW_NAMES = 64  # finitely many names up to here are listed one by one, so that none can be written twice
 _MAX_PAIRS = 6  # pairs of dependentRequired whose negation is written out
 _CLOSING = "additionalProperties"
@@ -126,12 +128,20 @@ def _patterns(
 def cells_of(patterns: list[tuple[Regular, Conj | None]], extra: Conj | None) -> Cells:
     """All keys cut into cells by the patterns that they match; keys that match none get ``extra``."""
     cells: list[tuple[Regular, Conj | None]] = []
+    cuts = 0
     for language, value in patterns:
         own, cut = language, []
         for cell, conj in cells:
             if disjoint(cell, language):
                 cut.append((cell, conj))
                 continue
+            cuts += 1
+            if cuts > _MAX_CUTS:
+                raise SchemaError(
+                    f"patternProperties overlap more than {_MAX_CUTS} times, the limit 'cuts'",
+                    keyword="patternProperties",
+                    hint="use patterns that exclude each other",
+                )
             inside, outside = inter(cell, language), inter(cell, neg(language))
             cut += [(inside, both(conj, value))] if possible(inside) else []
             cut += [(outside, conj)] if possible(outside) else []

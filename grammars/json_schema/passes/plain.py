@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from grammars.json_schema.documents import Place
+from grammars.json_schema.limits import DEFAULT_LIMITS
 from grammars.json_schema.report import ReportRow
+from special_tokens.errors import SchemaError
 
 __all__ = ["constants", "drop_no_ops", "whole_numbers"]
 
@@ -29,6 +31,14 @@ def whole_numbers(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -
 
 def constants(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
     """``const`` becomes an ``enum`` of one value (or filters the ``enum`` beside it)."""
+    longest = max((len(v) for v in (schema.get("const"), *schema.get("enum", ())) if isinstance(v, str)), default=0)
+    if longest > DEFAULT_LIMITS.literal:
+        raise SchemaError(
+            f"a constant of {longest} characters, the limit 'literal' is {DEFAULT_LIMITS.literal}",
+            pointer=place.pointer,
+            keyword="const" if "const" in schema else "enum",
+            hint="use a shorter constant",
+        )
     if "const" not in schema:
         return schema
     out = {k: v for k, v in schema.items() if k not in ("const", "enum")}

@@ -1,0 +1,353 @@
+#!/usr/bin/env python3
+"""Schemas that hurt: what becomes of each, and how long it takes.
+
+    python benchmarks/json_schema_hostile.py
+
+A case is *compiled* (and one mask was computed) or refused with a typed error that names what is wrong; the tests hold
+the outcomes, this script prints the times.  Each ``make`` builds its schema when asked, for some are large.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from grammars.json_schema import SchemaReport, build  # noqa: E402
+from grammars.render import render  # noqa: E402
+from guided.compile import compile_grammar  # noqa: E402
+from special_tokens.errors import GuidedError  # noqa: E402
+
+__all__ = ["CASES", "Case", "Result", "run"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """``says``: empty for a schema that compiles, otherwise a part of the error's message.
+
+    ``relaxed``: keywords that the report must list as not enforced; nothing else may be relaxed.
+    """
+
+    name: str
+    make: Callable[[], Any]
+    says: str = ""
+    relaxed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Result:
+    error: GuidedError | None
+    report: SchemaReport
+    seconds: float
+
+
+def run(case: Case, tokenizer: Any) -> Result:
+    """Builds, compiles and computes one mask; anything but a typed error is raised as it is."""
+    schema = case.make()
+    begin = time.perf_counter()
+    report = SchemaReport()
+    try:
+        built = build(schema, watch=True)
+        report = built.report
+        compile_grammar(tokenizer, render(built.node).engine_text())
+    except GuidedError as error:
+        return Result(error, report, time.perf_counter() - begin)
+    return Result(None, report, time.perf_counter() - begin)
+
+
+def nested(step: Callable[[Any], Any], depth: int, inner: Any) -> Any:
+    for _ in range(depth):
+        inner = step(inner)
+    return inner
+
+
+def _array(inner: Any) -> Any:
+    return {"type": "array", "items": inner}
+
+
+def _object(inner: Any) -> Any:
+    return {"type": "object", "properties": {"a": inner}, "required": ["a"]}
+
+
+def _keys(count: int, **more: Any) -> Any:
+    return {"type": "object", "properties": {f"k{i}": {"type": "integer"} for i in range(count)}, **more}
+
+
+def _chain(count: int, fan: int, leaf: Any) -> Any:
+    defs: dict[str, Any] = {str(count): leaf}
+    for i in range(count):
+        defs[str(i)] = {"type": "object", "properties": {f"p{j}": {"$ref": f"#/$defs/{i + 1}"} for j in range(fan)}}
+    return {"$ref": "#/$defs/0", "$defs": defs}
+
+
+def _doubling(levels: int) -> Any:
+    defs: dict[str, Any] = {str(levels): {"type": "object", "properties": {"x": {"type": "integer"}}}}
+    for i in range(levels):
+        defs[str(i)] = {"allOf": [{"$ref": f"#/$defs/{i + 1}"}, {"$ref": f"#/$defs/{i + 1}"}]}
+    return {"$ref": "#/$defs/0", "$defs": defs}
+
+
+def _product(groups: int, options: int) -> Any:
+    """allOf of anyOf: ``options ** groups`` alternatives when written out."""
+    return {
+        "allOf": [
+            {"anyOf": [{"properties": {f"g{g}": {"const": o}}, "required": [f"g{g}"]} for o in range(options)]}
+            for g in range(groups)
+        ]
+    }
+
+
+def _trees() -> Any:
+    def tree(key: str) -> Any:
+        return {"type": "object", "properties": {key: {"type": "array", "items": {"$ref": f"#/$defs/{key}"}}}}
+
+    return {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}], "$defs": {"a": tree("a"), "b": tree("b")}}
+
+
+CASES: tuple[Case, ...] = (
+    # not JSON, or no schema
+    Case("null", lambda: None, "cannot be null"),
+    Case("a number", lambda: 5, "cannot be a number"),
+    Case("a text", lambda: "object", "cannot be a string"),
+    Case("a list", lambda: [{}], "cannot be an array"),
+    Case("NaN in an enum", lambda: {"enum": [float("nan")]}, "is not a JSON number"),
+    Case("an infinite bound", lambda: {"maximum": float("inf")}, "is not a JSON number"),
+    Case("a set", lambda: {"enum": {1, 2}}, "is not a JSON value"),
+    Case("a key that is a number", lambda: {"properties": {1: {}}}, "is not a string"),
+    Case("a lone surrogate", lambda: {"const": "\ud800"}, "lone surrogate"),
+    Case("a lone surrogate in a key", lambda: {"properties": {"\ud800": {}}}, "lone surrogate"),
+    Case("NUL and U+FFFF in a constant", lambda: {"const": "\x00\uffff"}),
+    Case("a constant with every control character", lambda: {"const": "".join(map(chr, range(32)))}),
+    # keywords of the wrong kind
+    Case("properties is a list", lambda: {"properties": []}, "properties"),
+    Case("required is true", lambda: {"required": True}, "required"),
+    Case("a bound that is a text", lambda: {"minimum": "3"}, "minimum"),
+    Case("a length that is a text beyond ASCII", lambda: {"minLength": "é" * 80}, "minLength"),
+    Case("a negative length", lambda: {"maxLength": -1}, "maxLength"),
+    Case("an unknown type", lambda: {"type": "dict"}, "dict"),
+    Case("no type at all", lambda: {"type": []}, "type"),
+    Case("an empty enum", lambda: {"enum": []}, "unsatisfiable"),
+    Case("$ref is a number", lambda: {"$ref": 5}, "not a string"),
+    Case("multipleOf 0", lambda: {"multipleOf": 0}, "multipleOf"),
+    Case("a pattern that is none", lambda: {"pattern": "(a"}, "pattern"),
+    Case("$schema is a number", lambda: {"$schema": 5, "type": "integer"}),
+    # references
+    Case("a reference to nowhere", lambda: {"$ref": "#/nope"}, "leads nowhere"),
+    Case("a reference with a broken escape", lambda: {"$ref": "#/$defs/%zz"}, "leads nowhere"),
+    Case("a file", lambda: {"$ref": "file:///etc/passwd"}, "was not given"),
+    Case("another host", lambda: {"$ref": "http://169.254.169.254/x.json"}, "was not given"),
+    Case("an identifier that is no URI", lambda: {"$id": "::::", "type": "integer"}),
+    Case("itself", lambda: {"$ref": "#"}, "unsatisfiable"),
+    Case(
+        "two that are each other",
+        lambda: {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+        "unsatisfiable",
+    ),
+    Case("allOf itself", lambda: {"allOf": [{"$ref": "#"}]}, "no text can be written"),
+    Case("not itself", lambda: {"not": {"$ref": "#"}}, "unsatisfiable"),
+    Case("anyOf itself and an integer", lambda: {"anyOf": [{"$ref": "#"}, {"type": "integer"}]}),
+    Case(
+        "an object that requires itself",
+        lambda: {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
+        "unsatisfiable",
+    ),
+    Case("two trees at once", _trees),
+    Case("a chain of 20 with two references each", lambda: _chain(20, 2, {"type": "integer"})),
+    Case("a chain of 200 with three references each", lambda: _chain(200, 3, {"type": "integer"})),
+    Case("a chain of 400", lambda: _chain(400, 1, {"type": "integer"})),
+    Case("a chain of 3,000", lambda: _chain(3_000, 1, {"type": "integer"}), ""),
+    Case("allOf that doubles 24 times", lambda: _doubling(24)),
+    # depth
+    Case("arrays 60 deep", lambda: nested(_array, 60, {"type": "integer"})),
+    Case("arrays 130 deep", lambda: nested(_array, 130, {"type": "integer"})),
+    Case("arrays 10,000 deep", lambda: nested(_array, 10_000, {"type": "integer"}), "depth"),
+    Case("objects 62 deep", lambda: nested(_object, 62, {"type": "integer"})),
+    Case("objects 240 deep", lambda: nested(_object, 240, {"type": "integer"})),
+    Case("not 200 deep", lambda: nested(lambda s: {"not": s}, 200, {"type": "integer"}), "nested too deeply"),
+    Case(
+        "anyOf 200 deep",
+        lambda: nested(lambda s: {"anyOf": [s, {"type": "null"}]}, 200, {"type": "integer"}),
+        "nested too deeply",
+    ),
+    Case("oneOf 100 deep", lambda: nested(lambda s: {"oneOf": [s, {"type": "null"}]}, 100, {"type": "integer"})),
+    Case("a constant 400 deep", lambda: {"const": nested(lambda v: [v], 400, 1)}),
+    # breadth
+    Case("5,000 optional keys", lambda: _keys(5_000), "'keys'"),
+    Case("20,000 required keys", lambda: _keys(20_000, required=[f"k{i}" for i in range(20_000)]), "'keys'"),
+    Case("500 optional keys, at least one", lambda: _keys(500, minProperties=1, additionalProperties=False)),
+    Case("300 optional keys, at most 20", lambda: _keys(300, maxProperties=20)),
+    Case("anyOf of 300 required keys", lambda: _keys(300, anyOf=[{"required": [f"k{i}"]} for i in range(300)])),
+    Case(
+        "oneOf of 300 required keys", lambda: _keys(300, oneOf=[{"required": [f"k{i}"]} for i in range(300)]), "'edges'"
+    ),
+    Case("an enum of 10,000 texts", lambda: {"enum": [f"word {i}" for i in range(10_000)]}),
+    Case("an enum of 100,000 texts", lambda: {"enum": [f"word {i}" for i in range(100_000)]}, ""),
+    Case("an enum of 20,000 integers", lambda: {"enum": list(range(20_000))}),
+    Case("2,000 equal arrays in an enum", lambda: {"enum": [[1, [2, [3]]]] * 2_000}, "'edges'"),
+    Case(
+        "oneOf of 2,000 constants",
+        lambda: {"oneOf": [{"const": f"c{i}"} for i in range(2_000)]},
+        relaxed=frozenset({"oneOf"}),
+    ),
+    Case(
+        "oneOf of 60 overlapping patterns",
+        lambda: {"oneOf": [{"type": "string", "pattern": f"a.*{i}"} for i in range(60)]},
+        relaxed=frozenset({"oneOf"}),
+    ),
+    Case(
+        "300 disjoint patternProperties",
+        lambda: {"type": "object", "patternProperties": {f"^k{i}_": {"type": "integer"} for i in range(300)}},
+    ),
+    Case(
+        "40 overlapping patternProperties",
+        lambda: {"type": "object", "patternProperties": {f"x{i}": {"minimum": i} for i in range(40)}},
+        "'cuts'",
+    ),
+    # products
+    Case("allOf of anyOf, 4 x 6", lambda: _product(4, 6)),
+    Case("allOf of anyOf, 10 x 10", lambda: _product(10, 10), relaxed=frozenset({"allOf"})),
+    Case("allOf of anyOf, 30 x 2", lambda: _product(30, 2), ""),
+    Case(
+        "40 conditions",
+        lambda: {
+            "type": "object",
+            "allOf": [
+                {"if": {"properties": {f"a{i}": {"const": 1}}}, "then": {"required": [f"b{i}"]}} for i in range(40)
+            ],
+        },
+        "",
+    ),
+    Case(
+        "60 dependentSchemas",
+        lambda: {
+            "type": "object",
+            "dependentSchemas": {f"a{i}": {"properties": {f"b{i}": {"type": "null"}}} for i in range(60)},
+        },
+        "",
+    ),
+    Case(
+        "40 contains in one array",
+        lambda: {"type": "array", "allOf": [{"contains": {"const": i}} for i in range(40)]},
+        relaxed=frozenset({"allOf"}),
+    ),
+    # counts
+    Case("minItems 10^12", lambda: {"type": "array", "minItems": 10**12}, "the limit is"),
+    Case("maxItems 10^12", lambda: {"type": "array", "maxItems": 10**12}),
+    Case("maxItems 200 in maxItems 200", lambda: nested(lambda s: {**_array(s), "maxItems": 200}, 2, {})),
+    Case("minItems 200 in minItems 200", lambda: nested(lambda s: {**_array(s), "minItems": 200}, 3, {"const": 1})),
+    Case(
+        "contains 10^9 times", lambda: {"type": "array", "contains": {"const": 1}, "minContains": 10**9}, "the limit is"
+    ),
+    Case("minProperties 10^9", lambda: {"type": "object", "minProperties": 10**9}),
+    Case("maxProperties 10^6", lambda: {"type": "object", "maxProperties": 10**6}),
+    Case("maxLength 2^32", lambda: {"type": "string", "maxLength": 2**32}),
+    Case("minLength 10^5", lambda: {"type": "string", "minLength": 10**5}, "'literal'"),
+    Case("minLength 10^4", lambda: {"type": "string", "minLength": 10**4}),
+    Case(
+        "uniqueItems, at least three of two values",
+        lambda: {"type": "array", "items": {"enum": [1, 2]}, "minItems": 3, "uniqueItems": True},
+        "unsatisfiable",
+    ),
+    # texts
+    Case("a constant of 40 kB", lambda: {"const": "x" * 40_000}),
+    Case("a constant of 1 MB", lambda: {"const": "x" * 1_000_000}, "'literal'"),
+    Case("a key of 100 kB", lambda: {"type": "object", "properties": {"k" * 100_000: {}}}),
+    Case("5 MB of descriptions", lambda: {"description": "x" * 5_000_000}, "characters"),
+    # patterns
+    Case("^(a+)+$", lambda: {"type": "string", "pattern": "^(a+)+$"}),
+    Case("a.{20}$", lambda: {"type": "string", "pattern": "a.{20}$"}),
+    Case("^.*a.{30}b.{30}$", lambda: {"type": "string", "pattern": "^.*a.{30}b.{30}$"}),
+    Case("^(x{1000}){1000}$", lambda: {"type": "string", "pattern": "^(x{1000}){1000}$"}, "'regex'"),
+    Case("^x{60000}$", lambda: {"type": "string", "pattern": "^x{60000}$"}, "'regex'"),
+    Case("^((((a{9}){9}){9}){9}){9}$", lambda: {"type": "string", "pattern": "^((((a{9}){9}){9}){9}){9}$"}, "'regex'"),
+    Case(
+        "a pattern and maxLength 5000",
+        lambda: {"type": "string", "pattern": "^(?:\\S+\\s+){0,99}\\S+$", "maxLength": 5000},
+    ),
+    Case(
+        "allOf of 12 patterns", lambda: {"type": "string", "allOf": [{"pattern": f".*{c}.*"} for c in "abcdefghijkl"]}
+    ),
+    Case(
+        "allOf of two patterns without a common word",
+        lambda: {"type": "string", "allOf": [{"pattern": "^a"}, {"pattern": "^b"}]},
+        "unsatisfiable",
+    ),
+    Case(
+        "an alternation of 15,000 words",
+        lambda: {"type": "string", "pattern": "^(?:" + "|".join(f"w{i}" for i in range(15_000)) + ")$"},
+        "'regex'",
+    ),
+    Case("a back-reference", lambda: {"type": "string", "pattern": "^(a+)b\\1$"}, relaxed=frozenset({"pattern"})),
+    Case("60 look-aheads", lambda: {"type": "string", "pattern": "^" + "(?!.*ab)" * 60 + ".*$"}),
+    Case("look-ahead in look-ahead", lambda: {"type": "string", "pattern": "^" + "(?!a" * 30 + ")" * 30 + ".*$"}),
+    Case(
+        "200 nested groups",
+        lambda: {"type": "string", "pattern": "(" * 200 + "a" + ")" * 200},
+        relaxed=frozenset({"pattern"}),
+    ),
+    Case(
+        "40 choices at word borders",
+        lambda: {"type": "string", "pattern": "(?:\\ba|b)" * 40},
+        relaxed=frozenset({"pattern"}),
+    ),
+    # numbers
+    Case("multipleOf 99,991", lambda: {"type": "integer", "multipleOf": 99_991}, relaxed=frozenset({"multipleOf"})),
+    Case(
+        "multipleOf 16,777,213",
+        lambda: {"type": "integer", "multipleOf": 16_777_213},
+        relaxed=frozenset({"multipleOf"}),
+    ),
+    Case("multipleOf 1e-320", lambda: {"type": "number", "multipleOf": 1e-320}, relaxed=frozenset({"multipleOf"})),
+    Case(
+        "two multipleOf beyond 32 bits",
+        lambda: {"type": "integer", "allOf": [{"multipleOf": 65_521}, {"multipleOf": 65_537}]},
+        relaxed=frozenset({"multipleOf"}),
+    ),
+    Case(
+        "not a multiple of 7", lambda: {"type": "integer", "not": {"multipleOf": 7}}, relaxed=frozenset({"multipleOf"})
+    ),
+    Case("bounds at the ends of 64 bits", lambda: {"type": "integer", "minimum": -(2**63), "maximum": 2**64}),
+    Case("a bound of 1e300", lambda: {"type": "number", "maximum": 1e300}),
+    Case("a bound of 1e-300", lambda: {"type": "number", "minimum": 1e-300}),
+    Case("a bound of 5,000 digits", lambda: {"type": "integer", "minimum": 10**4_999}, "'digits'"),
+    Case("no integer between", lambda: {"type": "integer", "minimum": 1.2, "maximum": 1.8}, "unsatisfiable"),
+    # the engine's own options, and false
+    Case(
+        "x-guidance with a separator of anything",
+        lambda: {"type": "object", "x-guidance": {"key_separator": ".*"}, "properties": {"a": {"type": "integer"}}},
+    ),
+    Case("x-guidance, lenient", lambda: {"not": {"type": "string"}, "x-guidance": {"lenient": True}}),
+    Case("false", lambda: False, "unsatisfiable"),
+    Case("minimum above maximum", lambda: {"type": "integer", "minimum": 1, "maximum": 0}, "unsatisfiable"),
+    Case(
+        "a required key that is forbidden",
+        lambda: {"type": "object", "properties": {"a": False}, "required": ["a"]},
+        "unsatisfiable",
+    ),
+)
+
+
+def main() -> None:
+    import llguidance
+
+    tokenizer = llguidance.LLTokenizer("byte")
+    print("| schema | outcome | seconds |\n|---|---|---|")
+    for case in CASES:
+        result = run(case, tokenizer)
+        outcome = "compiled"
+        if result.error is not None:
+            outcome = f"{type(result.error).__name__}: {str(result.error).splitlines()[0][:110]}"
+        elif result.report.relaxed:
+            outcome = "compiled, relaxed: " + ", ".join(sorted({row.keyword for row in result.report.relaxed}))
+        print(f"| {case.name} | {outcome} | {result.seconds:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Schemas that hurt: each compiles or is refused with a typed error that says why; nothing is widened in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llguidance
+import pytest
+
+from benchmarks.json_schema_hostile import CASES, Case, run
+from special_tokens.errors import GuidedError
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    return llguidance.LLTokenizer("byte")
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_hostile_schema_has_the_outcome_that_the_table_says(case: Case, tokenizer: Any) -> None:
+    result = run(case, tokenizer)
+    if case.says:
+        assert isinstance(result.error, GuidedError), result.report.relaxed
+        assert case.says in str(result.error)
+    else:
+        assert result.error is None, result.error
+        assert {row.keyword for row in result.report.relaxed} == case.relaxed
+
+
+def test_the_table_is_long_and_names_no_case_twice() -> None:
+    assert len({case.name for case in CASES}) == len(CASES) >= 60
