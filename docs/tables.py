@@ -25,7 +25,6 @@ from grammars.reasoning.template import SHIPPED  # noqa: E402
 from grammars.requests import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED  # noqa: E402
 from grammars.structural_tag import FORMATS  # noqa: E402
 from grammars.tool_sources import MAX_TOOLS  # noqa: E402
-from special_tokens import families  # noqa: E402
 
 BLOCK = re.compile(r"(<!-- (?P<name>[\w ]+): written by docs/tables\.py -->\n)(?P<table>.*?)(<!-- end -->)", re.DOTALL)
 
@@ -186,16 +185,6 @@ def members(name: str) -> str:
     )
 
 
-def family_files() -> str:
-    rows = []
-    for family in families():
-        evidence = codes(family.signature) if family.signature else "template: " + codes(family.template_has)
-        says = [*(["roles"] if family.roles else []), *(["ends"] if family.ends or family.not_ends else [])]
-        says += [f"format.{key}" for key in family.format]
-        rows.append([code(family.id), evidence, ", ".join(says)])
-    return table(("family", "is told by", "its file says"), rows)
-
-
 TABLES: Mapping[str, Callable[[], str]] = {
     "levels": levels,
     "kinds": kinds,
@@ -208,7 +197,6 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "roles": lambda: members("Role"),
     "categories": lambda: members("Category"),
     "sources": lambda: members("Source"),
-    "families": family_files,
 }
 
 
