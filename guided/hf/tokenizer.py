@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
@@ -10,11 +10,16 @@ from special_tokens.errors import TokenizerError
 
 __all__ = ["eos_ids", "facts_of", "tokenizer_json"]
 
+_PROBED = 4096
 _NAMED = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 
 
 def tokenizer_json(tokenizer: Any) -> str:
     """The text of the tokenizer's ``tokenizer.json``; raises `TokenizerError` without a fast backend."""
+    return str(_backend(tokenizer).to_str())
+
+
+def _backend(tokenizer: Any) -> Any:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None or not hasattr(backend, "to_str"):
         raise TokenizerError(
@@ -23,29 +28,45 @@ def tokenizer_json(tokenizer: Any) -> str:
             expected="a tokenizer backed by the tokenizers library",
             hint="load it with AutoTokenizer and a tokenizer.json",
         )
-    return str(backend.to_str())
+    return backend
 
 
 def facts_of(tokenizer: Any, *, model: Any = None) -> TokenizerFacts:
     """The facts of a live tokenizer, with the end ids and the logits width of ``model`` where one is given."""
-    tokenizer_json(tokenizer)
+    backend = _backend(tokenizer)
     added = tuple(
         AddedToken(int(i), token.content, bool(token.special))
         for i, token in sorted(tokenizer.added_tokens_decoder.items())
     )
-    vocab = tokenizer.get_vocab()
     config = getattr(model, "config", None)
     return TokenizerFacts(
         added=added,
-        vocab_size=max(vocab.values(), default=-1) + 1,
+        vocab_size=_vocab_size(backend, added),
         logits_size=_logits_size(config),
         named={name: str(getattr(tokenizer, name)) for name in _NAMED if getattr(tokenizer, name, None)},
         generation_eos=eos_ids(getattr(getattr(model, "generation_config", None), "eos_token_id", None)),
         config_eos=eos_ids(getattr(config, "eos_token_id", None)),
         chat_template=_template(tokenizer),
         name=str(getattr(tokenizer, "name_or_path", "")),
-        lookup=vocab.get,
+        lookup=backend.token_to_id,
     )
+
+
+def _vocab_size(backend: Any, added: Sequence[AddedToken]) -> int:
+    """The largest id plus one.
+
+    Asking for the vocabulary as a dict costs a third of a second for a large one, so it is asked for only where the
+    ids of ordinary tokens look as if they had holes: where one of every sixteen below their number has no token, or
+    one of the next thousands beyond it has.
+    """
+    size: int = backend.get_vocab_size(with_added_tokens=False)
+    beyond = {token.id for token in added if token.id >= size}
+    is_dense = backend.get_vocab_size(with_added_tokens=True) == size + len(beyond)
+    inside = map(backend.id_to_token, range(0, size, 16))
+    outside = (backend.id_to_token(i) for i in range(size, size + _PROBED) if i not in beyond)
+    if is_dense and all(token is not None for token in inside) and all(token is None for token in outside):
+        return max([*beyond, size - 1]) + 1
+    return max(backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
 
 def eos_ids(value: Any) -> tuple[int, ...]:
