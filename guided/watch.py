@@ -271,6 +271,7 @@ class Watch:
         for before in scan.frame.seen:
             spelled = _spelled(before)
             texts = [spelled.removeprefix(b'"')] if scan.mode is not Mode.VALUE else [spelled, b" " + spelled]
+            texts += [b"-" + text for text in texts] if before == 0 else []
             for text in texts:
                 if text.startswith(scan.text):
                     rest = text[len(scan.text) :]

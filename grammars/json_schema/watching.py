@@ -167,7 +167,7 @@ def _positions(arrays: list[Track]) -> tuple[list[set[Conj]], set[Conj]]:
 def _is_tight(state: State) -> bool:
     """May a scalar of the state be begun in a way that leaves only one end?"""
     shape = state.shape
-    if any(n != Numbers() and n != Numbers(integer=True) for n in shape.numbers):
+    if any(n != Numbers() for n in shape.numbers):  # an integer that begins with 0 ends there
         return True
     high = lengths(shape.strings)[1] if shape.strings != NONE else None
     return shape.strings not in (NONE, ALL) and (high is None or high <= _SHORT)

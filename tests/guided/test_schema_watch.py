@@ -24,6 +24,7 @@ STRINGS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
 NUMBERS = {"type": "array", "items": {"type": "number"}, "uniqueItems": True}
 WORDS = {"type": "array", "items": {"type": "string", "pattern": "^[ab]{1,2}$"}, "uniqueItems": True, "maxItems": 6}
 FREE = {"type": "object", "additionalProperties": {"type": "integer"}}
+INTEGERS = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
 DEEP = {"type": "object", "properties": {"x": {"type": "array", "items": STRINGS}}, "additionalProperties": False}
 
 
@@ -61,6 +62,9 @@ def accepts(engine: Engine, schema: Any, text: str) -> bool:
         (STRINGS, '["é", "e"]', True),
         (STRINGS, '["é", "é"]', False),
         (NUMBERS, "[1, 10, 100]", True),
+        (INTEGERS, "[0, 1, 10, 100]", True),
+        (INTEGERS, "[0, 0]", False),
+        (INTEGERS, "[-1, 0, -0]", False),
         (NUMBERS, "[1, 2, 1]", False),
         (NUMBERS, "[1, 1.0]", False),
         (NUMBERS, "[10, 1e+1]", False),
@@ -187,7 +191,7 @@ def test_watchers_travel_with_the_plan(engine: Engine, schema: Any) -> None:
 
 
 @settings(max_examples=30)
-@given(seed=st.integers(0, 10_000), schema=st.sampled_from([STRINGS, NUMBERS, WORDS, FREE, DEEP]))
+@given(seed=st.integers(0, 10_000), schema=st.sampled_from([STRINGS, NUMBERS, INTEGERS, WORDS, FREE, DEEP]))
 def test_no_walk_repeats_anything(engine: Engine, seed: int, schema: Any) -> None:
     rng = random.Random(seed)
     state = start(engine, schema)
