@@ -20,14 +20,13 @@ from guided.bitmask import from_ids, num_words
 from guided.compile import Engine
 from guided.hf.apply import RowMask
 from guided.hf.device import DeviceLink, Seen
+from guided.hf.history import History, Ids
 from guided.hf.host import HostLink
 from guided.lineage import Lineage, Row
 from guided.sequence import RowSequence
 from special_tokens.errors import PlanError, TokenRefused
 
 __all__ = ["Memory", "RowMaker", "Session"]
-
-Ids: TypeAlias = NDArray[np.int64]
 
 #: Makes the row number ``row`` that continues prompt number ``prompt`` (given by its tokens), None where nothing
 #: is to be guided there.
@@ -76,7 +75,7 @@ class Session:
         self._expand = expand
         self._lineages: list[Lineage | None] = []
         self._num_rows = 0
-        self._history = _History(np.empty((0, 0), dtype=np.int64))
+        self._history = History(np.empty((0, 0), dtype=np.int64))
         self._longest = 0  # longest history seen since the call began
         self._stepped = False  # a token was chosen since the call began
         self._link: DeviceLink | None = None
@@ -173,7 +172,7 @@ class Session:
                 if row is not None:
                     row.restart()
         self.prompt_len = self._longest = ids.shape[1]
-        self._history = _History(ids)
+        self._history = History(ids)
         self._stepped = False
         self._link = None
 
@@ -348,41 +347,6 @@ class Session:
                     row.error.hint = "left over by a search that had fewer legal answers than rows to return"
                 found.append(row)
         return found
-
-
-class _History:
-    """Prompts and what was generated after them, in a buffer that grows by halves."""
-
-    def __init__(self, ids: Ids) -> None:
-        self._buffer = ids.copy()
-        self.size = ids.shape[1]
-
-    @property
-    def ids(self) -> Ids:
-        """Int64 ``[rows, size]``."""
-        return self._buffer[:, : self.size]
-
-    @property
-    def nbytes(self) -> int:
-        return int(self._buffer.nbytes)
-
-    def begins(self, ids: Ids, size: int) -> bool:
-        """Do ``ids`` and the history share their first ``size`` columns?"""
-        if len(ids) != len(self._buffer) or ids.shape[1] < size:
-            return False
-        return ids[:, :size].tobytes() == self._buffer[:, :size].tobytes()
-
-    def appended(self, tokens: Ids) -> Ids:
-        """The history and one more token ``[rows]`` each."""
-        return np.concatenate([self.ids, tokens[:, None]], axis=1)
-
-    def set(self, ids: Ids, same: int) -> None:
-        """Keep ``ids``, whose first ``same`` columns are kept already."""
-        rows, size = ids.shape
-        if size > self._buffer.shape[1]:
-            self._buffer, same = np.empty((rows, size + size // 2 + 64), dtype=np.int64), 0
-        self._buffer[:, same:size] = ids[:, same:]
-        self.size = size
 
 
 def _on_host(input_ids: torch.Tensor) -> Ids:
