@@ -102,12 +102,19 @@ def load_cases(category: str, limit: int) -> list[Case]:
 
 
 def to_json_schema(node: Any) -> Any:
-    """The data set's parameter descriptions as JSON Schema: its own type names mapped, ``any`` left open."""
+    """The data set's parameter descriptions as JSON Schema: its own type names mapped, ``any`` left open.
+
+    An array's ``enum`` of values that are no arrays means its items, as the data set's answers show; read as JSON
+    Schema no value would satisfy it.
+    """
     if isinstance(node, list):
         return [to_json_schema(item) for item in node]
     if not isinstance(node, dict):
         return node
     out = {}
+    if node.get("type") in ("array", "tuple") and not any(isinstance(v, list) for v in node.get("enum", [[]])):
+        node = {**node, "items": {**node.get("items", {}), "enum": node["enum"]}}
+        del node["enum"]
     for key, value in node.items():
         if key == "type" and isinstance(value, str):
             if value != "any":
@@ -243,6 +250,7 @@ def table(rows: Sequence[Row]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=int, default=100, help="cases of each category (default 100)")
+    parser.add_argument("--category", choices=CATEGORIES, help="one category alone")
     parser.add_argument("--max-tokens", type=int, default=256)
     parser.add_argument("--batch", type=int, default=8, help="rows per generate call (default 8)")
     parser.add_argument("--threads", type=int, default=0, help="torch threads (default: torch's own)")
@@ -255,7 +263,7 @@ def main() -> None:
     guide = guided.Guide.from_pretrained(args.model) if args.model else guided.demo()
     is_right = load_checker()
     rows: list[Row] = []
-    for category in CATEGORIES:
+    for category in [args.category] if args.category else CATEGORIES:
         cases = load_cases(category, args.limit)
         for guided_run in (False, True):
             rows += run(guide, cases, args, guided_run=guided_run, is_right=is_right)
