@@ -67,6 +67,10 @@ FORMS: dict[str, ToolCallFormat] = {
     "key tags": form("key_tags", call_start="<tool_call>", call_end="</tool_call>", between="\n"),
     "key tags, tight": form("key_tags", call_start="<tool_call>", call_end="</tool_call>", call="$name$parameters",
                             parameter="<arg_key>$key</arg_key><arg_value>$value</arg_value>"),
+    "tags by name": form("key_tags", call_start="<use><", call_end="></use>", call="$name>\n$parameters</$name",
+                         parameter="<$key>$value</$key>\n"),
+    "name twice": form("name_then_json", call_start="<to ", call_end="</call></to>",
+                       call="$name><call:$name>$arguments"),
     "key tags with types": form("key_tags", call_start='<|open|>call tool="', call_end="<|close|>call<|sep|>",
                                 call='$name" index="$index"<|sep|>$parameters', index_base=1,
                                 parameter='<|open|>argument key="$key" type="$type"<|sep|>'

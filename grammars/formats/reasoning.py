@@ -9,6 +9,7 @@ from typing import Any
 
 from grammars.formats import samples as s
 from grammars.formats.format import ReasoningFormat, Switch
+from grammars.formats.header import THOUGHT, assistant_header
 from grammars.formats.pairs import closing_of, is_pair, markers_in_template
 from grammars.formats.renderings import Asking, Renderings
 from grammars.formats.switches import (
@@ -62,7 +63,7 @@ def read_reasoning(
     """The reasoning of a template, as far as renderings show it; ``format`` is None for a model without."""
     effects = try_switches(renderings, plain, template)
     sights = list(_sights(renderings, plain, calling, effects, template))
-    header = _header(turn, effects, [sight.lead for sight in sights], units)
+    header = assistant_header(turn, effects, [sight.lead for sight in sights], units)
     tails = _Tails(header, effects, turn, units)
     framing = _from_rendering(sights, tails, turn, units) or _from_prompts(tails, template, units)
     switch = _switch(effects, tails, framing, units)
@@ -251,69 +252,6 @@ def _core(framing: str, units: Units) -> str:
     return next(iter(units.markers(framing)), framing.strip())
 
 
-def _header(turn: Turn | None, effects: Effects, leads: Sequence[str], units: Units) -> str:
-    """What opens the assistant's message, without anything of a reasoning block."""
-    texts = [effects.default.turn, *leads]
-    if turn is not None:
-        texts += [turn.lead, turn.older_lead]
-    default = effects.default.turn
-    texts += [change.turn for change in effects.changes if _is_about_reasoning(change, default, units)]
-    aligned = (_from_opening(text, default, units) for text in texts)
-    texts = [text for text in aligned if text]
-    header = _or_whole_lead(units.common_prefix(*texts), turn, texts, units)
-    tails = [text[len(header) :] for text in texts]
-    for marker in reversed(units.markers(header)):
-        closing = {closer for tail in tails for closer in units.markers(tail) if is_pair(marker, closer)}
-        if not closing:
-            break
-        header = header[: header.rindex(marker)]
-    return header
-
-
-def _is_about_reasoning(change: Tried, default: str, units: Units) -> bool:
-    """May the change be a block opened or closed?  Some arguments change the assistant's header itself."""
-    if speaks_of_thinking(change.name) or any(_THOUGHT.search(marker) for marker in units.markers(change.turn)):
-        return True
-    return change.turn.startswith(default) or default.startswith(change.turn)
-
-
-def _from_opening(text: str, default: str, units: Units) -> str:
-    """``text`` from where it opens as the generation prompt does: some arguments write into the user's text.
-
-    "" for one that never does.
-    """
-    first = next(iter(units.markers(default)), "")
-    before = default[: default.index(first)] if first else ""
-    if default.strip() and text.endswith(default):
-        return default  # something stands in front of it
-    if units.common_prefix(text, default).strip():
-        return text
-    return before + text[text.index(first) :] if first and first in text else ""
-
-
-def _or_whole_lead(header: str, turn: Turn | None, texts: Sequence[str], units: Units) -> str:
-    """The whole lead of an answer where it ends as the generation prompt does, whatever stands in front of that.
-
-    ``texts`` begin with the prompt.  A lead that closes something is left alone: that may be a reasoning block.
-    """
-    rest = turn.lead[len(header) :] if turn is not None else ""
-    markers = units.markers(rest)
-    is_frame = bool(markers) or re.search(r"\w", rest) is not None
-    if turn is None or not is_frame or any(_THOUGHT.search(marker) for marker in markers):
-        return header
-    if not _same_ending(turn.lead, texts[0], rest, units):
-        return header
-    openers = {marker for text in texts for marker in units.markers(text)} - set(markers)
-    return header if any(is_pair(opener, marker) for opener in openers for marker in markers) else turn.lead
-
-
-def _same_ending(lead: str, prompt: str, rest: str, units: Units) -> bool:
-    """Do both end with ``rest``, white space around it aside?"""
-    core = rest.strip()
-    shared = units.common_suffix(lead.rstrip(), prompt.rstrip())
-    return shared.endswith(core) and bool(core)
-
-
 def _from_prompts(tails: _Tails, template: str, units: Units) -> _Framing | None:
     """A block that is only ever opened or closed by the prompt: its framing, as far as that shows."""
     shown = tails.all()
@@ -337,11 +275,8 @@ def _opens(tail: str, template: str, units: Units) -> bool:
         return False
     return (
         closing_of(markers[-1], markers_in_template(template, units.tokens)) is not None
-        and _THOUGHT.search(markers[-1]) is not None
+        and THOUGHT.search(markers[-1]) is not None
     )
-
-
-_THOUGHT = re.compile(r"(?i)think|thought|reason|inner|cot|analysis|reflect")
 
 
 def _split_block(tail: str, opened: str, units: Units) -> _Framing | None:
@@ -349,7 +284,7 @@ def _split_block(tail: str, opened: str, units: Units) -> _Framing | None:
     markers = units.markers(tail)
     for i, opener in enumerate(markers):
         closer = closing_of(opener, markers[i + 1 :])
-        if closer is None or not _THOUGHT.search(opener):
+        if closer is None or not THOUGHT.search(opener):
             continue
         begin = tail.index(opener) + len(opener)
         inside, behind = tail[begin : tail.index(closer, begin)], tail[tail.index(closer, begin) + len(closer) :]
@@ -378,14 +313,14 @@ def _mirrored(opened: str, closer: str) -> _Framing:
 
 
 def _speaks_of_thinking(template: str) -> bool:
-    return any(_THOUGHT.search(marker) for marker in re.findall(r"</?[a-z_|:]+>|\[/?[A-Z]+\]", template))
+    return any(THOUGHT.search(marker) for marker in re.findall(r"</?[a-z_|:]+>|\[/?[A-Z]+\]", template))
 
 
 def _from_words(template: str, tokens: SpecialTokens) -> _Framing | None:
     """A pair of markers that the template speaks of, or that the vocabulary has for reasoning."""
     candidates = markers_in_template(template, tokens)
     for opener in candidates:
-        if _THOUGHT.search(opener):
+        if THOUGHT.search(opener):
             closer = closing_of(opener, candidates)
             if closer is not None:
                 return _Framing(opener, closer, evidence="template text")
@@ -468,7 +403,7 @@ def _content_start(turn: Turn | None, header: str, empty: str, units: Units) -> 
     lead = turn.lead[len(header) :] if turn.lead.startswith(header) else ""
     lead = lead.removeprefix(empty) if empty else lead
     is_frame = units.markers(lead) or 0 < len(lead.strip()) <= _LONGEST_WORD
-    return lead if is_frame and not _THOUGHT.search(lead) else ""
+    return lead if is_frame and not THOUGHT.search(lead) else ""
 
 
 _LONGEST_WORD = 16  # characters of a frame that is no marker

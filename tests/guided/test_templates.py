@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -134,24 +133,6 @@ def test_ends_are_those_of_the_table_of_families(shared: Path, name: str) -> Non
     assert named in ends.content or set(row["eos"]) & set(ends.content)
     not_ends = {marker.split()[0] for marker in row["not_an_end"]} - set(row["eos"])
     assert not not_ends & {*ends.content, *ends.calls}
-
-
-def test_inference_is_fast_enough_to_be_done_at_load(shared: Path) -> None:
-    """Cold, check included; processor time, so that a busy machine does not fail it."""
-    from grammars.formats.infer import infer
-    from guided.format_check import verified
-    from guided.hf.renderers import mutable_renderer
-    from special_tokens import SpecialTokens, TokenizerFacts
-
-    times = []
-    for name in names():
-        text = template(shared, name)
-        tokens = SpecialTokens(TokenizerFacts((), 0, named=NO_NAMES, chat_template=text))
-        begin = time.process_time()
-        verified(infer(template_renderer(text), tokens, template=text, mutable=mutable_renderer(text)), tokens)
-        times.append(time.process_time() - begin)
-    assert sorted(times)[len(times) // 2] < 0.2
-    assert max(times) < 0.5
 
 
 # -- the template as a judge of parsing
