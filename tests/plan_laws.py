@@ -101,7 +101,11 @@ def write_to_the_end(
         ids = allowed_ids(mask[0])
         assert ids, f"an empty mask after {_text(engine, state.tokens)!r}"
         late = len(state.tokens) >= wander
-        closing = [i for i in ids if i in ends] or [i for i in ids if i in markers]
+        ending = [i for i in ids if i in ends]
+        if late and ending:  # another call could follow, and another
+            state.commit([rng.choice(ending)])
+            continue
+        closing = ending or [i for i in ids if i in markers]
         for first in (b"}", b"]", b")", b'"', b";."):  # the outermost first: it is the shortest way out
             closing = closing or [
                 i for i in ids if engine.token_bytes(i) in (first[:1], first[1:]) and i not in markers
