@@ -197,7 +197,9 @@ def walk(
         ids = allowed_ids(state.mask())
         late = state.num_tokens >= wander
         closing = [i for i in ids if i in ends]
-        for byte in (b"}", b"]", b'"', b"0"):  # the outermost first: it is the shortest way out
+        pieces = {engine.token_bytes(i) for i in ids}
+        inside = {b'"', b"a", b"}"} <= pieces  # of a string: a bracket is text there
+        for byte in (b'"',) if inside else (b"}", b"]", b'"', b"0"):  # the outermost first: the shortest way out
             closing = closing or [i for i in ids if engine.token_bytes(i) == byte]
         if late:
             closing = closing or [i for i in ids if not set(engine.token_bytes(i)) & set(b"{[")]
