@@ -1,0 +1,112 @@
+"""Schemas of the field and of the official suite: what is accepted, what is refused, and that the report is honest.
+
+The judges are the data's own labels and two validators; all of it is skipped where the shared data are absent.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import json_schema as bench
+from benchmarks.json_schema_laws import honest, walk
+from special_tokens.errors import GuidedError
+
+_SCHEMAS = 50  # of each data set, evenly spread
+
+
+@pytest.fixture(scope="module")
+def scorer(shared: Path) -> Any:
+    if not (shared / "bench" / "schema_score.py").is_file():
+        pytest.skip("needs the scorer of the shared data folder, which is absent")
+    return bench.scorer_module()
+
+
+@pytest.fixture(scope="module")
+def documents(scorer: Any) -> Any:
+    return scorer.load_remotes(scorer.DATA / "json-schema-test-suite.tar.xz")
+
+
+@pytest.fixture(scope="module")
+def judge(scorer: Any, documents: Any) -> bench.Judge:
+    return bench.Judge(scorer.load_tokenizer(None), documents)
+
+
+@pytest.fixture(scope="module")
+def by_bytes(documents: Any) -> bench.Judge:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(models.BPE(vocab={char: i for i, char in enumerate(alphabet)}, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.add_special_tokens(["<|end|>"])
+    return bench.Judge(PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|end|>"), documents)
+
+
+def sample(scorer: Any, data: str) -> list[Any]:
+    if data == "suite":
+        records = scorer.load_suite(scorer.DATA / "json-schema-test-suite.tar.xz", list(scorer.DRAFTS))
+    else:
+        records = scorer.load_bench(scorer.DATA / "jsonschemabench.tar.xz")
+    return [records[i * len(records) // _SCHEMAS] for i in range(_SCHEMAS)]
+
+
+#: Per data set, at least this much of all: schemas compiled, valid accepted, invalid rejected.
+FLOORS = {"suite": (0.98, 0.97, 0.96), "bench": (0.98, 0.99, 0.99)}
+
+
+@pytest.mark.parametrize("data", ["suite", "bench"])
+def test_floors_and_honesty_hold_on_a_sample(
+    scorer: Any, judge: bench.Judge, by_bytes: bench.Judge, documents: Any, data: str
+) -> None:
+    compiled = right_valid = num_valid = right_invalid = num_invalid = 0
+    breaches: list[str] = []
+    records = sample(scorer, data)
+    for record in records:
+        schema = record["schema"]
+        try:
+            found = judge.compiled(schema)
+        except GuidedError as error:
+            compiled += "nsatisfiable" in str(error) and not any(test["valid"] for test in record["tests"])
+            num_valid += sum(test["valid"] for test in record["tests"])
+            continue
+        compiled += 1
+        for test in record["tests"]:
+            texts = scorer.texts(test["data"], schema, test["valid"] or not scorer.is_draft4(schema))
+            accepted = any(found.accepts(text) for text in texts)
+            num_valid += test["valid"]
+            num_invalid += not test["valid"]
+            right_valid += test["valid"] and accepted
+            right_invalid += not test["valid"] and not accepted
+            if accepted != test["valid"]:
+                more = honest(found, by_bytes.compiled(schema), schema, test, texts, documents)
+                breaches += [f"{record['name']}: {b.kind}: {b.detail}" for b in more if b.kind != "doubtful"]
+    floors = FLOORS[data]
+    assert compiled >= floors[0] * len(records)
+    assert right_valid >= floors[1] * num_valid
+    assert right_invalid >= floors[2] * num_invalid
+    assert not breaches, "\n".join(breaches)
+
+
+@pytest.mark.parametrize("data", ["suite", "bench"])
+def test_what_is_written_at_random_is_valid(scorer: Any, judge: bench.Judge, documents: Any, data: str) -> None:
+    faults: list[str] = []
+    num_ended = 0
+    for record in sample(scorer, data)[::2]:
+        try:
+            found = judge.compiled(record["schema"])
+        except GuidedError:
+            continue
+        rng = random.Random(record["name"])
+        for _ in range(2):
+            one = walk(found, record["schema"], rng, documents=documents)
+            num_ended += one.ended
+            if one.ended and one.faults and not one.doubtful and not found.plan.schema_report.relaxed:
+                faults.append(f"{record['name']}: {one.faults[:2]}: {one.text[:200]}")
+    assert num_ended >= 40
+    assert not faults, "\n".join(faults)
