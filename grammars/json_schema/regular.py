@@ -447,11 +447,12 @@ def shortest(term: Regular, budget: int = 3_000) -> str | Unknown | None:
     return None
 
 
+@lru_cache(maxsize=5_000)
 def _shortest_plain(term: Regular) -> str | None:
     match term.op:
         case "chars":
-            codes = [c for c in _representatives(term) if any(a <= c <= b for a, b in term.args)]
-            return chr(codes[0]) if codes else None
+            fitting = (chr(c) for c in _representatives(term) if any(a <= c <= b for a, b in term.args))
+            return next(fitting, None)
         case "words":
             shortest: str = min(term.args, key=lambda w: (len(w), w))
             return shortest

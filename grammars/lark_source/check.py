@@ -8,7 +8,7 @@ with a place.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from grammars.lark_source.ast import (
     AltExpr,
@@ -42,6 +42,8 @@ MAX_DEFINITIONS = 2_000
 MAX_BYTES = 256 * 1024
 #: Literals, names and operators; an alternation of 50,000 literals takes the engine 18 s.
 MAX_ATOMS = 20_000
+#: Parts of a terminal with the terminals that it names in it: 200 that each name the next twice would be 2**200.
+MAX_WRITTEN_OUT = 200_000
 #: The engine refuses about 30 nested parentheses.
 MAX_NESTING = 25
 
@@ -255,15 +257,15 @@ def _check_lexeme(body: Expr, what: str) -> None:
 
 
 def _check_terminals(source: Source) -> None:
-    """No terminal may be made of itself: it is a regular expression."""
+    """No terminal may be made of itself: it is a regular expression, with what it names written out in it."""
     terminals = {d.name: d for d in source.definitions if d.is_terminal}
-    done: set[str] = set()
+    done: dict[str, int] = {}  # terminal -> its size when written out
     for name in terminals:
         path: list[tuple[str, list[Name]]] = [(name, _names(terminals, name))] if name not in done else []
         while path:
             current, names = path[-1]
             if not names:
-                done.add(current)
+                done[current] = _written_out(terminals[current], done)
                 path.pop()
                 continue
             follower = names.pop()
@@ -271,6 +273,20 @@ def _check_terminals(source: Source) -> None:
                 raise _refuse(f"the terminal {follower.name} is made of itself", follower.at, "use lower-case rules")
             if follower.name in terminals and follower.name not in done:
                 path.append((follower.name, _names(terminals, follower.name)))
+
+
+def _written_out(terminal: Definition, sizes: Mapping[str, int]) -> int:
+    size = sum(sizes.get(expr.name, 1) if isinstance(expr, Name) else 1 for expr in walk(terminal.body))
+    if size > MAX_WRITTEN_OUT:
+        line, column = terminal.at
+        raise GrammarError(
+            f"the terminal {terminal.name} is too large when the terminals that it names are written out in it",
+            line=line,
+            column=column,
+            expected=f"at most {MAX_WRITTEN_OUT} parts",
+            hint="use lower-case rules",
+        )
+    return size
 
 
 def _names(terminals: dict[str, Definition], name: str) -> list[Name]:

@@ -291,6 +291,10 @@ HOSTILE = {
     "a megabyte": ('start: "' + "a" * 1_000_000 + '"', "1000009 bytes"),
     "50,000 literals": ("start: " + " | ".join(f'"{i:x}"' for i in range(25_000)), "too large"),
     "never ends": ("start: start", "'start' can never end"),
+    "terminals that double": (
+        "start: T0\n" + "\n".join(f"T{i}: T{i + 1} T{i + 1}" for i in range(200)) + '\nT200: "b"',
+        "the terminal T18[0-9] is too large when the terminals that it names are written out",
+    ),
     "a terminal of itself": ('start: A\nA: "x" A', "terminal A is made of itself"),
     "not Lark": ("hello world", "line 1, column 7"),
     "binary": ("\x00\x01", "unexpected"),
@@ -303,6 +307,12 @@ def test_hostile_grammars_are_refused_and_harm_nothing(engine: Engine, name: str
     grammar, message = HOSTILE[name]
     with pytest.raises(GrammarError, match=message):
         plan_of(engine, response_format=Lark(grammar))
+
+
+def test_a_regex_of_hundreds_of_classes_of_all_scripts_is_read_at_once(engine: Engine):
+    plan = plan_of(engine, response_format=Regex(r"\w+" * 300))
+    assert plan.response is not None
+    assert len(plan.response.shortest or "") == 300
 
 
 def test_a_chain_as_long_as_allowed_compiles_and_is_walked(engine: Engine):
