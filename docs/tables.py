@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from grammars import response  # noqa: E402
-from grammars.lark_source.check import MAX_ATOMS, MAX_BYTES, MAX_DEFINITIONS, MAX_NESTING  # noqa: E402
+from grammars.lark_source.check import MAX_ATOMS, MAX_BYTES, MAX_DEFINITIONS, MAX_NESTING, MAX_WRITTEN_OUT  # noqa: E402
 from grammars.reasoning.levels import ALIASES, LEVELS, NATIVE_BUDGETS  # noqa: E402
 from grammars.reasoning.template import SHIPPED  # noqa: E402
 from grammars.requests import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED  # noqa: E402
@@ -99,6 +99,7 @@ def limits() -> str:
         ["bytes of a grammar", MAX_BYTES],
         ["literals, names and operators of a grammar", MAX_ATOMS],
         ["nested parentheses of a grammar", MAX_NESTING],
+        ["parts of a terminal, those of terminals in it included", MAX_WRITTEN_OUT],
         ["choices", response.MAX_CHOICES],
         ["tools", MAX_TOOLS],
     ]
