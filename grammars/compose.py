@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 from grammars.answer import Answer
 from grammars.custom_tools import carries_lark, custom_input_node
@@ -36,7 +36,7 @@ from grammars.tool_section import ToolSection
 from grammars.tool_sources import Choice, normal_choice, normal_tools
 from grammars.tree import EMPTY, Node, Rule, alt, seq, token
 from special_tokens import SpecialTokens
-from special_tokens.errors import ToolError
+from special_tokens.errors import RequestError, SchemaError, ToolError
 
 __all__ = ["Parts", "compose"]
 
@@ -57,6 +57,22 @@ class Parts:
     max_tokens: int | None = None
     schema_policy: Policy = "warn"
     ignored: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises `RequestError` for settings of the wrong kind: a misspelt one must not count as its default."""
+        expected: tuple[tuple[str, bool, str], ...] = (
+            ("parallel_tool_calls", isinstance(self.parallel_tool_calls, bool), "true or false"),
+            ("thinking", self.thinking is None or isinstance(self.thinking, bool), "true, false or nothing"),
+            ("schema_policy", self.schema_policy in get_args(Policy), " or ".join(get_args(Policy))),
+            ("max_tokens", self.max_tokens is None or _is_count(self.max_tokens), "an integer of 1 or more"),
+        )
+        for name, is_right, right in expected:
+            if not is_right:
+                raise RequestError(f"{getattr(self, name)!r} is not possible", place=name, expected=right)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def compose(parts: Parts, *, tokens: SpecialTokens, format: Format) -> Plan:
@@ -174,9 +190,19 @@ class _Composer:
             self.written_lark.add(place)
             return custom_input_node(schema, self.format.spelling.key_separator)
         strict = any(tool.strict and place.startswith(pointer(tool)) for tool in self.choice.tools)
-        built = build(
-            closed(schema), spelling=self.format.spelling, policy="strict" if strict else self.parts.schema_policy
-        )
+        policy: Policy = "strict" if strict else self.parts.schema_policy
+        try:
+            built = build(closed(schema), spelling=self.format.spelling, policy=policy)
+        except SchemaError as error:  # of several tools the caller must know which
+            where = place + error.pointer
+            raise SchemaError(
+                error.message,
+                pointer=where,
+                keyword=error.keyword,
+                place=where,
+                expected=error.expected,
+                hint=error.hint,
+            ) from None
         self.tool_rows |= {replace(row, pointer=place + row.pointer): None for row in built.report.rows}
         return built.node
 

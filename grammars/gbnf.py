@@ -282,7 +282,18 @@ class _Converted:
                 if isinstance(loser, Literal):
                     self.split.add(loser.text)
                 elif isinstance(loser, Name):
-                    self.terminals -= {rule for rule in names if names[rule].upper() == loser.name}
+                    self._demote({rule for rule in names if names[rule].upper() == loser.name})
+
+    def _demote(self, rules: set[str]) -> None:
+        """Make rules of terminals, and of the terminals that hold one: a terminal holds terminals only."""
+        while rules:
+            self.terminals -= rules
+            rules = {
+                definition.name
+                for definition in self.definitions
+                if definition.name in self.terminals
+                and any(isinstance(e, Name) and e.name not in self.terminals for e in walk(definition.body))
+            }
 
     def _check_names(self) -> None:
         seen: dict[str, Place] = {}

@@ -12,7 +12,7 @@ region, for budgets, stops, parsers and pictures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -21,6 +21,7 @@ from grammars.formats.format import Format
 from grammars.json_schema import SchemaReport, Watcher
 from grammars.render import Rendered
 from grammars.tools import Tool
+from special_tokens.errors import RequestError
 
 __all__ = [
     "SENTINELS",
@@ -160,6 +161,19 @@ class Stops:
     regex: str | None = None
     include: bool = False
     everywhere: bool = False
+
+    def __post_init__(self) -> None:
+        """One string or id is taken as a list of one; raises `RequestError` for what is neither."""
+        for name, kind in (("strings", str), ("ids", int)):
+            value = getattr(self, name)
+            if isinstance(value, kind):
+                value = (value,)
+            if not isinstance(value, Sequence):
+                raise RequestError(f"{value!r} is no list", place=f"stop.{name}", expected=f"a list of {name}")
+            object.__setattr__(self, name, tuple(value))
+        for name in ("include", "everywhere"):
+            if not isinstance(getattr(self, name), bool):
+                raise RequestError(f"{getattr(self, name)!r}", place=f"stop.{name}", expected="true or false")
 
     def __bool__(self) -> bool:
         return bool(self.strings or self.ids or self.regex)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 import torch
@@ -16,14 +16,17 @@ from guided.embedded import demo
 __all__ = ["run"]
 
 
+Name = Annotated[str, pydantic.Field(max_length=40)]
+
+
 class City(pydantic.BaseModel):  # no docstring: the model would be told of it
-    name: str = pydantic.Field(max_length=40)
-    country: str = pydantic.Field(max_length=40)
+    name: Name
+    country: Name
     population_in_millions: float
     is_capital: bool
 
 
-def get_weather(city: str, unit: Literal["celsius", "fahrenheit"] = "celsius") -> str:
+def get_weather(city: Name, unit: Literal["celsius", "fahrenheit"] = "celsius") -> str:
     """Current weather in a city.
 
     Args:

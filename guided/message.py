@@ -141,10 +141,10 @@ class MessageBuilder:
         error: GuidedError | None = None,
         freed: bool = False,
         stop_reason: str | int | None = None,
-        stopped: bool = False,
+        whole: bool = True,
         token_ids: tuple[int, ...] = (),
     ) -> Message:
-        """The message; ``ended`` is false when max_tokens cut the answer, ``stopped`` says that a stop did.
+        """The message; ``ended`` is false when max_tokens cut the answer, ``whole`` when a stop did.
 
         ``freed`` says that the row went on without guidance after ``error``.
         """
@@ -158,10 +158,8 @@ class MessageBuilder:
             finish = "stop" if self.plan is not None and self.plan.tool_choice == "named" else "tool_calls"
         parsed: Any = None
         violations: tuple[str, ...] = ()
-        if ended and error is None and not calls:
+        if ended and whole and error is None and not calls:  # a request that cuts its own answer violates nothing
             parsed, violations = self._parsed(content)
-            if stopped and violations:  # the request cut its own answer: nothing was violated
-                parsed, violations = None, ()
         return Message(
             content=content if content or not calls else None,
             reasoning="".join(self._reasoning) if self._reasoning else None,

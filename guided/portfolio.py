@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from guided.embedded import cache_folder
+from guided.writable import unwritable
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError, RequestError
 
@@ -94,16 +96,17 @@ def survey(
 
 
 def write_map(rows: Iterable[Row], path: str | Path) -> Path:
-    """Write the map as JSON, model name to row; raises `RequestError` when that cannot be done."""
-    body = {row.model: asdict(row) for row in rows}
+    """Write the map as JSON, model name (its path where two share a name) to row.
+
+    Raises `RequestError` when that cannot be done.
+    """
+    rows = list(rows)
+    names = Counter(row.model for row in rows)
+    body = {row.model if names[row.model] == 1 else row.path: asdict(row) for row in rows}
     try:
         Path(path).write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
-        raise RequestError(
-            f"cannot write {str(path)!r}: {error.strerror or error}",
-            place="json",
-            expected="a file that can be written",
-        ) from error
+        raise unwritable(path, "json", error.strerror or str(error)) from error
     return Path(path)
 
 
@@ -169,8 +172,8 @@ def _checked(path: Path, budget: int) -> Row:
     row = Row(_name(path), str(path), size)
     try:
         reason = _unfit(path) or ("there are no weights" if not size else None)
-    except (GuidedError, OSError, ValueError) as error:
-        reason = f"broken: {error}"
+    except Exception as error:  # whatever a broken folder makes its readers raise, the survey goes on
+        reason = _broken(error)
     if reason is None and size * FACTOR > budget:
         reason = f"needs {size * FACTOR / _GB:.1f} GB of memory, the budget is {budget / _GB:.1f} GB"
     return replace(row, skipped=reason)
@@ -204,9 +207,8 @@ def _unfit(path: Path) -> str | None:
 def _observed(row: Row, run: Observe) -> Row:
     try:
         seen = run(Path(row.path))
-    except (GuidedError, OSError, ValueError, RuntimeError, MemoryError) as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        return replace(row, skipped=f"broken: {lines[0]}")
+    except Exception as error:  # as above
+        return replace(row, skipped=_broken(error))
     return replace(
         row,
         configured_ends=seen.configured,
@@ -215,6 +217,12 @@ def _observed(row: Row, run: Observe) -> Row:
         workaround_needed=_workaround(seen),
         answers=seen.answers,
     )
+
+
+def _broken(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    named = isinstance(error, GuidedError | OSError | ValueError | RuntimeError) and lines
+    return f"broken: {lines[0]}" if named else f"broken: {type(error).__name__}: {lines[0] if lines else 'no reason'}"
 
 
 def _workaround(seen: Observed) -> str | None:

@@ -73,6 +73,10 @@ class Sampling:
             raise RequestError(f"{self.seed!r} is not a seed", place="seed", expected="an integer")
         if self.seed is not None and not -(1 << 63) <= self.seed <= _MASK:
             raise RequestError(f"{self.seed} is out of range", place="seed", expected="an integer of 64 bits")
+        if not isinstance(self.logit_bias, Mapping):
+            raise RequestError(
+                f"{type(self.logit_bias).__name__} is no bias", place="logit_bias", expected="token ids and numbers"
+            )
         for token, bias in self.logit_bias.items():
             if not (_is_number(bias) and -100 <= bias <= 100):
                 raise RequestError(f"{bias!r} is out of range", place=f"logit_bias[{token}]", expected="-100 to 100")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from copy import copy
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,9 @@ from guided.regions import RegionMap
 from guided.state import GuidanceState
 from guided.stop import StopHit, StopMatcher, compile_stops
 from guided.stopped import Parser, PlainParser, StoppedParser
-from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, TokenRefused
+from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError, TokenRefused
 
-__all__ = ["OnError", "RowPlan", "RowSequence", "parser_of", "read_answer"]
+__all__ = ["OnError", "RowPlan", "RowSequence", "check_on_error", "parser_of", "read_answer"]
 
 log = logging.getLogger("guided")
 
@@ -34,6 +34,12 @@ OnError = Literal["end", "unconstrained"]
 
 #: What a row may have: a plan, stops alone (its logits stay untouched), or nothing.
 RowPlan: TypeAlias = Plan | Stops | None
+
+
+def check_on_error(value: object) -> None:
+    """Raise `RequestError` for what is no `OnError`: a misspelt one must not let a row go on without guidance."""
+    if value not in get_args(OnError):
+        raise RequestError(f"{value!r} is unknown", place="on_error", expected=" or ".join(get_args(OnError)))
 
 
 class RowSequence:
@@ -54,6 +60,7 @@ class RowSequence:
         max_rollbacks: int | None = None,
         row: int = 0,
     ) -> None:
+        check_on_error(on_error)
         self.plan = plan
         self.begin = begin
         self.row = row
@@ -266,7 +273,7 @@ def read_answer(
     num_completion = hit.num_tokens if hit is not None else len(body) + (cut is not None)
     return builder.message(
         ended=hit is not None or cut is not None or (row is not None and row.state.is_stopped),
-        stopped=hit is not None,
+        whole=hit is None or _is_whole(tokens[: hit.num_tokens], hit, plan, engine, begin),
         stop_reason=_reason(hit, plan, tokens[cut] if cut is not None else None, engine),
         usage=Usage(prompt_tokens, num_completion, parser.reasoning_tokens),
         guidance=sequence.guidance() if sequence is not None else Guidance(),
@@ -274,6 +281,18 @@ def read_answer(
         freed=error is None and row is not None and not row.has_failed,
         token_ids=tuple(tokens[:num_completion]),
     )
+
+
+def _is_whole(tokens: Sequence[int], hit: StopHit, plan: RowPlan, engine: Engine, begin: Begin) -> bool:
+    """Is the text that a stop left a whole answer?  Only one that keeps its stop, and could have ended there, is."""
+    if not isinstance(plan, Plan) or not plan.stops.include or hit.until_bytes:
+        return False
+    state = GuidanceState(plan, engine, entry=begin.entry)
+    try:
+        state.commit(tokens)
+        return state.is_accepting
+    except GuidanceError:  # the row went on without guidance
+        return False
 
 
 def parser_of(

@@ -243,6 +243,10 @@ def stops_of(value: str | Sequence[str] | Stops | None) -> Stops:
         return Stops()
     if isinstance(value, Stops):
         return value
+    if not isinstance(value, str | list | tuple):
+        raise RequestError(
+            f"{type(value).__name__} is no stop", place="stop", expected="a string, a list of strings, or guided.Stops"
+        )
     return Stops((value,) if isinstance(value, str) else tuple(value))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,7 +21,7 @@ from guided.binding import FRESH, Begin
 from guided.compile import Engine
 from guided.regions import RegionMap
 from guided.sampling import TokenLogprob
-from special_tokens.errors import RequestError
+from guided.writable import check_writable, unwritable
 
 if TYPE_CHECKING:
     from guided.message import Message
@@ -86,27 +85,13 @@ class Trace:
         try:
             Path(path).write_text(self.to_html(), encoding="utf-8")
         except OSError as error:
-            raise _unwritable(path, error.strerror or str(error)) from error
+            raise unwritable(path, "trace", error.strerror or str(error)) from error
         return Path(path)
 
 
 def check_trace_file(path: str | Path) -> Path:
     """Raise `RequestError` now when a trace could not be written to ``path`` after a long generation."""
-    target = Path(path)
-    folder = target.parent if str(target.parent) else Path()
-    if target.is_dir():
-        raise _unwritable(path, "it is a folder")
-    if not folder.is_dir():
-        raise _unwritable(path, f"there is no folder {str(folder)!r}")
-    if not os.access(target if target.exists() else folder, os.W_OK):
-        raise _unwritable(path, "permission denied")
-    return target
-
-
-def _unwritable(path: str | Path, why: str) -> RequestError:
-    return RequestError(
-        f"cannot write {str(path)!r}: {why}", place="trace", expected="a file name in a folder that can be written"
-    )
+    return check_writable(path, "trace")
 
 
 def build_trace(

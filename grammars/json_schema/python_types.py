@@ -18,6 +18,7 @@ from special_tokens.errors import SchemaError, ToolError
 
 __all__ = ["is_python_type", "read_value", "schema_of_function", "schema_of_type"]
 
+_HINT = "annotate it with types that pydantic knows"
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _ARGS_HEADING = re.compile(r"^\s*(Args|Arguments|Parameters)\s*:?\s*$")
 _ANY_HEADING = re.compile(r"^\s*(Args|Arguments|Parameters|Returns?|Raises|Yields?|Examples?|Notes?)\s*:?\s*$")
@@ -37,11 +38,15 @@ def schema_of_type(python_type: Any) -> dict[str, Any]:
     """
     try:
         return pydantic.TypeAdapter(_modern(python_type)).json_schema()
+    except RecursionError:
+        raise SchemaError(
+            f"{python_type!r} refers to itself", place="response_format", hint="use a pydantic model for it"
+        ) from None
     except (PydanticSchemaGenerationError, PydanticUserError, pydantic.errors.PydanticInvalidForJsonSchema) as error:
         raise SchemaError(
             f"pydantic has no JSON schema for {python_type!r}: {str(error).splitlines()[0]}",
             place="response_format",
-            hint="annotate it with types that pydantic knows",
+            hint="take TypedDict from typing_extensions" if "TypedDict" in str(error) else _HINT,
         ) from None
 
 
@@ -60,8 +65,12 @@ def _modern(python_type: Any) -> Any:
         twins = {key: _modern(value) for key, value in fields.items()}
         twins |= {key: typing_extensions.NotRequired[twins[key]] for key in optional}
         return typing_extensions.TypedDict(python_type.__name__, twins)  # type: ignore[operator]
-    arguments = typing.get_args(python_type)
-    if arguments and typing.get_origin(python_type) is not typing.Literal and hasattr(python_type, "copy_with"):
+    arguments, origin = typing.get_args(python_type), typing.get_origin(python_type)
+    if origin is typing.Annotated:
+        return typing.Annotated[(_modern(arguments[0]), *arguments[1:])]
+    if isinstance(python_type, types.UnionType):
+        return typing.Union[tuple(map(_modern, arguments))]  # noqa: UP007
+    if arguments and origin is not typing.Literal and hasattr(python_type, "copy_with"):
         return python_type.copy_with(tuple(map(_modern, arguments)))
     if isinstance(python_type, types.GenericAlias):
         return types.GenericAlias(typing.cast(type, python_type.__origin__), tuple(map(_modern, arguments)))
@@ -82,7 +91,7 @@ def schema_of_function(function: Callable[..., Any]) -> tuple[str, str, dict[str
         raise ToolError(
             f"no JSON schema for the arguments: {str(error).splitlines()[0]}",
             place=f"tools.{name}",
-            hint="annotate every parameter with a type that pydantic knows",
+            hint="take TypedDict from typing_extensions" if "TypedDict" in str(error) else _HINT,
         ) from None
     doc = inspect.getdoc(function) or ""
     schema.setdefault("type", "object")
@@ -101,9 +110,10 @@ def _keyword_only(function: Callable[..., Any]) -> Callable[..., Any]:
     for parameter in signature.parameters.values():
         if parameter.name in ("self", "cls"):
             continue
-        if parameter.kind is parameter.VAR_POSITIONAL:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+            star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
             raise ToolError(
-                f"*{parameter.name} cannot be passed by name", place=f"tools.{getattr(function, '__name__', '')}"
+                f"{star}{parameter.name} cannot be passed by name", place=f"tools.{getattr(function, '__name__', '')}"
             )
         if parameter.kind is not parameter.VAR_KEYWORD:
             parameter = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)

@@ -84,7 +84,9 @@ def generate(
 
 
 def _chat(prompt: str | None, system: str | None, asked: Asked) -> list[Any]:
-    given = list((asked.body or {}).get("messages") or ())
+    given = (asked.body or {}).get("messages") or []
+    if not isinstance(given, list):
+        raise RequestError(f"{type(given).__name__} is no chat", place="messages", expected="a list of messages")
     if given and prompt is not None:
         raise RequestError("a prompt beside a request that has messages", place="prompt", expected="one or the other")
     if not given:
@@ -201,7 +203,10 @@ def portfolio(
 ) -> None:
     """Run every local model on three short prompts and say how its turns really end."""
     from guided.portfolio import survey, write_map
+    from guided.writable import check_writable
 
+    if json_file is not None:
+        check_writable(json_file, "json")
     rows = survey(models or None, progress=lambda text: err.print(text, style="dim", markup=False))
     terminal.show_portfolio(out, rows)
     if json_file is not None:

@@ -18,7 +18,7 @@ from guided.hf.inputs import Inputs
 from guided.hf.session import Session
 from guided.lineage import Row
 from guided.message import Message
-from guided.sequence import OnError, RowPlan, RowSequence, read_answer
+from guided.sequence import OnError, RowPlan, RowSequence, check_on_error, read_answer
 from special_tokens.errors import PlanError
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ class Rows:
     expand: int | None = None
     on_error: OnError = "end"
     max_rollbacks: int | None = None
+
+    def __post_init__(self) -> None:
+        check_on_error(self.on_error)
 
     def row(self, plan: RowPlan, engine: Engine, begin: Begin, number: int) -> Row | None:
         """The row of ``plan``; None for an unguided one."""
@@ -141,12 +144,21 @@ def _sequences(output: Any) -> torch.Tensor:
     return sequences
 
 
-def check_rows(plans: Sequence[RowPlan] | RowPlan, num_rows: int) -> list[RowPlan]:
+def check_rows(plans: Any, num_rows: int) -> list[RowPlan]:
     """One plan per row, None for stops that stop nothing; raises `PlanError` for another number of plans."""
     if plans is None:
         return [None] * num_rows
     if isinstance(plans, Plan | Stops):
         raise PlanError("plans is one plan", place="plans", expected="a list with one plan or None per row")
+    if isinstance(plans, str | bytes) or not isinstance(plans, Sequence):
+        raise PlanError(f"plans is {type(plans).__name__}", place="plans", expected="a list, one plan or None per row")
     if len(plans) != num_rows:
         raise PlanError(f"{len(plans)} plans for {num_rows} rows", place="plans", expected="one plan or None per row")
+    for r, plan in enumerate(plans):
+        if not isinstance(plan, Plan | Stops | None):
+            raise PlanError(
+                f"{type(plan).__name__} is no plan",
+                place=f"plans[{r}]",
+                expected="what guide.plan() gave, stops, or None",
+            )
     return [None if isinstance(plan, Stops) and not plan else plan for plan in plans]

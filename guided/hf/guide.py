@@ -26,12 +26,13 @@ from guided.hf.generation import Generation
 from guided.hf.inputs import Inputs, pad_left
 from guided.hf.settings import row_samplings, token_limit
 from guided.hf.stream import Stream
-from guided.hf.template import render_chat
-from guided.hf.tokenizer import facts_of, tokenizer_json
+from guided.hf.template import messages_of, render_chat
+from guided.hf.tokenizer import facts_of, first_line, tokenizer_json
 from guided.message import Message
 from guided.plan_cache import PlanCache
 from guided.sampling import ChoiceProbability, Sampling, sampling_of
 from guided.sequence import OnError, RowPlan
+from guided.shortest import check_max_tokens, min_tokens
 from guided.stop import check_stops, stops_of
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, PlanError, RequestError
@@ -66,9 +67,9 @@ class Guide:
         try:
             tokenizer = AutoTokenizer.from_pretrained(name)
             model = AutoModelForCausalLM.from_pretrained(name, **model_kwargs).eval()
-        except (OSError, ValueError, ImportError) as error:
+        except Exception as error:  # files of strangers make loaders raise anything
             raise ModelError(
-                f"cannot load {str(name)!r}: {str(error).strip().splitlines()[0]}",
+                f"cannot load {str(name)!r}: {first_line(error)}",
                 place="model",
                 expected="a model name or a folder with config.json, weights and tokenizer.json",
             ) from error
@@ -142,7 +143,12 @@ class Guide:
 
     def _planned(self, parts: Parts) -> Plan:
         if parts.tools is not None and not isinstance(parts.tools, str | bytes | Mapping | list | tuple):
-            parts = replace(parts, tools=list(parts.tools))  # they are looked at twice
+            try:
+                parts = replace(parts, tools=list(parts.tools))  # they are looked at twice
+            except TypeError:
+                raise RequestError(
+                    f"{type(parts.tools).__name__} is no list", place="tools", expected="a list of tools"
+                ) from None
         plan = self.plans.get(parts, self._composed)
         for note in plan.notes:
             log.warning("%s", note)
@@ -153,6 +159,19 @@ class Guide:
         self.engine.compile(plan.engine_text(plan.entries[0].name))
         return plan
 
+    def min_tokens(self, plan: Plan) -> int:
+        """Tokens of the shortest answer found for ``plan``, its end included; found anew at each call."""
+        return min_tokens(plan, self.engine)
+
+    def check_max_tokens(self, plan: Plan, max_tokens: int | None = None) -> None:
+        """Raise `RequestError` when ``max_tokens`` (the plan's own by default) cannot hold that answer.
+
+        Nothing else asks: an answer that ``max_tokens`` cuts has ``finish_reason == "length"``, as with OpenAI.
+        """
+        most = plan.max_tokens if max_tokens is None else max_tokens
+        if most is not None:
+            check_max_tokens(plan, self.engine, most)
+
     # -- the low-level path: inputs, generate, messages
 
     def inputs(
@@ -162,6 +181,8 @@ class Guide:
 
         ``describe`` adds what `chat` tells the model of tools and response format; by default nothing is added.
         """
+        if isinstance(chats, str | Mapping):
+            raise PlanError("chats is one chat", place="inputs", expected="a list of chats")
         if not chats:
             raise PlanError("there are no chats", place="inputs", expected="at least one chat")
         plans = check_rows(plans, len(chats))
@@ -174,7 +195,7 @@ class Guide:
         return Inputs({key: value.to(self.model.device) for key, value in batch.items()}, prompts, begins)
 
     def _prompt_ids(self, chat: Chat, row: RowPlan, describe: bool) -> list[int]:
-        messages = [{"role": "user", "content": chat}] if isinstance(chat, str) else [dict(m) for m in chat]
+        messages = messages_of(chat)
         plan = row if isinstance(row, Plan) else None
         if plan is not None and describe:
             messages = add_system_text(messages, describe_plan(plan))
@@ -268,8 +289,8 @@ class Guide:
         """The answer as events while it is written; ``stream.message`` when it is done.
 
         The fields of `guided.Sampling` (``temperature``, ``top_p``, ``seed``, ``logprobs`` ...) and ``max_tokens``
-        have OpenAI's meaning; what is left open the model's own generation config decides, and the answer may fill
-        the context.  ``plan`` may be stops alone: then the answer is free text up to them.
+        have OpenAI's meaning; what is left open the model's own generation config decides.  No answer is longer than
+        the context leaves room for.  ``plan`` may be stops alone: then the answer is free text up to them.
         """
         sampling = sampling_of(options)
         max_tokens = options.get("max_tokens")
@@ -293,7 +314,7 @@ class Guide:
 
         With ``describe`` the model is told of the choices.  Raises `RequestError` for what `plan` would refuse.
         """
-        plan = self.plan(response_format=Choice(list(choices)))
+        plan = self.plan(response_format=Choice(choices))
         inputs = self.inputs([chat], [plan], describe=describe)
         return choice_probabilities(self, inputs.prompt_ids[0], plan)
 

@@ -43,20 +43,28 @@ def row_samplings(
     """The rows of each chat; a ``seed`` goes before the samplings' own."""
     defaults = sampling_defaults(model)
     samplings = per_row(sampling if sampling is not None else Sampling(), num_chats, "sampling")
+    for r, one in enumerate(samplings):
+        if not isinstance(one, Sampling):
+            raise RequestError(
+                f"{type(one).__name__} is no sampling", place=f"sampling[{r}]", expected="guided.Sampling(...)"
+            )
     seeds = per_row(seed, num_chats, "seed")
     rows = [s if i is None else replace(s, seed=i) for s, i in zip(samplings, seeds, strict=True)]
     return [resolve(row, defaults, vocab_size=vocab_size) for row in rows]
 
 
 def token_limit(plan: RowPlan, max_tokens: int | None, inputs: Inputs, model: Any) -> int:
-    """Most tokens of a row: the call's, the plan's, or what the context leaves after the prompt."""
+    """Most tokens of a row: the call's or the plan's, and never more than the context leaves after the prompt."""
     if max_tokens is None:
         max_tokens = plan.max_tokens if isinstance(plan, Plan) else None
+    room = _room(inputs, model)
     if max_tokens is None:
-        return _room(inputs, model)
-    if max_tokens < 1:
-        raise RequestError(f"{max_tokens} is out of range", place="max_tokens", expected="1 or more")
-    return max_tokens
+        return room
+    if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
+        raise RequestError(
+            f"{max_tokens!r} is out of range", place="max_tokens", expected="an integer of 1 or more for all chats"
+        )
+    return min(max_tokens, room)
 
 
 def _room(inputs: Inputs, model: Any) -> int:

@@ -9,6 +9,7 @@ from grammars.plan import Plan
 from guided.message import Message
 from guided.parse import Event
 from guided.sequence import parser_of
+from special_tokens.errors import GuidanceError
 
 if TYPE_CHECKING:
     from guided.hf.generation import Generation
@@ -39,7 +40,8 @@ class Stream:
         if self._message is None:
             for _ in self._events:
                 pass
-        assert self._message is not None
+        if self._message is None:
+            raise GuidanceError("the stream broke off", place="stream.message", hint="see the error that it raised")
         return self._message
 
     def _run(self) -> Iterator[Event]:

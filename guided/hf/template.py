@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,9 +13,9 @@ from grammars.messages import messages_for, template_arguments
 from grammars.plan import Plan
 from grammars.shield import segments, shield
 from special_tokens import SpecialTokens
-from special_tokens.errors import TemplateError
+from special_tokens.errors import RequestError, TemplateError
 
-__all__ = ["encode", "render", "render_chat"]
+__all__ = ["encode", "messages_of", "render", "render_chat"]
 
 
 def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
@@ -29,6 +30,26 @@ def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any)
         return str(tokenizer.apply_chat_template([dict(m) for m in messages], tokenize=False, **kwargs))
     except (JinjaError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise TemplateError(f"the chat template cannot render these messages: {error}", place="messages") from error
+
+
+def messages_of(chat: Any) -> list[dict[str, Any]]:
+    """The messages of a chat, which may be the user's text alone; raises `RequestError` for what is no chat."""
+    if isinstance(chat, str):
+        chat = [{"role": "user", "content": chat}]
+    if isinstance(chat, Mapping) or not isinstance(chat, Sequence):
+        raise RequestError(
+            f"{type(chat).__name__} is no chat", place="messages", expected="a list of messages, or the user's text"
+        )
+    for i, message in enumerate(chat):
+        if not isinstance(message, Mapping):
+            raise RequestError(
+                f"{type(message).__name__} is no message", place=f"messages[{i}]", expected="an object with a role"
+            )
+        try:
+            json.dumps(dict(message), ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError:
+            raise RequestError("a lone surrogate is no text", place=f"messages[{i}]", expected="Unicode text") from None
+    return [dict(message) for message in chat]
 
 
 def render_chat(

@@ -8,7 +8,7 @@ from typing import Any
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from special_tokens.errors import TokenizerError
 
-__all__ = ["eos_ids", "facts_of", "tokenizer_json"]
+__all__ = ["eos_ids", "facts_of", "first_line", "tokenizer_json"]
 
 _PROBED = 4096
 _NAMED = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
@@ -17,6 +17,13 @@ _NAMED = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_
 def tokenizer_json(tokenizer: Any) -> str:
     """The text of the tokenizer's ``tokenizer.json``; raises `TokenizerError` without a fast backend."""
     return str(_backend(tokenizer).to_str())
+
+
+def first_line(error: Exception) -> str:
+    """What a loader says went wrong: the first line of its message, with its class where that says more."""
+    lines = str(error).strip().splitlines()
+    said = lines[0].rstrip(": ") if lines else ""
+    return said if isinstance(error, OSError | ImportError) and said else f"{type(error).__name__}: {said}".rstrip(": ")
 
 
 def _backend(tokenizer: Any) -> Any:

@@ -11,7 +11,7 @@ from grammars.formats.format import Format
 from grammars.formats.infer import Inference
 from guided.compile import Engine
 from guided.hf.formats import format_of, inference_of, inference_of_template, inference_of_tokens
-from guided.hf.tokenizer import facts_of, tokenizer_json
+from guided.hf.tokenizer import facts_of, first_line, tokenizer_json
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError
 from special_tokens.facts import facts_from_config
@@ -65,9 +65,9 @@ def described_vocabulary(name: str | Path) -> tuple[SpecialTokens, Inference]:
 def _load(name: str | Path) -> tuple[SpecialTokens, Any]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError, ImportError) as error:
+    except Exception as error:  # files of strangers make loaders raise anything
         raise ModelError(
-            f"cannot load the tokenizer of {str(name)!r}: {str(error).strip().splitlines()[0]}",
+            f"cannot load the tokenizer of {str(name)!r}: {first_line(error)}",
             place="model",
             expected="a model name or a folder with tokenizer.json",
         ) from error

@@ -378,6 +378,11 @@ NODES = st.recursive(
 @settings(max_examples=120, deadline=None)
 @given(NODES, NODES, NODES)
 @example(("rule", "x"), ("alt", [("text", "a"), ("rule", "y")]), ("rep", ("rule", "x"), 0, 2))
+@example(
+    ("rule", "y"),
+    ("seq", [("text", "a"), ("rule", "y"), ("text", "a"), ("rule", "x")]),
+    ("seq", [("text", "a"), ("text", "a")]),
+)
 def test_gbnf_is_what_a_parser_without_a_lexer_accepts(root: Any, x: Any, y: Any):
     rules = {"root": root, "x": x, "y": y}
     text = "\n".join(f"{name} ::= {gbnf_text(node)}" for name, node in rules.items())

@@ -138,7 +138,7 @@ def test_e4_the_map_is_written_as_json(model_folder: Any, tmp_path: Path) -> Non
     body = json.loads(path.read_text())
     assert body["m"]["observed_end"] == "<|im_end|>"
     assert set(body["m"]) >= {"configured_ends", "observed_end", "leaked_markers", "workaround_needed"}
-    with pytest.raises(RequestError, match="json: cannot write .*: No such file or directory; expected a file"):
+    with pytest.raises(RequestError, match="json: cannot write .*: No such file or directory; expected a file name"):
         write_map(rows, tmp_path / "absent" / "map.json")
     with pytest.raises(RequestError, match="models: there is no folder"):
         survey([tmp_path / "absent"])

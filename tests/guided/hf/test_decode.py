@@ -253,7 +253,7 @@ def test_nothing_is_left_in_the_guide_after_a_broken_run(tiny_guide: Any) -> Non
     [
         ({"seed": [1, 2, 3]}, "seed: 3 values for 2 rows; expected one value, or one per row"),
         ({"sampling": [GREEDY]}, "sampling: 1 values for 2 rows"),
-        ({"max_tokens": 0}, "max_tokens: 0 is out of range; expected 1 or more"),
+        ({"max_tokens": 0}, "max_tokens: 0 is out of range; expected an integer of 1 or more"),
         ({"sampling": Sampling(n=2)}, "n: n=2, but this model answers greedily"),
         ({"sampling": Sampling(logit_bias={10**6: 1.0})}, "logit_bias: 1000000 is no token of this model"),
     ],

@@ -1,0 +1,229 @@
+"""Values of the wrong kind are refused by name, whatever they are; none counts silently as a default."""
+
+from __future__ import annotations
+
+import typing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+import pytest
+
+import guided
+from grammars.json_schema.python_types import read_value, schema_of_type
+from guided import Choice, Regex, Sampling, Stops
+from guided.hf.guide import Guide
+from guided.sequence import read_answer
+from special_tokens.errors import (
+    GuidanceError,
+    GuidedError,
+    LimitExceeded,
+    ModelError,
+    RequestError,
+    SchemaError,
+    ToolError,
+)
+
+
+@pytest.mark.parametrize("value", ["raise", "End", None])
+def test_a_misspelt_on_error_never_frees_a_row(tiny_guide: Guide, value: Any) -> None:
+    plan = tiny_guide.plan(response_format=Choice(["a"]))
+    with pytest.raises(RequestError, match="on_error: .* is unknown; expected end or unconstrained"):
+        tiny_guide.generate(["hi"], [plan], on_error=value)
+    with pytest.raises(RequestError, match="on_error"):
+        tiny_guide.generate_kwargs(tiny_guide.inputs(["hi"]), [None], on_error=value)
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"schema_policy": "Strict"}, "schema_policy: 'Strict'"),
+        ({"max_tokens": "x"}, "max_tokens: 'x'"),
+        ({"max_tokens": -5}, "max_tokens: -5"),
+        ({"max_tokens": True}, "max_tokens: True"),
+        ({"max_tokens": 2.0}, "max_tokens: 2.0"),
+        ({"parallel_tool_calls": "no"}, "parallel_tool_calls: 'no'"),
+        ({"thinking": "yes"}, "thinking: 'yes'"),
+        ({"stop": 5}, "stop: int is no stop"),
+        ({"stop": {"strings": ["a"]}}, "stop: dict is no stop"),
+        ({"tools": test_a_misspelt_on_error_never_frees_a_row}, "tools: function is no list"),
+    ],
+)
+def test_settings_of_a_plan(tiny_guide: Guide, options: dict[str, Any], place: str) -> None:
+    with pytest.raises(RequestError, match=place):
+        tiny_guide.plan(**options)
+
+
+@pytest.mark.parametrize(
+    ("make", "place"),
+    [
+        (lambda: Stops(strings=5), "stop.strings: 5 is no list"),  # type: ignore[arg-type]
+        (lambda: Stops(strings={"a": 1}), "stop.strings"),  # type: ignore[arg-type]
+        (lambda: Stops(include="yes"), "stop.include"),  # type: ignore[arg-type]
+        (lambda: Sampling(logit_bias=[1]), "logit_bias: list is no bias"),  # type: ignore[arg-type]
+    ],
+)
+def test_records(make: Any, place: str) -> None:
+    with pytest.raises(RequestError, match=place):
+        make()
+
+
+def test_one_stop_is_a_list_of_one() -> None:
+    assert Stops("abc") == Stops(("abc",)) == Stops(["abc"])  # type: ignore[arg-type]
+    assert Stops(ids=5) == Stops(ids=[5])  # type: ignore[arg-type]
+    assert hash(Stops(["a", "b"]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("chat", "place"),
+    [
+        (None, "messages: NoneType is no chat"),
+        (5, "messages: int is no chat"),
+        ([5], r"messages\[0\]: int is no message"),
+        (["x"], r"messages\[0\]: str is no message"),
+        ({"role": "user", "content": "x"}, "messages: dict is no chat"),
+        ("\ud800", r"messages\[0\]: a lone surrogate is no text"),
+    ],
+    ids=repr,
+)
+def test_chats(tiny_guide: Guide, chat: Any, place: str) -> None:
+    with pytest.raises(RequestError, match=place):
+        tiny_guide.chat(chat)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        ({"chats": "hello"}, "inputs: chats is one chat"),
+        ({"chats": ["a", "b"], "plans": ["x", None]}, r"plans\[0\]: str is no plan"),
+        ({"chats": ["a"], "plans": "x"}, "plans is str"),
+        ({"chats": ["a"], "sampling": {"n": 2}}, r"sampling\[0\]: dict is no sampling"),
+        ({"chats": ["a", "b"], "sampling": [None, Sampling()]}, r"sampling\[0\]: NoneType is no sampling"),
+        ({"chats": ["a"], "max_tokens": "3"}, "max_tokens: '3'"),
+        ({"chats": ["a"], "max_tokens": [3]}, r"max_tokens: \[3\]"),
+    ],
+    ids=str,
+)
+def test_batches(tiny_guide: Guide, arguments: dict[str, Any], place: str) -> None:
+    with pytest.raises(GuidedError, match=place):
+        tiny_guide.generate(**arguments)
+
+
+def test_no_answer_outgrows_the_context(tiny_guide: Guide) -> None:
+    plan = tiny_guide.plan(response_format=Regex("(?s:.*)"))
+    context = tiny_guide.model.config.get_text_config().max_position_embeddings
+    prompt = "x" * (context - 60)
+    message = tiny_guide.chat(prompt, plan, describe=False, max_tokens=10**9, temperature=0)
+    assert message.usage.total_tokens <= context
+
+
+def test_a_limit_that_holds_no_answer_can_be_known_before(tiny_guide: Guide) -> None:
+    plan = tiny_guide.plan(response_format=Choice(["yes", "maybe so"]), max_tokens=3)
+    needed = tiny_guide.min_tokens(plan)
+    assert needed == len(encoded(tiny_guide, "yes")) + 1
+    with pytest.raises(RequestError, match=f"max_tokens too small: 3 tokens .* expected at least {needed}"):
+        tiny_guide.check_max_tokens(plan)
+    tiny_guide.check_max_tokens(plan, needed)
+    (message,) = tiny_guide.generate(["hi"], [plan], max_tokens=needed)
+    assert message.finish_reason in ("stop", "length")
+
+
+def test_one_text_of_choices_is_one_choice(tiny_guide: Guide) -> None:
+    (only,) = tiny_guide.choice_probabilities("x", "yes")
+    assert only.text == "yes"
+
+
+def test_a_stream_that_broke_off_says_so(tiny_guide: Guide, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = tiny_guide.stream("hi", temperature=0, max_tokens=5)
+
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(type(tiny_guide.model), "forward", broken)
+    with pytest.raises(MemoryError):
+        list(stream)
+    with pytest.raises(GuidanceError, match="the stream broke off"):
+        _ = stream.message
+
+
+def encoded(guide: Guide, text: str) -> list[int]:
+    return list(guide.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+@pytest.mark.parametrize(
+    ("response_format", "stop", "text", "include", "parsed"),
+    [
+        (Choice(["yes please"]), " ", "yes please", False, None),
+        (Regex(r"\d{5}"), "3", "12345", False, None),
+        (int, "3", "12345", False, None),
+        (Choice(["yes.", "yes. really"]), ".", "yes.", True, "yes."),
+        (Choice(["yes. really"]), ".", "yes.", True, None),
+    ],
+)
+def test_what_a_stop_cut_is_no_value(
+    tiny_guide: Guide, response_format: Any, stop: str, text: str, include: bool, parsed: Any
+) -> None:
+    plan = tiny_guide.plan(response_format=response_format, stop=Stops((stop,), include=include))
+    message = read_answer(encoded(tiny_guide, text), plan, tiny_guide.engine)
+    assert (message.stop_reason, message.parsed, message.violations) == (stop, parsed, ())
+
+
+class Old(typing.TypedDict):
+    """A TypedDict of the standard library, which pydantic does not take before 3.12."""
+
+    number: Annotated[int, pydantic.Field(ge=3)]
+    kind: Literal["a", "b"] | None
+
+
+@pytest.mark.parametrize(
+    ("python_type", "text"),
+    [
+        (Annotated[int, pydantic.Field(ge=3)], "3"),
+        (list[Annotated[int, pydantic.Field(ge=3)]], "[3]"),
+        (typing.Optional[Annotated[int, pydantic.Field(ge=3)]], "null"),  # noqa: UP045
+        (Old, '{"number": 3, "kind": null}'),
+        (Old | int, "3"),
+        (dict[str, Old], '{"x": {"number": 4, "kind": "a"}}'),
+    ],
+    ids=str,
+)
+def test_annotated_and_typed_dicts_in_every_python(python_type: Any, text: str) -> None:
+    assert "3" in str(schema_of_type(python_type)) or "number" in str(schema_of_type(python_type))
+    read_value(python_type, text)
+    with pytest.raises(pydantic.ValidationError):
+        read_value(python_type, '"zz"')
+
+
+def test_positional_only_parameters_are_no_tool(tiny_guide: Guide) -> None:
+    def tool(a: int, /) -> int:
+        """A tool."""
+        return a
+
+    with pytest.raises(ToolError, match="a cannot be passed by name"):
+        tiny_guide.plan(tools=[tool])
+
+
+def test_a_schema_that_cannot_be_kept_names_its_tool(tiny_guide: Guide) -> None:
+    good = {"name": "good", "parameters": {"type": "object"}}
+    bad = {"name": "bad", "parameters": {"properties": {"x": {"type": "array", "enum": ["a"]}}, "required": ["x"]}}
+    with pytest.raises(SchemaError, match="^/tools/bad/parameters: unsatisfiable schema"):
+        tiny_guide.plan(tools=[good, bad])
+
+
+@pytest.mark.parametrize("config", ["{", "[]", '{"model_type": 5}', '{"model_type": "llama", "hidden_size": "x"}'])
+def test_a_broken_model_folder_is_a_model_error(tmp_path: Path, config: str) -> None:
+    (tmp_path / "config.json").write_text(config)
+    (tmp_path / "tokenizer.json").write_text('{"model": 3}')
+    with pytest.raises(ModelError, match="model: cannot load"):
+        guided.Guide.from_pretrained(tmp_path)
+
+
+def test_an_error_of_the_engine_still_ends_the_row(tiny_guide: Guide, monkeypatch: pytest.MonkeyPatch) -> None:
+    from guided.state import GuidanceState
+
+    def broken(state: GuidanceState) -> Any:
+        raise LimitExceeded("injected")
+
+    monkeypatch.setattr(GuidanceState, "mask", broken)
+    (message,) = tiny_guide.generate(["hi"], [tiny_guide.plan(response_format=Choice(["a"]))], on_error="end")
+    assert message.finish_reason == "error"
