@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import grammars.json_schema.facts as facts
 from grammars.json_schema.documents import Place
 from grammars.json_schema.meet import union
-from grammars.json_schema.regular import NONE
+from grammars.json_schema.regular import ALL, NONE
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, both
 
@@ -27,6 +27,7 @@ Deny = Callable[["Space", Place, Mapping[str, Any]], Shape]
 
 _MAX_SUBSETS = 64  # combinations of branches that are told apart for unevaluated*
 _MAX_PAIRS = 2_000  # pairs of branches of one oneOf that are compared
+_MAX_PATTERNS = 6  # overlapping patterns of one oneOf: their differences double the engine's states with each
 _FEW_CLAUSES = 8  # alternatives with properties of their own are clearer as forms
 _MANY_CLAUSES = 64  # conditions double the forms, so even many clauses are cheaper
 
@@ -149,6 +150,10 @@ def _one_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool
     if space.coarse and overlaps:
         row = ReportRow(place.pointer, "oneOf", Outcome.RELAXED, "read as anyOf: the schema is too large")
         return _noted(union(shapes, absorb=not tracked), row)
+    patterns = sum(shapes[i].strings not in (ALL, NONE) and shapes[i].strings.op != "words" for i in overlaps)
+    if patterns > _MAX_PATTERNS:
+        reason = f"read as anyOf: {patterns} patterns overlap, more than {_MAX_PATTERNS} are too much for the engine"
+        return _noted(union(shapes, absorb=not tracked), ReportRow(place.pointer, "oneOf", Outcome.RELAXED, reason))
     out: list[Shape] = []
     for i in alive:
         shape = shapes[i]
