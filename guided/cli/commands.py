@@ -215,7 +215,7 @@ def portfolio(
 
 @app.command()
 def demo(
-    max_tokens: Annotated[int, typer.Option("--max-tokens", "-n", help="Most tokens of each answer.")] = 160,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", "-n", help="Most tokens of each answer.")] = 240,
 ) -> None:
     """The main job on the embedded model: effort, tools and a response format, streamed."""
     from guided.demonstration import run
