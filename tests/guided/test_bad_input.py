@@ -16,6 +16,7 @@ from special_tokens.errors import (
     ModelError,
     PlanError,
     RequestError,
+    SchemaError,
     TemplateError,
     TokenizerError,
     ToolError,
@@ -41,6 +42,25 @@ def test_an_unknown_effort_names_the_levels(engine: Engine, effort: Any) -> None
 
 def test_an_unknown_preset_names_the_presets(engine: Engine) -> None:
     refuse(engine, RequestError, "unknown preset 'fancy'.*native or structured", reasoning_preset="fancy")
+
+
+@pytest.mark.parametrize(
+    ("keyword", "schema"),
+    [
+        ("uniqueItems", {"type": "array", "items": {"type": "object"}, "uniqueItems": True}),
+        ("pattern", {"type": "string", "pattern": r"(a|bb)\1"}),
+    ],
+)
+def test_an_unsupported_keyword_is_listed_or_refused_with_its_place(
+    engine: Engine, keyword: str, schema: dict[str, Any]
+) -> None:
+    whole = {"type": "object", "properties": {"x": schema}, "required": ["x"], "additionalProperties": False}
+    refuse(
+        engine, SchemaError, f"schema/properties/x: '{keyword}' cannot be enforced: .*; expected .*use policy",
+        response_format=whole, schema_policy="strict",
+    )  # fmt: skip
+    plan = compose(Parts(response_format=whole), tokens=engine.tokens, format=FORMAT)
+    assert [(row.pointer, row.keyword) for row in plan.schema_report.relaxed] == [("/properties/x", keyword)]
 
 
 @pytest.mark.parametrize(
