@@ -121,6 +121,19 @@ def test_a_template_of_parts_gets_its_messages_in_parts() -> None:
     ]
 
 
+def test_more_calls_than_a_turn_can_write_are_told_one_after_the_other() -> None:
+    format = inferred(READABLE["one call only"]).format
+    assert format.tool_calls is not None
+    assert format.tool_calls.max_calls == 1
+    calls = [{"id": f"c{i}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for i in range(3)]
+    results = [{"role": "tool", "tool_call_id": f"c{i}", "content": f"r{i}"} for i in (2, 0, 1)]
+    chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "So.", "tool_calls": calls}, *results]
+    told = messages_for(chat, format)
+    assert [(m["role"], len(m.get("tool_calls") or ())) for m in told[1:]] == [("assistant", 1), ("tool", 0)] * 3
+    assert [m["content"] for m in told[2::2]] == ["r0", "r1", "r2"]
+    assert "".join(m["content"] or "" for m in told[1::2]) == "So."
+
+
 def test_a_switch_without_a_value_is_left_out_of_the_template_s_arguments() -> None:
     format = inferred(REASONING["off unless an effort is named"][0]).format
     engine = engine_for(format)
