@@ -66,9 +66,9 @@ def build(
     relaxed.  Raises `SchemaError` for a schema that is broken, contradictory, past a limit, or (policy ``strict``)
     not enforceable in full.
     """
-    survey(schema, limits)
+    seen = survey(schema, limits)
     if watch:
-        found = direct(schema, spelling)
+        found = direct(schema, spelling, seen.keys)
         if found is not None:
             watchers: tuple[Watcher, ...] = (DigitWatch(MAX_DIGITS),) if found.has_numbers else ()
             watchers += (UniqueWatch(),) if found.has_free_keys else ()

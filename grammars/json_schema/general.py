@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from grammars.json_schema.dialects import Dialect, is_known
@@ -18,14 +19,20 @@ _DIGITS = ReportRow("", "type", Outcome.NARROWED, f"numbers are written with at 
 _ASSERTED_SINCE = 8  # from draft 2019-09 on a format is an annotation unless a vocabulary says otherwise
 
 
-def general_rows(schema: Any, dialect: Dialect, *, has_numbers: bool) -> Iterator[ReportRow]:
-    """The rows for the whole of ``schema``; ``has_numbers``: numbers of any length would satisfy it."""
+def general_rows(
+    schema: Any, dialect: Dialect, *, has_numbers: bool, keys: AbstractSet[str] | None = None
+) -> Iterator[ReportRow]:
+    """The rows for the whole of ``schema``.
+
+    ``has_numbers``: numbers of any length would satisfy it; ``keys``: those of all its objects, where they are known.
+    """
     if has_numbers:
         yield _DIGITS
     if isinstance(schema, dict) and isinstance(schema.get("$schema"), str) and not is_known(schema["$schema"]):
         reason = f"an unknown meta-schema: read as {dialect.name}, and all keywords of that are enforced"
         yield ReportRow("", "$schema", Outcome.NARROWED, reason)
-    if dialect.order >= _ASSERTED_SINCE and _has_format(schema):
+    may_format = keys is None or "format" in keys
+    if may_format and dialect.order >= _ASSERTED_SINCE and _has_format(schema):
         yield ReportRow("", "format", Outcome.NARROWED, f"enforced, though {dialect.name} calls it an annotation")
 
 

@@ -1,0 +1,256 @@
+"""One copy of a schema document for the engine: the walk, its references, and what is noted on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+from grammars.json_schema.dialects import Dialect, dialect_of
+from grammars.json_schema.direct.definitions import has_cycle, is_productive
+from grammars.json_schema.general import KEY_ORDER, general_rows
+from grammars.json_schema.passes.kinds import CHECKS
+from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.spelling import Spelling
+from grammars.tree import Json
+
+__all__ = ["Copy", "Direct", "NotDirect", "Reader", "has_siblings"]
+
+_MAX_DEPTH = 30  # the engine refuses JSON nested about 125 levels, and a property takes several
+_MAX_NODES = 20_000
+_MAX_TARGETS = 500  # the engine follows chains of references on the stack
+_MAX_MERGES = 64
+_MAX_MERGED_NODES = 3_000
+
+
+class NotDirect(Exception):
+    """The schema needs more than the engine's own compiler."""
+
+
+#: Reads one keyword of a schema into its copy: (copy, value, schema, out).
+Reader: TypeAlias = Callable[["Copy", Any, Mapping[str, Any], dict[str, Any]], None]
+
+
+@dataclass(slots=True)
+class Direct:
+    """A schema for the engine: ``node``, the report's rows, and what has to be watched at run time.
+
+    ``has_numbers``: numbers of any length may be written; ``has_free_keys``: some objects take keys that no schema
+    lists, which could be written twice.
+    """
+
+    node: Json
+    rows: tuple[ReportRow, ...]
+    has_numbers: bool
+    has_free_keys: bool
+
+
+@dataclass(slots=True)
+class Copy:
+    """One copy of a document: ``targets`` maps the id of a referred schema to its name under ``$defs``.
+
+    The flags say what the readers met: ``numbers`` without end, ``free_keys`` that no schema lists, ``open_keys``
+    beside listed ones, ``rare_text`` in constants, and whether keys are ``ordered``.
+    """
+
+    root: Any
+    readers: Mapping[str, Reader]
+    keys: AbstractSet[str] | None = None
+    dialect: Dialect = field(init=False)
+    alone: bool = field(init=False)
+    targets: dict[int, str] = field(default_factory=dict)
+    todo: list[tuple[str, Any, list[str]]] = field(default_factory=list)
+    rows: list[ReportRow] = field(default_factory=list)
+    path: list[str] = field(default_factory=list)
+    nodes: int = 0
+    inside: int = 0
+    merges: int = 1
+    compared: int = 0
+    numbers: bool = False
+    open_keys: bool = False
+    rare_text: bool = False
+    free_keys: bool = False
+    ordered: bool = False
+
+    def __post_init__(self) -> None:
+        self.dialect = dialect_of(self.root)
+        self.alone = self.dialect.ref_stands_alone
+
+    def result(self, spelling: Spelling) -> Direct:
+        if isinstance(self.root, dict):
+            named = self.root.get("$schema")
+            if named is not None and not isinstance(named, str):
+                raise NotDirect
+        out = self.schema(self.root)
+        defs: dict[str, Any] = {}
+        while self.todo:
+            name, target, self.path = self.todo.pop()
+            defs[name] = self.schema(target)
+        if out is False or (defs and not is_productive(out, defs)):
+            raise NotDirect
+        if self.merges > 1 and (self.merges > _MAX_MERGES or self.nodes > _MAX_MERGED_NODES or has_cycle(out, defs)):
+            raise NotDirect  # the engine refuses or multiplies these
+        body: dict[str, Any] = {} if out is True else out
+        if defs:
+            body = {**body, "$defs": defs}
+        options = dict(spelling.engine_options())
+        if self.open_keys:
+            if self.rare_text:
+                raise NotDirect  # the engine would write a value without its last characters
+            note = "control characters without a short escape are not written"
+            self.rows.append(ReportRow("", "type", Outcome.NARROWED, note))
+        else:
+            del options["json_allowed_escapes"]  # nothing to protect: control characters may be spelled
+        if self.ordered:
+            self.rows.append(KEY_ORDER)
+        general = general_rows(self.root, self.dialect, has_numbers=self.numbers, keys=self.keys)
+        return Direct(Json(body, options), (*self.rows, *general), self.numbers, self.free_keys)
+
+    # -- the walk
+
+    def schema(self, schema: Any) -> Any:
+        """The copy of one subschema."""
+        if schema is True or schema is False:
+            return schema
+        if not isinstance(schema, dict):
+            raise NotDirect
+        self.nodes += 1
+        if len(self.path) > _MAX_DEPTH or self.nodes > _MAX_NODES:
+            raise NotDirect
+        if self.path and ("$id" in schema or "id" in schema) and _is_identified(schema):
+            self.inside += 1
+            out = self.copy(schema)
+            self.inside -= 1
+            return out
+        return self.copy(schema)
+
+    def copy(self, schema: dict[str, Any]) -> Any:
+        out: dict[str, Any] = {}
+        if "$ref" in schema:
+            if not self.alone and has_siblings(schema, "$ref"):
+                rest = {k: v for k, v in schema.items() if k != "$ref"}
+                return self.schema({**rest, "allOf": [*rest.get("allOf", ()), {"$ref": schema["$ref"]}]})
+            self.reference(schema, out)
+            return out
+        readers = self.readers
+        for keyword, value in schema.items():
+            read = readers.get(keyword)
+            if read is not None:
+                read(self, value, schema, out)
+        return self.finished(schema, out)
+
+    def below(self, schema: Any, *steps: str) -> Any:
+        """The copy of a subschema, its steps on the path while it lasts."""
+        self.path += steps
+        out = self.schema(schema)
+        del self.path[-len(steps) :]
+        return out
+
+    def note(self, keyword: str, outcome: Outcome, reason: str) -> None:
+        pointer = "".join("/" + s.replace("~", "~0").replace("/", "~1") for s in self.path)
+        self.rows.append(ReportRow(pointer, keyword, outcome, reason))
+
+    def finished(self, schema: Mapping[str, Any], out: dict[str, Any]) -> Any:
+        """The copy, once what a type leaves open is noted: numbers without end, keys without a list.
+
+        What contradicts itself is left to our own compiler, which says so; False where no value is left.
+        """
+        kinds = schema.get("type", _ANY_TYPE)
+        if isinstance(kinds, str):
+            kinds = (kinds,)
+        if not _COUNTED.isdisjoint(out):
+            for least, most in _PAIRS:
+                if least in out and most in out and out[least] > out[most]:
+                    raise NotDirect
+        if "enum" in out:
+            fits = "type" not in schema or any(k in kinds for v in out["enum"] for k in _TYPES_OF[type(v)])
+            return out if fits else False
+        if out.get("items") is False and out.get("minItems"):
+            raise NotDirect
+        if ("integer" in kinds or "number" in kinds) and not _is_bounded(out):
+            self.numbers = True
+        if "object" in kinds:
+            extra = out.get("additionalProperties", True)
+            if extra is not False:
+                self.free_keys = self.numbers = True
+                if "properties" in out or "patternProperties" in out or "required" in out:
+                    self.open_keys = self.ordered = True
+            if "required" in out:
+                listed = out.get("properties", {})
+                if any(listed.get(key, extra is not False) is False for key in out["required"]):
+                    raise NotDirect
+        return out or True
+
+    # -- references
+
+    def reference(self, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
+        if self.inside:
+            raise NotDirect  # a "#" below an identifier may mean something else
+        target, steps = self.target(schema["$ref"])
+        name = self.targets.get(id(target))
+        if name is None:
+            if len(self.targets) >= _MAX_TARGETS:
+                raise NotDirect
+            name = self.targets[id(target)] = str(len(self.targets))
+            self.todo.append((name, target, steps))
+        out["$ref"] = f"#/$defs/{name}"
+
+    def target(self, ref: Any) -> tuple[Any, list[str]]:
+        """Where a reference leads, and the steps to it."""
+        if not isinstance(ref, str) or not (ref == "#" or ref.startswith("#/")):
+            raise NotDirect
+        target: Any = self.root
+        steps = ref.split("/")[1:]
+        if "%" in ref or "~" in ref:
+            steps = [unquote(raw).replace("~1", "/").replace("~0", "~") for raw in steps]
+        for step in steps:
+            if not isinstance(target, dict) or step not in target:
+                raise NotDirect
+            target = target[step]
+        if not isinstance(target, dict) or ("$ref" in target and target["$ref"] == ref):
+            raise NotDirect
+        return target, steps
+
+    def resolved(self, schema: Any) -> Any:
+        """The schema, or what it refers to."""
+        for _ in range(8):
+            if not isinstance(schema, dict) or "$ref" not in schema:
+                return schema
+            schema = self.target(schema["$ref"])[0]
+        raise NotDirect
+
+
+_ANY_TYPE = ("integer", "object")
+_PAIRS = (
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+    ("minimum", "maximum"),
+    ("exclusiveMinimum", "maximum"),
+    ("minimum", "exclusiveMaximum"),
+    ("exclusiveMinimum", "exclusiveMaximum"),
+)
+_COUNTED = frozenset(least for least, _ in _PAIRS)
+_TYPES_OF: Mapping[type, tuple[str, ...]] = {
+    str: ("string",),
+    bool: ("boolean",),
+    int: ("integer", "number"),
+    type(None): ("null",),
+}
+
+
+def has_siblings(schema: Mapping[str, Any], keyword: str) -> bool:
+    """Is there more than annotations beside an applicator?"""
+    return any(k in CHECKS for k in schema if k != keyword)
+
+
+def _is_identified(schema: Mapping[str, Any]) -> bool:
+    named = schema.get("$id", schema.get("id"))
+    return isinstance(named, str) and not named.startswith("#")
+
+
+def _is_bounded(out: Mapping[str, Any]) -> bool:
+    low = "minimum" in out or "exclusiveMinimum" in out
+    return low and ("maximum" in out or "exclusiveMaximum" in out) and out.get("type") == "integer"

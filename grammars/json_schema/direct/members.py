@@ -1,0 +1,102 @@
+"""Keywords of objects and arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from grammars.json_schema.direct.copy import Copy, NotDirect, Reader
+from grammars.json_schema.direct.patterns import engine_pattern, pattern_language
+from grammars.json_schema.direct.values import counted, keep
+from grammars.json_schema.regular import leading, matches
+
+__all__ = ["READERS"]
+
+_MAX_KEYS = 1_000  # the engine's row of items grows with the optional keys of one object
+_MAX_COUNTED = 20  # and its rules, where keys are counted
+_MAX_COUNT = 1_000
+_MAX_PATTERNS = 20
+
+
+def _properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
+    if not isinstance(value, dict) or len(value) > _MAX_KEYS:
+        raise NotDirect
+    if len(value) > _MAX_COUNTED and ("minProperties" in schema or "maxProperties" in schema):
+        raise NotDirect
+    out["properties"] = {key: copy.below(sub, "properties", key) for key, sub in value.items()}
+    copy.ordered = copy.ordered or len(value) > 1
+
+
+def _additional(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
+    out["additionalProperties"] = copy.below(value, "additionalProperties")
+
+
+def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
+    if not isinstance(value, dict) or len(value) > _MAX_PATTERNS:
+        raise NotDirect
+    known = [pattern_language(pattern) for pattern in value]
+    if len(known) > 1 and not _begin_apart([leading(term) for term in known]):
+        raise NotDirect
+    listed = (*schema.get("properties", ()), *schema.get("required", ()))
+    if any(matches(term, key) for term in known for key in listed):
+        raise NotDirect
+    copied = {}
+    for pattern, sub in value.items():
+        found = engine_pattern(pattern)
+        if found is None:
+            raise NotDirect
+        copied[found] = copy.below(sub, "patternProperties", pattern)
+    if len(copied) < len(value):
+        raise NotDirect
+    if copied:
+        out["patternProperties"] = copied
+        copy.free_keys = True
+
+
+def _begin_apart(prefixes: list[str]) -> bool:
+    """Do words with these beginnings surely differ?"""
+    ordered = sorted(prefixes)
+    return all(a and not b.startswith(a) for a, b in pairwise(ordered))
+
+
+def _items(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
+    if not isinstance(value, dict | bool):
+        raise NotDirect
+    out["items"] = copy.below(value, "items")
+
+
+def _properties_count(keyword: str) -> Reader:
+    """Counts are exact for maps, and for one key out of a closed list."""
+    take = counted(keyword, _MAX_COUNT)
+
+    def read(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
+        if schema.get("patternProperties"):
+            raise NotDirect
+        listed, required = schema.get("properties") or {}, schema.get("required") or ()
+        if set(listed) == set(required) and isinstance(value, int) and value >= len(required) and keyword[:3] == "max":
+            take(copy, value, schema, out)
+            return
+        if keyword == "minProperties" and isinstance(value, int) and value <= len(set(required)):
+            return  # met by the required keys
+        if listed or required:
+            one = value == 1 and schema.get("maxProperties", 1) == 1 and schema.get("minProperties", 1) == 1
+            if not one or schema.get("additionalProperties") is not False or schema.get("required"):
+                raise NotDirect
+        take(copy, value, schema, out)
+
+    return read
+
+
+READERS: dict[str, Reader] = {
+    "properties": _properties,
+    "required": keep("required"),
+    "additionalProperties": _additional,
+    "patternProperties": _pattern_properties,
+    "minProperties": _properties_count("minProperties"),
+    "maxProperties": _properties_count("maxProperties"),
+    "items": _items,
+    "additionalItems": lambda copy, value, schema, out: None,  # beside a single schema for items it means nothing
+    "minItems": counted("minItems", _MAX_COUNT),
+    "maxItems": counted("maxItems", _MAX_COUNT),
+}

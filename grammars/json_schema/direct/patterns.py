@@ -1,0 +1,138 @@
+"""Patterns and formats in words that the engine reads as ECMA-262 does."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from grammars.json_schema.direct.copy import NotDirect
+from grammars.json_schema.ecma import language
+from grammars.json_schema.ecma_parser import Parser
+from grammars.json_schema.formats import FORMATS
+from grammars.json_schema.keywords.text import is_costly, written_out
+from grammars.json_schema.regular import ANY, Ranges, Regular, ranges_minus
+from grammars.json_schema.strings import quantifier
+
+__all__ = ["engine_pattern", "format_pattern", "pattern_language"]
+
+_TOKEN = re.compile(r"\\(?:[dDwW/.^$*+?()\[\]{}|\\\-tnrfv_@:,#&%!<>=~\"' ])|\\s|\[\^?|\]|\(\?:|\(\?|\(|\)|.", re.DOTALL)
+_SPACES = "\\t-\\r \\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}\\x{FEFF}"
+
+
+@lru_cache(maxsize=4_096)
+def engine_pattern(pattern: str) -> str | None:
+    """A pattern that the engine reads as ECMA-262 reads this one; None where it has none."""
+    found = _same_words(pattern)
+    try:
+        if found is not None:
+            Parser(pattern).parse()  # what is no pattern is refused by our own compiler, at its place
+            return found
+        term = language(pattern)
+    except ValueError:
+        return None
+    return f"^(?:{_regex(term)})$" if term.plain and written_out(term) < 5_000 and not is_costly(term) else None
+
+
+def _same_words(pattern: str) -> str | None:
+    """The pattern almost as it stands, when all its words mean the same to the engine."""
+    if len(pattern) > 500 or not pattern.isascii() or pattern.count("{") > 1:
+        return None
+    out: list[str] = []
+    inside = False
+    anchored = pattern[:1] == "^" or pattern[-1:] == "$"
+    for found in _TOKEN.finditer(pattern):
+        token, at = found.group(), found.start()
+        if token == "\\s":
+            out.append(_SPACES if inside else f"[{_SPACES}]")
+            continue
+        if token == "\\" or token == "(?" or (token in "^$" and not _is_edge(token, at, pattern, inside)):
+            return None
+        if inside:
+            if token in ('"', "\\\\", '\\"'):
+                return None  # see `_quotable`
+            if token[0] == "[" or token in ("&", "~") or (token == "-" and _odd_hyphen(pattern, at)):
+                return None
+            inside = token != "]"
+        elif token in ("[", "[^"):
+            if pattern[found.end() : found.end() + 1] == "]":
+                return None
+            inside = True
+        elif (
+            (token == "|" and anchored)
+            or (token in "*+?}" and pattern[at + 1 : at + 2] in ("+", "*"))
+            or (token == "{" and re.match(r"\{\d{1,4}(?:,\d{0,4})?\}", pattern[at:]) is None)
+            or (token in "]}" and token == "]")
+        ):
+            return None
+        out.append(_DOT if token == "." and not inside else token)
+    return "".join(out) if not inside else None
+
+
+_DOT = "[^\\n\\r\\x{2028}\\x{2029}]"
+
+
+def _is_edge(token: str, at: int, pattern: str, inside: bool) -> bool:
+    if inside:
+        return token == "$"
+    return at == 0 if token == "^" else at == len(pattern) - 1
+
+
+def _odd_hyphen(pattern: str, at: int) -> bool:
+    """A hyphen in a class that is not plainly a range of two letters or digits, nor the last character."""
+    if pattern[at + 1 : at + 2] == "]" or pattern[at - 1] in "[^":
+        return False
+    return not (pattern[at - 1].isalnum() and pattern[at + 1].isalnum() and pattern[at - 2] != "\\")
+
+
+@lru_cache(maxsize=64)
+def format_pattern(name: str) -> str | None:
+    """The pattern of a format for the engine; None where it needs intersection."""
+    found = FORMATS[name].language
+    return f"^(?:{_regex(found)})$" if found.plain else None
+
+
+def _regex(term: Regular) -> str:
+    """Rust regex of a plain term, as an atom or a sequence of atoms."""
+    args = term.args
+    match term.op:
+        case "chars":
+            return "(?s:.)" if term == ANY else "[" + "".join(map(_range, _quotable(args))) + "]"
+        case "words":
+            spelled = ["".join(map(_char, map(ord, w))) for w in sorted(args)]
+            return spelled[0] if len(spelled) == 1 else f"(?:{'|'.join(spelled)})"
+        case "cat":
+            return "".join(map(_regex, args))
+        case "alt":
+            return f"(?:{'|'.join(map(_regex, args))})"
+    body, least, most = args
+    inner = _regex(body) if body.op in ("chars", "alt") else f"(?:{_regex(body)})"
+    return inner + quantifier(least, most)
+
+
+def _quotable(ranges: Ranges) -> Ranges:
+    """The class without NUL, where the engine would quote it wrongly.
+
+    llguidance 1.9.1 lets a class that holds all control characters, but not the quote or the backslash, match those
+    two all the same when it is written as JSON text.
+    """
+    if ranges[0][0] > 0 or ranges[0][1] < 0x1F:
+        return ranges
+    return ranges if all(any(a <= c <= b for a, b in ranges) for c in (0x22, 0x5C)) else ranges_minus(ranges, ((0, 0),))
+
+
+def _range(bounds: tuple[int, int]) -> str:
+    low, high = bounds
+    return _char(low) if low == high else f"{_char(low)}-{_char(high)}"
+
+
+def _char(code: int) -> str:
+    char = chr(code)
+    return char if char.isascii() and char.isalnum() else f"\\x{{{code:X}}}"
+
+
+def pattern_language(pattern: str) -> Regular:
+    """The strings in which the pattern is found; raises `NotDirect` where that is not known."""
+    try:
+        return language(pattern)
+    except ValueError:
+        raise NotDirect from None
