@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Scratch",
     "allocate_bitmask",
     "allowed_ids",
     "count_allowed",
@@ -49,7 +51,7 @@ def only_id(words: NDArray[np.int32]) -> int | None:
     """The id that alone is allowed in one row; None where there are more or none."""
     if np.count_nonzero(words) != 1:
         return None
-    at = int(words.nonzero()[0][0])
+    at = int(words.view(np.bool_).argmax()) >> 2  # bytes: the first one that is not 0 ends the search
     word = int(words[at]) & 0xFFFFFFFF
     return at * 32 + word.bit_length() - 1 if word & (word - 1) == 0 else None
 
@@ -62,25 +64,37 @@ def is_allowed(words: NDArray[np.int32], token_id: int) -> bool:
 def from_ids(token_ids: Iterable[int], vocab_size: int) -> NDArray[np.int32]:
     """One row with exactly these bits."""
     words = np.zeros(num_words(vocab_size), dtype=np.uint32)
+    view = words.data  # its items are plain integers, which numpy's are slow to become
     for i in token_ids:
-        words[i >> 5] |= np.uint32(1 << (i & 31))
+        view[i >> 5] |= 1 << (i & 31)
     return words.view(np.int32)
+
+
+class Scratch(NamedTuple):
+    """Memory for the engine to write one mask into."""
+
+    row: NDArray[np.int32]
+    address: int  #: of the row; slow to ask for
+    size_bytes: int
+    items: memoryview  #: the words of the row as plain integers
+    words: NDArray[np.int32]  #: the part of the row that is a mask
 
 
 class _Scratches(threading.local):
     """One row of each width, for this thread alone: the engine fills masks without holding the interpreter's lock."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, tuple[NDArray[np.int32], int]] = {}
+        self.rows: dict[tuple[int, int], Scratch] = {}
 
 
 _scratches = _Scratches()
 
 
-def scratch_of(vocab_size: int) -> tuple[NDArray[np.int32], int]:
-    """A row for the engine to write into and its address, which is slow to ask for; good until the next call."""
-    found = _scratches.rows.get(vocab_size)
+def scratch_of(sizes: tuple[int, int]) -> Scratch:
+    """What the engine may write into until the next call; ``sizes``: its own vocabulary's and the mask's, in ids."""
+    found = _scratches.rows.get(sizes)
     if found is None:
-        row = np.zeros(num_words(vocab_size), dtype=np.int32)
-        found = _scratches.rows[vocab_size] = (row, row.ctypes.data)
+        row = np.zeros(num_words(sizes[0]), dtype=np.int32)
+        found = Scratch(row, row.ctypes.data, row.nbytes, row.data, row[: num_words(sizes[1])])
+        _scratches.rows[sizes] = found
     return found

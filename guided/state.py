@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.plan import Budget, End, Plan, RegionName
-from guided.bitmask import from_ids, is_allowed, num_words, only_id, scratch_of
+from grammars.plan import End, Plan, RegionName
+from guided.bitmask import is_allowed
+from guided.closing import Closings
 from guided.compile import Engine, check_matcher
+from guided.offer import Offer, Offers
 from guided.regions import Position, RegionMap
 from guided.trail import Trail
 from guided.watch import Watch
@@ -49,15 +51,6 @@ class Counters:
     forced: int = 0
 
 
-class _Offer(NamedTuple):
-    """The mask of one place, and the ends that are open there.  Never changed, so forks share it."""
-
-    words: Words
-    forced: int | None  #: the one legal token, where there is but one
-    ends: tuple[End, ...] = ()
-    taken: Words | None = None  #: what the engine would allow and a watcher does not
-
-
 class GuidanceState:
     """One sequence under one plan.  Not thread-safe; different states of one engine are independent.
 
@@ -73,16 +66,14 @@ class GuidanceState:
         self._trail = self._begin()
         self._watch = Watch(plan.watchers, engine.watch_tokens()) if plan.watchers else None
         self._stop: StopReason | None = None
-        self._offer: _Offer | None = None
+        self._offer: Offer | None = None
         self._pristine = engine.matcher(plan, self.entry.name)  # never advanced; forks share it
         self._matcher = self._pristine.deep_copy()
-        self._words = num_words(engine.vocab_size)
-        self._spare = -engine.vocab_size % 32  # bits of the last word that are no token
-        self._end_bits = {end.sentinel: from_ids(end.ids, engine.vocab_size) for end in plan.ends}
+        self._offers = Offers(plan, engine)
+        self._closings = Closings(plan.budgets, self.regions, engine.tokenize)
         self._by_end: dict[int, tuple[End, ...]] = {
             i: tuple(end for end in plan.ends if i in end.ids) for i in plan.end_ids()
         }
-        self._budgets: dict[int, Budget] = {budget.region: budget for budget in plan.budgets}
 
     def _begin(self) -> Trail:
         return Trail(self.regions.start(self.entry.region), self.entry.region)
@@ -156,85 +147,29 @@ class GuidanceState:
         """Is the bit of ``token`` set in the mask of this place?"""
         return 0 <= token < self.engine.vocab_size and is_allowed(self.mask(), token)
 
-    def _offered(self) -> _Offer:
+    def _offered(self) -> Offer:
         if self._offer is None:
             self._offer = self._compute_offer()
-            if self._stop is None:
-                self.counters.masks += 1
-                self.counters.forced += self._offer.forced is not None
         return self._offer
 
-    def _compute_offer(self) -> _Offer:
-        size = self.engine.vocab_size
+    def _compute_offer(self) -> Offer:
         if self._stop is not None:
-            return _Offer(from_ids(self.open_end_ids(), size), None)
-        forced = self._forced()
+            return self._offers.only(self.open_end_ids())
+        forced = self._closings.forced(self._trail, self._matcher) if self._closings else ()
+        offer: Offer | None
         if forced:
-            return _Offer(from_ids(forced[:1], size), forced[0])
-        scratch, address = scratch_of(self.engine.ll_tokenizer.vocab_size)
-        self._matcher.unsafe_compute_mask_ptr(address, scratch.nbytes)
-        if self._matcher.is_error():
-            self._fail("computing a mask")
-        # Read now: whatever is asked of the engine next may write to the scratch row.
-        ends = tuple(end for end in self.plan.ends if is_allowed(scratch, end.sentinel))
-        words = scratch[: self._words].copy()
-        if self._spare:
-            words.view(np.uint32)[-1] &= np.uint32(0xFFFFFFFF >> self._spare)
-        only = only_id(words)
-        if only in self.engine.tokens.marker_ids and self._matcher.validate_tokens([only]) != 1:
-            words = self._spelled(words)
-            only = only_id(words)
-        taken: Words | None = None
-        if self._watch is not None and self._watch.is_near and self.region is RegionName.RESPONSE:
-            before = words.copy()
-            self._watch.restrict(words, self._matcher)
-            taken = before & ~words
-            only = only_id(words)
-        for end in ends:
-            words |= self._end_bits[end.sentinel]
-        return _Offer(words, only_id(words) if ends else only, ends, taken)
-
-    def _spelled(self, words: Words) -> Words:
-        """The mask where the engine forces a marker that it would itself refuse: the spelled-out pieces instead.
-
-        Client text that spells an added token is forced as that token's id (llguidance 1.9.1, its issue with
-        literals equal to added tokens); every ordinary token that begins the forced bytes is right.
-        """
-        ids = self.engine.tokens_within(bytes(self._matcher.compute_ff_bytes()))
-        ids = [i for i in ids if self._matcher.validate_tokens([i]) == 1]
-        if not ids:
-            return words
-        self.counters.repairs += 1
-        return from_ids(ids, self.engine.vocab_size)
-
-    def _forced(self) -> tuple[int, ...]:
-        """Tokens that close a region whose budget is spent, from the next one on; () where none is."""
-        trail = self._trail
-        closing = trail.closing
-        if closing:
-            return closing
-        budget = self._budgets.get(trail.region)
-        if budget is None or trail.count < budget.max_tokens:
-            return ()
-        close = self._closing_tokens(budget)
-        # Inside a character that needs several tokens the close is refused: at most three tokens over.
-        return close if int(self._matcher.validate_tokens(list(close))) == len(close) else ()
-
-    def _closing_tokens(self, budget: Budget) -> tuple[int, ...]:
-        """The tokens of what is still missing of the closing marker."""
-        done = self.regions.matched(self._trail.position)
-        out: list[int] = []
-        for piece in budget.close:
-            if isinstance(piece, int):
-                if done:
-                    done -= 1
-                else:
-                    out.append(piece)
-                continue
-            data = piece.encode("utf-8")
-            out += self.engine.tokenize(data[done:].decode("utf-8", "ignore"))
-            done = max(0, done - len(data))
-        return tuple(out)
+            offer = self._offers.single(forced[0])
+        else:
+            watch = self._watch
+            near = watch is not None and watch.is_near and self.region is RegionName.RESPONSE
+            offer = self._offers.read(self._matcher, watch if near else None)
+            if offer is None:
+                self._fail("computing a mask")
+        counters = self.counters
+        counters.masks += 1
+        counters.forced += offer.forced is not None
+        counters.repairs += offer.is_repaired
+        return offer
 
     # -- moving
 
@@ -257,16 +192,19 @@ class GuidanceState:
             if self._watch is not None:
                 self._watch.skip()
         else:
-            forced = self._forced() if self._budgets else ()
-            if self._watch is not None and self._watch.is_near:
+            forced = self._closings.forced(trail, self._matcher) if self._closings else ()
+            watch = self._watch
+            if watch is not None and watch.is_near:
                 self._check_watched(token)
             self._consume(token)
             if forced and forced[0] == token and not trail.closing:
                 trail.close(forced)
-            position = self.regions.advance(trail.position, token)
-            if self._watch is not None:
-                self._follow(self._watch, token, position)
-            trail.push(token, position, self.regions.region_number(position))
+            before = trail.position
+            position = self.regions.advance(before, token)
+            if watch is not None:
+                self._follow(watch, token, position)
+            region = trail.region if position is before else self.regions.region_number(position)
+            trail.push(token, position, region)
         self.counters.commits += 1
         self._offer = None
         if not self._by_end:
@@ -356,11 +294,10 @@ class GuidanceState:
         """
         if self.is_stopped:
             return []
-        forced = self._forced()
+        forced = self._closings.forced(self._trail, self._matcher)
         if forced:
             return list(forced)
-        budget = self._budgets.get(self._trail.region)
-        if budget is not None and self._trail.count >= budget.max_tokens:
+        if self._closings.is_spent(self._trail):
             return []
         tokens = self._matcher.compute_ff_tokens()
         cut = next((i for i, token in enumerate(tokens) if token >= self.engine.vocab_size), len(tokens))
@@ -412,7 +349,7 @@ class GuidanceState:
         twin._matcher = self._matcher.deep_copy()
         return twin
 
-    def _fail(self, doing: str) -> None:
+    def _fail(self, doing: str) -> NoReturn:
         """Raise what the engine's error state means; never returns."""
         place = f"token {self.num_tokens}"
         try:
