@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from grammars.answer import Answer
+from grammars.call_steps import CallStep
 from grammars.custom_tools import carries_lark, custom_input_node
 from grammars.formats.format import Format
-from grammars.json_schema import Policy, ReportRow, SchemaReport, build
+from grammars.json_schema import Policy, ReportRow, SchemaReport, Watcher, build
 from grammars.json_schema.closed import closed
 from grammars.markers import Markers
 from grammars.plan import (
@@ -31,6 +32,7 @@ from grammars.reasoning.part import ReasoningPart, reasoning_part
 from grammars.region_table import AFTER_REASONING, BEFORE_REASONING, REASONING, region_table
 from grammars.render import Rendered, render
 from grammars.response import ResponsePart, response_part
+from grammars.tool_calls import syntax
 from grammars.tool_calls.parameters import arguments_schema, pointer
 from grammars.tool_section import ToolSection
 from grammars.tool_sources import Choice, normal_choice, normal_tools
@@ -127,6 +129,8 @@ class _Composer:
     ends: dict[RegionName, End] = field(default_factory=dict)
     tool_rows: dict[ReportRow, None] = field(default_factory=dict)
     written_lark: set[str] = field(default_factory=set)
+    call_steps: tuple[CallStep, ...] = ()
+    watchers: dict[str, tuple[Watcher, ...]] = field(default_factory=dict)  #: of tools' arguments, by place
 
     def plan(self) -> Plan:
         section = self._section()
@@ -161,6 +165,7 @@ class _Composer:
             tool_report=SchemaReport(tuple(self.tool_rows)),
             stops=self.parts.stop,
             watchers=self.response.watchers if self.response else (),
+            call_steps=self._watched_steps(),
             template_kwargs=reasoning.template_kwargs,
             max_tokens=self.parts.max_tokens,
             ignored=self.parts.ignored,
@@ -180,6 +185,7 @@ class _Composer:
                 place="tools",
                 hint="pass a format with tool_calls, or a model whose chat template renders them",
             )
+        self.call_steps = syntax(form.syntax).steps(form, self.choice.tools, self.markers)
         return ToolSection(
             form, self.choice.tools, self.markers, self._arguments_schema, self.parts.parallel_tool_calls
         )
@@ -192,7 +198,8 @@ class _Composer:
         strict = any(tool.strict and place.startswith(pointer(tool)) for tool in self.choice.tools)
         policy: Policy = "strict" if strict else self.parts.schema_policy
         try:
-            built = build(closed(schema), spelling=self.format.spelling, policy=policy)
+            watch = any(step.place == place for step in self.call_steps)
+            built = build(closed(schema), spelling=self.format.spelling, policy=policy, watch=watch)
         except SchemaError as error:  # of several tools the caller must know which
             where = place + error.pointer
             raise SchemaError(
@@ -203,8 +210,16 @@ class _Composer:
                 expected=error.expected,
                 hint=error.hint,
             ) from None
+        if built.watchers:
+            self.watchers[place] = built.watchers
         self.tool_rows |= {replace(row, pointer=place + row.pointer): None for row in built.report.rows}
         return built.node
+
+    def _watched_steps(self) -> tuple[CallStep, ...]:
+        """The table of the values in calls, with their watchers; () where nothing has to be watched."""
+        if not self.watchers:
+            return ()
+        return tuple(replace(step, watchers=self.watchers.get(step.place, ())) for step in self.call_steps)
 
     def _check_custom(self) -> None:
         """A recursive grammar that the call syntax never asked for would be lost without a word."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from grammars.call_steps import CallStep
 from grammars.formats.format import Format
 from grammars.json_schema import SchemaReport, Watcher
 from grammars.render import Rendered
@@ -197,7 +198,8 @@ class Plan:
     tool_choice: str = "auto"
     tool_report: SchemaReport = SchemaReport()
     stops: Stops = Stops()
-    watchers: tuple[Watcher, ...] = ()
+    watchers: tuple[Watcher, ...] = ()  #: of the response
+    call_steps: tuple[CallStep, ...] = ()  #: where the JSON values of tool calls stand, and their watchers
     template_kwargs: tuple[tuple[str, Any], ...] = ()
     max_tokens: int | None = None
     ignored: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ state that ends it (``repeated``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import IntEnum
 from fractions import Fraction
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from grammars.json_schema.watchers import UniqueNode
 
-__all__ = ["Frame", "Mode", "ScanState", "Seen", "feed", "item_value"]
+__all__ = ["Frame", "Mode", "ScanState", "Seen", "feed", "item_value", "read_value"]
 
 
 class Mode(IntEnum):
@@ -85,9 +86,15 @@ class ScanState(NamedTuple):
     escaped: bool = False
     repeated: bool = False
 
+    @property
+    def is_whole(self) -> bool:
+        """Is the value complete?  Then nothing is read any more."""
+        return self.mode is Mode.AFTER and self.frame is None
+
 
 _SPACE = b" \n\r\t"
 _NUMBER = b"-+.0123456789eE"
+_IN_STRING = re.compile(rb'["\\]')
 
 
 def item_value(mode: Mode, text: bytes) -> object:
@@ -102,9 +109,14 @@ def item_value(mode: Mode, text: bytes) -> object:
 
 def feed(state: ScanState, data: bytes, nodes: tuple[UniqueNode, ...]) -> ScanState:
     """The state after ``data``; ``repeated`` when it ends a key or an item for the second time."""
+    return read_value(state, data, nodes)[0]
+
+
+def read_value(state: ScanState, data: bytes, nodes: tuple[UniqueNode, ...]) -> tuple[ScanState, int]:
+    """The state after ``data``, and how much of it belongs to the value."""
     at, size = 0, len(data)
     repeated = False
-    while at < size:
+    while at < size and not (state.mode is Mode.AFTER and state.frame is None):
         if state.mode is Mode.STRING or state.mode is Mode.IN_KEY:
             state, at = _in_string(state, data, at, nodes)
         elif state.mode is Mode.NUMBER or state.mode is Mode.LITERAL:
@@ -114,25 +126,26 @@ def feed(state: ScanState, data: bytes, nodes: tuple[UniqueNode, ...]) -> ScanSt
             at += 1
         repeated = repeated or state.repeated
     if repeated and not state.repeated:
-        return state._replace(repeated=True)
-    return state
+        state = state._replace(repeated=True)
+    return state, at
 
 
 def _in_string(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, ...]) -> tuple[ScanState, int]:
-    start, escaped = at, state.escaped
-    while at < len(data):
-        byte = data[at]
-        if escaped:
-            escaped = False
-        elif byte == 0x5C:
-            escaped = True
-        elif byte == 0x22:
-            text = state.text + data[start:at]
-            if state.mode is Mode.IN_KEY:
-                return _key_ended(state, text, nodes), at + 1
-            return _scalar_ended(state, Mode.STRING, text, nodes), at + 1
+    start, size = at, len(data)
+    if state.escaped:
         at += 1
-    return ScanState(state.mode, state.frame, state.text + data[start:], escaped), at
+    while at < size:
+        found = _IN_STRING.search(data, at)
+        if found is None:
+            break
+        at = found.end()
+        if data[at - 1] == 0x22:
+            text = state.text + data[start : at - 1]
+            if state.mode is Mode.IN_KEY:
+                return _key_ended(state, text, nodes), at
+            return _scalar_ended(state, Mode.STRING, text, nodes), at
+        at += 1  # what a backslash takes with it
+    return ScanState(state.mode, state.frame, state.text + data[start:], at > size), size
 
 
 def _in_word(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, ...]) -> tuple[ScanState, int]:

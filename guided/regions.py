@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from grammars.plan import Exit, Pieces, Plan, Region, RegionName
 
-__all__ = ["Position", "RegionMap", "Span", "symbols_of"]
+__all__ = ["Position", "RegionMap", "Span", "automaton", "symbols_of"]
 
 _TOKEN = 256  # the symbol of token i is _TOKEN + i
 _ANY = -1
@@ -61,6 +61,16 @@ class _State:
     has_bytes: bool = False
     any_to: int | None = None  # the state after any one symbol (what follows an escape)
 
+    def next(self, node: int, symbol: int) -> int:
+        """The node after one more symbol, outputs left aside."""
+        while True:
+            target = self.goto[node].get(symbol)
+            if target is not None:
+                return target
+            if node == 0:
+                return 0
+            node = self.fail[node]
+
 
 class RegionMap:
     """The compiled table of one plan.  Immutable; share it."""
@@ -73,7 +83,7 @@ class RegionMap:
         self._token_bytes = token_bytes
         self._states: list[_State] = []
         for number, region in enumerate(self.regions):
-            self._states.append(_automaton(number, [(e.trigger, e.to, e) for e in region.exits]))
+            self._states.append(automaton(number, [(e.trigger, e.to, e) for e in region.exits]))
         for number, region in enumerate(self.regions):
             if region.exits and region.quotes:
                 self._add_quotes(number, region)
@@ -89,11 +99,11 @@ class RegionMap:
             leave: list[_Way] = [(quote.close, number, None)]
             if quote.escape:
                 leave.append(((quote.escape,), inside + 1, None))
-            self._states.append(_automaton(number, leave))
+            self._states.append(automaton(number, leave))
             if quote.escape:
                 self._states.append(_State(number, [{}], [0], [None], [0], True, inside))
             exits.append((quote.open, inside, None))
-        self._states[number] = _automaton(number, exits)
+        self._states[number] = automaton(number, exits)
 
     def start(self, region: int) -> Position:
         """The position at the beginning of a region."""
@@ -141,14 +151,7 @@ class RegionMap:
         state = self._states[position.state]
         if state.any_to is not None:
             return Position(state.any_to, 0), None
-        node = position.node
-        while True:
-            target = state.goto[node].get(symbol)
-            if target is not None:
-                break
-            if node == 0:
-                return Position(position.state, 0), None
-            node = state.fail[node]
+        target = state.next(position.node, symbol)
         found = state.output[target]
         if found is not None:
             return Position(found.to, 0), found
@@ -169,7 +172,7 @@ def symbols_of(pieces: Pieces) -> tuple[int, ...]:
 _Way: TypeAlias = tuple[Pieces, int, Exit | None]
 
 
-def _automaton(region: int, exits: Sequence[_Way]) -> _State:
+def automaton(region: int, exits: Sequence[_Way]) -> _State:
     """Aho-Corasick over the exits; of several that end at one symbol the longest wins."""
     state = _State(region, [{}], [0], [None], [0])
     for trigger, to, way in exits:

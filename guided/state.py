@@ -18,7 +18,7 @@ from guided.bitmask import is_allowed
 from guided.closing import Closings
 from guided.compile import Engine, check_matcher
 from guided.offer import Offer, Offers
-from guided.regions import Position, RegionMap
+from guided.regions import RegionMap
 from guided.trail import Trail
 from guided.watch import Watch
 from special_tokens.errors import GuidanceError, MatcherFailed, TokenRefused
@@ -64,7 +64,7 @@ class GuidanceState:
         self.regions = regions or RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
         self.counters = Counters()
         self._trail = self._begin()
-        self._watch = Watch(plan.watchers, engine.watch_tokens()) if plan.watchers else None
+        self._watch = Watch.of(plan, self.regions, self.entry.region, engine.watch_tokens)
         self._stop: StopReason | None = None
         self._offer: Offer | None = None
         self._pristine = engine.matcher(plan, self.entry.name)  # never advanced; forks share it
@@ -161,7 +161,7 @@ class GuidanceState:
             offer = self._offers.single(forced[0])
         else:
             watch = self._watch
-            near = watch is not None and watch.is_near and self.region is RegionName.RESPONSE
+            near = watch is not None and watch.is_near
             offer = self._offers.read(self._matcher, watch if near else None)
             if offer is None:
                 self._fail("computing a mask")
@@ -202,7 +202,7 @@ class GuidanceState:
             before = trail.position
             position = self.regions.advance(before, token)
             if watch is not None:
-                self._follow(watch, token, position)
+                watch.commit(token, before, position)
             region = trail.region if position is before else self.regions.region_number(position)
             trail.push(token, position, region)
         self.counters.commits += 1
@@ -219,18 +219,6 @@ class GuidanceState:
                 "the second time, or digits without end",
                 place=f"token {self.num_tokens}",
             )
-
-    def _follow(self, watch: Watch, token: int, after: Position) -> None:
-        """Let the watchers read what ``token`` writes of the response."""
-        before = self._trail.position
-        if self.regions.name(after) is not RegionName.RESPONSE:
-            watch.skip()
-        elif self.regions.region_number(after) == self.regions.region_number(before):
-            watch.commit(token)
-        else:  # the value begins behind a marker that the token completes
-            symbols = self.regions.symbols(token)
-            spans, _ = self.regions.spans(before, symbols)
-            watch.commit(token, begin=next((s.last for s in reversed(spans) if s.exit is not None), 0))
 
     def _consume(self, token: int) -> None:
         """Move the engine; a token that it refuses leaves it where it was."""

@@ -15,7 +15,9 @@ __all__ = ["KEY_ORDER", "general_rows"]
 
 KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
 
-_DIGITS = ReportRow("", "type", Outcome.NARROWED, f"numbers are written with at most {MAX_DIGITS} digits in a row")
+_DIGITS = ReportRow(
+    "", "type", Outcome.NARROWED, f"numbers are written with at most {MAX_DIGITS} digits in a row, and below 1.8e308"
+)
 _ASSERTED_SINCE = 8  # from draft 2019-09 on a format is an annotation unless a vocabulary says otherwise
 
 

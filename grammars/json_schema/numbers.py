@@ -208,10 +208,11 @@ def _decimals(value: Fraction) -> int | None:
 
 _TAIL = f"(?:\\.[0-9]{{1,{MAX_DIGITS}}})?"
 _INTEGER = f"-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})"
-_EXPONENT = "[eE](?:[+-]?[0-9]{1,2}|-?[12][0-9]{2}|-?30[0-7]|\\+[12][0-9]{2}|\\+30[0-7])"
 _SMALL = "[eE]-0*[1-9][0-9]?|[eE]-[12][0-9]{2}|[eE]-30[0-7]"
 _LARGE = "[eE]\\+?0*[1-9][0-9]?|[eE]\\+?[12][0-9]{2}|[eE]\\+?30[0-7]"
 _MANTISSA = f"[1-9](?:\\.[0-9]{{1,{MAX_DIGITS}}})?"
+#: The last exponent of a double, whose largest is 1.7976931348623157e308.
+_TOP = f"1(?:\\.(?:[0-6][0-9]{{0,{MAX_DIGITS - 1}}}|7[0-8]?))?[eE]\\+?308"
 
 
 def regexes(numbers: Numbers) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -249,7 +250,8 @@ def _base(numbers: Numbers) -> str:
         )
     plain = _INTEGER + _TAIL
     if numbers.low is None and numbers.high is None and not _has_gaps(numbers):
-        return f"{plain}|-?{_MANTISSA}{_EXPONENT}|-?0(?:\\.0)?{_EXPONENT}"
+        short = f"{plain}(?:[eE][+-]?0?[0-9]{{1,2}})?"
+        return f"{short}|-?{_MANTISSA}[eE][+-]?(?:[12][0-9]{{2}}|30[0-7])|-?{_TOP}"
     return plain + _exponents(numbers)
 
 
@@ -268,9 +270,9 @@ def _exponents(numbers: Numbers) -> str:
     if (high is None or high >= 0) and (low is None or low <= -1):
         out += f"|-{_MANTISSA}(?:{_SMALL})"
     if (low is None or low < 10) and high is None:
-        out += f"|{_MANTISSA}(?:{_LARGE})"
+        out += f"|{_MANTISSA}(?:{_LARGE})|{_TOP}"
     if (high is None or high > -10) and low is None:
-        out += f"|-{_MANTISSA}(?:{_LARGE})"
+        out += f"|-{_MANTISSA}(?:{_LARGE})|-{_TOP}"
     return out
 
 

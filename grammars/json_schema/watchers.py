@@ -2,7 +2,7 @@
 
 The records are plain data (lists, dicts, strings, numbers), so that a plan can carry them; ``guided.watch`` runs
 them.  A watcher never makes a text legal; it takes tokens away that would write a key or an item for the second
-time, or digits without end, as long as another way on exists.
+time, or a number without end or bound, as long as another way on exists.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from grammars.call_steps import CallStep
 from grammars.formats.format import ToolCallFormat
 from grammars.markers import Markers
 from grammars.tools import Call, Tool
@@ -116,6 +117,9 @@ class ToolSyntax(Protocol):
 
         Raises `ToolError` for a name or a parameter that this syntax cannot write.
         """
+
+    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        """How to find the JSON values of calls while they are written; () where this syntax cannot tell."""
 
     def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
         """The whole section as this syntax writes it; raises `ToolError` for a value it cannot carry."""

@@ -7,9 +7,10 @@ delimiter of strings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from grammars.call_steps import CallStep
 from grammars.formats.format import ToolCallFormat
 from grammars.markers import Markers
 from grammars.tool_calls.argument_order import arrange
@@ -22,6 +23,7 @@ from grammars.tool_calls.raw_text import ended
 from grammars.tool_calls.reader import Reader, Script
 from grammars.tool_calls.schema_types import ALL_TYPES, resolve, type_of
 from grammars.tool_calls.values import ValueCoding, Words, json_scalar, json_string, json_text
+from grammars.tools import Tool
 from grammars.tree import EMPTY, Group, Node, Ref, RuleDef, Text, alt, opt, repeat, seq
 from grammars.tree import Pattern as Regex
 from special_tokens.errors import ToolError
@@ -43,6 +45,9 @@ class Gemma(ParameterList):
     def coding(self, form: ToolCallFormat) -> ValueCoding:
         return _GemmaValues(Words(form.option("words", "")), str(form.option("quote", _QUOTE)))
 
+    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        return ()  # its values are not JSON
+
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
         quote = str(form.option("quote", _QUOTE))
         return (Quote(quote, quote),)
@@ -52,6 +57,9 @@ class _GemmaValues:
     def __init__(self, words: Words, quote: str) -> None:
         self.words = words
         self.quote = quote
+
+    def is_raw(self, parameter: Parameter) -> bool:
+        return True
 
     # -- writing
 

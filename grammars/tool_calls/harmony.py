@@ -16,13 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 
+from grammars.call_steps import CallStep
 from grammars.formats.format import ToolCallFormat
 from grammars.markers import Markers
 from grammars.tool_calls.base import CallsParser, Quote, SchemaNode
 from grammars.tool_calls.json_reader import stream_value
 from grammars.tool_calls.parameters import arguments_schema, arguments_text, pointer
+from grammars.tool_calls.pattern import Hole
 from grammars.tool_calls.reader import Broken, Script
 from grammars.tool_calls.section import SectionReader, wrapped
+from grammars.tool_calls.steps import CallSteps, lead_texts
 from grammars.tools import Call, Tool
 from grammars.tree import Node, Rule, Text, alt, seq
 from special_tokens.errors import ToolError
@@ -64,6 +67,17 @@ class Harmony:
         return seq(
             markers.node(form.call_start), header, kind, piece["message"], arguments, markers.node(form.call_end)
         )
+
+    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        piece = _pieces(form)
+        table = CallSteps(markers)
+        for tool in tools:
+            header = table.add()
+            table.way(header, piece["message"], table.value(pointer(tool), 0))
+            for behind in (piece["channel"], piece["type"], piece["constrained"], " " + piece["constrained"]):
+                for trigger in lead_texts(markers, (piece["recipient"], Hole("name"), behind), {"name": tool.name}):
+                    table.way(0, trigger, header)
+        return table.steps()
 
     def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
         piece = _pieces(form)

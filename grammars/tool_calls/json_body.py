@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from grammars.call_steps import CallStep
 from grammars.formats.format import ToolCallFormat
 from grammars.markers import Markers
 from grammars.tool_calls.base import CallsParser, Quote, SchemaNode
@@ -25,6 +26,7 @@ from grammars.tool_calls.parameters import arguments_schema, arguments_text, poi
 from grammars.tool_calls.pattern import Hole, escape_literal, fill, parse_pattern
 from grammars.tool_calls.reader import Broken, Script
 from grammars.tool_calls.section import SectionReader, wrapped
+from grammars.tool_calls.steps import lead_texts, until, whole_arguments
 from grammars.tools import Call, Tool
 from grammars.tree import Node, Rule, Text, seq
 from grammars.tree import Pattern as Regex
@@ -121,6 +123,11 @@ class JsonSyntax:
             ),
             markers.node(form.call_end),
         )
+
+    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        lead = until(parse_pattern(json_body(form).pattern), "arguments")
+        leads = {pointer(tool): lead_texts(markers, lead, {"name": _quoted(tool.name)}) for tool in tools}
+        return whole_arguments(markers, leads)
 
     def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
         body = json_body(form).pattern

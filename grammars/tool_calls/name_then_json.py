@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from grammars.call_steps import CallStep
 from grammars.formats.format import ToolCallFormat
 from grammars.markers import Markers
 from grammars.tool_calls.base import CallsParser, Quote, SchemaNode
@@ -19,6 +20,7 @@ from grammars.tool_calls.parameters import arguments_schema, arguments_text, poi
 from grammars.tool_calls.pattern import Hole, fill, parse_pattern
 from grammars.tool_calls.reader import Broken, Script
 from grammars.tool_calls.section import SectionReader, opening_marker, wrapped
+from grammars.tool_calls.steps import lead_texts, until, whole_arguments
 from grammars.tools import Call, Tool
 from grammars.tree import Node, Rule, Text, seq
 from grammars.tree import Pattern as Regex
@@ -52,6 +54,10 @@ class NameThenJson:
         }
         parts = (values[part.name] if isinstance(part, Hole) else markers.node(part) for part in pattern)
         return seq(markers.node(form.call_start), *parts, markers.node(form.call_end))
+
+    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        lead = until(parse_pattern(form.option("call", _DEFAULT)), "arguments")
+        return whole_arguments(markers, {pointer(t): lead_texts(markers, lead, {"name": t.name}) for t in tools})
 
     def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
         pattern = form.option("call", _DEFAULT)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from grammars.call_steps import CallStep
 from grammars.formats.format import ToolCallFormat
 from grammars.markers import Markers
 from grammars.tool_calls.argument_order import arrange
@@ -30,6 +31,7 @@ from grammars.tool_calls.parameters import arguments_object
 from grammars.tool_calls.pattern import Hole
 from grammars.tool_calls.schema_types import type_of
 from grammars.tool_calls.section import opening_marker, wrapped
+from grammars.tool_calls.steps import CallSteps, filled, lead_texts, until
 from grammars.tool_calls.values import ValueCoding
 from grammars.tools import Call, Tool
 from grammars.tree import Node, Rule, Text, alt, seq
@@ -61,6 +63,49 @@ class ParameterList:
 
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
         return (opening_marker(form),)
+
+    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        frame, table = self.frame(form), CallSteps(markers)
+        for tool in tools:
+            inside = table.add()
+            keys = self._find(form, frame, tool, table, inside)
+            end = frame.tail_of(tool.name) + form.call_end
+            if keys is None or not end.strip():
+                return ()
+            lead, known = until(frame.call, "parameters"), {"name": tool.name}
+            behind = ("",) if isinstance(lead[-1], str) else (frame.opening, end)
+            for text, to in zip(behind, (inside if len(behind) == 1 else keys, 0), strict=False):
+                name = lead_texts(markers, (*lead, text), known)
+                if not name:
+                    return ()
+                table.chain(0, name, to)
+            table.way(inside, end, 0)
+        return table.steps()
+
+    def _find(self, form: ToolCallFormat, frame: Frame, tool: Tool, table: CallSteps, inside: int) -> int | None:
+        """Adds the steps of a call's arguments; the step where their keys are read.
+
+        None where their values cannot be told from the text around.
+        """
+        taken, markers, coding = signature(tool), table.markers, self.coding(form)
+        extra = taken.extra if not frame.closing else None
+        lead = until(frame.parameter, "value")
+        # A key that the tool does not name ends like any other, so keys are read in a step of their own.
+        keys = inside if extra is None else table.add()
+        if extra is not None:
+            if not frame.opening.strip():
+                return None
+            table.way(inside, frame.opening, keys)
+        for parameter in (*taken.parameters, *(() if extra is None else (extra,))):
+            end = frame.end_of(parameter.key)
+            parts = lead if parameter.key else lead[lead.index(Hole("key")) + 1 :]
+            for flag, kept in self._flags(frame, parameter):
+                trigger = filled(markers, parts, {"key": parameter.key, frame.flag: flag})
+                if not trigger or (coding.is_raw(kept) and not end):
+                    return None
+                value = table.raw(end, inside) if coding.is_raw(kept) else table.value(kept.place, inside)
+                table.way(keys, trigger, value)
+        return keys
 
     # -- writing
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Generator, Sequence
 from typing import Any
 
+from grammars.call_steps import CallStep
 from grammars.formats.format import ToolCallFormat
 from grammars.json_schema.regular import ALL
 from grammars.markers import Markers
@@ -53,6 +54,9 @@ class Pythonic(ParameterList):
 
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
         return (Quote('"', '"', "\\"), Quote("'", "'", "\\"))
+
+    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        return super().steps(form, tools, markers) if form.option("quote", '"') == '"' else ()
 
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
         marker = opening_marker(form)

@@ -32,6 +32,9 @@ class ValueCoding(Protocol):
     def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
         """The grammar of a value and of ``end``, the literal text behind it."""
 
+    def is_raw(self, parameter: Parameter) -> bool:
+        """May the value be raw text up to its end?  If not it is one JSON value."""
+
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         """The value as text, without ``end``; raises `ToolError` where this coding cannot carry it."""
 
@@ -67,6 +70,9 @@ class JsonValues:
         value = schema(parameter.whole_schema, parameter.place)
         return seq(alt(value, *self.words.options(parameter)), markers.node(end))
 
+    def is_raw(self, parameter: Parameter) -> bool:
+        return False
+
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         return json_scalar(value, parameter)
 
@@ -90,6 +96,9 @@ class RawValues:
         json_node = alt(schema(others.whole_schema, parameter.place), *self.words.options(parameter))
         written = seq(json_node, markers.node(end))
         return alt(ended(parameter.strings, end, markers), written) if "string" in parameter.types else written
+
+    def is_raw(self, parameter: Parameter) -> bool:
+        return "string" in parameter.types
 
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         if not isinstance(value, str):

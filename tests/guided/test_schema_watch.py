@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from typing import Any
 
@@ -15,6 +16,7 @@ from grammars.json_schema.watchers import DigitWatch, UniqueWatch
 from grammars.wire import decode_plan, encode_plan
 from guided.bitmask import allowed_ids, is_allowed
 from guided.compile import Engine
+from guided.number_range import most_exponent
 from guided.state import GuidanceState
 from special_tokens.errors import TokenRefused
 from tests.conftest import MARKERS, small_tokenizer, small_tokens
@@ -121,6 +123,80 @@ def test_a_string_full_of_digits_is_no_number(byte_tokens: Engine) -> None:
     assert accepts(
         byte_tokens, {"type": "object", "additionalProperties": {"type": "string"}}, '{"a": "%s"}' % ("7" * 90)
     )
+
+
+NUMBER = {"type": "number"}
+#: One with the engine's own numbers, one with ours.
+NUMBER_SCHEMAS = [
+    {"type": "array", "items": NUMBER},
+    {"type": "array", "items": NUMBER, "contains": NUMBER},
+    {"type": "array", "items": NUMBER, "uniqueItems": True},
+]
+
+
+@pytest.fixture(scope="module")
+def digit_tokens() -> Engine:
+    """Up to three digits are one token, and some tokens write an exponent at once."""
+    words = [*(str(n) for n in range(1000)), "1e", "e30", "e400", "1e400", "E+", " 1e999", "000000"]
+    text = small_tokenizer(MARKERS, words=words, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
+    return Engine(text, small_tokens(text))
+
+
+@pytest.mark.parametrize("tokens", ["engine", "byte_tokens", "digit_tokens"])
+@pytest.mark.parametrize("schema", range(3))
+@pytest.mark.parametrize(
+    ("number", "accepted"),
+    [
+        ("1e308", True),
+        ("-1.5e308", True),
+        ("1.7e+308", True),
+        ("1.9e308", False),
+        ("2e308", False),
+        ("1e309", False),
+        ("1e400", False),
+        ("-1E+400", False),
+        ("1e0400", False),
+        ("1e4000", False),
+        ("1E-300", True),
+        ("1e-307", True),
+        ("1e-4000", False),
+        ("12e5", True),
+        ("0.5e1", True),
+        ("123.456e-7", True),
+        ("0e5", True),
+        ("1" * 64, True),
+        ("1" * 65, False),
+        ("1" * 64 + "e99", True),
+        ("1" * 64 + "e400", False),
+        ("0." + "0" * 63 + "1e20", True),
+        ("0." + "1" * 65, False),
+    ],
+)
+def test_no_number_is_beyond_a_double(
+    request: pytest.FixtureRequest, tokens: str, schema: int, number: str, accepted: bool
+) -> None:
+    assert accepts(request.getfixturevalue(tokens), NUMBER_SCHEMAS[schema], f"[{number}]") is accepted
+
+
+def test_a_number_by_itself_ends_where_a_double_does(digit_tokens: Engine) -> None:
+    assert accepts(digit_tokens, NUMBER, "1e30")
+    assert not accepts(digit_tokens, NUMBER, "1e400")
+
+
+def test_the_report_says_how_far_numbers_go(engine: Engine) -> None:
+    for schema in NUMBER_SCHEMAS:
+        rows = plan_of(engine, response_format=JsonSchema(schema)).schema_report.rows
+        assert any(row.outcome == "narrowed" and "below 1.8e308" in row.reason for row in rows)
+
+
+@given(
+    mantissa=st.from_regex(r"-?(0|[1-9][0-9]{0,63})(\.[0-9]{1,64})?", fullmatch=True),
+)
+def test_the_largest_exponent_is_the_largest(mantissa: str) -> None:
+    most = most_exponent(mantissa, is_negative=False)
+    assert math.isfinite(float(f"{mantissa}e{most}"))
+    if float(mantissa) != 0:
+        assert math.isinf(float(f"{mantissa}e{most + 1}"))
 
 
 def test_committing_what_a_watcher_took_out_is_refused(byte_tokens: Engine) -> None:
