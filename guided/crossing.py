@@ -1,0 +1,77 @@
+"""Tokens that end more than one JSON token, found by what they would write a second time.
+
+Thousands of tokens of a large vocabulary hold a quote and more behind it.  Following each of them byte by byte at
+every step of a string would cost milliseconds; a token can only repeat what stands in it as a whole, what was begun
+before it, or itself, so the ones to be followed are looked up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import combinations, pairwise
+
+from guided.json_scanner import Frame, Mode, ScanState
+
+__all__ = ["Crossings"]
+
+_SEVERAL = re.compile(rb'"[^"]*"|[,\[:]\s*[-0-9tfn]|^\s+[-0-9tfn]', re.DOTALL)
+#: A number that ends in the token, or a literal that begins in it.
+_WORD = re.compile(
+    rb"(?:[,\[:]\s*|^\s+)(?:[-0-9][-+.0-9eE]*[^-+.0-9eE]"
+    rb"|(?:t|tr|tru|f|fa|fal|fals|n|nu|nul)$|(?:true|false|null)(?:$|[^a-z]))",
+    re.DOTALL,
+)
+
+_Ids = dict[int, None]
+
+
+class Crossings:
+    """The tokens of one vocabulary that end more than one JSON token.  Build once; immutable."""
+
+    def __init__(self, of: Sequence[bytes]) -> None:
+        self._holding: dict[bytes, list[int]] = {}  # a string between quotes -> tokens that hold it
+        self._mirrors: dict[bytes, list[int]] = {}  # how a string began -> tokens that end it and write it again
+        self._alone: list[int] = []  # tokens that write something twice by themselves
+        self._words: list[int] = []  # tokens with numbers and literals, which no index holds
+        for i, data in enumerate(of):
+            if not _SEVERAL.search(data):
+                continue
+            if _WORD.search(data):
+                self._words.append(i)
+            strings = list(_between_quotes(data))
+            if b"," in data and len(set(strings)) < len(strings):
+                self._alone.append(i)
+            first = data.partition(b'"')[0]
+            for string in dict.fromkeys(strings):
+                self._holding.setdefault(string, []).append(i)
+                if string.endswith(first):
+                    self._mirrors.setdefault(string.removesuffix(first), []).append(i)
+
+    def known(self, frame: Frame | None) -> list[int]:
+        """Tokens that hold a key or an item of ``frame``, or of one around it, between quotes."""
+        found: _Ids = dict.fromkeys(self._alone)
+        while frame is not None:
+            for value in frame.seen:
+                if isinstance(value, tuple):
+                    value = value[1]
+                if isinstance(value, bytes) and value in self._holding:
+                    found.update(dict.fromkeys(self._holding[value]))
+            frame = frame.parent
+        return list(found)
+
+    def mirrors(self, scan: ScanState) -> Sequence[int]:
+        """Tokens that end the string that is being written, and write it again behind that."""
+        return self._mirrors.get(scan.text, ()) if scan.mode in (Mode.STRING, Mode.IN_KEY) else ()
+
+    @property
+    def words(self) -> Sequence[int]:
+        """Tokens in which a number ends or a literal begins behind something else."""
+        return self._words
+
+
+def _between_quotes(data: bytes) -> Iterable[bytes]:
+    """Every piece of a token that may be a whole string, quotes left out."""
+    quotes = [i for i, byte in enumerate(data) if byte == 0x22]
+    pairs = combinations(quotes, 2) if b"\\" in data else pairwise(quotes)  # an escaped quote ends nothing
+    return (data[a + 1 : b] for a, b in pairs)
