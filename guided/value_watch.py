@@ -122,9 +122,10 @@ class ValueWatch:
 
     def _repeats(self, scan: ScanState, token_id: int) -> bool:
         after = feed(scan, self.tokens.of[token_id], self.nodes)
-        if after.mode is Mode.LITERAL and after.frame is not None:  # a literal is decided by its first letter
-            return any((Mode.LITERAL, word) in after.frame.seen for word in _LITERALS if word.startswith(after.text))
-        return after.repeated
+        if after.repeated or after.mode is not Mode.LITERAL or after.frame is None:
+            return after.repeated
+        # A literal is decided by its first letter.
+        return any((Mode.LITERAL, word) in after.frame.seen for word in _LITERALS if word.startswith(after.text))
 
     def _clear_direct(self, words: NDArray[np.int32], scan: ScanState) -> None:
         """Tokens that end the current key or scalar as one that was there before."""
