@@ -215,7 +215,8 @@ def memory(folder: Path, count: int) -> dict[str, Any]:
         "grammars": count,
         "kept": info.entries,
         "capacity": info.capacity,
-        "text_bytes": info.size_bytes,
+        "estimated_bytes": info.size_bytes,
+        "capacity_bytes": info.capacity_bytes,
         "bytes_a_grammar_compiled": (masked - before) / count,
         "bytes_a_grammar_used": (walked - before) / count,
     }
@@ -250,8 +251,9 @@ def show(name: str, result: dict[str, Any]) -> None:
     print(f"\n\n50 tools: {many['composing_ms']:.0f} ms ours, {many['compiling_ms']:.0f} ms the engine's")
     print(f"reading a body: {result['body']['median_ms']:.3g} ms")
     print(
-        f"memory: {m['kept']} grammars kept of at most {m['capacity']}, {m['text_bytes']:,} bytes of text; the process "
-        f"grew by {m['bytes_a_grammar_compiled'] / 1e3:.0f} kB a grammar compiled and by "
+        f"memory: {m['kept']} grammars kept of at most {m['capacity']}, by the cache's estimate "
+        f"{m['estimated_bytes'] / m['kept'] / 1e3:.0f} kB each and at most {m['capacity_bytes'] / 1e6:.0f} MB in all; "
+        f"the process grew by {m['bytes_a_grammar_compiled'] / 1e3:.0f} kB a grammar compiled and by "
         f"{m['bytes_a_grammar_used'] / 1e3:.0f} kB after 60 tokens each"
     )
 

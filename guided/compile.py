@@ -21,7 +21,7 @@ from guided.watch import TokenBytes
 from special_tokens import SpecialTokens
 from special_tokens.errors import GrammarError, LimitExceeded, MatcherFailed, PlanError, RequestError, TokenizerError
 
-__all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar"]
+__all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_bytes"]
 
 #: Raised over the engine's defaults, which stop valid JSON in mid-string (a pattern with a large maxLength);
 #: measured harmless elsewhere.
@@ -29,10 +29,14 @@ LIMITS = llguidance.LLParserLimits(
     initial_lexer_fuel=100_000_000, step_lexer_fuel=20_000_000, max_lexer_states=2_000_000, verbose_errors=False
 )
 
-#: Most compiled grammars that an engine keeps, and most bytes of their texts.  The engine's own memory grows with
-#: use: about 60 to 300 kB a grammar (`benchmarks/compile.py` measures it).
+#: Most compiled grammars that an engine keeps, and most bytes of memory that they may take by our estimate.
 CACHE_SIZE = 256
-CACHE_BYTES = 16 * 1024 * 1024
+CACHE_BYTES = 512 * 1024 * 1024
+
+#: What a compiled grammar takes, by its text: the engine tells nobody, so this is the upper end of what a process grew
+#: by (65 to 175 bytes a character and up to a third more in use; `benchmarks/compile.py` prints both).
+GRAMMAR_BYTES = 32_768
+BYTES_A_CHARACTER = 180
 
 #: The engine follows chains of rules on the stack and dies where it ends (2,700 rules on 8 MB, 160 on 512 kB).
 STACK_BYTES = 64 * 1024 * 1024
@@ -46,7 +50,11 @@ _LIMIT_WORDS = ("too big", "too many", "Too many", "max is", "fuel", "limit")
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """Counters of a cache; ``size_bytes`` is the text held, the engine's own memory is not known."""
+    """Counters of a cache, and its two bounds: ``capacity`` entries and ``capacity_bytes`` bytes.
+
+    ``size_bytes`` is the memory held: of compiled grammars an estimate by their texts (`grammar_bytes`), since the
+    engine does not tell; of plans the text of their keys and grammars.
+    """
 
     hits: int
     misses: int
@@ -54,6 +62,7 @@ class CacheInfo:
     entries: int
     capacity: int
     size_bytes: int
+    capacity_bytes: int
 
 
 class Engine:
@@ -104,11 +113,11 @@ class Engine:
         matcher = compile_grammar(self.ll_tokenizer, grammar)
         with self._lock:
             if grammar not in self._cache:
-                self._cache_bytes += len(grammar)
+                self._cache_bytes += grammar_bytes(grammar)
             self._cache[grammar] = matcher
             while len(self._cache) > 1 and (len(self._cache) > self.capacity or self._cache_bytes > self.max_bytes):
                 text, _ = self._cache.popitem(last=False)
-                self._cache_bytes -= len(text)
+                self._cache_bytes -= grammar_bytes(text)
                 self._evictions += 1
         return matcher
 
@@ -116,7 +125,7 @@ class Engine:
         """Counters of the compile cache since the engine was built."""
         with self._lock:
             counters = self._hits, self._misses, self._evictions
-            return CacheInfo(*counters, len(self._cache), self.capacity, self._cache_bytes)
+            return CacheInfo(*counters, len(self._cache), self.capacity, self._cache_bytes, self.max_bytes)
 
     # -- vocabulary
 
@@ -147,6 +156,11 @@ class Engine:
             markers = self.tokens.marker_ids
             self._ids = {self.token_bytes(i): i for i in reversed(range(self.vocab_size)) if i not in markers}
         return [self._ids[data[:n]] for n in range(1, min(len(data), 64) + 1) if data[:n] in self._ids]
+
+
+def grammar_bytes(grammar: str) -> int:
+    """About how many bytes of memory the compiled ``grammar`` takes."""
+    return GRAMMAR_BYTES + BYTES_A_CHARACTER * len(grammar)
 
 
 def compile_grammar(tokenizer: Any, grammar: str) -> Any:

@@ -61,7 +61,8 @@ class PlanCache:
     def info(self) -> CacheInfo:
         """Counters since the cache was made; ``size_bytes`` is the text of keys and grammars that it holds."""
         with self._lock:
-            return CacheInfo(self._hits, self._misses, self._evictions, len(self._plans), self.capacity, self._bytes)
+            counters = self._hits, self._misses, self._evictions
+            return CacheInfo(*counters, len(self._plans), self.capacity, self._bytes, self.max_bytes)
 
 
 def _size(key: Hashable, plan: Plan) -> int:

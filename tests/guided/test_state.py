@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from grammars.constraints import Choice, Regex
 from grammars.formats.format import Ends, Format, ReasoningFormat
 from grammars.plan import Plan, RegionName
 from guided.bitmask import allocate_bitmask, allowed_ids, is_allowed, num_words
-from guided.compile import Engine
+from guided.compile import Engine, grammar_bytes
 from guided.state import GuidanceState
 from special_tokens.errors import GuidanceError, MatcherFailed, PlanError
 
@@ -413,4 +414,16 @@ def test_the_compile_cache_is_bounded_and_counted(engine: Engine, monkeypatch: p
     assert info.hits - before.hits == 1
     assert info.misses - before.misses == 4
     assert info.evictions > before.evictions
-    assert info.size_bytes > 0
+    assert 0 < info.size_bytes <= info.capacity_bytes
+
+
+def test_the_compile_cache_holds_no_more_memory_than_it_may(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"start: {json.dumps(letter * 1000)}" for letter in "abcdef"]
+    most = sum(map(grammar_bytes, texts[:3]))
+    monkeypatch.setattr(engine, "max_bytes", most)
+    for text in texts:
+        engine.compile(text)
+    info = engine.cache_info()
+    assert info.entries == 3  # the latest, whose sizes are equal
+    assert info.size_bytes == info.capacity_bytes == most
+    assert 1000 * sum(map(len, texts[:3])) > info.size_bytes > 100 * sum(map(len, texts[:3]))
