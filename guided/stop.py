@@ -23,6 +23,7 @@ from guided.pattern import Pattern, compile_pattern
 from guided.scope import Piece, Scope, ScopeState
 from guided.stop_search import PatternSearch
 from guided.stop_strings import Found, Strings
+from guided.stop_vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidanceError, RequestError
 
@@ -251,12 +252,13 @@ def stops_of(value: str | Sequence[str] | Stops | None) -> Stops:
 
 
 def check_stops(stops: Stops, tokens: SpecialTokens) -> None:
-    """Raise `RequestError` for a stop that is empty, or that no text of this vocabulary can contain."""
+    """Raise `RequestError` for a stop that is empty, that is no Unicode text, no token, or a broken pattern.
+
+    `guided.stop_vocabulary.check_writable_stops` asks whether the vocabulary can write the strings.
+    """
     for i, string in enumerate(stops.strings):
         _check_string(string, f"stop[{i}]")
     for i, token in enumerate(stops.ids):
-        if isinstance(token, bool) or not isinstance(token, int):
-            raise RequestError(f"{token!r} is not a token id", place=f"stop.ids[{i}]", expected="an integer")
         if not 0 <= token < tokens.vocab_size:
             raise RequestError(
                 f"no text can contain token {token}",
@@ -264,14 +266,10 @@ def check_stops(stops: Stops, tokens: SpecialTokens) -> None:
                 expected=f"an id from 0 to {tokens.vocab_size - 1}",
             )
     if stops.regex is not None:
-        if not isinstance(stops.regex, str):
-            raise RequestError(f"{stops.regex!r} is not text", place="stop.regex", expected="a pattern")
         compile_pattern(stops.regex)
 
 
-def _check_string(string: object, place: str) -> None:
-    if not isinstance(string, str):
-        raise RequestError(f"{string!r} is not text", place=place, expected="a string")
+def _check_string(string: str, place: str) -> None:
     if not string:
         raise RequestError("the stop is empty", place=place, expected="at least one character")
     try:
@@ -287,7 +285,10 @@ _compiled_lock = threading.Lock()
 
 
 def compile_stops(stops: Stops, engine: Engine, plan: Plan | None = None) -> StopAutomaton:
-    """The automaton of ``stops``, from the engine's cache (the last `CACHE_SIZE` kinds) or built now."""
+    """The automaton of ``stops``, from the engine's cache (the last `CACHE_SIZE` kinds) or built now.
+
+    Raises `RequestError` for stops that cannot be, see `check_stops` and `check_writable_stops`.
+    """
     key = (stops, plan.regions if plan is not None else None, plan is not None and plan.response is not None
            and plan.response.kind)  # fmt: skip
     with _compiled_lock:
@@ -297,6 +298,7 @@ def compile_stops(stops: Stops, engine: Engine, plan: Plan | None = None) -> Sto
             kept.move_to_end(key)
             return found
     built = StopAutomaton(stops, engine, plan)
+    check_writable_stops(stops, engine)
     with _compiled_lock:
         kept[key] = built
         if len(kept) > CACHE_SIZE:

@@ -19,6 +19,7 @@ from guided.hf.session import Session
 from guided.lineage import Row
 from guided.message import Message
 from guided.sequence import OnError, RowPlan, RowSequence, check_on_error, read_answer
+from guided.stop import compile_stops
 from special_tokens.errors import PlanError
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def _unbound(guide: Guide, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Sess
         raise PlanError("there are no inputs", place="generate_kwargs", expected="one plan for all rows, or inputs")
     if isinstance(plan, Plan):
         engine.matcher(plan)  # a plan of another vocabulary is refused now
+    else:
+        compile_stops(plan, engine)  # as are stops that cannot be
 
     def make(prompt: int, number: int, ids: Sequence[int]) -> Row | None:
         begin = begin_of(plan, ids, engine) if isinstance(plan, Plan) else FRESH

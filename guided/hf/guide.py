@@ -34,6 +34,7 @@ from guided.sampling import ChoiceProbability, Sampling, sampling_of
 from guided.sequence import OnError, RowPlan
 from guided.shortest import check_max_tokens, min_tokens
 from guided.stop import check_stops, stops_of
+from guided.stop_vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, PlanError, RequestError
 
@@ -121,7 +122,7 @@ class Guide:
             reasoning_effort=reasoning_effort,
             reasoning_preset=reasoning_preset,
             thinking=thinking,
-            stop=checked_stops(stop, self.tokens),
+            stop=checked_stops(stop, self.engine),
             max_tokens=max_tokens,
             schema_policy=schema_policy,
         )
@@ -139,7 +140,7 @@ class Guide:
         request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
         Sampling(**request.sampling)
         parts = request.parts
-        return self._planned(replace(parts, stop=checked_stops(parts.stop, self.tokens)))
+        return self._planned(replace(parts, stop=checked_stops(parts.stop, self.engine)))
 
     def _planned(self, parts: Parts) -> Plan:
         if parts.tools is not None and not isinstance(parts.tools, str | bytes | Mapping | list | tuple):
@@ -156,7 +157,7 @@ class Guide:
 
     def _composed(self, parts: Parts) -> Plan:
         plan = compose(parts, tokens=self.tokens, format=self.format)
-        self.engine.compile(plan.engine_text(plan.entries[0].name))
+        self.engine.prepare(plan, plan.entries[0].name)
         return plan
 
     def min_tokens(self, plan: Plan) -> int:
@@ -327,8 +328,9 @@ class Guide:
             raise
 
 
-def checked_stops(stop: str | Sequence[str] | Stops | None, tokens: SpecialTokens) -> Stops:
+def checked_stops(stop: str | Sequence[str] | Stops | None, engine: Engine) -> Stops:
     """The stops of a request; raises `RequestError` for those that cannot be."""
     stops = stops_of(stop)
-    check_stops(stops, tokens)
+    check_stops(stops, engine.tokens)
+    check_writable_stops(stops, engine)
     return stops

@@ -261,6 +261,32 @@ def test_stops_in_the_wrong_place_are_refused(tiny_guide: Any) -> None:
         tiny_guide.generate(["x"], Stops(("a",)))
 
 
+def test_a_row_of_stops_alone_is_checked_like_a_plan(tiny_guide: Any) -> None:
+    """An empty pattern was taken for no stops at all, and the row ran on."""
+    plans: list[RowPlan] = [Stops(regex="")]
+    inputs = tiny_guide.inputs(["x"], plans)
+    for call in (
+        lambda: tiny_guide.plan(stop=plans[0]),
+        lambda: tiny_guide.generate(["x"], plans),
+        lambda: tiny_guide.generate_kwargs(inputs, plans),
+        lambda: tiny_guide.generate_kwargs(None, plans[0]),
+        lambda: tiny_guide.chat("x", plans[0]),
+    ):
+        with pytest.raises(RequestError, match=r"stop\.regex: the pattern '' matches the empty text"):
+            call()
+
+
+def test_a_stop_that_this_vocabulary_cannot_write_is_refused(demo_guide: Any) -> None:
+    """SmolLM2 has no token with the byte 04: such a stop would silently stop nothing."""
+    for call in (
+        lambda: demo_guide.plan(stop=["a", "\x04"]),
+        lambda: demo_guide.generate(["x"], [Stops(("a", "\x04"))]),
+        lambda: demo_guide.plan_from_request({"stop": ["a", "\x04"], "messages": []}),
+    ):
+        with pytest.raises(RequestError, match=r"stop\[1\]: .*vocabulary can contain .*no token holds the bytes 04"):
+            call()
+
+
 def test_x4_drafts_stop_where_greedy_stops(tiny_guide: Any) -> None:
     """Prompt lookup accepts several tokens at once; the text ends at the stop all the same."""
     for chat, stop, before, _ in cases(tiny_guide)[:3]:

@@ -60,6 +60,11 @@ def test_settings_of_a_plan(tiny_guide: Guide, options: dict[str, Any], place: s
         (lambda: Stops(strings=5), "stop.strings: 5 is no list"),  # type: ignore[arg-type]
         (lambda: Stops(strings={"a": 1}), "stop.strings"),  # type: ignore[arg-type]
         (lambda: Stops(include="yes"), "stop.include"),  # type: ignore[arg-type]
+        (lambda: Stops((3,)), r"stop\[0\]: 3 is not text"),  # type: ignore[arg-type]
+        (lambda: Stops((["a"],)), r"stop\[0\]: \['a'\] is not text; expected a string"),  # type: ignore[arg-type]
+        (lambda: Stops(ids=(1, [1])), r"stop.ids\[1\]: \[1\] is not a token id"),  # type: ignore[arg-type]
+        (lambda: Stops(ids=("7",)), r"stop.ids\[0\]: '7' is not a token id; expected an integer"),  # type: ignore[arg-type]
+        (lambda: Stops(regex=7), "stop.regex: 7 is not text"),  # type: ignore[arg-type]
         (lambda: Sampling(logit_bias=[1]), "logit_bias: list is no bias"),  # type: ignore[arg-type]
     ],
 )
