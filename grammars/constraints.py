@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from special_tokens.errors import RequestError
 
 __all__ = ["Choice", "Gbnf", "JsonSchema", "Lark", "Llguidance", "Regex", "StructuralTag"]
 
@@ -18,11 +20,13 @@ class Regex:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Exactly one of these texts."""
+    """Exactly one of these texts.  Raises `RequestError` for options that are no list."""
 
     options: Sequence[str]
 
     def __init__(self, options: Sequence[str]) -> None:
+        if not isinstance(options, Iterable):
+            raise RequestError(f"{type(options).__name__} is no list", place="choice", expected="a list of texts")
         object.__setattr__(self, "options", (options,) if isinstance(options, str) else tuple(options))
 
 

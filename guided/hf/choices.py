@@ -11,7 +11,10 @@ import torch
 from transformers import DynamicCache
 
 from grammars.plan import Plan
+from guided.compile import Engine
+from guided.hf.soundness import not_numbers
 from guided.sampling import ChoiceProbability
+from special_tokens.errors import RequestError
 
 if TYPE_CHECKING:
     from guided.hf.guide import Guide
@@ -26,20 +29,44 @@ def choice_probabilities(guide: Guide, prompt_ids: Sequence[int], plan: Plan) ->
     """The options of ``plan``'s response as whole answers to the prompt.
 
     An option's log-probability is that of its tokens, as the tokenizer writes them, and of an end behind them; any
-    of the plan's ends counts.  Costs the prompt's forward and one pass over all options.
+    of the plan's ends counts.  Markers that an option spells are text, in pieces, as guidance writes them.  Costs the
+    prompt's forward and one pass over all options.  Raises `GuidanceError` for logits that are no numbers.
     """
     assert plan.response is not None
     texts = plan.response.choices
-    options = [guide.engine.tokenize(text) for text in texts]
+    options = [_written(text, guide.engine) for text in texts]
     ends = sorted(plan.end_ids())
     with torch.no_grad():
         logprobs = _logprobs(guide.model, prompt_ids, options, ends)
     best = max(logprobs)
+    for text, logprob in zip(texts, logprobs, strict=True):
+        if math.isnan(logprob) or best == -math.inf:
+            raise not_numbers(f"choice {text!r}")
     weights = [math.exp(logprob - best) for logprob in logprobs]
     return tuple(
         ChoiceProbability(text, weight / sum(weights), logprob, len(option))
         for text, option, logprob, weight in zip(texts, options, logprobs, weights, strict=True)
     )
+
+
+def _written(text: str, engine: Engine) -> list[int]:
+    """The tokens of a client's ``text``; of a marker that it spells first the longest ordinary token, then the rest."""
+    out: list[int] = []
+    rest = text.encode("utf-8")
+    while rest:
+        ids = engine.ll_tokenizer.tokenize_bytes(rest)
+        whole = next((i for i, token in enumerate(ids) if token in engine.tokens.marker_ids), len(ids))
+        out += ids[:whole]
+        rest = rest[sum(len(engine.token_bytes(token)) for token in ids[:whole]) :]
+        if rest:
+            pieces = engine.tokens_within(rest[: len(engine.token_bytes(ids[whole]))])
+            if not pieces:
+                raise RequestError(
+                    f"{text!r} cannot be written without its marker", place="response_format.choice", expected="text"
+                )
+            out.append(pieces[-1])
+            rest = rest[len(engine.token_bytes(pieces[-1])) :]
+    return out
 
 
 def _logprobs(

@@ -17,6 +17,7 @@ from transformers import DynamicCache, GenerationMixin
 
 from guided.hf.record import Recorder
 from guided.hf.sampling import BatchSampler
+from guided.hf.soundness import not_numbers
 from special_tokens.errors import GuidanceError
 
 __all__ = ["Step", "Watch", "decode", "decode_steps", "start"]
@@ -171,11 +172,7 @@ class _Loop:
         broken = self._unfinished & ~sound
         if bool(broken.any()):
             for r in torch.nonzero(broken).flatten().tolist():
-                self.watch.errors[r] = GuidanceError(
-                    "the model's logits are not numbers (NaN or all infinite)",
-                    place=f"row {r}",
-                    hint="load the model in float32 or bfloat16, and check its weights",
-                )
+                self.watch.errors[r] = not_numbers(f"row {r}")
             self._unfinished = self._unfinished & sound
 
     def _commit(self, tokens: torch.Tensor) -> tuple[list[int], list[int]]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+import guided
 from guided.hf.decode import Watch, decode, decode_steps
 from guided.sampling import Sampling
 from special_tokens.errors import GuidanceError, RequestError
@@ -307,6 +308,55 @@ def test_choice_probabilities_take_one_pass_over_the_options(tiny_guide: Any) ->
     assert [shape[0] for shape in shapes] == [1, 3]
     with pytest.raises(RequestError):
         tiny_guide.choice_probabilities("which?", [])
+
+
+def test_options_that_spell_markers_are_scored_as_the_text_that_guidance_writes(tiny_guide: Any) -> None:
+    """The special token's probability was taken for that of its name."""
+    choices = ["<|im_end|>", "no", "a <think>b</think>\N{GRINNING FACE}", "<think><think>"]
+    plan = tiny_guide.plan(response_format=guided.Choice(choices))
+    read: list[list[list[int]]] = []
+    hook = tiny_guide.model.register_forward_pre_hook(
+        lambda module, args, kwargs: read.append(kwargs["input_ids"].tolist()), with_kwargs=True
+    )
+    try:
+        found = tiny_guide.choice_probabilities("which?", choices, describe=False)
+    finally:
+        hook.remove()
+    for option, ids in zip(found, read[1], strict=True):
+        state = guided.GuidanceState(plan, tiny_guide.engine)
+        for token in ids[: option.num_tokens]:
+            assert state.allows(token)
+            state.commit([token])
+        assert state.is_accepting
+        assert b"".join(map(tiny_guide.engine.token_bytes, ids[: option.num_tokens])).decode() == option.text
+        assert not tiny_guide.tokens.marker_ids & set(ids[: option.num_tokens])
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf, math.inf])
+@pytest.mark.parametrize("forward", [0, 1], ids=["prompt", "options"])
+def test_choice_probabilities_of_logits_that_are_no_numbers_are_an_error(
+    tiny_guide: Any, value: float, forward: int
+) -> None:
+    calls: list[int] = []
+
+    def poison(module: Any, args: Any, output: Any) -> Any:
+        calls.append(1)
+        if len(calls) == forward + 1:
+            output.logits[:] = value
+        return output
+
+    hook = tiny_guide.model.register_forward_hook(poison)
+    try:
+        with pytest.raises(GuidanceError, match="choice 'true': the model's logits are not numbers"):
+            tiny_guide.choice_probabilities("which?", ["true", "false"], describe=False)
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize("choices", [None, 3, 2.5])
+def test_choices_that_are_no_list_are_refused(tiny_guide: Any, choices: Any) -> None:
+    with pytest.raises(RequestError, match="choice: .* is no list; expected a list of texts"):
+        tiny_guide.choice_probabilities("which?", choices)
 
 
 def test_g1_one_mask_one_sample_one_commit_per_row_and_step(tiny_guide: Any, monkeypatch: Any) -> None:

@@ -1,0 +1,16 @@
+"""What is said where a model's logits are no numbers, wherever that is noticed."""
+
+from __future__ import annotations
+
+from special_tokens.errors import GuidanceError
+
+__all__ = ["not_numbers"]
+
+
+def not_numbers(place: str) -> GuidanceError:
+    """The error of the row or option at ``place``."""
+    return GuidanceError(
+        "the model's logits are not numbers (NaN or all infinite)",
+        place=place,
+        hint="load the model in float32 or bfloat16, and check its weights",
+    )
