@@ -20,10 +20,6 @@ class Closings:
         self._regions = regions
         self._tokenize = tokenize
 
-    def __bool__(self) -> bool:
-        """Is anything bounded?"""
-        return bool(self._budgets)
-
     def is_spent(self, trail: Trail) -> bool:
         """Has the region in which the next token begins used up its budget?"""
         budget = self._budgets.get(trail.region)

@@ -1,16 +1,18 @@
 """Masks onto scores on the CPU, without a kernel per operation and without spreading the same bits again.
 
-A mask becomes a *ceiling*: the most that each token may score.  One minimum of scores and ceiling then is the result,
-10 us a row at 49k tokens where ``masked_fill`` takes 60 to 90.  Inside a string the mask is mostly the same, so the
-ceilings of the masks met last are kept.  Results are written into memory that nobody holds any more: fresh pages for
-8 rows of 151k scores cost as much as everything else together where the allocator gives them back after each step.
+A mask has one of three forms, whichever touches least memory.  Where little is allowed, the legal scores are copied
+one by one.  Where little is masked, as in a string, all are copied and the masked ones overwritten.  In between a mask
+becomes a *ceiling*, the most that each token may score, and one minimum of scores and ceiling is the result.  Places
+come again, so the forms of the masks met last are kept.  Results are written into memory that nobody holds any more:
+fresh pages for 8 rows of 151k scores cost as much as everything else together where the allocator gives them back
+after each step.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -21,9 +23,10 @@ from guided.hf.apply import RowMask, Words, apply_masks, bool_mask, lowest, resc
 __all__ = ["HostLink"]
 
 Floats: TypeAlias = NDArray[np.float32]
+Ids: TypeAlias = NDArray[np.int64]
 
-#: Ceilings kept: few kinds of places have many tokens (in a string, in a number, between values).
-_CEILINGS = 8
+#: Forms kept: few kinds of places have many tokens (in a string, in a number, between values).
+_FORMS = 8
 #: Results whose memory is used again: ``generate`` holds one while it asks for the next.
 _BUFFERS = 2
 
@@ -35,21 +38,36 @@ _OF_BYTE = np.where(
 _LOWEST = lowest(torch.float32)
 
 
+class _Form(NamedTuple):
+    """How the mask ``key`` is applied to ``width`` scores: by the most that each may be, or else by what it masks."""
+
+    key: bytes
+    width: int
+    ceiling: Floats | None
+    masked: Ids | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.key) + sum(part.nbytes for part in (self.ceiling, self.masked) if part is not None)
+
+
 class HostLink:
     """What one ``generate`` call on the CPU keeps from step to step.
 
     ``few_words``: where fewer words of a mask allow anything, the legal scores are copied one by one.
+    ``few_masked``: where at most this share of the tokens is masked, the masked ones are overwritten one by one.
     """
 
-    def __init__(self, *, few_words: int = 48) -> None:
+    def __init__(self, *, few_words: int = 48, few_masked: float = 1 / 16) -> None:
         self._few_words = few_words
+        self._few_masked = few_masked
         self._buffers = _Buffers()
-        self._ceilings: list[tuple[bytes, Floats]] = []
+        self._forms: list[_Form] = []
 
     @property
     def size_bytes(self) -> int:
-        """Two results, and at most eight ceilings of four bytes a token of the vocabulary."""
-        return self._buffers.size_bytes + sum(ceiling.nbytes + len(key) for key, ceiling in self._ceilings)
+        """Two results, and at most eight forms of no more than four bytes a token of the vocabulary."""
+        return self._buffers.size_bytes + sum(form.size_bytes for form in self._forms)
 
     def apply(self, scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:
         """What `guided.hf.apply.apply_masks` returns, for scores ``[rows, vocab]`` of any floating dtype."""
@@ -57,54 +75,74 @@ class HostLink:
             return apply_masks(scores, masks)
         raw: Floats = scores.detach().numpy()
         out, result = self._buffers.take(raw.shape)
-        if len(masks) < len(raw):
-            for row in set(range(len(raw))).difference(mask.row for mask in masks):
-                out[row] = raw[row]  # row by row: an index of rows would copy twice
+        num_rows, width = raw.shape
+        forms, copied = [], num_rows > 1
         for mask in masks:
-            self._mask_row(raw[mask.row], out[mask.row], mask)
+            form = self._form(mask.words, width)
+            forms.append(form)
+            copied = copied and form is not None and form.ceiling is None
+        if copied:
+            np.copyto(out, raw)  # all rows at once go past the caches
+        elif len(masks) < num_rows:
+            for row in set(range(num_rows)).difference(mask.row for mask in masks):
+                out[row] = raw[row]  # row by row: an index of rows would copy twice
+        for mask, form in zip(masks, forms, strict=True):
+            self._mask_row(raw[mask.row], out[mask.row], mask, form, copied)
         return result
 
-    def _mask_row(self, raw: Floats, out: Floats, mask: RowMask) -> None:
-        """Write ``raw`` ``[vocab]`` under ``mask`` to ``out`` ``[vocab]``."""
-        words = mask.words
-        ceiling = self._ceiling(words, len(raw))
-        if ceiling is not None:
-            np.minimum(ceiling, raw, out=out)
-        else:
-            ids = _ids(words, len(raw))
+    def _mask_row(self, raw: Floats, out: Floats, mask: RowMask, form: _Form | None, copied: bool) -> None:
+        """Write ``raw`` ``[vocab]`` under ``mask`` to ``out`` ``[vocab]``, which may hold a copy of it already."""
+        best = int(raw.argmax())
+        if form is None:
+            ids = _ids(mask.words, len(raw))
             out.fill(-np.inf)
             out[ids] = raw[ids]
-        best = int(raw.argmax())
+        elif form.ceiling is not None:
+            np.minimum(form.ceiling, raw, out=out)
+        else:
+            if not copied:
+                out[:] = raw
+            out[form.masked] = -np.inf
         if out[best] > _LOWEST and not mask.is_imposed:  # false for NaN as well
             return
+        mask.unsound = bool(np.isnan(raw[best]))  # the first NaN is the best for numpy
         top = out.max()
         if mask.is_imposed or not top > _LOWEST:
             row = torch.from_numpy(out)
-            row.copy_(rescue_row(row, bool_mask(words, len(raw)), mask))
+            row.copy_(rescue_row(row, bool_mask(mask.words, len(raw)), mask))
             top = out.max()
         mask.overridden = bool(raw[best] > top)
 
-    def _ceiling(self, words: Words, width: int) -> Floats | None:
-        """The most that each of ``width`` tokens may score: no bound where it is allowed, else -inf.
-
-        None where so few are allowed that their scores are better copied one by one.
-        """
-        kept = self._ceilings
+    def _form(self, words: Words, width: int) -> _Form | None:
+        """How ``words`` are applied to ``width`` scores; None where little is allowed."""
+        kept = self._forms
         key = words.tobytes()
-        for i, (known, ceiling) in enumerate(kept):
-            if known == key and len(ceiling) == width:
+        for i, form in enumerate(kept):
+            if form.key == key and form.width == width:
                 if i:
                     kept.insert(0, kept.pop(i))
-                return ceiling
+                return form
         if np.count_nonzero(words) < self._few_words:
             return None
-        size = 32 * words.size
-        ceiling = np.full(max(width, size), -np.inf, dtype=np.float32)
-        np.take(_OF_BYTE, words.view(np.uint8), axis=0, out=ceiling[:size].reshape(-1, 8), mode="clip")
-        ceiling = ceiling[:width]
-        kept.insert(0, (key, ceiling))
-        del kept[_CEILINGS:]
-        return ceiling
+        num_masked = max(width, 32 * words.size) - int.from_bytes(key, "little").bit_count()
+        if num_masked <= self._few_masked * width:
+            masked = _ids(~words, width)
+            if 32 * words.size < width:  # scores past the mask
+                masked = np.concatenate([masked, np.arange(32 * words.size, width)])
+            form = _Form(key, width, None, masked)
+        else:
+            form = _Form(key, width, _ceiling(words, width))
+        kept.insert(0, form)
+        del kept[_FORMS:]
+        return form
+
+
+def _ceiling(words: Words, width: int) -> Floats:
+    """The most that each of ``width`` tokens may score: no bound where it is allowed, else -inf."""
+    size = 32 * words.size
+    ceiling = np.full(max(width, size), -np.inf, dtype=np.float32)
+    np.take(_OF_BYTE, words.view(np.uint8), axis=0, out=ceiling[:size].reshape(-1, 8), mode="clip")
+    return ceiling[:width]
 
 
 class _Buffers:
@@ -125,17 +163,21 @@ class _Buffers:
         lent = self._lent
         if lent and lent[0][0].shape != shape:
             lent.clear()
-        at = next((i for i, (_, holder) in enumerate(lent) if holder() is None), len(lent))
-        memory = lent[at][0] if at < len(lent) else np.empty(shape, dtype=np.float32)
+        for i, (memory, holder) in enumerate(lent):
+            if holder() is None:
+                array = memory[:]
+                lent[i] = memory, weakref.ref(array)
+                return array, torch.from_numpy(array)
+        memory = np.empty(shape, dtype=np.float32)
         array = memory[:]
-        if at < _BUFFERS:
-            lent[at : at + 1] = [(memory, weakref.ref(array))]
+        if len(lent) < _BUFFERS:
+            lent.append((memory, weakref.ref(array)))
         return array, torch.from_numpy(array)
 
 
-def _ids(words: Words, width: int) -> NDArray[np.int64]:
-    """The ids below ``width`` whose bits are set, where few words have any."""
+def _ids(words: Words, width: int) -> Ids:
+    """The ids below ``width`` whose bits are set, quick where few words have any."""
     at = words.nonzero()[0]
     bits = np.unpackbits(words[at].view(np.uint8), bitorder="little").reshape(-1, 32).nonzero()
-    ids: NDArray[np.int64] = at[bits[0]] * 32 + bits[1]
+    ids: Ids = at[bits[0]] * 32 + bits[1]
     return ids[ids < width] if at.size and 32 * (int(at[-1]) + 1) > width else ids

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from guided.hf.device import DeviceLink
 from guided.hf.host import HostLink
 from tests.guided.hf.generate.fake_device import DEVICE, Event, FakeDevice, OnDevice
 from tests.guided.hf.generate.laws import CHATS, check_answer, plan_of
+from tests.guided.hf.generate.test_failing_rows import Poison
 
 MODE = ("accelerators", "right", "no synchronisation of our own per step in greedy search and sampling; fake device")
 
@@ -33,9 +34,9 @@ def fake(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDevic
         yield device
 
 
-def run(guide: Any, device: FakeDevice, names: list[str | None], **options: Any) -> tuple[Any, Any, list[int]]:
+def run(guide: Any, device: FakeDevice, names: Sequence[Any], **options: Any) -> tuple[Any, Any, list[int]]:
     """(tokens after the prompt, messages, syncs of each step) of one call on the fake device."""
-    plans = [plan_of(guide, name) if name else None for name in names]
+    plans = [plan_of(guide, name) if isinstance(name, str) else name for name in names]
     inputs = guide.inputs(CHATS[: len(names)], plans)
     kwargs = guide.generate_kwargs(inputs, plans)
     marks: list[int] = []
@@ -93,6 +94,34 @@ def test_rows_and_counters_are_those_of_the_host(tiny_guide: Any, options: dict[
     assert torch.equal(tokens, host[:, inputs.prompt_len :])
     assert [m.guidance for m in messages] == [m.guidance for m in expected]
     assert [m.finish_reason for m in messages] == [m.finish_reason for m in expected]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"do_sample": True, "top_k": 0}, {"num_beams": 2}, {"prompt_lookup_num_tokens": 2}], ids=str
+)
+@pytest.mark.parametrize("stop", [None, "never written"])
+def test_nan_logits_end_their_row_and_cost_no_wait(
+    tiny_guide: Any, fake: FakeDevice, options: dict[str, Any], stop: str | None
+) -> None:
+    """What the device found comes to the host with the tokens that it sends anyway."""
+    num_rows = 1 if "prompt_lookup_num_tokens" in options else 3
+    plans = [tiny_guide.plan(stop=stop), plan_of(tiny_guide, "json"), None][:num_rows]
+    *_, clean = run(tiny_guide, fake, plans, **options)
+    width = options.get("num_beams", 1)
+    hook = tiny_guide.model.register_forward_hook(Poison(slice(0, width), 3))
+    try:
+        _, messages, waits = run(tiny_guide, fake, plans, **options)
+    finally:
+        hook.remove()
+    if not options or "do_sample" in options:
+        assert waits == clean[: len(waits)]
+    assert messages[0].finish_reason == "error"
+    assert str(messages[0].error).startswith("row 0: the model's logits are not numbers")
+    assert messages[0].guidance.rescued == 0
+    for message in messages[1:]:
+        assert message.error is None
+    if not options:
+        assert len(messages[0].token_ids) == 3
 
 
 def test_drafts_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
@@ -158,7 +187,8 @@ def naive(scores: torch.Tensor, masks: list[RowMask]) -> torch.Tensor:
     dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
 )
 def test_every_implementation_agrees_with_the_contract(data: st.DataObject, width: int, dtype: torch.dtype) -> None:
-    special = st.sampled_from([float("-inf"), float("nan"), float(torch.finfo(dtype).min), 3.0, -2.0, 0.5])
+    numbers = [float("-inf"), float(torch.finfo(dtype).min), 3.0, -2.0, 0.5]
+    special = st.sampled_from([*numbers, *[float("nan")] * data.draw(st.booleans())])
     scores = torch.tensor(
         data.draw(st.lists(st.lists(special, min_size=width, max_size=width), min_size=3, max_size=3))
     )
@@ -173,29 +203,38 @@ def test_every_implementation_agrees_with_the_contract(data: st.DataObject, widt
         ends = tuple(data.draw(st.sets(st.sampled_from(sorted(ids)), max_size=2)))
         masks.append(RowMask(row, words.view(np.int32), ends, is_imposed=data.draw(st.booleans())))
     judge = naive(scores, masks).nan_to_num(nan=77.0)
-    one_by_one, ceilings = HostLink(), HostLink(few_words=0)
+    one_by_one, ceilings = HostLink(), HostLink(few_words=0, few_masked=0)
+    holes = HostLink(few_words=0, few_masked=1)
     link = DeviceLink(torch.device("cpu"), 3, num_words(60), 2)
     assert torch.equal(link.apply(scores, masks, [False] * 3).nan_to_num(nan=77.0), judge)
-    for apply in (apply_masks, one_by_one.apply, ceilings.apply, ceilings.apply):  # its second mask is a known one
+    with_nan = {r for r in range(3) if bool(given_scores[r].isnan().any())}
+    told = with_nan & {mask.row for mask in masks if not mask.is_imposed}
+    found_unsound = link.take_unsound()
+    assert found_unsound is not None
+    assert {r for r, flag in enumerate(found_unsound.tolist()) if flag} == told
+    for apply in (apply_masks, one_by_one.apply, *[ceilings.apply] * 2, *[holes.apply] * 2):  # then masks are known
         copies = [replace(mask) for mask in masks]
         found = apply(scores, copies)
         assert found.dtype is dtype
         assert torch.equal(found.nan_to_num(nan=77.0), judge)
         assert torch.equal(scores.nan_to_num(nan=77.0), given_scores.nan_to_num(nan=77.0)), "never in place"
-        rescued = {mask.row for mask in copies if mask.rescued}
+        rescued = {mask.row for mask in copies if mask.rescued and not mask.unsound}
         assert rescued == {r for r, count in enumerate(link.counts()[1]) if count}
+        unsound = {mask.row for mask in copies if mask.unsound and not mask.is_imposed}
+        assert unsound == told
         overridden = {mask.row for mask in copies if mask.overridden and not mask.is_imposed}
         assert overridden == {r for r, count in enumerate(link.counts()[0]) if count}
 
 
-def test_ceilings_are_bounded_and_found_again() -> None:
-    host = HostLink(few_words=0)
+@pytest.mark.parametrize("few_masked", [0, 1], ids=["ceilings", "masked ids"])
+def test_forms_are_bounded_and_found_again(few_masked: float) -> None:
+    host = HostLink(few_words=0, few_masked=few_masked)
     draw = np.random.default_rng(0)
     scores = torch.randn(1, 320, generator=torch.Generator().manual_seed(0))
     masks = [RowMask(0, draw.integers(-(2**31), 2**31, 10).astype(np.int32)) for _ in range(30)]
     for mask in [*masks, *masks[::-1], *(m for m in masks for _ in range(2))]:
         assert torch.equal(host.apply(scores, [mask]), naive(scores, [mask]))
-        assert host.size_bytes <= 10 * (320 * 4 + 100)
+        assert host.size_bytes <= 10 * (320 * (4 + 4 * few_masked) + 100)
     assert torch.equal(host.apply(scores[:, :300], masks[-1:]), naive(scores[:, :300], masks[-1:]))
 
 
