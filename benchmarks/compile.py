@@ -135,7 +135,7 @@ def warm(engine: Engine, tokens: SpecialTokens, format: Format) -> None:
     for kind in KINDS:
         for preset in ("native", "structured"):
             plan = compose(Parts(**request(kind, -1, preset=preset)), tokens=tokens, format=format)
-            engine.compile(plan.engine_text(plan.entries[0].name))
+            engine.prepare(plan, plan.entries[0].name)
 
 
 def rows_of_kind(
@@ -154,7 +154,7 @@ def rows_of_kind(
         spent, plan = timed(cache.get, parts, made)
         plans.append(plan)
         found["composing"].append(spent)
-        found["compiling"].append(timed(engine.compile, plan.engine_text(plan.entries[0].name))[0])
+        found["compiling"].append(timed(engine.prepare, plan, plan.entries[0].name)[0])
     for number in range(repeats):
         again = Parts(**copy.deepcopy(request(kind, number, preset=preset)))
         found["equal parts"].append(timed(cache.get, again, made)[0])
@@ -172,7 +172,7 @@ def fifty_tools(tokens: SpecialTokens, format: Format, engine: Engine) -> dict[s
     many = [tool for _ in range(17) for tool in tools(draw)][:50]
     parts = Parts(tools=many, tool_choice="required")
     ours, plan = timed(lambda: compose(parts, tokens=tokens, format=format))
-    return {"composing_ms": ours, "compiling_ms": timed(engine.compile, plan.engine_text())[0]}
+    return {"composing_ms": ours, "compiling_ms": timed(engine.prepare, plan)[0]}
 
 
 def whole_bodies(repeats: int) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def memory(folder: Path, count: int) -> dict[str, Any]:
     gc.collect()
     before = resident()
     for plan in plans:
-        engine.compile(plan.engine_text(plan.entries[0].name))
+        engine.prepare(plan, plan.entries[0].name)
     masked = resident()
     mask, draw = allocate_bitmask(1, engine.vocab_size), random.Random(0)
     for plan in plans:

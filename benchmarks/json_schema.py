@@ -195,7 +195,7 @@ def ratios(limit: int) -> None:
         def ours(schema: Any = schema) -> Any:
             plan = judge.plan(schema)
             judge.engine._cache.clear()
-            judge.engine.compile(plan.engine_text("fresh"))
+            judge.engine.prepare(plan, "fresh")
             return plan
 
         plain_matcher, plain_seconds = _timed(plain)

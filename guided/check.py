@@ -102,7 +102,7 @@ def check_request(
     plan = compose(request.parts, tokens=tokens, format=format)
     if engine is not None:
         for entry in plan.entries:
-            engine.compile(plan.engine_text(entry.name))
+            engine.prepare(plan, entry.name)
     return CheckedRequest(plan, request.source, request.sampling)
 
 

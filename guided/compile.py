@@ -77,7 +77,10 @@ class Engine:
     ) -> None:
         self.tokens = tokens
         self.vocab_size = tokens.vocab_size
-        self.ll_tokenizer = _ll_tokenizer(tokenizer, tokens)
+        eos = _eos(tokens)
+        self.ll_tokenizer = _ll_tokenizer(tokenizer, tokens, eos)
+        #: The engine's own end token where no text can spell it; it need not be an end of any plan.
+        self.eos = eos if eos in tokens.marker_ids else None
         self.capacity = capacity
         self.max_bytes = max_bytes
         self._cache_bytes = 0
@@ -99,7 +102,23 @@ class Engine:
                 f"the plan belongs to vocabulary {plan.fingerprint}, this model has {self.tokens.fingerprint}",
                 hint="compose it with this model's guide, or with SpecialTokens of the same folder",
             )
-        return self.compile(plan.engine_text(entry)).deep_copy()
+        return self.prepare(plan, entry).deep_copy()
+
+    def prepare(self, plan: Plan, entry: str = "") -> Any:
+        """The pristine matcher of an entry of a plan (never advance it), from the cache or compiled now."""
+        return self.compile(self.grammar_of(plan, entry)[0])
+
+    def grammar_of(self, plan: Plan, entry: str = "") -> tuple[str, int | None]:
+        """The text to compile for an entry of a plan, and the token that stands for its end in the engine's masks.
+
+        None where the text has sentinels (see `grammars.plan`); a token id where the engine's own end token is
+        allowed at every end, as it is behind a JSON value that is a grammar of its own.
+        """
+        if self.eos is not None:
+            text = plan.grammar.json_text(entry)
+            if text is not None:
+                return text, self.eos
+        return plan.engine_text(entry), None
 
     def compile(self, grammar: str) -> Any:
         """The pristine matcher of ``grammar`` (never advance it), from the cache or compiled now."""
@@ -232,14 +251,19 @@ def _unpadded(tokenizer: str) -> str:
     return json.dumps(body)
 
 
-def _ll_tokenizer(tokenizer: str, tokens: SpecialTokens) -> Any:
+def _eos(tokens: SpecialTokens) -> int:
+    """The end token that the engine must have, and guesses otherwise.
+
+    Real ends never stand in a grammar, so one of them is safe: its bit is set where a grammar without sentinels may
+    end, and when the engine is in error.
+    """
+    eos = next(iter(tokens.end_ids), None)
+    return max(tokens.marker_ids, default=tokens.facts.vocab_size - 1) if eos is None else eos
+
+
+def _ll_tokenizer(tokenizer: str, tokens: SpecialTokens, eos: int) -> Any:
     if not _UNPADDED.match(tokenizer):
         tokenizer = _unpadded(tokenizer)
-    # llguidance must have an eos and guesses one otherwise.  Real ends never stand in a grammar, so one of them is
-    # safe: its bit is set only when the engine is in error.
-    eos = next(iter(tokens.end_ids), None)
-    if eos is None:
-        eos = max(tokens.marker_ids, default=tokens.facts.vocab_size - 1)
     try:
         return llguidance.LLTokenizer(tokenizer, n_vocab=tokens.vocab_size + SENTINELS, eos_token=[eos])
     except (ValueError, RequestError) as error:

@@ -69,8 +69,8 @@ class GuidanceState:
         self._offer: Offer | None = None
         self._pristine = engine.matcher(plan, self.entry.name)  # never advanced; forks share it
         self._matcher = self._pristine.deep_copy()
-        self._offers = Offers(plan, engine)
-        self._closings = Closings(plan.budgets, self.regions, engine.tokenize)
+        self._offers = Offers(plan, engine, self.entry.name)
+        self._closings = Closings(plan.budgets, self.regions, engine.tokenize) if plan.budgets else None
         self._by_end: dict[int, tuple[End, ...]] = {
             i: tuple(end for end in plan.ends if i in end.ids) for i in plan.end_ids()
         }
@@ -114,7 +114,7 @@ class GuidanceState:
         return self.is_stopped or any(self._accepts(end) for end in self.plan.ends)
 
     def _accepts(self, end: End) -> bool:
-        return int(self._matcher.validate_tokens([end.sentinel])) == 1
+        return self._offers.accepts(end, self._matcher)
 
     @property
     def size_bytes(self) -> int:
@@ -140,8 +140,7 @@ class GuidanceState:
         """The ids that would end the sequence here, the ones to prefer first."""
         if self._stop is not None:
             return () if self._stop.token_id is None else (self._stop.token_id,)
-        ends = self._offered().ends
-        return tuple(dict.fromkeys(i for end in ends for i in end.ids)) if ends else ()
+        return self._offered().end_ids
 
     def allows(self, token: int) -> bool:
         """Is the bit of ``token`` set in the mask of this place?"""
@@ -155,7 +154,7 @@ class GuidanceState:
     def _compute_offer(self) -> Offer:
         if self._stop is not None:
             return self._offers.only(self.open_end_ids())
-        forced = self._closings.forced(self._trail, self._matcher) if self._closings else ()
+        forced = self._closings.forced(self._trail, self._matcher) if self._closings is not None else ()
         offer: Offer | None
         if forced:
             offer = self._offers.single(forced[0])
@@ -192,9 +191,9 @@ class GuidanceState:
             if self._watch is not None:
                 self._watch.skip()
         else:
-            forced = self._closings.forced(trail, self._matcher) if self._closings else ()
+            forced = self._closings.forced(trail, self._matcher) if self._closings is not None else ()
             watch = self._watch
-            if watch is not None and watch.is_near:
+            if watch is not None:
                 self._check_watched(token)
             self._consume(token)
             if forced and forced[0] == token and not trail.closing:
@@ -212,6 +211,8 @@ class GuidanceState:
 
     def _check_watched(self, token: int) -> None:
         """Refuse a token that a watcher took out of the mask."""
+        if self._offer is None and not (self._watch is not None and self._watch.is_near):
+            return
         taken = self._offered().taken
         if taken is not None and 0 <= token < self.engine.vocab_size and is_allowed(taken, token):
             raise TokenRefused(
@@ -259,7 +260,7 @@ class GuidanceState:
         if num_valid < cut or cut == len(body) or body[cut] not in self._by_end:
             return num_valid
         for end in self._by_end[body[cut]]:
-            if int(self._matcher.validate_tokens([*inside, end.sentinel])) == cut + 1:
+            if self._offers.accepts(end, self._matcher, inside):
                 return cut + 1
         return cut
 
@@ -282,11 +283,10 @@ class GuidanceState:
         """
         if self.is_stopped:
             return []
-        forced = self._closings.forced(self._trail, self._matcher)
-        if forced:
-            return list(forced)
-        if self._closings.is_spent(self._trail):
-            return []
+        if self._closings is not None:
+            forced = self._closings.forced(self._trail, self._matcher)
+            if forced or self._closings.is_spent(self._trail):
+                return list(forced)
         tokens = self._matcher.compute_ff_tokens()
         cut = next((i for i, token in enumerate(tokens) if token >= self.engine.vocab_size), len(tokens))
         tokens = tokens[:cut]
