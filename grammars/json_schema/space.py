@@ -53,7 +53,7 @@ class Space:
         self._barrier: int | None = None  # busy literals below it belong to the one who asks, not to the probe
         self._depth = 0
         self._steps = 0
-        self._end = time.monotonic() + self.limits.seconds
+        self._end = time.thread_time() + self.limits.seconds  # our own: a busy machine must not change a plan
         self._targets: dict[tuple[int, str], Place] = {}
 
     # -- literals
@@ -97,7 +97,7 @@ class Space:
     def spend(self, steps: int, place: Place | None = None) -> None:
         """Count work done; raises `SchemaError` when a limit is passed."""
         self._steps += steps
-        if self._steps <= self.limits.steps and time.monotonic() <= self._end:
+        if self._steps <= self.limits.steps and time.thread_time() <= self._end:
             return
         pointer = place.pointer if place is not None else ""
         if self._steps > self.limits.steps:

@@ -11,7 +11,8 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from grammars.json_schema.direct import branches, members, values
-from grammars.json_schema.direct.copy import Copy, Direct, NotDirect, Reader
+from grammars.json_schema.direct.copy import Copy, Direct, Reader
+from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.passes.kinds import CHECKS
 from grammars.json_schema.spelling import Spelling
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from grammars.json_schema.direct.copy import Copy, NotDirect, Reader, has_siblings
-from grammars.json_schema.direct.exclusive import exclusive
+from grammars.json_schema.direct.copy import Copy, Reader, has_siblings
+from grammars.json_schema.direct.exclusive import KINDS, exclusive, kinds_of
+from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.passes.kinds import CHECKS
 
-__all__ = ["READERS"]
+__all__ = ["READERS", "agree"]
 
 _MAX_REORDERED = 8
 _MAX_COMPARED = 2_000  # schemas looked at to see whether they contradict each other
@@ -29,10 +30,31 @@ def _one_of(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, An
         raise NotDirect
     if len(value) == 1:
         _merge(copy, "oneOf", value, schema, out)
-    elif exclusive([copy.resolved(sub) for sub in value]):
-        _choose(copy, "oneOf", value, schema, out)
-    else:
+        return
+    if all(map(_speaks_of_objects, value)) and "type" not in schema:
+        value = [{"type": "object", **sub} for sub in value]  # any other value satisfies all of them
+    beside = {k: v for k, v in schema.items() if k != "oneOf"}
+    if not exclusive(value, beside, copy.resolved):
         raise NotDirect
+    _choose(copy, "oneOf", value, schema, out)
+
+
+def _speaks_of_objects(schema: Any) -> bool:
+    """Does the schema ask something of objects, and nothing of any other value?"""
+    if not isinstance(schema, dict):
+        return False
+    words = schema.keys() & CHECKS.keys()
+    return bool(words) and words <= _OF_OBJECTS
+
+
+_OF_OBJECTS = {
+    "properties",
+    "patternProperties",
+    "additionalProperties",
+    "required",
+    "minProperties",
+    "maxProperties",
+}
 
 
 def _all_of(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
@@ -46,7 +68,7 @@ def _choose(copy: Copy, keyword: str, value: list[Any], schema: Mapping[str, Any
         rest = {k: v for k, v in schema.items() if k != keyword}
         if not all(_is_mergeable([rest, copy.resolved(sub)], copy) for sub in value):
             raise NotDirect
-        copy.merges *= len(value)
+        copy.has_merges = True
     out["anyOf"] = [copy.below(sub, keyword, str(i)) for i, sub in enumerate(value)]
     out["anyOf"] += _reordered(copy, value)
     if any(branch is False for branch in out["anyOf"]):
@@ -56,20 +78,27 @@ def _choose(copy: Copy, keyword: str, value: list[Any], schema: Mapping[str, Any
 def _reordered(copy: Copy, value: list[Any]) -> list[Any]:
     """Branches whose keys come in another order than all branches together name them, in that order."""
     rank: dict[str, int] = {}
-    found: list[Any] = []
-    for branch in map(copy.resolved, value):
+    found: list[tuple[Any, dict[str, Any]]] = []
+    for sub in value:
+        branch = copy.resolved(sub)
         keys = branch.get("properties", ()) if isinstance(branch, dict) else ()
         places = [rank.setdefault(key, len(rank)) for key in keys]
         if places != sorted(places):
-            found.append(branch)
+            found.append((sub, branch))
     if len(found) > _MAX_REORDERED:
         raise NotDirect
     out = []
-    for branch in found:
-        listed = branch["properties"]
-        inorder = {key: listed[key] for key in sorted(listed, key=rank.__getitem__)}
-        out.append(copy.schema({**branch, "properties": inorder}))
+    for sub, branch in found:
+        names = sorted(branch["properties"], key=rank.__getitem__)
+        if branch is sub:
+            out.append(copy.schema(_in_order(branch, names)))
+        else:  # by a name of its own, as it may lead back here
+            out.append(copy.named((id(branch), *names), _in_order(branch, names), list(copy.path)))
     return out
+
+
+def _in_order(schema: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    return {**schema, "properties": {name: schema["properties"][name] for name in names}}
 
 
 def _merge(copy: Copy, keyword: str, value: list[Any], schema: Mapping[str, Any], out: dict[str, Any]) -> None:
@@ -79,7 +108,7 @@ def _merge(copy: Copy, keyword: str, value: list[Any], schema: Mapping[str, Any]
         rest = [{k: v for k, v in schema.items() if k != keyword}] if beside else []
         if "allOf" in out or not _is_mergeable([*rest, *map(copy.resolved, value)], copy):
             raise NotDirect
-        copy.merges *= 2
+        copy.has_merges = True
     copies = [copy.below(sub, keyword, str(i)) for i, sub in enumerate(value)]
     if any(one is False for one in copies):
         raise NotDirect
@@ -91,56 +120,83 @@ READERS: dict[str, Reader] = {"anyOf": _any_of, "oneOf": _one_of, "allOf": _all_
 
 # -- may the engine intersect them?
 
-_SILENT = {"type", "properties", "required", "allOf", "anyOf", "oneOf", "$ref", "additionalProperties"}
+_SILENT = {"type", "properties", "required", "allOf", "anyOf", "oneOf", "$ref", "additionalProperties", "items"}
+_DEPTH = 4
 
 
-def _is_mergeable(parts: list[Any], copy: Copy, depth: int = 4) -> bool:
-    """May the engine intersect these schemas: one type, and listed keys whose values cannot contradict each other?"""
+def _is_mergeable(parts: list[Any], copy: Copy, depth: int = _DEPTH) -> bool:
+    """May the engine intersect these schemas: a common type, and keys and items that cannot contradict each other?"""
     listed: dict[str, Any] = {}
-    types: list[Any] = []
     required: set[str] = set()
     closed: list[set[str]] = []
-    speaking = 0
+    absent: set[str] = set()
+    items: list[Any] = []
+    spoken: list[Any] = []
+    kinds = KINDS
     todo = list(parts)
+    done: list[Any] = []
     while todo:
         copy.compared += 1
         if copy.compared > _MAX_COMPARED:
             raise NotDirect
         part = copy.resolved(todo.pop())
+        if part is True:
+            continue
         if not isinstance(part, dict):
-            return part is True
+            return False
         for keyword in ("anyOf", "oneOf"):
             if keyword in part:
                 rest = {k: v for k, v in part.items() if k != keyword}
                 return depth > 0 and all(
-                    _is_mergeable(
-                        [*todo, {"properties": listed, "required": sorted(required)}, rest, sub], copy, depth - 1
-                    )
-                    for sub in part[keyword]
+                    _is_mergeable([*todo, *done, rest, sub], copy, depth - 1) for sub in part[keyword]
                 )
-        speaking += any(k in CHECKS and k not in _SILENT for k in part)
+        if "allOf" in part:
+            todo += part["allOf"]
+            part = {k: v for k, v in part.items() if k != "allOf"}
+        done.append(part)
+        kinds &= kinds_of(part)
+        said = {k: v for k, v in part.items() if k in CHECKS and k not in _SILENT}
+        if said and said not in spoken:
+            spoken.append(said)
         own, extra = part.get("properties", {}), part.get("additionalProperties", True)
         if not isinstance(own, dict) or not isinstance(part.get("required", []), list) or isinstance(extra, dict):
             return False
         for key in own.keys() & listed.keys():
-            if not _agree(own[key], listed[key], copy, depth):
-                return False
+            if not agree(own[key], listed[key], copy, depth):
+                if not _is_hopeless(own[key], listed[key]):
+                    return False
+                absent.add(key)
         listed = {**listed, **own}
         required |= set(part.get("required", ()))
         if extra is False:
             closed.append(set(own))
-        if "type" in part and part["type"] not in types:
-            types.append(part["type"])
-        if "allOf" in part:
-            todo += part["allOf"]
-    if any(not (required | listed.keys()) <= keys for keys in closed):
+        if "items" in part:
+            if not all(agree(part["items"], other, copy, depth) for other in items):
+                return False
+            items.append(part["items"])
+    if not absent.isdisjoint(required) or any(not required <= keys for keys in closed):
         return False
-    return speaking <= 1 and len(types) <= 1
+    return len(spoken) <= 1 and bool(kinds)
 
 
-def _agree(one: Any, two: Any, copy: Copy, depth: int) -> bool:
-    if one == two:
+def agree(one: Any, two: Any, copy: Copy, depth: int = _DEPTH) -> bool:
+    """Are two schemas of one value the same, or such that the engine may intersect them?"""
+    if one == two or _words(one, copy) == _words(two, copy):
         return True
     if depth == 0 or not isinstance(one, dict) or not isinstance(two, dict):
         return one is True or two is True
     return _is_mergeable([one, two], copy, depth - 1)
+
+
+def _words(schema: Any, copy: Copy) -> Any:
+    """The schema without annotations."""
+    if not isinstance(schema, dict):
+        return schema
+    if copy.alone and "$ref" in schema:
+        return {"$ref": schema["$ref"]}
+    return {k: v for k, v in schema.items() if k in CHECKS}
+
+
+def _is_hopeless(one: Any, two: Any) -> bool:
+    """Have the schemas no kind of value in common, so that the engine drops the key?"""
+    return isinstance(one, dict) and isinstance(two, dict) and not kinds_of(one) & kinds_of(two)

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from grammars.json_schema.dialects import Dialect, dialect_of
-from grammars.json_schema.direct.definitions import has_cycle, is_productive
+from grammars.json_schema.direct.definitions import is_productive, merged_size
+from grammars.json_schema.direct.patterns import pattern_language
+from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.general import KEY_ORDER, general_rows
+from grammars.json_schema.passes.dialect import nullable
 from grammars.json_schema.passes.kinds import CHECKS
+from grammars.json_schema.regular import matches
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.spelling import Spelling
 from grammars.tree import Json
 
-__all__ = ["Copy", "Direct", "NotDirect", "Reader", "has_siblings"]
+__all__ = ["Copy", "Direct", "Reader", "has_siblings"]
 
-_MAX_DEPTH = 30  # the engine refuses JSON nested about 125 levels, and a property takes several
+_MAX_DEPTH = 90  # levels of JSON: the engine refuses 125, and merges add some
 _MAX_NODES = 20_000
-_MAX_TARGETS = 500  # the engine follows chains of references on the stack
-_MAX_MERGES = 64
-_MAX_MERGED_NODES = 3_000
-
-
-class NotDirect(Exception):
-    """The schema needs more than the engine's own compiler."""
+_MAX_TARGETS = 2_000  # the engine follows chains of references on the stack
+_MAX_MERGED = 10_000  # schemas, once the engine has merged them: it ends at 50,000
 
 
 #: Reads one keyword of a schema into its copy: (copy, value, schema, out).
@@ -49,7 +48,7 @@ class Direct:
 
 @dataclass(slots=True)
 class Copy:
-    """One copy of a document: ``targets`` maps the id of a referred schema to its name under ``$defs``.
+    """One copy of a document: ``targets`` are the names under ``$defs``, by the id of the schema that is referred to.
 
     The flags say what the readers met: ``numbers`` without end, ``free_keys`` that no schema lists, ``open_keys``
     beside listed ones, ``rare_text`` in constants, and whether keys are ``ordered``.
@@ -60,14 +59,15 @@ class Copy:
     keys: AbstractSet[str] | None = None
     dialect: Dialect = field(init=False)
     alone: bool = field(init=False)
-    targets: dict[int, str] = field(default_factory=dict)
+    targets: dict[Hashable, str] = field(default_factory=dict)
     todo: list[tuple[str, Any, list[str]]] = field(default_factory=list)
     rows: list[ReportRow] = field(default_factory=list)
     path: list[str] = field(default_factory=list)
     nodes: int = 0
     inside: int = 0
-    merges: int = 1
+    has_merges: bool = False
     compared: int = 0
+    constants: int = 0
     numbers: bool = False
     open_keys: bool = False
     rare_text: bool = False
@@ -90,7 +90,7 @@ class Copy:
             defs[name] = self.schema(target)
         if out is False or (defs and not is_productive(out, defs)):
             raise NotDirect
-        if self.merges > 1 and (self.merges > _MAX_MERGES or self.nodes > _MAX_MERGED_NODES or has_cycle(out, defs)):
+        if self.has_merges and (merged_size(out, defs) or _MAX_MERGED + 1) > _MAX_MERGED:
             raise NotDirect  # the engine refuses or multiplies these
         body: dict[str, Any] = {} if out is True else out
         if defs:
@@ -119,7 +119,7 @@ class Copy:
         self.nodes += 1
         if len(self.path) > _MAX_DEPTH or self.nodes > _MAX_NODES:
             raise NotDirect
-        if self.path and ("$id" in schema or "id" in schema) and _is_identified(schema):
+        if self.path and ("$id" in schema or "id" in schema) and self.is_identified(schema):
             self.inside += 1
             out = self.copy(schema)
             self.inside -= 1
@@ -134,12 +134,21 @@ class Copy:
                 return self.schema({**rest, "allOf": [*rest.get("allOf", ()), {"$ref": schema["$ref"]}]})
             self.reference(schema, out)
             return out
+        if "nullable" in schema:
+            schema = _with_null(schema)
         readers = self.readers
         for keyword, value in schema.items():
             read = readers.get(keyword)
             if read is not None:
                 read(self, value, schema, out)
         return self.finished(schema, out)
+
+    def is_identified(self, schema: Mapping[str, Any]) -> bool:
+        """Do references below the schema begin at its own root?"""
+        named = schema.get(self.dialect.id_keyword)
+        if "$schema" in schema:
+            named = named or schema.get("$id", schema.get("id"))
+        return isinstance(named, str) and not named.startswith("#")
 
     def below(self, schema: Any, *steps: str) -> Any:
         """The copy of a subschema, its steps on the path while it lasts."""
@@ -179,8 +188,9 @@ class Copy:
                     self.open_keys = self.ordered = True
             if "required" in out:
                 listed = out.get("properties", {})
-                if any(listed.get(key, extra is not False) is False for key in out["required"]):
-                    raise NotDirect
+                for key in out["required"]:
+                    if listed.get(key, extra is not False or _is_matched(key, schema)) is False:
+                        raise NotDirect
         return out or True
 
     # -- references
@@ -189,13 +199,17 @@ class Copy:
         if self.inside:
             raise NotDirect  # a "#" below an identifier may mean something else
         target, steps = self.target(schema["$ref"])
-        name = self.targets.get(id(target))
+        out |= self.named(id(target), target, steps)
+
+    def named(self, key: Hashable, target: dict[str, Any], steps: list[str]) -> dict[str, Any]:
+        """A reference to ``target``, which is copied once under ``$defs`` for each ``key``."""
+        name = self.targets.get(key)
         if name is None:
             if len(self.targets) >= _MAX_TARGETS:
                 raise NotDirect
-            name = self.targets[id(target)] = str(len(self.targets))
+            name = self.targets[key] = str(len(self.targets))
             self.todo.append((name, target, steps))
-        out["$ref"] = f"#/$defs/{name}"
+        return {"$ref": f"#/$defs/{name}"}
 
     def target(self, ref: Any) -> tuple[Any, list[str]]:
         """Where a reference leads, and the steps to it."""
@@ -238,6 +252,8 @@ _TYPES_OF: Mapping[type, tuple[str, ...]] = {
     bool: ("boolean",),
     int: ("integer", "number"),
     type(None): ("null",),
+    list: ("array",),
+    dict: ("object",),
 }
 
 
@@ -246,9 +262,19 @@ def has_siblings(schema: Mapping[str, Any], keyword: str) -> bool:
     return any(k in CHECKS for k in schema if k != keyword)
 
 
-def _is_identified(schema: Mapping[str, Any]) -> bool:
-    named = schema.get("$id", schema.get("id"))
-    return isinstance(named, str) and not named.startswith("#")
+def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """OpenAPI's ``nullable`` as a type, where there is a type to add it to."""
+    if not isinstance(schema["nullable"], bool) or "const" in schema:
+        raise NotDirect
+    if schema["nullable"] and "type" not in schema and has_siblings(schema, "nullable"):
+        raise NotDirect
+    return nullable(schema, None, [])
+
+
+def _is_matched(key: str, schema: Mapping[str, Any]) -> bool:
+    """Does a pattern with a schema that is not false take the key?"""
+    patterns = schema.get("patternProperties", {})
+    return any(sub is not False and matches(pattern_language(pattern), key) for pattern, sub in patterns.items())
 
 
 def _is_bounded(out: Mapping[str, Any]) -> bool:

@@ -1,11 +1,19 @@
-"""The definitions of a copied schema: can each be finished, does one lead back to itself?"""
+"""The definitions of a copied schema: can each be finished, and what do merges make of them?
+
+The engine merges what stands beside ``allOf`` and ``anyOf`` with each of their parts, references followed, so
+every part is there once for each choice of branches, with all that lies below it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["has_cycle", "is_productive"]
+__all__ = ["is_productive", "merged_size"]
+
+_PREFIX = len("#/$defs/")
+_ONE = {"properties", "patternProperties"}
+_BELOW = ("items", "additionalProperties")
 
 
 def is_productive(root: Any, defs: Mapping[str, Any]) -> bool:
@@ -16,14 +24,20 @@ def is_productive(root: Any, defs: Mapping[str, Any]) -> bool:
         if not isinstance(schema, dict):
             return schema is True
         if "$ref" in schema:
-            return schema["$ref"][len("#/$defs/") :] in done
-        if "anyOf" in schema:
-            return any(map(ends, schema["anyOf"]))
+            return schema["$ref"][_PREFIX:] in done
+        if not all(map(ends, schema.get("allOf", ()))):
+            return False
+        if "anyOf" in schema and not any(map(ends, schema["anyOf"])):
+            return False
         types = schema.get("type")
         if types == "object":
             listed = schema.get("properties", {})
-            extra = schema.get("additionalProperties", True)
-            return all(ends(listed.get(key, extra)) for key in schema.get("required", ()))
+            free = [schema.get("additionalProperties", True)]
+            if "patternProperties" in schema:  # which of them takes the key was looked at before
+                free = [sub for sub in (*free, *schema["patternProperties"].values()) if sub is not False]
+            return all(
+                ends(listed[key]) if key in listed else all(map(ends, free)) for key in schema.get("required", ())
+            )
         if types == "array" and schema.get("minItems", 0):
             return ends(schema.get("items", True))
         return True
@@ -35,24 +49,62 @@ def is_productive(root: Any, defs: Mapping[str, Any]) -> bool:
         done |= found
 
 
-def has_cycle(root: Any, defs: Mapping[str, Any]) -> bool:
-    """Does a definition lead back to itself?"""
-    below = {name: set(_references(schema)) for name, schema in defs.items()}
-    while below:
-        free = [name for name, names in below.items() if not names & below.keys()]
-        if not free:
-            return True
-        for name in free:
-            del below[name]
-    return False
+def merged_size(root: Any, defs: Mapping[str, Any]) -> int | None:
+    """At most so many schemas stand in the document once the engine has merged it; None where it would not end."""
+    known: dict[str, tuple[int, int] | None] = {}
+
+    def definition(name: str) -> tuple[int, int] | None:
+        """Alternatives and size of a definition that is merged into another."""
+        if name not in known:
+            known[name] = None  # while it is read: a merge that leads back here has no end
+            known[name] = parts(defs[name])
+        return known[name]
+
+    def parts(schema: Any) -> tuple[int, int] | None:
+        """Alternatives of the schema, and the size of them all."""
+        if not isinstance(schema, dict):
+            return 1, 1
+        if "$ref" in schema:
+            return definition(schema["$ref"][_PREFIX:])
+        many, size = 1, 1
+        for sub in _subschemas(schema):
+            below = alone(sub)
+            if below is None:
+                return None
+            size += below
+        groups = [[part] for part in schema.get("allOf", ())]
+        groups += [schema["anyOf"]] if "anyOf" in schema else []
+        for options in groups:
+            read = [parts(option) for option in options]
+            known_parts = [found for found in read if found is not None]
+            if len(known_parts) < len(read):
+                return None
+            here, total = sum(n for n, _ in known_parts), sum(s for _, s in known_parts)
+            many, size = many * here, size * here + many * total
+        return many, size
+
+    def alone(schema: Any) -> int | None:
+        """The size of a schema where nothing is merged into it."""
+        if not isinstance(schema, dict) or "$ref" in schema:
+            return 1
+        if schema.keys() == {"anyOf"}:
+            sizes = [alone(option) for option in schema["anyOf"]]
+            return None if None in sizes else 1 + sum(s for s in sizes if s is not None)
+        found = parts(schema)
+        return None if found is None else found[1]
+
+    whole = 0
+    for schema in (root, *defs.values()):
+        size = alone(schema)
+        if size is None:
+            return None
+        whole += size
+    return whole
 
 
-def _references(schema: Any) -> Iterator[str]:
-    if isinstance(schema, dict):
-        if isinstance(schema.get("$ref"), str):
-            yield schema["$ref"][len("#/$defs/") :]
-        for value in schema.values():
-            yield from _references(value)
-    elif isinstance(schema, list):
-        for value in schema:
-            yield from _references(value)
+def _subschemas(schema: Mapping[str, Any]) -> Iterator[Any]:
+    for keyword, value in schema.items():
+        if keyword in _ONE:
+            yield from value.values()
+        elif keyword in _BELOW:
+            yield value

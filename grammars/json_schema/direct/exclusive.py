@@ -1,60 +1,175 @@
-"""Do schemas surely exclude each other?  Told by what is written in them, without working them out."""
+"""Do schemas surely exclude each other?  Told by what is written in them, without working them out.
+
+A branch is read as alternatives, each a record of what it surely asks of a value; what is not understood is left out,
+which makes an alternative larger and never the proof wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
-__all__ = ["exclusive"]
+__all__ = ["KINDS", "exclusive", "kinds_of"]
+
+_MAX_BRANCHES = 60
+_MAX_ALTERNATIVES = 40
+_DEPTH = 4
+
+#: Follows the references of a schema to what is no reference.
+Resolve = Callable[[Any], Any]
+
+#: The kinds of JSON value; integers are numbers.
+KINDS = frozenset({"null", "boolean", "number", "string", "array", "object"})
+_RANGES: Mapping[str, tuple[str, str]] = {
+    "number": ("minimum", "maximum"),
+    "string": ("minLength", "maxLength"),
+    "array": ("minItems", "maxItems"),
+    "object": ("minProperties", "maxProperties"),
+}
 
 
-def exclusive(branches: list[Any]) -> bool:
-    """Do the branches surely exclude each other: by type, by constants, or by a key that each requires?"""
-    return len(branches) <= 60 and all(_apart(one, two) for i, one in enumerate(branches) for two in branches[i + 1 :])
+@dataclass(slots=True)
+class _Said:
+    """What one alternative asks: kinds of value, the values themselves, keys, bounds."""
+
+    kinds: frozenset[str] = KINDS
+    values: frozenset[tuple[str, Any]] | None = None
+    required: frozenset[str] = frozenset()
+    listed: tuple[Mapping[str, Any], ...] = ()
+    closed: tuple[frozenset[str], ...] = ()
+    bounds: dict[str, float] = field(default_factory=dict)
+
+    def also(self, other: _Said) -> _Said:
+        """Both."""
+        values = self.values if other.values is None else other.values
+        if self.values is not None and other.values is not None:
+            values = self.values & other.values
+        bounds = dict(self.bounds)
+        for key, value in other.bounds.items():
+            bounds[key] = max(bounds.get(key, value), value) if key[:3] == "min" else min(bounds.get(key, value), value)
+        return _Said(
+            self.kinds & other.kinds,
+            values,
+            self.required | other.required,
+            self.listed + other.listed,
+            self.closed + other.closed,
+            bounds,
+        )
 
 
-def _apart(one: Any, two: Any) -> bool:
-    if not isinstance(one, dict) or not isinstance(two, dict):
+def exclusive(branches: Sequence[Any], beside: Mapping[str, Any], resolve: Resolve) -> bool:
+    """Can no value satisfy two of the branches, and what stands ``beside`` them?"""
+    if len(branches) > _MAX_BRANCHES:
         return False
-    a, b = _kinds(one), _kinds(two)
-    if a is not None and b is not None and a.isdisjoint(b):
-        return True
-    x, y = _words(one), _words(two)
-    if x is not None and y is not None:
-        return x.isdisjoint(y)
-    if a != {"object"} or b != {"object"}:
-        return False
-    return _tagged_apart(one, two) or _tagged_apart(two, one)
+    around = _own(beside)
+    read = [[around.also(said) for said in _alternatives(branch, resolve, _DEPTH)] for branch in branches]
+    return all(
+        _apart(one, two, resolve, _DEPTH)
+        for i, ones in enumerate(read)
+        for twos in read[i + 1 :]
+        for one, two in product(ones, twos)
+    )
 
 
-def _kinds(schema: Mapping[str, Any]) -> set[str] | None:
+def _alternatives(schema: Any, resolve: Resolve, depth: int) -> list[_Said]:
+    schema = resolve(schema)
+    if schema is False:
+        return []
+    if not isinstance(schema, dict) or depth == 0:
+        return [_Said()]
+    found = [_own(schema)]
+    groups = [[part] for part in _list(schema.get("allOf"))]
+    groups += [options for k in ("anyOf", "oneOf") if (options := _list(schema.get(k)))]
+    for options in groups:
+        below = [said for option in options for said in _alternatives(option, resolve, depth - 1)]
+        if len(found) * len(below) <= _MAX_ALTERNATIVES:
+            found = [one.also(two) for one, two in product(found, below)]
+    return found
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _own(schema: Mapping[str, Any]) -> _Said:
+    """What the keywords of the schema itself ask."""
+    said = _Said()
+    if schema.get("nullable"):
+        return said  # adds null to whatever stands beside it
     types = schema.get("type")
-    if types is None:
-        return {"string"} if _words(schema) is not None else None
-    found = {types} if isinstance(types, str) else set(types) if isinstance(types, list) else set()
-    return {"number" if t == "integer" else t for t in found}
-
-
-def _words(schema: Mapping[str, Any]) -> set[str] | None:
-    """The strings of a constant or list of strings; None for anything else."""
+    if isinstance(types, str | list):
+        named = [types] if isinstance(types, str) else [t for t in types if isinstance(t, str)]
+        said.kinds = frozenset("number" if t == "integer" else t for t in named)
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)
-    if isinstance(values, list) and values and all(isinstance(v, str) for v in values):
-        return set(values)
-    return None
+    if isinstance(values, list):
+        read = [_value(v) for v in values]
+        said.kinds &= {kind for kind, _ in read}
+        if not any(kind in ("array", "object") for kind, _ in read):
+            said.values = frozenset(read)
+    if isinstance(schema.get("required"), list):
+        said.required = frozenset(k for k in schema["required"] if isinstance(k, str))
+    listed = schema.get("properties")
+    if isinstance(listed, dict):
+        said.listed = (listed,)
+    if schema.get("additionalProperties") is False and not schema.get("patternProperties"):
+        said.closed = (frozenset(listed if isinstance(listed, dict) else ()),)
+    for pair in _RANGES.values():
+        said.bounds |= {k: schema[k] for k in pair if isinstance(schema.get(k), int | float)}
+    return said
 
 
-def _tagged_apart(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
-    """Does ``one`` require a key that ``two`` cannot have, or not with the same value?"""
-    required, listed, other = one.get("required"), one.get("properties"), two.get("properties", {})
-    if not isinstance(required, list) or not isinstance(listed, dict) or not isinstance(other, dict):
-        return False
-    closed = two.get("additionalProperties") is False and "patternProperties" not in two
-    for key in required:
-        if closed and key not in other:
+def kinds_of(schema: Mapping[str, Any]) -> frozenset[str]:
+    """The kinds of value that the keywords of the schema itself leave."""
+    return _own(schema).kinds
+
+
+def _value(value: Any) -> tuple[str, Any]:
+    """Kind and value, so that 1 and true differ and 1 and 1.0 do not; arrays and objects by kind alone."""
+    match value:
+        case None:
+            return "null", None
+        case bool():
+            return "boolean", value
+        case str():
+            return "string", value
+        case list():
+            return "array", None
+        case dict():
+            return "object", None
+    return "number", value
+
+
+def _apart(one: _Said, two: _Said, resolve: Resolve, depth: int) -> bool:
+    if one.values is not None and two.values is not None:
+        return one.values.isdisjoint(two.values)
+    return all(_apart_among(kind, one, two, resolve, depth) for kind in one.kinds & two.kinds)
+
+
+def _apart_among(kind: str, one: _Said, two: _Said, resolve: Resolve, depth: int) -> bool:
+    """Is no value of this kind in both?"""
+    if kind in _RANGES:
+        low, high = _RANGES[kind]
+        for a, b in ((one, two), (two, one)):
+            if a.bounds.get(low, float("-inf")) > b.bounds.get(high, float("inf")):
+                return True
+    return kind == "object" and (_apart_by_key(one, two, resolve, depth) or _apart_by_key(two, one, resolve, depth))
+
+
+def _apart_by_key(one: _Said, two: _Said, resolve: Resolve, depth: int) -> bool:
+    """Does ``one`` require a key that ``two`` cannot have, or not with such a value?"""
+    for key in one.required:
+        if any(key not in keys for keys in two.closed):
             return True
-        mine, its = listed.get(key), other.get(key)
-        if isinstance(mine, dict) and isinstance(its, dict) and key in (two.get("required") or ()):
-            x, y = _words(mine), _words(its)
-            if x is not None and y is not None and x.isdisjoint(y):
+        if depth == 0:
+            continue
+        mine = [listed[key] for listed in one.listed if key in listed]
+        its = [listed[key] for listed in two.listed if key in listed]
+        for a, b in product(mine, its):
+            if a is b:
+                continue
+            pairs = product(_alternatives(a, resolve, 2), _alternatives(b, resolve, 2))
+            if all(_apart(x, y, resolve, depth - 1) for x, y in pairs):
                 return True
     return False

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from grammars.json_schema.direct.copy import Copy, NotDirect, Reader
+from grammars.json_schema.direct.branches import agree
+from grammars.json_schema.direct.copy import Copy, Reader
 from grammars.json_schema.direct.patterns import engine_pattern, pattern_language
+from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.direct.values import counted, keep
-from grammars.json_schema.regular import leading, matches
+from grammars.json_schema.regular import Ranges, Regular, leading, lengths, matches, shortest
 
 __all__ = ["READERS"]
 
@@ -36,11 +38,15 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
     if not isinstance(value, dict) or len(value) > _MAX_PATTERNS:
         raise NotDirect
     known = [pattern_language(pattern) for pattern in value]
-    if len(known) > 1 and not _begin_apart([leading(term) for term in known]):
+    if len(known) > 1 and not _begin_apart([leading(term) for term in known]) and not _first_apart(known):
         raise NotDirect
-    listed = (*schema.get("properties", ()), *schema.get("required", ()))
-    if any(matches(term, key) for term in known for key in listed):
-        raise NotDirect
+    listed = schema.get("properties", {})
+    for key, own in listed.items():
+        for term, sub in zip(known, value.values(), strict=True):
+            if matches(term, key):  # the engine merges both, as they both hold
+                if not agree(own, sub, copy):
+                    raise NotDirect
+                copy.has_merges = True
     copied = {}
     for pattern, sub in value.items():
         found = engine_pattern(pattern)
@@ -60,6 +66,29 @@ def _begin_apart(prefixes: list[str]) -> bool:
     return all(a and not b.startswith(a) for a, b in pairwise(ordered))
 
 
+def _first_apart(terms: list[Regular]) -> bool:
+    """Have no two of the languages a first character in common?"""
+    found = [_first(term) for term in terms]
+    known = [ranges for ranges in found if ranges is not None]
+    ordered = sorted(pair for ranges in known for pair in ranges)
+    return len(known) == len(found) and all(a[1] < b[0] for a, b in pairwise(ordered))
+
+
+def _first(term: Regular) -> Ranges | None:
+    """The first characters of the words; None where that takes more than a look, or the empty word is one."""
+    match term.op:
+        case "chars":
+            ranges: Ranges = term.args
+            return ranges
+        case "words" if "" not in term.args:
+            return tuple(sorted({(ord(word[0]), ord(word[0])) for word in term.args}))
+        case "cat" if term.args:
+            return _first(term.args[0])
+        case "rep" if term.args[1]:
+            return _first(term.args[0])
+    return None
+
+
 def _items(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
     if not isinstance(value, dict | bool):
         raise NotDirect
@@ -71,7 +100,7 @@ def _properties_count(keyword: str) -> Reader:
     take = counted(keyword, _MAX_COUNT)
 
     def read(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-        if schema.get("patternProperties"):
+        if schema.get("patternProperties") and not (value == 0 or _has_keys(copy, schema, value)):
             raise NotDirect
         listed, required = schema.get("properties") or {}, schema.get("required") or ()
         if set(listed) == set(required) and isinstance(value, int) and value >= len(required) and keyword[:3] == "max":
@@ -86,6 +115,17 @@ def _properties_count(keyword: str) -> Reader:
         take(copy, value, schema, out)
 
     return read
+
+
+def _has_keys(copy: Copy, schema: Mapping[str, Any], count: Any) -> bool:
+    """Are there surely as many keys to write where only patterns say which?"""
+    patterns = schema["patternProperties"]
+    if schema.get("properties") or schema.get("required") or not isinstance(count, int):
+        return False
+    if schema.get("additionalProperties", True) is not False:
+        return schema.get("additionalProperties", True) is True
+    terms = [pattern_language(pattern) for pattern, sub in patterns.items() if sub is not False]
+    return any(lengths(t)[1] is None or (count == 1 and isinstance(shortest(t), str)) for t in terms)
 
 
 READERS: dict[str, Reader] = {

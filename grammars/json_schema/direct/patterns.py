@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from grammars.json_schema.direct.copy import NotDirect
+from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.ecma import language
 from grammars.json_schema.ecma_parser import Parser
 from grammars.json_schema.formats import FORMATS

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grammars.json_schema.direct.copy import Copy, NotDirect, Reader
+from grammars.json_schema.direct.copy import Copy, Reader
 from grammars.json_schema.direct.patterns import engine_pattern, format_pattern, pattern_language
+from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.formats import FORMATS, ignored_format
 from grammars.json_schema.keywords.numeric import allow
 from grammars.json_schema.keywords.text import written_out
 from grammars.json_schema.numbers import shortest_number
 from grammars.json_schema.passes.kinds import CHECKS
-from grammars.json_schema.regular import ANY, inter, rep, shortest
+from grammars.json_schema.regular import ANY, Regular, inter, lengths, rep, shortest
 from grammars.json_schema.report import Outcome
 
 __all__ = ["READERS", "counted", "keep"]
 
 _MAX_LITERAL = 10_000  # characters of one constant: the engine's first mask grows with its square
+_MAX_CONSTANTS = 500  # items and members of all constants: each is a rule of the engine
+_MAX_CONSTANT_DEPTH = 8
 _MAX_TOGETHER = 2_000  # characters of patterns and formats that meet a length or each other
-_SAFE = 2**53
+_SAFE = 2**53  # whole numbers below are exact in the engine
+_LONG = 2**63 - 1  # and end here
+_LONG_ROUNDED = 9_223_372_036_854_776_000  # as JavaScript writes it
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _LENGTHS = {"minLength": 10_000, "maxLength": 2**31}
 
@@ -52,24 +57,52 @@ def counted(keyword: str, most: int) -> Reader:
 
 
 def _enum(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-    if not isinstance(value, list) or not value or "const" in schema or "nullable" in schema:
+    if not isinstance(value, list) or not value or "const" in schema:
         raise NotDirect
-    for one in value:
-        if isinstance(one, str):
-            if len(one) > _MAX_LITERAL:
+    _constants(copy, value, schema, out)
+
+
+def _constants(copy: Copy, values: list[Any], schema: Mapping[str, Any], out: dict[str, Any]) -> None:
+    if any(isinstance(one, list | dict) for one in values) and not schema.keys() & CHECKS.keys() <= _ALONE:
+        raise NotDirect  # what else is asked of them is not looked at
+    out["enum"] = [_constant(copy, one) for one in values]
+    if any(isinstance(one, float) for one in values):
+        copy.note(
+            "enum" if "enum" in schema else "const", Outcome.NARROWED, "whole numbers are written without a point"
+        )
+
+
+def _constant(copy: Copy, value: Any, depth: int = _MAX_CONSTANT_DEPTH) -> Any:
+    """The value, whole numbers without a point."""
+    match value:
+        case str():
+            if len(value) > _MAX_LITERAL:
                 raise NotDirect
-            copy.rare_text = copy.rare_text or _RARE.search(one) is not None
-        elif one is not None and not isinstance(one, bool):
-            _check_safe(one)
-    out["enum"] = value
+            copy.rare_text = copy.rare_text or _RARE.search(value) is not None
+            return value
+        case None | bool():
+            return value
+        case list() | dict():
+            copy.constants += len(value)
+            if depth == 0 or copy.constants > _MAX_CONSTANTS:
+                raise NotDirect
+            if isinstance(value, list):
+                return [_constant(copy, one, depth - 1) for one in value]
+            copy.ordered = copy.ordered or len(value) > 1
+            return {_constant(copy, key): _constant(copy, one, depth - 1) for key, one in value.items()}
+        case float() if value.is_integer():
+            value = int(value)
+    _check_safe(value)
+    return value
 
 
 def _const(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-    if copy.dialect.order < 6:
+    if copy.dialect.order < 6 or "enum" in schema:
         raise NotDirect
-    _enum(copy, [value], {}, out)
+    _constants(copy, [value], schema, out)
 
 
+_ALONE = {"type", "enum", "const"}
 _RARE = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f]")  # what needs an escape that is not a short one
 
 
@@ -84,15 +117,18 @@ def _bound(keyword: str) -> Reader:
     def read(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        kinds = _kinds(schema)
-        if kinds and not kinds & {"integer", "number"}:
+        kinds = _kinds(schema) or {"number"}
+        if not kinds & {"integer", "number"}:
             return  # says nothing about other types
-        if not kinds or abs(value) >= 2**63 - 1 or (isinstance(value, float) and "integer" in kinds):
+        if isinstance(value, float) and "integer" in kinds:
             raise NotDirect
-        if isinstance(value, int) and "number" not in kinds and abs(value) >= _SAFE and int(float(value)) == value:
+        if "number" not in kinds and _SAFE <= abs(value) < _LONG and int(float(value)) == value:
             copy.note(keyword, Outcome.NARROWED, "integers are written up to 64 bits")
-        elif not isinstance(value, float) or keyword[0] == "e" or round(value, 6) != value or abs(value) > 10**9:
-            _check_safe(value)  # fractions are exact in the engine where they are inclusive
+        elif "number" not in kinds and bound == "maximum" and _LONG + (keyword != bound) <= value <= _LONG_ROUNDED:
+            copy.note(keyword, Outcome.NARROWED, "integers are written up to 64 bits")
+            value = _LONG
+        elif not isinstance(value, float) or keyword != bound or not _is_kept_by_engine(value, bound):
+            _check_safe(value)
         if other in schema:
             raise NotDirect
         out[keyword] = value
@@ -100,6 +136,15 @@ def _bound(keyword: str) -> Reader:
             copy.note(keyword, Outcome.NARROWED, "numbers with bounds are written without exponent")
 
     return read
+
+
+def _is_kept_by_engine(value: float, bound: str) -> bool:
+    """Is the inclusive bound exact in the engine?
+
+    llguidance 1.9.1 refuses 99.9 under a maximum of 99.99: what the bound's own digits begin with, towards zero.
+    """
+    outward = (value > 0) == (bound == "maximum")
+    return abs(value) <= 10**9 and round(value, 1 if outward else 6) == value
 
 
 def _multiple_of(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
@@ -135,6 +180,32 @@ def _check_safe(value: Any) -> None:
 # -- strings
 
 
+def _length(keyword: str, most: int) -> Reader:
+    """A reader of lengths; what patterns and formats keep by themselves is left out."""
+    take = counted(keyword, most)
+
+    def read(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
+        take(copy, value, schema, out)
+        if _is_kept(keyword, value, _terms(schema)):
+            del out[keyword]
+
+    return read
+
+
+def _terms(schema: Mapping[str, Any]) -> list[Regular]:
+    """The languages of a pattern and a format."""
+    named = schema.get("format")
+    terms = [pattern_language(schema["pattern"])] if isinstance(schema.get("pattern"), str) else []
+    return [*terms, FORMATS[named].language] if isinstance(named, str) and named in FORMATS else terms
+
+
+def _is_kept(keyword: str, value: int, terms: Sequence[Regular]) -> bool:
+    for low, high in map(lengths, terms):
+        if low >= value if keyword == "minLength" else high is not None and high <= value:
+            return True
+    return False
+
+
 def _pattern(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
     found = engine_pattern(value) if isinstance(value, str) else None
     if found is None:
@@ -159,7 +230,7 @@ def _format(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, An
         copy.note("format", row.outcome, row.reason)
     if "pattern" in schema:
         out["allOf"] = [{"pattern": found}]
-        copy.merges *= 2
+        copy.has_merges = True
         return
     out["pattern"] = found
     if "minLength" in schema or "maxLength" in schema:
@@ -168,19 +239,24 @@ def _format(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, An
 
 def _check_words(schema: Mapping[str, Any]) -> None:
     """Patterns, formats and lengths that stand together must surely leave a word, or the engine refuses them."""
-    if not all(isinstance(schema.get(k, 0), int) for k in _LENGTHS):
+    least, most = (schema.get(k) for k in _LENGTHS)
+    if not all(n is None or (isinstance(n, int) and not isinstance(n, bool)) for n in (least, most)):
         raise NotDirect
-    terms = [pattern_language(schema["pattern"])] if "pattern" in schema else []
-    terms += [FORMATS[schema["format"]].language] if schema.get("format") in FORMATS else []
+    terms = _terms(schema)
+    if least is not None and _is_kept("minLength", least, terms):
+        least = None
+    if most is not None and _is_kept("maxLength", most, terms):
+        most = None
+    if len(terms) == 1 and least is None and most is None:
+        return  # nothing meets the pattern
     if sum(map(written_out, terms)) > _MAX_TOGETHER // len(terms) ** 2 or (
         "format" in schema and written_out(terms[-1]) > 400
     ):
         raise NotDirect  # the engine gives up on asking whether anything is left
-    least, most = schema.get("minLength", 0), schema.get("maxLength")
     word = shortest(terms[0]) if len(terms) == 1 else None
-    if isinstance(word, str) and least <= len(word) <= (len(word) if most is None else most):
+    if isinstance(word, str) and (least or 0) <= len(word) <= (len(word) if most is None else most):
         return
-    if least > 500 or not isinstance(shortest(inter(rep(ANY, least, most), *terms), 600), str):
+    if (least or 0) > 500 or not isinstance(shortest(inter(rep(ANY, least or 0, most), *terms), 600), str):
         raise NotDirect
 
 
@@ -190,7 +266,7 @@ READERS: dict[str, Reader] = {
     "const": _const,
     **{keyword: _bound(keyword) for keyword in _BOUNDS},
     "multipleOf": _multiple_of,
-    **{keyword: counted(keyword, most) for keyword, most in _LENGTHS.items()},
+    **{keyword: _length(keyword, most) for keyword, most in _LENGTHS.items()},
     "pattern": _pattern,
     "format": _format,
 }
