@@ -10,6 +10,7 @@ from grammars.formats.format import ToolCallFormat
 from grammars.markers import Markers
 from grammars.tool_calls import syntax
 from grammars.tool_calls.base import SchemaNode
+from grammars.tool_calls.pattern import Hole, parse_pattern
 from grammars.tools import Tool
 from grammars.tree import Node, Rule, alt, repeat, seq
 
@@ -34,6 +35,8 @@ class ToolSection:
     @property
     def end_marker(self) -> str:
         """The marker after which text is no longer a call; empty where only the end of the turn tells."""
+        if not self.form.section_start and _ends_by_number(self.form):
+            return ""
         marker = (self.form.section_end if self.form.section_start else self.form.call_end).strip()
         return marker if any(char not in "]})" for char in marker) else ""
 
@@ -53,3 +56,9 @@ class ToolSection:
     def _call(self, tool: Tool) -> Node:
         node = syntax(self.form.syntax).call(self.form, tool, self.markers, self.schema)
         return Rule(f"call_{tool.name}", node)
+
+
+def _ends_by_number(form: ToolCallFormat) -> bool:
+    """Does what closes a call carry its number (``</call_1>``), so that it is another text each time?"""
+    pattern = parse_pattern(str(form.option("call", "")))
+    return Hole("arguments") in pattern and Hole("index") in pattern[pattern.index(Hole("arguments")) :]

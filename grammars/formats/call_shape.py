@@ -16,8 +16,9 @@ from typing import Any
 from grammars.formats import samples as s
 from grammars.formats.call_texts import CallTexts
 from grammars.formats.list_shape import ListShape, read_list
+from grammars.formats.numbered import read_series
 from grammars.formats.units import Units
-from grammars.tool_calls.pattern import escape_literal, fill
+from grammars.tool_calls.pattern import Hole, Pattern, parse_pattern, pattern_text
 
 __all__ = ["CallShape", "read_shape"]
 
@@ -38,27 +39,42 @@ class CallShape:
     middle: str | None = None
     index_base: int | None = None
     list: ListShape | None = None
+    is_unread: bool = False  #: the template writes more calls, and not in this shape
 
 
 def read_shape(texts: CallTexts, units: Units) -> CallShape | None:
-    """The shape of a call; None where no reading fits."""
-    whole = _object(texts) or _name_and_json(texts) or _list(texts, units)
-    return None if whole is None else _with_second(whole, texts)
+    """The shape of a call; None where no reading fits.
+
+    A template that writes several calls has a shape only where each of them is found in it.
+    """
+    unread: CallShape | None = None
+    for shape in _shapes(texts, units):
+        found = _with_more(shape, texts)
+        if found is not None:
+            return found
+        unread = unread or replace(shape, is_unread=True)
+    return unread
+
+
+def _shapes(texts: CallTexts, units: Units) -> Iterator[CallShape]:
+    yield from _objects_of_calls(texts)
+    for shape in (_name_and_json(texts), _list(texts, units)):
+        if shape is not None:
+            yield shape
 
 
 # -- arguments as one JSON object
 
 
-def _object(texts: CallTexts) -> CallShape | None:
+def _objects_of_calls(texts: CallTexts) -> Iterator[CallShape]:
+    """The objects around the arguments that hold the name as well, the outermost first."""
     arguments = next(_json_spans(texts.both, s.BOTH), None)
     if arguments is None:
-        return None
+        return
     for begin, end, value in _objects(texts.both):
         if begin < arguments[0] and arguments[1] <= end and _holds_name(value):
-            return CallShape(
-                "object", _with_holes(texts.both, begin, end, arguments), texts.both[:begin], texts.both[end:]
-            )
-    return None
+            pattern = _with_holes(texts.both, begin, end, arguments)
+            yield CallShape("object", pattern, texts.both[:begin], texts.both[end:])
 
 
 def _name_and_json(texts: CallTexts) -> CallShape | None:
@@ -97,64 +113,67 @@ def _holds_name(value: Any) -> bool:
 
 def _with_holes(text: str, begin: int, end: int, arguments: tuple[int, int]) -> str:
     left, right = (_named(part) for part in (text[begin : arguments[0]], text[arguments[1] : end]))
-    return f"{left}$arguments{right}"
+    return pattern_text((*left, Hole("arguments"), *right))
 
 
-def _named(literal: str) -> str:
-    return escape_literal(literal).replace(s.NAME, "$name").replace(s.ID, "$id")
+def _named(literal: str) -> list[str | Hole]:
+    """The text with holes for the sample name and the sample id."""
+    holes = {s.NAME: Hole("name"), s.ID: Hole("id")}
+    return [holes.get(part, part) for part in re.split(f"({s.NAME}|{s.ID})", literal) if part]
 
 
-# -- a second call
+# -- more calls
 
 
-def _with_second(shape: CallShape, texts: CallTexts) -> CallShape:
-    """The shape with what stands between two calls, and with the hole of a call's number where it has one."""
+def _with_more(shape: CallShape, texts: CallTexts) -> CallShape | None:
+    """The shape with what stands between two calls, and with the hole of a call's number where it has one.
+
+    None where the template writes more calls and not in this shape.
+    """
     if texts.two is None or s.OTHER_NAME not in texts.two:
-        return shape
-    for pattern, base in _numbered(shape.pattern):
-        first = _written(pattern, s.NAME, s.ID, base, shape, texts)
-        second = _written(pattern, s.OTHER_NAME, s.OTHER_ID, None if base is None else base + 1, shape, None)
-        begin = texts.two.find(first)
-        middle = texts.two.find(second, begin + len(first)) if begin >= 0 else -1
-        if middle >= 0:
-            between = texts.two[begin + len(first) : middle]
-            after = texts.two[middle + len(second) :]
-            after = after if after.startswith(shape.after) else shape.after  # some close a section only behind more
-            found = replace(shape, pattern=pattern, middle=between, index_base=base, after=after)
-            return _with_number_in_front(found) if base is None else found
-    return shape
+        return shape  # one call only
+    several = texts.three if texts.three is not None and s.OTHER_NAME in texts.three else texts.two
+    number = 2 if several is texts.two else 3
+    found = read_series(several, parse_pattern(shape.pattern), _values(shape, texts, number), shape.before)
+    if found is None:
+        return None
+    taken = pattern_text((*found.left, *found.pattern, *found.right))
+    kind = "name" if shape.kind == "object" and (found.left or found.right) else shape.kind
+    if shape.list is not None and found.right:
+        return None  # no syntax has a number behind arguments that are written one by one
+    before, after = _without(shape.before, found.left, found.base), _without(shape.after, found.right, found.base, 1)
+    ends_alike = found.after.startswith(after)  # some close a section only behind more
+    return replace(
+        shape,
+        kind=kind,
+        pattern=taken,
+        before=before,
+        after=found.after if ends_alike else after,
+        middle=found.between,
+        index_base=found.base,
+    )
 
 
-def _with_number_in_front(shape: CallShape) -> CallShape:
-    """The shape with a number that stands in front of the name, inside what opens a call."""
-    for match in reversed(list(re.finditer(r"(?<!\w)[01](?!\w)", shape.before))):
-        base, behind = int(match[0]), shape.before[match.end() :]
-        opened = f"{base + 1}{behind}"
-        if shape.middle is not None and shape.middle.endswith(opened):
-            middle = shape.middle[: len(shape.middle) - len(opened)]
-            pattern = f"$index{escape_literal(behind)}{shape.pattern}"
-            return replace(shape, pattern=pattern, before=shape.before[: match.start()], middle=middle, index_base=base)
-    return shape
+def _without(text: str, taken: Pattern, index: int | None, side: int = 0) -> str:
+    """``text`` without what the pattern takes in of its end, or of its beginning (``side`` 1)."""
+    length = sum(len(str(index)) if isinstance(part, Hole) else len(part) for part in taken)
+    return text[length:] if side else text[: len(text) - length]
 
 
-def _numbered(pattern: str) -> Iterator[tuple[str, int | None]]:
-    yield pattern, None
-    for match in re.finditer(r"(?<![\w$])[01](?!\w)", pattern):
-        yield pattern[: match.start()] + "$index" + pattern[match.end() :], int(match[0])
-
-
-def _written(
-    pattern: str, name: str, call_id: str, index: int | None, shape: CallShape, texts: CallTexts | None
-) -> str:
-    """A call as the pattern writes it: with the arguments of ``both``, or with none."""
+def _values(shape: CallShape, texts: CallTexts, number: int) -> list[dict[str, str]]:
+    """What the holes of each call are: with the arguments of ``both``, with none, and as the first again."""
     if shape.list is not None:
-        arguments = shape.list.both if texts is not None else ""
-    elif texts is not None:
-        arguments = texts.both[slice(*next(_json_spans(texts.both, s.BOTH)))]
+        given = (shape.list.both, "")
     else:
-        arguments = "{}"
-    values = {"name": name, "id": call_id, "index": str(index), "arguments": arguments, "parameters": arguments}
-    return fill(pattern, values)
+        given = (texts.both[slice(*next(_json_spans(texts.both, s.BOTH)))], "{}")
+    return [
+        {"name": name, "id": call_id, "arguments": arguments, "parameters": arguments}
+        for name, call_id, arguments in (
+            (s.NAME, s.ID, given[0]),
+            (s.OTHER_NAME, s.OTHER_ID, given[1]),
+            (s.NAME, s.THIRD_ID, given[0]),
+        )
+    ][:number]
 
 
 # -- arguments one by one
@@ -165,7 +184,7 @@ def _list(texts: CallTexts, units: Units) -> CallShape | None:
     if found is None:
         return None
     begin, at = _beginning(texts.both), texts.both.index(s.NAME) + len(s.NAME)
-    pattern = f"{_named(texts.both[begin:at])}{_named(found.head)}$parameters"
+    lead = [*_named(texts.both[begin:at]), *_named(found.head), Hole("parameters")]
     closing = found.end[: found.end.rfind(s.NAME) + len(s.NAME)] if s.NAME in found.end else ""
     end = found.end[len(closing) :]
-    return CallShape("list", pattern + _named(closing), texts.both[:begin], end, list=found)
+    return CallShape("list", pattern_text((*lead, *_named(closing))), texts.both[:begin], end, list=found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grammars.formats import samples as s
@@ -11,7 +11,7 @@ from grammars.formats.renderings import Asking, Renderings
 from grammars.formats.turns import Turn, call_text
 from grammars.formats.units import Units
 
-__all__ = ["CallTexts", "read_call_texts"]
+__all__ = ["CallTexts", "in_one_turn", "read_call_texts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class CallTexts:
 
     ``both`` calls with a string and an integer, ``word`` with the string alone, ``none`` without arguments,
     ``all_types`` with a value of every type, ``turned`` with the two keys in reverse order, ``two`` makes a second
-    call without arguments, ``beside`` has text beside the call, ``answered`` is followed by the call's result, and
-    ``long_id`` has an id as OpenAI's are (`LONG_ID`).
+    call without arguments, ``three`` a third one like the first, ``beside`` has text beside the call, ``answered`` is
+    followed by the call's result, and ``long_id`` has an id as OpenAI's are (`LONG_ID`).
     """
 
     both: str
@@ -30,6 +30,7 @@ class CallTexts:
     all_types: str | None
     turned: str | None
     two: str | None
+    three: str | None
     beside: str | None
     answered: str | None
     long_id: str | None
@@ -53,17 +54,28 @@ def read_call_texts(
     if both is None:
         return None
     first, second = s.BOTH.items()
+    two = own(calling((s.NAME, s.BOTH), (s.OTHER_NAME, {})))
+    goes_on = two is not None and s.OTHER_NAME in two
     return CallTexts(
         both=both,
         word=own(calling((s.NAME, dict([first])))),
         none=own(calling((s.NAME, {}))),
         all_types=own(calling((s.NAME, s.ALL_TYPES))),
         turned=own(calling((s.NAME, dict([second, first])))),
-        two=own(calling((s.NAME, s.BOTH), (s.OTHER_NAME, {}))),
+        two=two,
+        three=own(calling((s.NAME, s.BOTH), (s.OTHER_NAME, {}), (s.NAME, s.BOTH))) if goes_on else None,
         beside=_beside(renderings, asking),
         answered=own(calling((s.NAME, s.BOTH)), s.result(call_id=asking.call(s.NAME, {}, 0)["id"])),
         long_id=_with_long_id(renderings, asking),
     )
+
+
+def in_one_turn(texts: CallTexts, end: str) -> CallTexts:
+    """The texts without those calls that the template writes behind the end of the turn, and so can write no more."""
+    three = texts.three
+    if three is None or not end or end not in three[three.find(s.OTHER_NAME) : three.rfind(s.NAME)]:
+        return texts
+    return replace(texts, three=None)
 
 
 def _beside(renderings: Renderings, asking: Asking) -> str | None:

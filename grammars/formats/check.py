@@ -51,11 +51,13 @@ def differences(form: ToolCallFormat, texts: CallTexts, tokens: SpecialTokens) -
         read = read_calls(form, text, tokens)
         if not _same(read, calls):
             found.append(f"{what} reads back as {_shown(read)}")
-    two = texts.two if form.max_calls is None else None
-    if two is not None:  # a template that closes its section behind the last of several calls only is no other format
-        found += _framing(form, two, [Call(s.NAME, s.BOTH, s.ID), Call(s.OTHER_NAME, {}, s.OTHER_ID)])
-        form = replace(form, section_end="")
-    found += _framing(form, texts.both, [Call(s.NAME, s.BOTH, s.ID)])
+    calls = [Call(s.NAME, s.BOTH, s.ID), Call(s.OTHER_NAME, {}, s.OTHER_ID), Call(s.NAME, s.BOTH, s.THIRD_ID)]
+    several = [(texts.two, 2), (texts.three, 3)] if form.max_calls is None else []
+    for text, number in several:
+        found += _framing(form, text, calls[:number]) if text is not None else []
+    if any(text is not None for text, _ in several):
+        form = replace(form, section_end="")  # which some close behind the last of several calls only
+    found += _framing(form, texts.both, calls[:1])
     return tuple(found)
 
 
@@ -73,7 +75,9 @@ def _samples(form: ToolCallFormat, texts: CallTexts) -> Iterator[tuple[str, str 
     yield "a call without arguments", texts.none, [Call(s.NAME, {})]
     yield "a call with values of all types", texts.all_types, [Call(s.NAME, s.ALL_TYPES)]
     if form.max_calls is None:
-        yield "two calls", texts.two, [Call(s.NAME, s.BOTH), Call(s.OTHER_NAME, {})]
+        calls = [Call(s.NAME, s.BOTH), Call(s.OTHER_NAME, {}), Call(s.NAME, s.BOTH)]
+        yield "two calls", texts.two, calls[:2]
+        yield "three calls", texts.three, calls
 
 
 def _same(read: Sequence[Call], calls: Sequence[Call]) -> bool:

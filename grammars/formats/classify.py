@@ -63,9 +63,10 @@ def classify(shape: CallShape, texts: CallTexts, wrappers: Wrappers, units: Unit
         call_start = ""
     elif shape.kind == "name" and shape.index_base is not None:
         prefix = _word_before_name(call_start, units)
-        call_start = call_start[: len(call_start) - len(prefix)]
-        options["call"] = escape_literal(prefix) + str(options["call"])
-        id_style = _numbered_id(str(options["call"]))
+        numbered = _numbered_id(escape_literal(prefix) + shape.pattern)
+        if numbered:
+            call_start = call_start[: len(call_start) - len(prefix)]
+            options["call"], id_style = escape_literal(prefix) + shape.pattern, numbered
     if shape.index_base:
         options["index_base"] = shape.index_base
     return ToolCallFormat(

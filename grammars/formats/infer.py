@@ -129,7 +129,7 @@ def _with_described(
     if reading.texts is None:
         return (replace(found, tool_calls=forms[0], evidence=how), notes) if forms else (found, notes)
     for form in forms:
-        if not differences(form, reading.texts, reading.tokens):
+        if not differences(form, reading.one_turn or reading.texts, reading.tokens):
             evidence = tuple((dict(found.evidence) | {"tool_calls": "response_template"}).items())
             beside = found.tool_calls or form
             return replace(found, tool_calls=_beside(form, beside), evidence=evidence), notes

@@ -13,7 +13,7 @@ from typing import Any
 
 from grammars.formats import samples as s
 from grammars.formats.call_shape import CallShape, read_shape
-from grammars.formats.call_texts import CallTexts, read_call_texts
+from grammars.formats.call_texts import CallTexts, in_one_turn, read_call_texts
 from grammars.formats.check import differences
 from grammars.formats.classify import classify, split_wrappers
 from grammars.formats.declared import read_declared
@@ -60,9 +60,14 @@ class Reading:
         return read_call_texts(self.renderings, self.calling, self.units, self.turn, self._without_reasoning)
 
     @cached_property
+    def one_turn(self) -> CallTexts | None:
+        """The sample calls, as many as the template writes in one turn."""
+        return in_one_turn(self.texts, self._content_ends.end) if self.texts is not None else None
+
+    @cached_property
     def calls(self) -> ToolCallFormat | None:
         """The format of calls, before it is checked; None where the template writes none that has a known shape."""
-        if self._shape is None or self.texts is None:
+        if self._shape is None or self._shape.is_unread or self.texts is None:
             return None
         wrappers = split_wrappers(self._shape.before, self._call_ends.after, self._shape.middle, self.units)
         return self._beside_text(classify(self._shape, self.texts, wrappers, self.units))
@@ -70,9 +75,9 @@ class Reading:
     @cached_property
     def wrong(self) -> tuple[str, ...]:
         """In what the format of calls and the template disagree."""
-        if self.calls is None or self.texts is None:
+        if self.calls is None or self.one_turn is None:
             return ()
-        return differences(self.calls, self.texts, self.tokens)
+        return differences(self.calls, self.one_turn, self.tokens)
 
     def format(self) -> tuple[Format, tuple[str, ...]]:
         """The format as far as renderings go, its calls checked, and notes on what renderings could not show."""
@@ -105,7 +110,11 @@ class Reading:
 
     @cached_property
     def _shape(self) -> CallShape | None:
-        return read_shape(self.texts, self.units) if self.texts is not None else None
+        shape = read_shape(self.one_turn, self.units) if self.one_turn is not None else None
+        end = self._content_ends.end
+        if shape is not None and shape.middle is not None and end and end in shape.middle:
+            return replace(shape, middle=None)  # each call is a turn of its own
+        return shape
 
     @cached_property
     def _content_ends(self) -> ContentEnds:
@@ -125,6 +134,8 @@ class Reading:
         if self.texts is None:
             declared = self._declared()
             return declared, "text of the prompt", ("the chat template never writes tool calls",)
+        if self._shape is not None and self._shape.is_unread:
+            return None, "", ("a second call is written in no way that is read here",)
         if self.calls is None:
             return None, "", ("the calls that the chat template writes have no shape that is known here",)
         if self.wrong:

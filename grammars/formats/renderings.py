@@ -57,7 +57,7 @@ class Asking:
         given: Any = dict(arguments)
         if self.arguments == "string":
             given = json.dumps(given, ensure_ascii=False)
-        call_id = (s.ID, s.OTHER_ID)[index]
+        call_id = (s.ID, s.OTHER_ID, s.THIRD_ID)[index]
         if self.id_style:
             call_id = self.id_style.replace("$name", name).replace("$index", str(index))
         return s.call(name, given, call_id)

@@ -25,6 +25,7 @@ __all__ = [
     "RESULT",
     "SYSTEM",
     "TEXT",
+    "THIRD_ID",
     "TOOLS",
     "TRICKY",
     "USER",
@@ -42,7 +43,7 @@ NAME, OTHER_NAME = "toolqa8", "toolqb9"
 #: Keys in alphabetical order, so that a template that sorts them does not disturb the reading.
 KEYS = ("karg0", "karg1", "karg2", "karg3", "karg4", "karg5", "karg6", "karg7")
 WORD, NUMBER, FRACTION = "Valueq0", 73519, 61.25
-ID, OTHER_ID = "Callq1234", "Callq5678"
+ID, OTHER_ID, THIRD_ID = "Callq1234", "Callq5678", "Callq9012"
 #: A string in which every character that some format escapes, trims or ends at stands.
 TRICKY = ' it\'s "q0"\n<b>&\u00e9'
 

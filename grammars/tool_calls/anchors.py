@@ -13,7 +13,7 @@ from dataclasses import replace
 from grammars.formats.format import Option, ToolCallFormat
 from grammars.tool_calls import syntax
 from grammars.tool_calls.parameter_list import ParameterList
-from grammars.tool_calls.pattern import Hole, escape_literal, parse_pattern
+from grammars.tool_calls.pattern import Hole, parse_pattern, pattern_text
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, TokenizerError
 
@@ -68,4 +68,4 @@ def _behind(pattern: str, hole: str, anchor: str) -> str:
     literal = parts[-1]
     break_ = "\n" if isinstance(literal, str) and literal.endswith("\n") else ""
     parts[at + 1 :] = [anchor + break_]
-    return "".join(f"${part.name}" if isinstance(part, Hole) else escape_literal(part) for part in parts)
+    return pattern_text(parts)

@@ -71,9 +71,9 @@ def json_body(form: ToolCallFormat) -> JsonBody:
 
 @lru_cache(maxsize=256)
 def _read_pattern(pattern: str) -> JsonBody:
-    marks = {"name": "\ue000", "arguments": '"\ue001"', "id": "\ue002", "index": "\ue002"}
+    marks = {"name": "\ue000", "arguments": '"\ue001"', "id": "\ue002", "index": "\ue003"}
     try:
-        found = dict(_paths(json.loads(fill(pattern, marks)), ()))
+        found = dict(_paths(_loaded(pattern, marks), ()))
     except (ValueError, KeyError) as error:
         raise ModelError(f"the body is no JSON object with holes: {error}", place=pattern) from None
     if "\ue001" not in found or "\ue000" not in found:
@@ -84,13 +84,25 @@ def _read_pattern(pattern: str) -> JsonBody:
     arguments = tuple("" if key == "\ue000" else key for key in found["\ue001"])
     order = [part.name for part in parse_pattern(pattern) if isinstance(part, Hole)]
     id_is_last = "id" in order and order.index("id") > order.index("arguments")
-    return JsonBody(pattern, name, arguments, found.get("\ue002"), id_is_last)
+    return JsonBody(pattern, name, arguments, found.get("\ue002", found.get("\ue003")), id_is_last)
+
+
+#: Stands for a call's number where it is a number of the object, and so no id.
+_NUMBER = 7_000_001
+
+
+def _loaded(pattern: str, marks: Mapping[str, str]) -> Any:
+    try:
+        return json.loads(fill(pattern, marks))
+    except ValueError:
+        return json.loads(fill(pattern, {**marks, "index": str(_NUMBER)}))
 
 
 def _paths(value: Any, path: tuple[str, ...]) -> Sequence[tuple[str, tuple[str, ...]]]:
     """Pairs of mark and path; a mark that is a key stands at the path which ends with it."""
     if not isinstance(value, dict):
-        return [(value, path)] if isinstance(value, str) else []
+        mark = next((mark for mark in ("\ue002", "\ue003") if isinstance(value, str) and mark in value), value)
+        return [(mark, path)] if isinstance(mark, str) else []
     out = [(key, (*path, key)) for key in value if key == "\ue000"]
     for key, inner in value.items():
         out += _paths(inner, (*path, key))

@@ -17,7 +17,7 @@ from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import stream_value
 from grammars.tool_calls.names import check_name
 from grammars.tool_calls.parameters import arguments_schema, arguments_text, pointer
-from grammars.tool_calls.pattern import Hole, fill, parse_pattern
+from grammars.tool_calls.pattern import Hole, fill, parse_pattern, pattern_text
 from grammars.tool_calls.reader import Broken, Script
 from grammars.tool_calls.section import SectionReader, opening_marker, wrapped
 from grammars.tool_calls.steps import lead_texts, until, whole_arguments
@@ -82,7 +82,7 @@ def _values(form: ToolCallFormat, name: str, index: int, given: str = "") -> dic
 
 
 def _until_arguments(form: ToolCallFormat) -> str:
-    return str(form.option("call", _DEFAULT)).split("$arguments")[0]
+    return pattern_text(until(parse_pattern(form.option("call", _DEFAULT)), "arguments"))
 
 
 class _NameReader(SectionReader):
@@ -99,6 +99,8 @@ class _NameReader(SectionReader):
             elif part.name == "arguments":
                 self._begin(values)
                 yield from stream_value(self, self.arguments)
+            elif part.name == "index":
+                values["index"] = yield from self.index()
             else:
                 follower = self._pattern[i + 1] if i + 1 < len(self._pattern) else ""
                 values[part.name] = yield from self.hole(follower if isinstance(follower, str) else "")

@@ -43,6 +43,8 @@ class ParameterReader(SectionReader):
                 self._begin(values)
                 yield from self._arguments()
                 break
+            elif part.name == "index":
+                values["index"] = yield from self.index()
             else:
                 values[part.name] = yield from self._hole_of_call(i)
         self.end_call()

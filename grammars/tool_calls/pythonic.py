@@ -20,10 +20,11 @@ from grammars.markers import Markers
 from grammars.tool_calls.base import Quote, SchemaNode
 from grammars.tool_calls.parameter import Parameter
 from grammars.tool_calls.parameter_list import ParameterList
-from grammars.tool_calls.pattern import fill
+from grammars.tool_calls.pattern import fill, pattern_text
 from grammars.tool_calls.raw_text import raw_node
 from grammars.tool_calls.reader import Reader, Script
 from grammars.tool_calls.section import opening_marker
+from grammars.tool_calls.steps import until
 from grammars.tool_calls.values import JsonValues, ValueCoding, Words, json_text
 from grammars.tools import Tool
 from grammars.tree import And, Lexeme, Node, Pattern, alt, seq
@@ -62,7 +63,7 @@ class Pythonic(ParameterList):
         marker = opening_marker(form)
         if marker.strip("[( \n"):
             return (marker,)
-        opening = str(form.option("call", self.call_pattern)).split("$parameters")[0]
+        opening = pattern_text(until(self.frame(form).call, "parameters"))
         names = (fill(opening, {"name": tool.name, "id": "", "index": ""}) for tool in tools)
         return tuple(form.section_start + form.call_start + name for name in names)
 

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from grammars.formats.format import ToolCallFormat
 from grammars.markers import Markers
 from grammars.tool_calls.names import first_word
-from grammars.tool_calls.reader import Reader, Script
+from grammars.tool_calls.reader import Broken, Reader, Script
 from grammars.tools import Tool
 
 __all__ = ["SectionReader", "opening_marker", "wrapped"]
@@ -58,6 +58,16 @@ class SectionReader(Reader):
         text, end = yield from self.until(first_word(follower))
         self.back(len(end))
         return text
+
+    def index(self) -> Generator[None, None, str]:
+        """Reads a call's number; raises `Broken` where none comes."""
+        yield from self.space()
+        number = ""
+        while (yield from self.peek()).isdecimal():
+            number += self.take(1)
+        if not number:
+            raise Broken
+        return number
 
     def section(self) -> Script:
         if self._resumed:

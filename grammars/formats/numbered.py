@@ -1,0 +1,134 @@
+"""One call after the other, in renderings of several: what stands between them, and where they carry their number.
+
+A number that goes up by one from call to call is a hole; any other text must be the same in every call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from grammars.tool_calls.pattern import Hole, Pattern
+
+__all__ = ["Series", "read_series"]
+
+_NUMBER = re.compile(r"(?<![0-9.])([0-9]+)(?![0-9])")
+_INDEX = Hole("index")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Calls that follow each other.
+
+    ``left`` and ``right`` are what the pattern takes in of the text around it, from or up to its outermost number;
+    ``between`` stands from the end of the first call to the beginning of the second, ``after`` behind the last.
+    ``base`` is the number of the first call, None where calls carry none.
+    """
+
+    pattern: Pattern
+    left: Pattern
+    right: Pattern
+    between: str
+    after: str
+    base: int | None
+
+
+def read_series(text: str, pattern: Pattern, values: Sequence[dict[str, str]], before: str) -> Series | None:
+    """The calls in ``text``, each written by ``pattern`` with its own ``values`` of holes.
+
+    ``before`` is what stands in front of a single call.  None where they do not follow each other that way.
+    """
+    parts = tuple(_cut(pattern))
+    spans: list[tuple[int, int]] = []
+    numbers: list[tuple[str, ...]] = []
+    for of_call in values:
+        found = re.compile("".join(_regex(part, of_call) for part in parts)).search(text, spans[-1][1] if spans else 0)
+        if found is None:
+            return None
+        spans.append(found.span())
+        numbers.append(found.groups())
+    counted = _counted(numbers)
+    if counted is None:
+        return None
+    read, base = _with_holes(parts, counted), next((base for base in counted if base is not None), None)
+    gaps = [text[one[1] : other[0]] for one, other in pairwise(spans)]
+    last = text[spans[-1][1] :]
+    left, base = _grown([before[::-1], *(gap[::-1] for gap in gaps)], base, backwards=True)
+    right, base = _grown([*gaps, last], base)
+    begins = [_written(right, base, i) for i in range(len(spans))]
+    ends = [len(gap) - _written(left, base, i + 1) for i, gap in enumerate(gaps)]
+    between = {gap[begin:end] for gap, begin, end in zip(gaps, begins, ends, strict=False)}
+    if len(between) > 1:
+        return None
+    return Series(read, left, right, between.pop(), last[begins[-1] :], base)
+
+
+def _cut(pattern: Pattern) -> Iterator[str | Hole]:
+    """The pattern with each number that may count calls as a part of its own."""
+    for part in pattern:
+        if isinstance(part, Hole):
+            yield part
+        else:
+            yield from (piece for piece in _NUMBER.split(part) if piece)
+
+
+def _regex(part: str | Hole, values: dict[str, str]) -> str:
+    if isinstance(part, Hole):
+        return re.escape(values[part.name])
+    return "([0-9]+)" if part.isdigit() else re.escape(part)
+
+
+def _counted(numbers: Sequence[tuple[str, ...]]) -> list[int | None] | None:
+    """For each number of the pattern what it is in the first call, or None where it is the same in all.
+
+    None where some number does neither, or where two of them count from different numbers.
+    """
+    out: list[int | None] = []
+    for column in zip(*numbers, strict=True):
+        if len(set(column)) == 1:
+            out.append(None)
+        elif _counts(column):
+            out.append(int(column[0]))
+        else:
+            return None
+    return out if len({base for base in out if base is not None}) <= 1 else None
+
+
+def _counts(column: Sequence[str]) -> bool:
+    """Does the first call have the number 0 or 1, and each other one more than the one before?"""
+    return column[0] in ("0", "1") and all(number == str(int(column[0]) + i) for i, number in enumerate(column))
+
+
+def _with_holes(parts: Sequence[str | Hole], counted: Sequence[int | None]) -> Pattern:
+    out: list[str | Hole] = []
+    bases = iter(counted)
+    for part in parts:
+        is_number = not isinstance(part, Hole) and part.isdigit()
+        out.append(_INDEX if is_number and next(bases) is not None else part)
+    return tuple(out)
+
+
+def _grown(texts: Sequence[str], base: int | None, *, backwards: bool = False) -> tuple[Pattern, int | None]:
+    """What all texts begin with, up to and with the last number that counts, as a pattern; and the calls' base."""
+    units = [re.findall(r"[0-9]+|[^0-9]", text) for text in texts]
+    out: list[str | Hole] = []
+    kept = 0
+    for column in zip(*units, strict=False):
+        column = tuple(unit[::-1] for unit in column) if backwards else column
+        if len(set(column)) == 1:
+            out.append(column[0])
+        elif column[0].isdigit() and _counts(column) and base in (None, int(column[0])):
+            base = int(column[0])
+            out.append(_INDEX)
+            kept = len(out)
+        else:
+            break
+    out = out[:kept]
+    return tuple(reversed(out) if backwards else out), base
+
+
+def _written(pattern: Pattern, base: int | None, call: int) -> int:
+    """The length of the pattern's text in the ``call``-th call, counted from 0."""
+    return sum(len(str((base or 0) + call)) if isinstance(part, Hole) else len(part) for part in pattern)

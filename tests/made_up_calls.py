@@ -1,0 +1,82 @@
+"""Chat templates that no model has, for the ways in which calls are written: numbers, maps, spelling, values, flags."""
+
+from __future__ import annotations
+
+from tests.made_up import turns
+
+__all__ = ["ALONE", "COUNTED", "NUMBERED"]
+
+_EACH = "{% for c in m.tool_calls or [] %}BODY{% endfor %}"
+_NAME, _JSON = "{{ c.function.name }}", "{{ c.function.arguments | tojson }}"
+
+
+def each(body: str) -> str:
+    """A template that writes ``body`` for every call ``c``; NAME and JSON in it are the call's."""
+    return turns(_EACH.replace("BODY", body.replace("NAME", _NAME).replace("JSON", _JSON)))
+
+
+def listed(begin: str, body: str, between: str, end: str) -> str:
+    """A template with one wrapper around all calls."""
+    inside = body.replace("NAME", _NAME).replace("JSON", _JSON)
+    return turns(
+        "{% if m.tool_calls %}" + begin + "{% for c in m.tool_calls %}" + inside
+        + "{{ '" + between + "' if not loop.last }}{% endfor %}" + end + "{% endif %}"
+    )  # fmt: skip
+
+
+#: Calls that carry their number somewhere, or whose objects stand inside another one.
+NUMBERED: dict[str, str] = {
+    "a number behind letters in a tag": each('<run ref="no_{{ loop.index }}">{"fn": "NAME", "kwargs": JSON}</run>'),
+    "a number behind letters in the object": listed(
+        "<<calls>>[", '{"ref": "t{{ loop.index0 }}", "fn": "NAME", "args": JSON}', ", ", "]<</calls>>"
+    ),
+    "a bare number in the object": each('<do>{"step": {{ loop.index }}, "fn": "NAME", "args": JSON}</do>'),
+    "a number in both tags": each("<step_{{ loop.index }}>NAME with JSON</step_{{ loop.index }}>"),
+    "a number behind the arguments": each("<do>NAME JSON</do #{{ loop.index0 }}>"),
+    "a number touching the name": listed("<<all>>", "<<one>>{{ loop.index }}NAME=JSON<</one>>", "", "<</all>>"),
+    "numbered results": listed(
+        "```run\n",
+        "out{{ loop.index0 }} = NAME({% for k, v in c.function.arguments.items() %}{{ k }}={{ v | tojson }}"
+        "{{ ', ' if not loop.last }}{% endfor %})\n",
+        "",
+        "```",
+    ),
+    "a map from names to arguments": listed("<plan>{{ '{' }}", '"NAME": JSON', ", ", "}</plan>"),
+    "a list inside an object": listed('<say>{"why": "", "do": [', '{"fn": "NAME", "args": JSON}', ", ", "]}</say>"),
+    "a dollar sign and a hole that letters follow": each("<$>{{ loop.index }}th NAMEwith JSON</$>"),
+}
+
+#: Calls that tell of the others, which no single call can know; the reason that must be given.
+COUNTED: dict[str, tuple[str, str]] = {
+    "how many there are": (
+        turns(
+            '{% if m.tool_calls %}<calls n="{{ m.tool_calls | length }}">{% for c in m.tool_calls %}'
+            f"<c>{_NAME} {_JSON}</c>{{% endfor %}}</calls>{{% endif %}}"
+        ),
+        'the format writes .*n="1".*the template .*n="',
+    ),
+    "its place among all": (
+        each("<call {{ loop.index }}/{{ m.tool_calls | length }}>NAME:JSON</call>"),
+        "a second call is written in no way that is read",
+    ),
+    "words for the first and the last": (
+        listed(
+            "<c>",
+            "{{ 'first ' if loop.first else ('last ' if loop.last else 'then ') }}NAMEJSON;",
+            "",
+            "</c>",
+        ),
+        "cross-check failed|no way that is read",
+    ),
+}
+
+#: Each call is a message of its own: one a turn.
+ALONE: dict[str, str] = {
+    "addressed messages": (
+        "{% for m in messages %}{% if m.role == 'assistant' %}{% if m.content %}<|from|>assistant<|say|>"
+        "{{ m.content }}<|over|>{% endif %}{% for c in m.tool_calls or [] %}<|from|>assistant for "
+        f"{_NAME}<|say|>{_JSON}<|over|>{{% endfor %}}"
+        "{% else %}<|from|>{{ m.role }}<|say|>{{ m.content }}<|over|>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|from|>assistant{% endif %}"
+    ),
+}
