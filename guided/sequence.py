@@ -72,13 +72,14 @@ class RowSequence:
         self.overridden = 0
         self.rescued = 0
         self._refused: int | None = None  # the token whose refusal is the error
+        self._final: GuidedError | None = None  # an error that ends the row whatever ``on_error`` says
 
     @property
     def is_done(self) -> bool:
         """Nothing more is to be written in this row."""
         if self.stops is not None and self.stops.is_stopped:
             return True
-        return self.state.is_stopped or (self.error is not None and self.on_error == "end")
+        return self.state.is_stopped or self.has_failed
 
     @property
     def is_guided(self) -> bool:
@@ -88,7 +89,7 @@ class RowSequence:
     @property
     def has_failed(self) -> bool:
         """Has the row ended because of an error?"""
-        return self.error is not None and self.on_error == "end"
+        return self.error is not None and (self.on_error == "end" or self.error is self._final)
 
     @property
     def ends_by_id(self) -> bool:
@@ -201,6 +202,11 @@ class RowSequence:
         except GuidanceError as error:
             self._fail(error)
 
+    def fail(self, error: GuidanceError) -> None:
+        """End the row with ``error`` from outside, whatever ``on_error`` says; the first error of a row stays."""
+        if self.error is None:
+            self.error = self._final = error
+
     def _fail(self, error: GuidanceError, refused: int | None = None) -> None:
         error.hint = error.hint or f"row {self.row}; the other rows are not touched"
         self.error = error
@@ -263,7 +269,7 @@ def read_answer(
     body = tokens[:cut]
     if row is not None and row.error is None and len(row.state.tokens) < len(body):
         body = tokens[: len(row.state.tokens)]
-    if row is not None and row.error is not None and row.on_error == "end":
+    if row is not None and row.has_failed:
         body, cut = tokens[: len(row.state.tokens)], None
     builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
     parser = parser_of(plan, engine, begin, make_call_id=make_call_id)

@@ -36,7 +36,8 @@ class RowMask:
     """What is to be done to row ``row``: ``words`` int32 ``[ceil(vocab / 32)]`` and the ids that would end it here.
 
     ``is_imposed``: the scores do not count, as in a row that has failed; ``has_ended``: nobody reads what comes.
-    `apply_masks` sets the last two: ``overridden``, the best score was masked; ``rescued``, no legal token had one.
+    `apply_masks` sets the last three: ``overridden``, the best score was masked; ``rescued``, no legal token had one;
+    ``unsound``, some score is NaN, legal or not: what the row writes then means nothing.
     """
 
     row: int
@@ -46,6 +47,7 @@ class RowMask:
     has_ended: bool = False
     overridden: bool = False
     rescued: bool = False
+    unsound: bool = False
 
 
 def apply_masks(scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:
@@ -65,7 +67,9 @@ def apply_masks(scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:
         if mask.is_imposed or not best > lowest(scores.dtype):  # false for NaN as well
             masked = rescue_row(masked, allowed, mask)
             best = float(masked.amax())
-        mask.overridden = float(raw.amax()) > best
+        top = float(raw.amax())  # NaN where any score is
+        mask.unsound = top != top
+        mask.overridden = top > best
         out[mask.row] = masked
     return out
 

@@ -62,6 +62,7 @@ class DeviceLink:
         self._shifts = torch.arange(32, dtype=torch.int32, device=device)
         self._counts = torch.zeros((2, num_rows), dtype=torch.int32, device=device)
         self._packed: torch.Tensor | None = None
+        self._unsound: torch.Tensor | None = None  # rows of the last step with NaN, where the host was not told
         self._sent: torch.Tensor | None = None  # keeps the host's side alive while it is being copied
         self._arriving: tuple[Seen, torch.Tensor, Any] | None = None
 
@@ -84,8 +85,11 @@ class DeviceLink:
         ids = torch.arange(scores.shape[-1], dtype=torch.int32, device=self.device)
         imposed = torch.where(ids == preferred, RESCUE / 2, imposed)
         out = torch.where(dead | (flags == _IMPOSED), imposed, masked)
-        overridden = scores.amax(dim=-1, keepdim=True) > out.amax(dim=-1, keepdim=True)
-        self._counts += (torch.cat([overridden, dead], dim=-1) & (flags == _MASKED)).T
+        top = scores.amax(dim=-1, keepdim=True)  # NaN where any score is
+        unsound = (flags == _MASKED) & top.isnan()
+        self._unsound = unsound.squeeze(-1)
+        overridden = top > out.amax(dim=-1, keepdim=True)
+        self._counts += (torch.cat([overridden, dead & ~unsound], dim=-1) & (flags == _MASKED)).T
         return torch.where(guided, out, scores)
 
     def _pack(self, masks: Sequence[RowMask], done: Sequence[bool]) -> torch.Tensor:
@@ -111,16 +115,17 @@ class DeviceLink:
     # -- ends and tokens
 
     def ended(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Which rows the newest tokens end, bool ``[rows]`` on the device; starts their way to the host.
+        """Which rows the newest tokens or NaN end, bool ``[rows]`` on the device; starts their way to the host.
 
         ``input_ids`` int64 ``[rows, length]`` holds the tokens chosen from the scores that `apply` returned last.
         """
         assert self._packed is not None
+        assert self._unsound is not None
         newest = input_ids[:, -1]
         self._fetch(input_ids, newest)
         flags = self._packed[:, -1]
         hit = (self._packed[:, self._num_words : -1] == newest[:, None]).any(dim=-1)
-        return (flags >= _IMPOSED) | ((flags == _MASKED) & hit)
+        return (flags >= _IMPOSED) | ((flags == _MASKED) & hit) | self._unsound
 
     @property
     def can_end(self) -> bool:
@@ -128,14 +133,18 @@ class DeviceLink:
         return self._packed is not None and self._arriving is None
 
     def _fetch(self, input_ids: torch.Tensor, newest: torch.Tensor) -> None:
-        host = _host_buffer((self._num_rows,), torch.int64, self.device)
-        host.copy_(newest, non_blocking=True)
+        assert self._unsound is not None
+        host = _host_buffer((2, self._num_rows), torch.int64, self.device)
+        host.copy_(torch.stack([newest, self._unsound.to(torch.int64)]), non_blocking=True)
         event = _event(self.device)
         event.record()
         self._arriving = (Seen(input_ids), host, event)
 
     def newest(self, input_ids: torch.Tensor | None = None) -> NDArray[np.int64] | None:
-        """The tokens ``[rows]`` on their way since `ended`, once; None where ``input_ids`` is another history."""
+        """What is on its way since `ended`, once; None where ``input_ids`` is another history.
+
+        int64 ``[2, rows]``: the tokens, and 1 for the rows whose scores were NaN.
+        """
         if self._arriving is None:
             return None
         seen, host, event = self._arriving
@@ -143,8 +152,14 @@ class DeviceLink:
         if input_ids is not None and not seen.is_same(input_ids):
             return None
         event.synchronize()
-        tokens: NDArray[np.int64] = host.numpy().copy()
-        return tokens
+        self._unsound = None
+        told: NDArray[np.int64] = host.numpy().copy()
+        return told
+
+    def take_unsound(self) -> torch.Tensor | None:
+        """The rows whose scores were NaN in the last step, bool ``[rows]`` here; None where the host knows."""
+        unsound, self._unsound = self._unsound, None
+        return unsound
 
     def permute(self, parents: Sequence[int]) -> None:
         """Counters follow the rows: row ``i`` goes on from row ``parents[i]``."""

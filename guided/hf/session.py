@@ -22,6 +22,7 @@ from guided.hf.apply import RowMask
 from guided.hf.device import DeviceLink, Seen
 from guided.hf.history import History, Ids
 from guided.hf.host import HostLink
+from guided.hf.soundness import not_numbers
 from guided.lineage import Lineage, Row
 from guided.sequence import RowSequence
 from special_tokens.errors import PlanError, TokenRefused
@@ -129,9 +130,9 @@ class Session:
         """
         if self._last is not None and self._last.is_same(input_ids):
             return True
-        newest = self._link.newest(input_ids) if self._link is not None else None
+        newest = self._newest(input_ids)
         size = self._history.size
-        ids: Ids = self._history.appended(newest) if newest is not None else _on_host(input_ids)
+        ids: Ids = self._history.appended(newest) if newest is not None else self._on_host(input_ids)
         continues = newest is not None or self._history.begins(ids, size)
         if continues and ids.shape[1] == size + 1:  # the usual case: one token more
             self._follow(ids, continues)
@@ -145,6 +146,33 @@ class Session:
             self._follow(ids, continues)
         self._last = Seen(input_ids)
         return True
+
+    def _newest(self, input_ids: torch.Tensor | None = None) -> Ids | None:
+        """The tokens ``[rows]`` on their way from the device; rows whose scores were NaN fail."""
+        told = self._link.newest(input_ids) if self._link is not None else None
+        if told is None:
+            return None
+        tokens: Ids = told[0]
+        self._fail_unsound(told[1].tolist())
+        return tokens
+
+    def _on_host(self, input_ids: torch.Tensor) -> Ids:
+        """``input_ids`` on the host; rows whose scores were NaN come with it, and fail."""
+        unsound = self._link.take_unsound() if self._link is not None else None
+        if unsound is None:
+            return _on_host(input_ids)
+        if len(unsound) != len(input_ids):
+            self._fail_unsound(unsound.tolist())
+            return _on_host(input_ids)
+        ids = _on_host(torch.cat([input_ids, unsound[:, None].to(input_ids.dtype)], dim=-1))
+        self._fail_unsound(ids[:, -1].tolist())
+        return ids[:, :-1]
+
+    def _fail_unsound(self, unsound: Sequence[int]) -> None:
+        """End the rows whose scores were NaN before the token that was chosen from them counts."""
+        for row, flag in zip(self._rows, unsound, strict=True):
+            if flag and isinstance(row, RowSequence):
+                row.fail(not_numbers(f"row {row.row}"))
 
     def _is_new_call(self, ids: Ids, continues: bool) -> bool:
         """Does ``generate`` begin here?  ``continues`` says that ``ids`` begin with the history."""
@@ -259,7 +287,11 @@ class Session:
         rows = self._rows
         for mask in masks:
             row = rows[mask.row]
-            if row is not None and not mask.is_imposed and not mask.has_ended:
+            if row is None or mask.is_imposed or mask.has_ended:
+                continue
+            if mask.unsound and isinstance(row, RowSequence):
+                row.fail(not_numbers(f"row {row.row}"))
+            else:
                 row.overridden += mask.overridden
                 row.rescued += mask.rescued
 
@@ -278,8 +310,8 @@ class Session:
         self._stepped = True
         link = self._link
         if self.prompt_len is not None and input_ids.shape[0] != self._num_rows:
-            done = self._candidates_ended(input_ids[:, self.prompt_len :].tolist())
-        elif link is not None and link.can_end and input_ids.device == link.device and self._end_by_id():
+            done = self._candidates_ended(self._on_host(input_ids)[:, self.prompt_len :].tolist())
+        elif link is not None and self._shows_next(input_ids, link) and self._end_by_id():
             return link.ended(input_ids)
         else:
             self.read(input_ids)
@@ -287,6 +319,10 @@ class Session:
             done = self.is_done()
         found = torch.from_numpy(np.array(done, dtype=np.bool_))
         return found if input_ids.is_cpu else found.to(input_ids.device)
+
+    def _shows_next(self, input_ids: torch.Tensor, link: DeviceLink) -> bool:
+        """Is the last token of ``input_ids`` chosen from the last scores?  Not where drafts were taken back."""
+        return link.can_end and input_ids.device == link.device and input_ids.shape[1] == self._history.size + 1
 
     def _end_by_id(self) -> bool:
         return all(row is None or row.ends_by_id for row in self._rows)
@@ -318,7 +354,10 @@ class Session:
         """Read what is still on its way from the device: the last tokens and the counters."""
         if self._link is None:
             return
-        newest = self._link.newest()
+        newest = self._newest()
+        unsound = self._link.take_unsound()
+        if unsound is not None:
+            self._fail_unsound(unsound.tolist())
         if newest is not None:
             for row, token in zip(self._rows, newest.tolist(), strict=True):
                 if row is not None:

@@ -129,6 +129,23 @@ def test_drafts_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
     check_answer(tiny_guide, "json", tokens[0].tolist(), messages[0])
 
 
+@pytest.mark.parametrize("chat", CHATS[:3])
+def test_drafts_taken_back_on_the_device_are_those_of_the_host(tiny_guide: Any, chat: str, request: Any) -> None:
+    """The token after a rejected draft was taken for one behind it, and the row ended with an error."""
+    plans = [tiny_guide.plan()]
+    inputs = tiny_guide.inputs([chat], plans)
+    options = {"max_new_tokens": 16, "do_sample": False, "prompt_lookup_num_tokens": 2}
+    host = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
+    (expected,) = tiny_guide.messages(host, inputs, plans)
+    request.getfixturevalue("fake")
+    shown = {key: value.to(DEVICE) for key, value in inputs.items()}
+    out = tiny_guide.model.generate(**shown, **options, **tiny_guide.generate_kwargs(inputs, plans)).cpu()
+    (message,) = tiny_guide.messages(out, inputs, plans)
+    assert expected.error is None
+    assert (message.token_ids, message.error) == (expected.token_ids, None)
+    assert message.guidance == expected.guidance
+
+
 def test_stops_in_text_need_the_token_at_once(tiny_guide: Any, request: Any) -> None:
     """A stop sequence is found on the host: one wait a step, and the row ends on the very token."""
     inputs = tiny_guide.inputs(CHATS[:1], plans := [tiny_guide.plan()])

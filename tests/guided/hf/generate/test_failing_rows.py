@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from grammars.plan import Stops
 from guided.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
 from tests.guided.hf.generate.laws import CHATS, check_answer, generate, plan_of, with_spy
@@ -105,6 +106,91 @@ def test_a_search_whose_guidance_fails_ends_with_the_error(
     *_, (message,) = generate(tiny_guide, CHATS[:1], ["json"], **options)
     assert message.finish_reason == "error"
     assert isinstance(message.error, LimitExceeded)
+
+
+class Poison:
+    """A hook that makes logits of one row NaN from step ``at`` on: all of them, or single ids."""
+
+    def __init__(self, row: int, at: int, ids: Any = slice(None)) -> None:
+        self.row, self.at, self.ids, self.step = row, at, ids, 0
+
+    def __call__(self, module: Any, args: Any, output: Any) -> Any:
+        if self.step >= self.at:
+            output.logits[self.row, :, self.ids] = float("nan")
+        self.step += 1
+        return output
+
+
+def poisoned(guide: Any, poison: Poison, **options: Any) -> tuple[Any, list[Any], list[torch.Tensor]]:
+    hook = guide.model.register_forward_hook(poison)
+    try:
+        return run(guide, None, **options)
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize("ids", [slice(None), [0], slice(5, 40)], ids=["all", "one", "some"])
+@pytest.mark.parametrize("on_error", ["end", "unconstrained"])
+@pytest.mark.parametrize("at", [0, 3])
+def test_nan_logits_end_a_guided_row_with_an_error(tiny_guide: Any, ids: Any, on_error: str, at: int) -> None:
+    """The mask and the rescue hid NaN, and the row went on with tokens that nobody chose."""
+    judge, judged, judge_scores = run(tiny_guide, None)
+    tokens, messages, scores = poisoned(tiny_guide, Poison(1, at, ids), on_error=on_error)
+    for r in (0, 2, 3):
+        size = len(judged[r].token_ids)
+        assert tokens[r, :size].tolist() == judge[r, :size].tolist()
+        assert all(torch.equal(a[r], b[r]) for a, b in zip(scores, judge_scores[:size], strict=False))
+        assert (messages[r].finish_reason, messages[r].error) == (judged[r].finish_reason, None)
+        assert messages[r].guidance == judged[r].guidance
+    broken = messages[1]
+    assert (broken.finish_reason, broken.guidance.applied) == ("error", False)
+    assert str(broken.error).startswith("row 1: the model's logits are not numbers (NaN or all infinite)")
+    assert broken.token_ids == tuple(judge[1, :at].tolist())
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"num_beams": 2}, {"prompt_lookup_num_tokens": 2}, {"do_sample": True}], ids=str
+)
+@pytest.mark.parametrize("stop", [None, "never written"])
+def test_nan_logits_end_a_row_of_free_text_with_an_error(tiny_guide: Any, options: dict[str, Any], stop: Any) -> None:
+    plans = [tiny_guide.plan(stop=stop)]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    hook = tiny_guide.model.register_forward_hook(Poison(slice(None), 2))  # type: ignore[arg-type]
+    try:
+        out = tiny_guide.model.generate(
+            **inputs, **{"max_new_tokens": 20, "do_sample": False} | options,
+            **tiny_guide.generate_kwargs(inputs, plans),
+        )  # fmt: skip
+    finally:
+        hook.remove()
+    (message,) = tiny_guide.messages(out, inputs, plans)
+    assert message.finish_reason == "error"
+    assert "the model's logits are not numbers" in str(message.error)
+    assert out.shape[1] - inputs.prompt_len < 20
+    again = tiny_guide.model.generate(**inputs, max_new_tokens=5, **tiny_guide.generate_kwargs(inputs, plans))
+    assert tiny_guide.messages(again, inputs, plans)[0].error is None
+
+
+@pytest.mark.parametrize("row", [None, Stops(("never written",))], ids=["none", "stops"])
+def test_nan_logits_of_a_row_without_guidance_are_left_as_they_are(tiny_guide: Any, row: Any) -> None:
+    plans = [tiny_guide.plan(), row]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    seen: list[bool] = []
+
+    def spy(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        seen.append(bool(scores[1].isnan().all()))
+        return scores
+
+    kwargs["logits_processor"] = [*kwargs["logits_processor"], spy]
+    hook = tiny_guide.model.register_forward_hook(Poison(1, 2))
+    try:
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=6, do_sample=False, **kwargs)
+    finally:
+        hook.remove()
+    assert seen == [False, False, True, True, True, True]
+    messages = tiny_guide.messages(out, inputs, plans)
+    assert [message.error for message in messages] == [None, None]
 
 
 def test_g4_after_a_failure_the_same_objects_serve_again(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
