@@ -240,11 +240,10 @@ class _Composer:
         writer = self._answer(section)
         form = self.format.reasoning
         opening, closed = self.format.content.opening, form.closed_lead if form is not None else ""
-        answer = Rule("answer", writer.node(opening))
         if part.mode == "absent":
             first = closed or opening
             return render({"fresh": writer.node(first)}), (Entry("fresh", BEFORE_REASONING, first),)
-        reasoned = answer
+        answer = reasoned = Rule("answer", writer.node(opening))
         if part.mode in ("required", "optional"):
             reasoned = Rule("answer", writer.node(part.lead, after_reasoning=True))
         fresh, inside = seq(part.block or EMPTY, reasoned), seq(part.rest or EMPTY, reasoned)
@@ -270,7 +269,7 @@ class _Composer:
             self.response,
             self._end,
             must_call=self.choice.mode == "required",
-            ends_by_trigger=not openings.isdisjoint(self._end_ids(RegionName.CONTENT)),
+            ends_by_trigger=bool(openings) and not openings.isdisjoint(self._end_ids(RegionName.CONTENT)),
         )
 
     # -- ends

@@ -10,6 +10,12 @@ __all__ = ["json_copy"]
 
 def json_copy(value: Any) -> Any:
     """The value with every list and object in it made anew; a value nested too deeply raises `RecursionError`."""
-    if isinstance(value, Mapping):
-        return {key: json_copy(item) for key, item in value.items()}
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind is dict or isinstance(value, Mapping):
+        return {key: item if type(item) in _SCALARS else json_copy(item) for key, item in value.items()}
     return [json_copy(item) for item in value] if isinstance(value, list) else value
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})

@@ -46,6 +46,10 @@ class Survey:
     nodes: int
 
 
+_CONTAINERS = (str, dict, list)
+_KINDS = frozenset({*_CONTAINERS, int, float, bool, type(None)})
+
+
 def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
     """Walk over a schema document; raises `SchemaError` where it is not JSON or passes a limit."""
     if not isinstance(schema, dict | bool):
@@ -62,11 +66,14 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
             raise _over("levels of nesting", deepest, limits.depth, "depth", pointer=_deep_pointer(schema))
         following: list[Any] = []
         for value in level:
-            if isinstance(value, str):
+            kind = type(value)
+            if kind not in _KINDS:
+                kind = next((known for known in _CONTAINERS if isinstance(value, known)), kind)
+            if kind is str:
                 characters += len(value)
                 if not value.isascii():
                     _check_text(value)
-            elif isinstance(value, dict):
+            elif kind is dict:
                 for key in value:
                     if not isinstance(key, str):
                         raise SchemaError(f"the key {key!r} is not a string", expected="JSON")
@@ -74,24 +81,29 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
                     if not key.isascii():
                         _check_text(key)
                 keys.update(value)
-                following.extend(value.values())
-            elif isinstance(value, list):
-                following.extend(value)
-            elif isinstance(value, float):
-                if not math.isfinite(value):
-                    raise SchemaError(f"{value} is not a JSON number", expected="a finite number")
-            elif isinstance(value, int):
-                if value.bit_length() > limits.digits * 3.33:
-                    raise SchemaError(
-                        f"a number has more than {limits.digits} digits, the limit 'digits'",
-                        hint="use a smaller number",
-                    )
-            elif value is not None:
-                raise SchemaError(f"{type(value).__name__} is not a JSON value", expected="JSON")
+                following += value.values()
+            elif kind is list:
+                following += value
+            elif value is not None and kind is not bool:
+                _check_number(value, limits)
         if characters > limits.characters:
             raise _over("characters", characters, limits.characters, "characters")
         level = following
     return Survey(frozenset(keys), deepest, nodes)
+
+
+def _check_number(value: Any, limits: Limits) -> None:
+    """Also where what is no JSON at all is told."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise SchemaError(f"{value} is not a JSON number", expected="a finite number")
+    elif not isinstance(value, int):
+        raise SchemaError(f"{type(value).__name__} is not a JSON value", expected="JSON")
+    elif value.bit_length() > limits.digits * 3.33:
+        raise SchemaError(
+            f"a number has more than {limits.digits} digits, the limit 'digits'",
+            hint="use a smaller number",
+        )
 
 
 def _check_text(text: str) -> None:
