@@ -124,7 +124,8 @@ class Budget:
 class ReasoningPlan:
     """What was asked about reasoning and what came of it.
 
-    ``start`` and ``end`` are the markers without their white space, as pieces.
+    ``start`` and ``end`` are the markers without their white space, as pieces; ``opened_by`` are the literal texts,
+    with anything between them, by which a prompt opens the block where that is not ``start``.
     """
 
     effort: str | None = None
@@ -132,6 +133,7 @@ class ReasoningPlan:
     applied: bool = False
     start: Pieces = ()
     end: Pieces = ()
+    opened_by: tuple[Pieces, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from grammars.compose import Parts, compose
 from grammars.formats.check import TYPED_TOOLS
-from grammars.formats.format import Format
-from grammars.formats.infer import Inference, without_calls
+from grammars.formats.format import Format, ReasoningFormat
+from grammars.formats.infer import Inference, without_calls, without_frame, without_switch
 from grammars.formats.witness import Witness
 from grammars.plan import Plan
+from guided.binding import begin_of
 from guided.bitmask import allocate_bitmask, is_allowed
 from guided.byte_tokenizer import byte_tokenizer
 from guided.compile import Engine
@@ -31,14 +32,105 @@ _MARKER = re.compile(r"<[|/\w\uff5c\"][^<>\s]*>|\[/?[A-Z][A-Z_ ]+\]|\[\|[^|\]\s]
 
 
 def verified(inference: Inference, tokens: SpecialTokens) -> Inference:
-    """The inference, checked; calls that do not stand the check give way to the next evidence."""
+    """The inference, checked; each part that does not stand the check gives way to the next evidence, and it is said.
+
+    First what the template writes of answers and reasoning, then how its prompts end, then its calls.
+    """
+    inference = _with_switch(_with_answers(inference, tokens), tokens)
     engine = engine_for(inference.format, tokens)
     with_calls = [witness for witness in inference.witnesses if witness.calls]
-    others = [witness for witness in inference.witnesses if not witness.calls]
-    wrong = check_witnesses(inference.format, others, engine)
-    inference = replace(inference, notes=(*inference.notes, *(f"cross-check failed: {what}" for what in wrong)))
     wrong = check_witnesses(inference.format, with_calls, engine)
-    return without_calls(inference, tokens, wrong) if wrong else inference
+    if wrong:
+        inference = _with_calls_alone(inference, with_calls, engine) or without_calls(inference, tokens, wrong)
+    return replace(inference, prompts=(), following=None)
+
+
+def _with_answers(inference: Inference, tokens: SpecialTokens) -> Inference:
+    """The first evidence for reasoning and the answer's frame under which what the template writes reads back."""
+    said: tuple[str, ...] = ()
+    candidate: Inference | None = inference
+    last = inference
+    while candidate is not None:
+        wrong = _wrong_answers(candidate, tokens)
+        if not wrong:
+            return _said(candidate, said) if said else candidate
+        said += tuple(f"cross-check failed: {what}" for what in wrong)
+        last, candidate = candidate, candidate.following() if candidate.following is not None else None
+    plain = without_frame(last)
+    said += ("answers are taken as they are: no frame of theirs reads back",)
+    return _said(plain, said)
+
+
+def _wrong_answers(inference: Inference, tokens: SpecialTokens) -> tuple[str, ...]:
+    others = [witness for witness in inference.witnesses if not witness.calls]
+    return check_witnesses(inference.format, others, engine_for(inference.format, tokens))
+
+
+def _said(inference: Inference, said: tuple[str, ...]) -> Inference:
+    """The inference with why it is not the first one, and what its reasoning is known from instead."""
+    known_by = dict(inference.format.evidence).get("reasoning", "nothing, and left out")
+    return replace(inference, notes=(*inference.notes, *dict.fromkeys(said), f"reasoning is known from {known_by}"))
+
+
+def _with_switch(inference: Inference, tokens: SpecialTokens) -> Inference:
+    """The inference with a switch and a default that the template's own prompts agree with."""
+    form = inference.format.reasoning
+    if form is None or not inference.prompts:
+        return inference
+    engine = engine_for(inference.format, tokens)
+    plan = compose(Parts(thinking=True), tokens=engine.tokens, format=inference.format)
+    texts = {prompt.thinking: prompt.text for prompt in inference.prompts}
+    entries = {asked: begin_of(plan, engine.tokenize(text), engine).entry for asked, text in texts.items()}
+    notes = inference.notes
+    if form.switch is not None and (wrong := _wrong_switch(form, texts, entries)):
+        notes += (f"cross-check failed: the switch {form.switch.name} is not used: {wrong}",)
+        form = without_switch(form, texts.get(None, ""))
+    default_on = {"inside": True, "after": False}.get(entries[None], form.default_on) if None in entries else None
+    if default_on is not None and default_on != form.default_on:
+        notes += (f"cross-check failed: the prompt shows that the default is {'on' if default_on else 'off'}",)
+        form = replace(form, default_on=default_on)
+    if notes == inference.notes:
+        return inference
+    return replace(inference, format=replace(inference.format, reasoning=form), notes=notes)
+
+
+def _wrong_switch(
+    form: ReasoningFormat, texts: Mapping[bool | None, str], entries: Mapping[bool | None, str]
+) -> str | None:
+    """In what a switch and the prompts rendered with it disagree; None where they agree."""
+    if True not in texts or False not in texts:
+        return "the template refuses its values"
+    if texts[True] == texts[False]:
+        return "it changes nothing"
+    for asked, tail in ((True, form.prompt_on), (False, form.prompt_off)):
+        if not texts[asked].endswith(tail):
+            return f"the prompt does not end with {tail!r}"
+    if entries[True] == "after":
+        return "the prompt closes the block where it is to be open"
+    if entries[False] == "inside":
+        return "the prompt opens the block where it is to be closed"
+    closes = texts[False].endswith(form.prompt_off) and bool(form.prompt_off)
+    if entries[False] == "after" and not closes:
+        return f"the prompt closes the block, and not by {form.prompt_off!r}"
+    return None
+
+
+def _with_calls_alone(inference: Inference, found: Sequence[Witness], engine: Engine) -> Inference | None:
+    """The inference without text in front of calls, where all calls stand the check but those behind text."""
+    calls = inference.format.tool_calls
+    alone = [witness for witness in found if not witness.content]
+    if calls is None or not alone or len(alone) == len(found):
+        return None
+    content = replace(inference.format.content, lead_start="", lead_end="")
+    format = replace(inference.format, content=content, tool_calls=replace(calls, text_before=False))
+    if check_witnesses(format, alone, engine):
+        return None
+    others = tuple(witness for witness in inference.witnesses if witness not in found or witness in alone)
+    wrong = check_witnesses(inference.format, [w for w in found if w.content], engine)
+    notes = (*inference.notes, *(f"cross-check failed: {what}" for what in wrong))
+    return replace(
+        inference, format=format, witnesses=others, notes=(*notes, "calls are written without text in front of them")
+    )
 
 
 def engine_for(format: Format, tokens: SpecialTokens | None = None) -> Engine:

@@ -137,7 +137,7 @@ UNREADABLE: dict[str, tuple[str, str]] = {
     ),
     "keys without values": (
         turns(_EACH.replace("BODY", "<f {{ c.function.name }} {{ c.function.arguments | list }}>")),
-        "never writes tool calls",
+        "in no shape that is read",
     ),
 }
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from grammars.formats import samples as s
 from grammars.formats.call_texts import CallTexts
 from grammars.formats.format import Ends
-from grammars.formats.pairs import is_pair
+from grammars.formats.pairs import is_closing, is_pair
 from grammars.formats.turns import Turn
 from grammars.formats.units import Units
 
@@ -28,16 +28,17 @@ class ContentEnds:
     following: str = ""  #: the marker that opens the next message behind the end
 
 
-def content_ends(turn: Turn | None, opened: str, units: Units) -> ContentEnds:
+def content_ends(turn: Turn | None, header: str, opening: str, inside: Sequence[str], units: Units) -> ContentEnds:
     """How an answer ends: the first marker behind it that closes nothing but the turn itself.
 
-    ``opened`` is the assistant's header and the content's own opening.
+    ``header`` is the assistant's, ``opening`` the content's own; ``inside`` are texts that stand in the middle of a
+    turn: what closes a part there is no end, where something else follows it at the turn's real end.
     """
     if turn is None:
         return ContentEnds("", "")
     tail = turn.tail
     markers = units.markers(tail)
-    inner = _closing_inner(tail, opened, units)
+    inner = _closing_inner(tail, header, opening, units) or _closing_part(turn, inside, units)
     if inner:
         markers = units.markers(tail[len(inner) :])
     if markers:
@@ -48,26 +49,51 @@ def content_ends(turn: Turn | None, opened: str, units: Units) -> ContentEnds:
     return ContentEnds(word if 0 < len(word) <= _LONGEST else "", "")
 
 
-def _closing_inner(tail: str, opened: str, units: Units) -> str:
+def _closing_part(turn: Turn, inside: Sequence[str], units: Units) -> str:
+    """What closes the last part of a turn as it closes parts in the middle, where the turn's own end follows.
+
+    Only what stands there at the very end and before another message alike belongs to the turn.
+    """
+    parts = {marker for text in inside for marker in units.markers(text)}
+    shared = units.common_prefix(turn.last, turn.inner) if turn.last else ""
+    markers = units.markers(shared)
+    closing = next((i for i, marker in enumerate(markers) if marker not in parts), 0)
+    if not closing or markers[closing] in units.markers(turn.lead[len(turn.after_user) :]):
+        return ""
+    last = markers[closing - 1]
+    return shared[: shared.index(last) + len(last)]
+
+
+def _closing_inner(tail: str, header: str, opening: str, units: Units) -> str:
     """The part of ``tail`` that closes what was opened inside the turn; "" where nothing was.
 
-    Openings that ``opened`` has not closed itself form a stack; the outermost is the turn's own.  What stands
-    around an opening (``<|open|>message<|sep|>``) stands around its closing too.
+    Openings that ``header`` and ``opening`` have not closed themselves form a stack; the outermost is the turn's own
+    if messages open with it.  What stands around an opening (``<|open|>message<|sep|>``) stands around its
+    closing too.
     """
     markers = units.markers(tail)
-    stack, around = _open_markers(opened, markers, units)
+    stack, around = _open_markers(header + opening, markers, units)
+    of_turn = _open_markers(header, markers, units)[0][:1]
+    own = int(bool(of_turn) and stack[:1] == of_turn and _opens_message(of_turn[0], header, markers, units))
     seen: set[str] = set()
     at = cut = 0
     for i, marker in enumerate(markers):
         at = tail.index(marker, at) + len(marker)
         place = next((n for n in reversed(range(len(stack))) if is_pair(stack[n], marker)), None)
-        if place is not None and (place > 0 or (marker in seen and i + 1 < len(markers))):
+        is_last = i + 1 == len(markers)
+        if place is not None and not (place == 0 and is_last) and (place >= own or marker in seen):
             del stack[place:]
             seen.add(marker)
-        elif not (seen and marker in around and i + 1 < len(markers)):
+        elif not (seen and marker in around and not is_last):
             return tail[:cut]
         cut = at
     return ""
+
+
+def _opens_message(marker: str, header: str, tail: Sequence[str], units: Units) -> bool:
+    """Does nothing stand in front of it in the header but what closes the message before?"""
+    markers = units.markers(header)
+    return all(before in tail or is_closing(before) for before in markers[: markers.index(marker)])
 
 
 def _open_markers(opened: str, closers: Sequence[str], units: Units) -> tuple[list[str], set[str]]:

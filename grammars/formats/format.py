@@ -68,6 +68,7 @@ class ReasoningFormat:
     prompt_on: str = ""  #: what the generation prompt adds after the assistant's header when reasoning is on
     prompt_off: str = ""  #: the same when it is off: the empty block, or nothing
     closed_lead: str = ""  #: white space that an answer begins with behind a block that the prompt closed
+    opened_by: str = ""  #: how a prompt opens the block if not by ``start``: a pattern, ``<think budget="$value">``
 
 
 @dataclass(frozen=True, slots=True)

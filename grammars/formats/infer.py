@@ -13,23 +13,34 @@ Pure: it takes a callable that renders, and the registry of special tokens.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from grammars.formats.check import differences
 from grammars.formats.data import format_of_family
 from grammars.formats.format import ContentFormat, Ends, Format, ReasoningFormat, ToolCallFormat
+from grammars.formats.provenance import changed, without
 from grammars.formats.reading import Reading
 from grammars.formats.renderings import Renderings
 from grammars.formats.response_template import read_response_template
-from grammars.formats.witness import Witness
+from grammars.formats.witness import Prompt, Witness
 from special_tokens import Role, SpecialTokens
 from special_tokens.errors import TemplateError
 
 LOOSE = "rendering outside the sandbox"
 
-__all__ = ["DESCRIBED_CALLS", "LOOSE", "Inference", "completed", "infer", "without_calls"]
+__all__ = [
+    "DESCRIBED_CALLS",
+    "LOOSE",
+    "Inference",
+    "completed",
+    "infer",
+    "without_calls",
+    "without_frame",
+    "without_switch",
+]
 
+_FALLBACK = dict.fromkeys(("tool_calls", "inputs.tools", "inputs.tool_calls", "inputs.tool_results"), "fallback")
 #: The fallback: what a model is told in the prompt when nothing is known of its own way.
 DESCRIBED_CALLS = ToolCallFormat(
     "json_in_tags",
@@ -45,13 +56,16 @@ DESCRIBED_CALLS = ToolCallFormat(
 class Inference:
     """A format and how it came about.
 
-    ``notes`` are sentences for the user; ``witnesses`` what the template itself wrote, for the engine's part of the
-    check.
+    ``notes`` are sentences for the user; ``witnesses`` what the template itself wrote and ``prompts`` how its prompts
+    end, for the engine's part of the check; ``following`` makes the inference from the next evidence for reasoning
+    and answers, None where there is none.
     """
 
     format: Format
     notes: tuple[str, ...] = ()
     witnesses: tuple[Witness, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    following: Callable[[], Inference | None] | None = field(default=None, compare=False, repr=False)
 
 
 def infer(
@@ -77,16 +91,26 @@ def infer(
         return completed(described[0] if described else Format("inferred"), tokens)
     template = template or tokens.facts.chat_template
     reading = Reading(Renderings(render), tokens, template)
-    found, notes = reading.format()
     loose = _loose(mutable, reading) if mutable is not None else None
+    return _inferred(reading, loose, described)
+
+
+def _inferred(reading: Reading, loose: Reading | None, described: tuple[Format, ...]) -> Inference:
+    """What one reading of a template comes to; ``loose`` is the template outside the sandbox."""
+    found, notes = reading.format()
     if loose is not None:
         found, notes = _with_refused(found, loose, notes)
     if described:
         found, notes = _with_described(found, described, reading, notes)
-    finished = completed(found, tokens, notes)
+    finished = completed(found, reading.tokens, notes)
     shown = dict.fromkeys(reading.witnesses(finished.format))
     shown |= dict.fromkeys(loose.witnesses(finished.format) if loose is not None else ())
-    return replace(finished, witnesses=tuple(shown))
+
+    def following() -> Inference | None:
+        other = reading.without_this_reasoning()
+        return _inferred(other, loose, described) if other is not None else None
+
+    return replace(finished, witnesses=tuple(shown), prompts=reading.prompts(finished.format), following=following)
 
 
 def _with_evidence(format: Format, how: str) -> Format:
@@ -108,7 +132,7 @@ def _loose(mutable: Callable[..., str], reading: Reading) -> Reading | None:
 def _with_refused(found: Format, loose: Reading, notes: tuple[str, ...]) -> tuple[Format, tuple[str, ...]]:
     """Calls as the template would write them if the sandbox let it; messages with calls cannot be rendered."""
     other, _ = loose.format()
-    evidence = (*found.evidence, ("tool_calls", LOOSE))
+    evidence = (*without(found.evidence, "tool_calls"), ("tool_calls", LOOSE))
     ends = replace(found.ends, calls=other.ends.calls, not_ends=other.ends.not_ends)
     reasoning = found.reasoning or other.reasoning
     made = replace(found, tool_calls=other.tool_calls, ends=ends, reasoning=reasoning, evidence=evidence)
@@ -122,7 +146,7 @@ def _with_described(
 
     What calls are framed by and what stands beside them only renderings tell.
     """
-    how = (*found.evidence, ("tool_calls", "response_template"))
+    how = (*without(found.evidence, "tool_calls"), ("tool_calls", "response_template"))
     if found.reasoning is None and described[0].reasoning is not None:
         found = replace(found, reasoning=described[0].reasoning, evidence=(*found.evidence, ("reasoning", how[-1][1])))
     forms = [format.tool_calls for format in described if format.tool_calls is not None]
@@ -130,9 +154,9 @@ def _with_described(
         return (replace(found, tool_calls=forms[0], evidence=how), notes) if forms else (found, notes)
     for form in forms:
         if not differences(form, reading.one_turn or reading.texts, reading.tokens):
-            evidence = tuple((dict(found.evidence) | {"tool_calls": "response_template"}).items())
-            beside = found.tool_calls or form
-            return replace(found, tool_calls=_beside(form, beside), evidence=evidence), notes
+            made = _beside(form, found.tool_calls or form)
+            shown = changed(form, made, "tool_calls", "rendering of text beside a call")
+            return replace(found, tool_calls=made, evidence=(*how, *shown.items())), notes
     if forms:
         notes += ("tokenizer.response_template does not read what the chat template writes",)
     return found, notes
@@ -163,26 +187,40 @@ def completed(found: Format, tokens: SpecialTokens, notes: tuple[str, ...] = ())
             found,
             tool_calls=DESCRIBED_CALLS,
             inputs=replace(found.inputs, tools="described", tool_calls="described", tool_results="described"),
-            evidence=(*found.evidence, ("tool_calls", "fallback")),
+            evidence=tuple((dict(found.evidence) | _FALLBACK).items()),
         )
     return Inference(found, notes)
 
 
 def without_calls(inference: Inference, tokens: SpecialTokens, why: tuple[str, ...]) -> Inference:
     """The same format with the next evidence for its calls, because this one did not stand the check."""
-    evidence = tuple((part, how) for part, how in inference.format.evidence if part != "tool_calls")
-    found = replace(inference.format, tool_calls=None, evidence=evidence)
+    evidence = without(inference.format.evidence, "tool_calls")
+    content = replace(inference.format.content, lead_start="", lead_end="")  # it was read off these calls
+    found = replace(inference.format, tool_calls=None, content=content, evidence=evidence)
     return completed(found, tokens, (*inference.notes, *(f"cross-check failed: {wrong}" for wrong in why)))
+
+
+def without_frame(inference: Inference) -> Inference:
+    """The same format with answers as they stand: their frame did not stand the check."""
+    format = inference.format
+    content = ContentFormat(opening=format.content.opening)
+    return replace(inference, format=replace(format, content=content, evidence=without(format.evidence, "content")))
+
+
+def without_switch(form: ReasoningFormat, prompt: str) -> ReasoningFormat:
+    """The same reasoning without its switch, which did not stand the check; ``prompt`` is the one without it."""
+    tails = (form.prompt_on, form.prompt_off, form.start, form.start.rstrip())
+    tail = max((tail for tail in tails if prompt.endswith(tail)), key=len, default="")
+    return replace(form, switch=None, prompt_on=tail, prompt_off="", closed_lead="")
 
 
 def _with_family(found: Format, known: Format, family: str) -> Format:
     """Renderings win; family data fills in what they left open."""
-    changes: dict[str, Any] = {"name": family}
+    changes: dict[str, Any] = {}
     evidence = dict(found.evidence)
     for name in ("reasoning", "tool_calls"):
         if getattr(found, name) is None and getattr(known, name) is not None:
             changes[name] = getattr(known, name)
-            evidence[name] = f"family {family}"
     if found.reasoning is not None and known.reasoning is not None:
         changes["reasoning"] = replace(found.reasoning, ends_by_call=known.reasoning.ends_by_call)
     changes["content"] = _filled(found.content, known.content)
@@ -191,7 +229,11 @@ def _with_family(found: Format, known: Format, family: str) -> Format:
         changes["inputs"] = known.inputs
     elif known.inputs.reasoning == "described":
         changes["inputs"] = replace(found.inputs, reasoning="described")
-    return replace(found, **changes, evidence=tuple(evidence.items()))
+    for part, value in changes.items():
+        filled = changed(getattr(found, part), value, part, f"family {family}")
+        evidence |= {name: f"{evidence[name]}, {how}" if part == "ends" and name in evidence else how
+                     for name, how in filled.items()}  # fmt: skip
+    return replace(found, name=family, **changes, evidence=tuple(evidence.items()))
 
 
 def _filled(found: ContentFormat, known: ContentFormat) -> ContentFormat:
@@ -204,7 +246,7 @@ def _filled(found: ContentFormat, known: ContentFormat) -> ContentFormat:
 
 
 def _united(found: Ends, known: Ends) -> Ends:
-    names = (field.name for field in fields(Ends))
+    names = (each.name for each in fields(Ends))
     return Ends(**{name: tuple(dict.fromkeys((*getattr(found, name), *getattr(known, name)))) for name in names})
 
 

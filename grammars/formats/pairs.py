@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from special_tokens import SpecialTokens
 
-__all__ = ["closing_of", "is_pair", "markers_in_template"]
+__all__ = ["closing_of", "is_closing", "is_pair", "markers_in_template"]
 
 #: closing word -> opening word, as parts of a marker's name
 _WORDS = {"end": "start", "close": "open", "suffix": "prefix", "finish": "start", "stop": "start"}
@@ -17,7 +17,7 @@ _MARKER = re.compile(r"<[|/\w\uff5c][^<>\s'\"]*>|\[/?[A-Z][A-Z_ ]+\]")
 
 def is_pair(opening: str, closing: str) -> bool:
     """Does ``closing`` close what ``opening`` opens?"""
-    return opening != closing and _is_closing(closing) and _skeleton(opening) == _skeleton(closing)
+    return opening != closing and is_closing(closing) and _skeleton(opening) == _skeleton(closing)
 
 
 def closing_of(opening: str, candidates: Iterable[str]) -> str | None:
@@ -31,7 +31,8 @@ def markers_in_template(template: str, tokens: SpecialTokens) -> list[str]:
     return [*spelled, *(token.text for token in tokens.added.values() if token.text not in spelled)]
 
 
-def _is_closing(marker: str) -> bool:
+def is_closing(marker: str) -> bool:
+    """Is the marker spelled as one that closes something?"""
     words = _words(marker)
     return "/" in marker[:3] or any(word in _WORDS for word in words) or re.match(r"<[^|].*\|>$", marker) is not None
 

@@ -7,6 +7,7 @@ the calls; then what ends them.
 from __future__ import annotations
 
 import json
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,19 +15,23 @@ from typing import Any
 from grammars.formats import samples as s
 from grammars.formats.call_shape import CallShape, read_shape
 from grammars.formats.call_texts import CallTexts, in_one_turn, read_call_texts
-from grammars.formats.check import differences
+from grammars.formats.check import TYPED_TOOLS, differences
 from grammars.formats.classify import classify, split_wrappers
 from grammars.formats.declared import read_declared
 from grammars.formats.ends import CallEnds, ContentEnds, call_ends, content_ends, not_ends
 from grammars.formats.format import ContentFormat, Ends, Format, InputNeeds, ToolCallFormat
 from grammars.formats.inputs import read_inputs, text_beside_calls, tools_argument
+from grammars.formats.provenance import fields_read
 from grammars.formats.reasoning import ReasoningReading, read_reasoning
 from grammars.formats.renderings import Renderings
 from grammars.formats.turns import Turn, read_turn
 from grammars.formats.units import Units
-from grammars.formats.witness import Witness, witnesses
+from grammars.formats.witness import Prompt, Witness, prompts, witnesses
+from grammars.tool_calls import syntax
 from grammars.tool_calls.section import opening_marker
+from grammars.tools import Call
 from special_tokens import SpecialTokens
+from special_tokens.errors import ToolError
 
 __all__ = ["Reading"]
 
@@ -42,15 +47,29 @@ class Reading:
         self.plain = renderings.plain_asking()
         self.turn: Turn | None = read_turn(renderings, self.plain, self.units)
         self.calling = renderings.call_asking(self.plain)
+        self._readings = read_reasoning(renderings, self.plain, self.calling, self.turn, self.units, template)
+        self._reading: ReasoningReading = next(self._readings)
 
     @property
     def is_refused(self) -> bool:
         """Did the sandbox stop the template, rather than the template itself?"""
         return any("SecurityError" in error for error in self.renderings.errors)
 
-    @cached_property
+    @property
     def reasoning(self) -> ReasoningReading:
-        return read_reasoning(self.renderings, self.plain, self.calling, self.turn, self.units, self.template)
+        """The best reading of the reasoning that has not been refused."""
+        return self._reading
+
+    def without_this_reasoning(self) -> Reading | None:
+        """The same template with the next evidence for its reasoning; None where there is no other."""
+        following = next(self._readings, None)
+        if following is None:
+            return None
+        other = copy(self)
+        for name in [name for name, kind in vars(Reading).items() if isinstance(kind, cached_property)]:
+            vars(other).pop(name, None)
+        other._reading = following
+        return other
 
     @cached_property
     def texts(self) -> CallTexts | None:
@@ -90,13 +109,13 @@ class Reading:
         made = Format(
             "inferred",
             reasoning=reasoning,
-            content=self._content(),
+            content=self._content(calls if how == "rendering" else None),
             tool_calls=calls,
             ends=self._ends(calls),
             inputs=self._inputs(),
             evidence=tuple(evidence),
         )
-        return made, notes
+        return replace(made, evidence=(*evidence, *fields_read(made, self.reasoning.fields))), notes
 
     def witnesses(self, format: Format) -> tuple[Witness, ...]:
         """What the template wrote of the sample turns; calls only where the format was read off them."""
@@ -105,6 +124,10 @@ class Reading:
         reading = self.reasoning
         found = witnesses(self.renderings, self.plain, calling, format, reading.header, reading.block, self.units)
         return tuple(dict.fromkeys(found))
+
+    def prompts(self, format: Format) -> tuple[Prompt, ...]:
+        """How prompts end under the switch of ``format``."""
+        return tuple(prompts(self.renderings, self.plain, format))
 
     # -- calls
 
@@ -118,7 +141,14 @@ class Reading:
 
     @cached_property
     def _content_ends(self) -> ContentEnds:
-        return content_ends(self.turn, self.reasoning.header + self.reasoning.content_start, self.units)
+        form, beside = self.reasoning.format, None
+        if self.calling is not None:  # `texts` are read with the help of these ends
+            message = self.renderings.calling(self.calling, [(s.NAME, s.BOTH)], s.TEXT)
+            beside = self.renderings.turn(self.calling, message, tools=True)
+        inside = [form.end] if form else []
+        if beside is not None and s.TEXT in beside and s.NAME in beside:
+            inside += [beside[beside.index(s.TEXT) : beside.rindex(s.NAME)]]
+        return content_ends(self.turn, self.reasoning.header, self.reasoning.content_start, inside, self.units)
 
     @cached_property
     def _call_ends(self) -> CallEnds:
@@ -133,7 +163,7 @@ class Reading:
         """The calls, how they are known, and notes."""
         if self.texts is None:
             declared = self._declared()
-            return declared, "text of the prompt", ("the chat template never writes tool calls",)
+            return declared, "text of the prompt", (self.renderings.why_no_calls,)
         if self._shape is not None and self._shape.is_unread:
             return None, "", ("a second call is written in no way that is read here",)
         if self.calls is None:
@@ -204,15 +234,20 @@ class Reading:
 
     # -- the rest
 
-    def _content(self) -> ContentFormat:
-        """How text is framed, in front of calls too."""
+    def _content(self, form: ToolCallFormat | None) -> ContentFormat:
+        """How text is framed; in front of calls too, where the calls of ``form`` follow a frame that can be told."""
         start, opening, end = self.reasoning.content_start, self.reasoning.opening, self._content_ends.content_end
-        text, form = self._text_beside, self.calls
+        plain, text = ContentFormat(opening, start, end), self._text_beside
         if not start or text is None or form is None or not text[: text.index(s.TEXT)].endswith(start):
-            return ContentFormat(opening, start, end)
-        written = form.section_start + form.call_start
-        between = self._between
-        return ContentFormat(opening, start, end, start, between.removesuffix(written) if written else between)
+            return plain
+        if text.index(s.TEXT) > text.index(s.NAME):
+            return plain
+        try:
+            written = syntax(form.syntax).render(form, [Call(s.NAME, s.BOTH, s.ID)], TYPED_TOOLS)
+        except ToolError:
+            return plain
+        closing = self._between.removesuffix(form.gap_without_text + written[: written.index(s.NAME)])
+        return plain if closing == self._between else ContentFormat(opening, start, end, start, closing)
 
     def _ends(self, calls: ToolCallFormat | None) -> Ends:
         content, of_calls = self._content_ends.end, self._call_ends.end

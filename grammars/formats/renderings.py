@@ -74,6 +74,7 @@ class Renderings:
         self._render = render
         self._known: dict[str, str | None] = {}
         self.errors: list[str] = []
+        self.why_no_calls = ""  #: once `call_asking` has found none
 
     def text(self, messages: Sequence[Message], **kwargs: Any) -> str | None:
         """The whole rendering; None where the template raises."""
@@ -83,7 +84,7 @@ class Renderings:
                 self._known[key] = self._render([dict(message) for message in messages], **kwargs)
             except TemplateError as error:
                 self._known[key] = None
-                self.errors.append(str(error))
+                self.errors.append(error.message)
         return self._known[key]
 
     def turn(self, asking: Asking, *after: Message, tools: bool = False, **kwargs: Any) -> str | None:
@@ -131,11 +132,21 @@ class Renderings:
         )
 
     def call_asking(self, plain: Asking) -> Asking | None:
-        """The first form in which the template writes a call, arguments and all; None where it never does."""
+        """The first form in which the template writes a call, arguments and all; None where it never does.
+
+        ``why_no_calls`` then says what it does instead.
+        """
+        unread, before, renders = "", len(self.errors), False
         for asking in _ways_to_call(plain):
             text = self.turn(asking, self.calling(asking, [(s.NAME, s.BOTH)]), tools=True)
             if text is not None and _is_plainly_written(text):
                 return asking
+            unread, renders = unread or _seen(text or ""), renders or text is not None
+        self.why_no_calls = "the chat template never writes tool calls"
+        if unread:
+            self.why_no_calls = f"the chat template writes tool calls in no shape that is read: {unread!r}"
+        elif not renders and len(self.errors) > before:
+            self.why_no_calls += f": {self.errors[before]}"
         return None
 
     def calling(
@@ -161,6 +172,18 @@ def _ways_to_call(plain: Asking) -> Iterator[Asking]:
             base = {key: value for key, value in base.items() if key != "tools"}
         asking = replace(plain, system=system, tools=tools, arguments=arguments, content=content, id_style=id_style)
         yield replace(asking, plain=base if tools else plain.plain)
+
+
+_SEEN = 120  # characters shown of calls that are not read
+
+
+def _seen(text: str) -> str:
+    """What a rendering holds of the sample call: the name and what stands around it; "" without a name."""
+    at = text.find(s.NAME)
+    if at < 0:
+        return ""
+    begin = max(text.rfind("\n", 0, at) + 1, at - _SEEN // 4)
+    return text[begin : begin + _SEEN]
 
 
 def _is_plainly_written(text: str) -> bool:

@@ -7,7 +7,7 @@ Candidates are the words of the template's text that speak of thinking.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,18 @@ from grammars.formats.format import EffortSwitch
 from grammars.formats.renderings import Asking, Renderings
 from grammars.formats.units import Units
 
-__all__ = ["Effects", "Tried", "effort_switch", "try_switches"]
+__all__ = [
+    "LEVELS",
+    "Effects",
+    "Tried",
+    "compared_words",
+    "effort_switch",
+    "is_about_history",
+    "on_and_off",
+    "says_no",
+    "speaks_of_thinking",
+    "try_switches",
+]
 
 #: Arguments that a template may read; a word after a dot or in quotes is a field or a text.
 _WORD = re.compile(r"(?<![\w.'\"\[])[a-z_]*(?:think|reason|effort|cot|budget)[a-z_]*\b(?!\s*\()")
@@ -23,6 +34,7 @@ _WORD = re.compile(r"(?<![\w.'\"\[])[a-z_]*(?:think|reason|effort|cot|budget)[a-
 _TAG = re.compile(r"\{[%{]-?\s*(.*?)\s*-?[%}]\}", re.DOTALL)
 _ASKED = re.compile(r"\b(?:if|elif|and|or|not)\s+\(*([a-z_]\w*)\b(?!\s*[.(\[])")
 _GIVEN = re.compile(r"^(?:set|for|macro)\s+([a-z_]\w*)(?:\s*,\s*([a-z_]\w*))?")
+_SET = re.compile(r"\{%-?\s*set\s+((?:\w+\.)?\w+)\s*=\s*(.*?)-?%\}", re.DOTALL)
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _WORDS = r"(?:\s*\|\s*\w+)*\s*(?:==|!=|not\s+in|in)\s*(\[[^\]]*\]|\([^)]*\)|'[^']*'|\"[^\"]*\")"
 _NO_ARGUMENTS = {"messages", "tools", "documents", "add_generation_prompt", "loop", "message", "defined", "string"}
@@ -32,8 +44,10 @@ _USUAL = ("thinking", "enable_thinking", "reasoning", "reasoning_effort", "think
 #: These words tell what becomes of older reasoning, not whether there is any.
 _HISTORY = re.compile(r"preserve|clear|truncate|drop|keep|retain|history|past|include|skip")
 
+_NEGATION = re.compile(r"(?:^|_)(?:no|not|non|disable[ds]?|skip|without|hide|suppress|off)(?:_|$)|^no(?=think|reason)")
+
 _MOST_ASKED = 12
-_MOST_WORDS = 6
+_MOST_WORDS = 8
 
 LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _NONSENSE = "zzqx"
@@ -51,14 +65,26 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What changed the generation prompt.  ``default`` is the prompt when nothing is said."""
+    """What the generation prompt became.  ``default`` is the prompt when nothing is said.
+
+    ``tried`` is every argument with every value that the template takes, with or without effect.
+    """
 
     default: Tried
-    changes: tuple[Tried, ...]
+    tried: tuple[Tried, ...]
+
+    @property
+    def changes(self) -> tuple[Tried, ...]:
+        """What changed the prompt."""
+        return tuple(tried for tried in self.tried if tried.prompt != self.default.prompt)
 
     def of(self, name: str) -> dict[Any, Tried]:
         """Value -> effect of one argument; a value without effect is not among them."""
         return {change.value: change for change in self.changes if change.name == name}
+
+    def values(self, name: str) -> tuple[Any, ...]:
+        """The values of one argument that the template takes, among those that were tried."""
+        return tuple(tried.value for tried in self.tried if tried.name == name)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -69,13 +95,10 @@ def try_switches(renderings: Renderings, asking: Asking, template: str) -> Effec
     """Renders the generation prompt with every candidate and keeps what made a difference."""
     default = _tried(renderings, asking, "", None)
     assert default is not None, "a plain prompt renders by now"
-    changes = [
-        tried
-        for name in _candidates(template)
-        for value in _values(name, template)
-        if (tried := _tried(renderings, asking, name, value)) is not None and tried.prompt != default.prompt
-    ]
-    return Effects(default, tuple(changes))
+    found = (
+        _tried(renderings, asking, name, value) for name in _candidates(template) for value in _values(name, template)
+    )
+    return Effects(default, tuple(tried for tried in found if tried is not None))
 
 
 def _candidates(template: str) -> list[str]:
@@ -94,16 +117,30 @@ def _asked(template: str) -> set[str]:
 def _values(name: str, template: str) -> tuple[Any, ...]:
     if "budget" in name:
         return (-1, 0, 512)
-    words = _compared(name, template)
+    words = compared_words(name, template)
     if "effort" in name or name == "reasoning":
-        words = list(dict.fromkeys(["none", *words]))
+        words = list(dict.fromkeys(["none", "high", *words] if "effort" in name else ["none", *words]))
     return (True, False, *words[:_MOST_WORDS])
 
 
-def _compared(name: str, template: str) -> list[str]:
-    """The words that the template compares an argument with (``mode == "deep"``, ``mode in ["deep", "fast"]``)."""
-    found = re.findall(rf"(?<![\w.]){re.escape(name)}{_WORDS}", template)
+def compared_words(name: str, template: str) -> list[str]:
+    """The words that the template compares an argument with (``mode == "deep"``, ``mode in ["deep", "fast"]``).
+
+    Also under the names that it gives the argument: ``{% set m = mode | default("deep") %}{% if m == "fast" %}``.
+    """
+    names = "|".join(map(re.escape, _also_called(name, template)))
+    found = re.findall(rf"(?<![\w.])(?:{names}){_WORDS}", template)
     return list(dict.fromkeys(word for text in found for word in re.findall(r"['\"]([\w-]+)['\"]", text)))
+
+
+def _also_called(name: str, template: str) -> list[str]:
+    """The argument's own name, and those of variables that are set to something made of it."""
+    names = [name]
+    for given, value in _SET.findall(template):
+        own = re.compile(rf"(?<![\w.'\"\[])(?:{'|'.join(map(re.escape, names))})\b(?!\s*\()")
+        if given not in names and own.search(value):
+            names.append(given)
+    return names
 
 
 def _tried(renderings: Renderings, asking: Asking, name: str, value: Any) -> Tried | None:
@@ -123,44 +160,54 @@ def is_about_history(name: str) -> bool:
 
 
 def on_and_off(name: str) -> tuple[Any, Any]:
-    """The values that a switch of this name takes."""
+    """The values that a switch of this name takes, in the sense that names have unless they say no."""
     return (-1, 0) if "budget" in name else (True, False)
+
+
+def says_no(name: str) -> bool:
+    """Is the argument's name a negation?  Only asked where nothing but the name can tell."""
+    return _NEGATION.search(name) is not None
 
 
 # -- effort
 
 
 def effort_switch(
-    renderings: Renderings, asking: Asking, template: str, units: Units, on: Mapping[str, Any]
+    renderings: Renderings, asking: Asking, template: str, units: Units, on: Mapping[str, Any], off: Any
 ) -> EffortSwitch | None:
-    """The argument that takes a level of effort, with its legal values; ``on`` turns reasoning on.
+    """The argument that takes a level of effort, with its legal values; ``on`` turns reasoning on, ``off`` does not.
 
     Legal is a level whose text differs from what a word without meaning gives.  Where the template just prints
-    what it is given, the three levels that every model with levels knows are taken.
+    what it is given, the three levels that every model with levels knows are taken.  Words of the template's own
+    stand in its own order.
     """
     for name in _candidates(template):
         if "effort" in name:
-            values = _levels(renderings, asking, units, name, on)
+            own = [word for word in compared_words(name, template) if word not in ("none", off)]
+            values = _levels(renderings, asking, units, name, on, own)
             if values:
                 return EffortSwitch(name, values)
     return None
 
 
-def _levels(renderings: Renderings, asking: Asking, units: Units, name: str, on: Mapping[str, Any]) -> tuple[str, ...]:
+def _levels(
+    renderings: Renderings, asking: Asking, units: Units, name: str, on: Mapping[str, Any], own: Sequence[str]
+) -> tuple[str, ...]:
     def prompt(value: str) -> str | None:
         return renderings.prompt(asking, **{**on, name: value})
 
     nonsense = prompt(_NONSENSE)
     if nonsense is not None and _NONSENSE in nonsense:
         return ("low", "medium", "high")
-    texts = {level: text for level in LEVELS if (text := prompt(level)) is not None}
+    words = LEVELS if set(own) <= set(LEVELS) else own
+    texts = {level: text for level in words if (text := prompt(level)) is not None}
     if nonsense is None:  # a template that refuses what it does not know
         return tuple(texts)
     different = [level for level in texts if level != "none" and texts[level] != nonsense]
     if not different:
         return ()
     spoken = _levels_spoken(units, nonsense, texts[different[0]])
-    return tuple(level for level in LEVELS if level in different or level in spoken)
+    return tuple(level for level in words if level in different or level in spoken)
 
 
 def _levels_spoken(units: Units, text: str, other: str) -> set[str]:
@@ -169,8 +216,3 @@ def _levels_spoken(units: Units, text: str, other: str) -> set[str]:
     after = len(units.common_suffix(text[before:], other[before:]))
     words = {word.lower() for word in re.findall(r"\w+", text[before : len(text) - after])}
     return words & set(LEVELS)
-
-
-def text_switches(effects: Effects) -> Iterator[str]:
-    """Arguments that by their name turn thinking on and off; whether they do so by a text alone the caller knows."""
-    return (name for name in effects.names if not is_about_history(name) and "effort" not in name)

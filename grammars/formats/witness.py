@@ -16,7 +16,7 @@ from grammars.tool_calls.parameters import arguments_object
 from grammars.tools import Call
 from special_tokens.errors import ToolError
 
-__all__ = ["Witness", "witnesses"]
+__all__ = ["Prompt", "Witness", "prompts", "witnesses"]
 
 _BOTH, _OTHER = Call(s.NAME, s.BOTH, s.ID), Call(s.OTHER_NAME, {}, s.OTHER_ID)
 
@@ -34,6 +34,27 @@ class Witness:
     reasoning: str = ""
     content: str = ""
     calls: tuple[Call, ...] = field(default=(), hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt that the template rendered when reasoning was asked for, was not wanted, or nothing was said (None)."""
+
+    thinking: bool | None
+    text: str
+
+
+def prompts(renderings: Renderings, plain: Asking, format: Format) -> Iterator[Prompt]:
+    """The prompts under the format's own switch; none where it does not reason, or the template refuses the switch."""
+    form = format.reasoning
+    if form is None:
+        return
+    values = {None: None, True: form.switch.on, False: form.switch.off} if form.switch is not None else {None: None}
+    for thinking, value in values.items():
+        kwargs = {} if form.switch is None or value is None else {form.switch.name: value}
+        text = renderings.prompt(plain, **kwargs)
+        if text is not None:
+            yield Prompt(thinking, text)
 
 
 def witnesses(

@@ -11,6 +11,7 @@ from grammars.markers import Markers
 from grammars.plan import Pieces, ReasoningPlan
 from grammars.reasoning.levels import NATIVE_BUDGETS, normal_effort
 from grammars.reasoning.template import SHIPPED, Template, custom_template, shipped_template
+from grammars.tool_calls.pattern import parse_pattern
 from grammars.tree import Node, Pattern, Rule, Sub, Text, Until, opt, seq
 from special_tokens.errors import RequestError
 
@@ -169,7 +170,8 @@ def _native(
 
 def _plan(form: ReasoningFormat, level: str | None, preset: str, applied: bool, markers: Markers) -> ReasoningPlan:
     start: Pieces = markers.pieces(framing(form.start)[1])
-    return ReasoningPlan(level, preset, applied, start, markers.pieces(framing(form.end)[1]))
+    opened_by = tuple(markers.pieces(part) for part in parse_pattern(form.opened_by) if isinstance(part, str))
+    return ReasoningPlan(level, preset, applied, start, markers.pieces(framing(form.end)[1]), opened_by)
 
 
 _STRENGTH = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -179,6 +181,29 @@ def _nearest(level: str, values: tuple[str, ...]) -> str:
     """The template's legal value nearest to ``level``: itself, else the next stronger, else the strongest."""
     if level in values:
         return level
-    known = [value for value in values if value in _STRENGTH]
-    above = [value for value in known if _STRENGTH.index(value) > _STRENGTH.index(level)]
-    return (above or known or list(values))[0 if above else -1]
+    wanted = _STRENGTH.index(level)
+    above = [value for value, strength in zip(values, _strengths(values), strict=True) if strength >= wanted]
+    return (above or values)[0 if above else -1]
+
+
+def _strengths(values: tuple[str, ...]) -> list[float]:
+    """How strong each value is, weakest first: known words as they are, others between their known neighbours.
+
+    Words beyond the weakest or strongest known one stand half a level away from it; where none is known, they spread
+    evenly from low to high.
+    """
+    known = {i: float(_STRENGTH.index(value)) for i, value in enumerate(values) if value in _STRENGTH}
+    low, high = float(_STRENGTH.index("low")), float(_STRENGTH.index("high"))
+    if not known:
+        step = (high - low) / max(len(values) - 1, 1)
+        return [low + step * i for i in range(len(values))]
+    out = []
+    for i in range(len(values)):
+        below, above = max((k for k in known if k <= i), default=None), min((k for k in known if k >= i), default=None)
+        if below is None or above is None:
+            at = above if below is None else below
+            assert at is not None
+            out.append(known[at] + 0.5 * (i - at))
+        else:
+            out.append(known[below] + (known[above] - known[below]) * (i - below) / max(above - below, 1))
+    return out

@@ -1,0 +1,114 @@
+"""How each field of a format is known.
+
+`Format.evidence` pairs names with evidence: a part's (``reasoning``) holds for all of its fields but those that stand
+there themselves (``reasoning.switch``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from grammars.formats.format import ContentFormat, Ends, Format, InputNeeds, ReasoningFormat, ToolCallFormat
+
+__all__ = ["PARTS", "by_field", "changed", "fields_read", "without"]
+
+#: The parts of a format whose fields have evidence of their own.
+PARTS: Mapping[str, type] = {
+    "reasoning": ReasoningFormat,
+    "content": ContentFormat,
+    "tool_calls": ToolCallFormat,
+    "ends": Ends,
+    "inputs": InputNeeds,
+}
+_DEFAULT = "default"
+_CALL, _ANSWER = "rendering of a call", "rendering of an answer"
+
+#: Which sample shows which field of what renderings show.
+_SHOWN_BY: Mapping[str, str] = {
+    "content.opening": _ANSWER,
+    "content.start": _ANSWER,
+    "content.end": _ANSWER,
+    "content.lead_start": "rendering of text beside a call",
+    "content.lead_end": "rendering of text beside a call",
+    "tool_calls.syntax": _CALL,
+    "tool_calls.section_start": "rendering of two calls",
+    "tool_calls.section_end": "rendering of two calls",
+    "tool_calls.call_start": _CALL,
+    "tool_calls.call_end": _CALL,
+    "tool_calls.between": "rendering of two calls",
+    "tool_calls.gap": "rendering of text beside a call",
+    "tool_calls.gap_without_text": _CALL,
+    "tool_calls.max_calls": "rendering of two calls",
+    "tool_calls.text_before": "rendering of text beside a call",
+    "tool_calls.text_after": "rendering of text beside a call",
+    "tool_calls.id_style": "rendering of a call with a long id",
+    "tool_calls.options": "rendering of values of all types",
+    "ends.content": _ANSWER,
+    "ends.calls": _CALL,
+    "ends.not_ends": "rendering of what is framed",
+    "inputs.arguments": _CALL,
+    "inputs.content_of_calls": _CALL,
+    "inputs.content_parts": "rendering of a list of parts",
+    "inputs.content_as": "rendering of a list of parts",
+    "inputs.developer_role": "rendering of the role developer",
+    "inputs.system_role": "rendering of the role system",
+    "inputs.tools": "rendering of a prompt with tools",
+    "inputs.tool_calls": _CALL,
+    "inputs.tool_results": "rendering of a call's result",
+    "inputs.kwargs": "rendering of a plain message",
+    "inputs.tools_as": "rendering of a prompt with tools",
+    "inputs.tools_are_text": "rendering of a prompt with tools",
+    "inputs.reasoning_as": "rendering of an answer with reasoning",
+    "inputs.text_beside_calls": "rendering of text beside a call",
+}
+
+
+def fields_read(format: Format, of_reasoning: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The evidence of every field that was read off renderings; ``of_reasoning`` that of the reasoning's own."""
+    parts = dict(format.evidence)
+    for field, how in of_reasoning:
+        if _says_something(format.reasoning, field):
+            yield f"reasoning.{field}", how
+    for name, how in _SHOWN_BY.items():
+        part, field = name.split(".")
+        if parts.get(part, "rendering") == "rendering" and _says_something(getattr(format, part), field):
+            yield name, how
+
+
+def _says_something(value: Any, field: str) -> bool:
+    """Is the field anything but its default?  The answer whether the model reasons by itself always says something."""
+    if value is None:
+        return False
+    default = next(f.default for f in fields(value) if f.name == field)
+    return field == "default_on" or getattr(value, field) != default
+
+
+def by_field(format: Format) -> dict[str, str]:
+    """``part.field`` -> how it is known, for every field of every part; ``default`` where nothing says anything."""
+    evidence = dict(format.evidence)
+    known: dict[str, str] = {}
+    for part, kind in PARTS.items():
+        value = getattr(format, part)
+        for field in fields(kind):
+            name = f"{part}.{field.name}"
+            if name in evidence:
+                known[name] = evidence[name]
+            else:
+                known[name] = evidence.get(part, _DEFAULT) if _says_something(value, field.name) else _DEFAULT
+    known["spelling"] = evidence.get("spelling", _DEFAULT)
+    return known
+
+
+def without(evidence: Iterable[tuple[str, str]], part: str) -> tuple[tuple[str, str], ...]:
+    """Evidence without that of one part and its fields."""
+    return tuple((name, how) for name, how in evidence if name.split(".")[0] != part)
+
+
+def changed(before: Any, after: Any, part: str, how: str) -> dict[str, str]:
+    """The evidence of those fields of a part in which ``after`` differs from ``before`` (None: of the whole part)."""
+    if before is None:
+        return {part: how}
+    names = (field.name for field in fields(after))
+    return {f"{part}.{name}": how for name in names if getattr(before, name) != getattr(after, name)}
