@@ -286,6 +286,38 @@ CASES: tuple[Case, ...] = (
     ),
     Case("a back-reference", lambda: {"type": "string", "pattern": "^(a+)b\\1$"}, relaxed=frozenset({"pattern"})),
     Case("60 look-aheads", lambda: {"type": "string", "pattern": "^" + "(?!.*ab)" * 60 + ".*$"}),
+    # languages that meet only far away, or never: found by trial in a process that can be ended
+    Case(
+        "allOf of five prime repeats",
+        lambda: {"allOf": [{"type": "string", "pattern": f"^(?:a{{{p}}})+$"} for p in (101, 103, 107, 109, 113)]},
+        "the limits of a trial",
+    ),
+    Case(
+        "three look-aheads at the same distance from the end",
+        lambda: {"type": "string", "pattern": "^(?=.*a.{20}$)(?=.*b.{20}$)(?!.*c.{20}$).*$"},
+        "the limits of a trial",
+    ),
+    Case(
+        "patterns told apart only near the end",
+        lambda: {
+            "allOf": [{"type": "string", "pattern": "a.{40}$"}, {"pattern": "b.{41}$"}],
+            "not": {"pattern": "c.{42}$"},
+        },
+        "the limits of a trial",
+    ),
+    Case(
+        "six patternProperties told apart only near the end",
+        lambda: {"type": "object", "patternProperties": {f"a.{{{i}}}$": {"type": "integer"} for i in range(10, 16)}},
+        "the limits of a trial",
+    ),
+    Case(
+        "thirty patternProperties told apart only near the end",
+        lambda: {
+            "type": "object",
+            "patternProperties": {f"{'abc'[i % 3]}.{{{i}}}$": {"type": "integer"} for i in range(10, 40)},
+        },
+        "the limit 'cuts'",
+    ),
     Case("look-ahead in look-ahead", lambda: {"type": "string", "pattern": "^" + "(?!a" * 30 + ")" * 30 + ".*$"}),
     Case(
         "200 nested groups",

@@ -16,7 +16,9 @@ from typing import Any
 
 import llguidance
 
+from grammars.costly_place import costly_place
 from grammars.plan import SENTINELS, Plan
+from guided.compile_trial import Trial
 from guided.watch import TokenBytes
 from special_tokens import SpecialTokens
 from special_tokens.errors import GrammarError, LimitExceeded, MatcherFailed, PlanError, RequestError, TokenizerError
@@ -25,9 +27,12 @@ __all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_b
 
 #: Raised over the engine's defaults, which stop valid JSON in mid-string (a pattern with a large maxLength);
 #: measured harmless elsewhere.
-LIMITS = llguidance.LLParserLimits(
-    initial_lexer_fuel=100_000_000, step_lexer_fuel=20_000_000, max_lexer_states=2_000_000, verbose_errors=False
-)
+_LIMITS = {"initial_lexer_fuel": 10_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 2_000_000}
+LIMITS = llguidance.LLParserLimits(verbose_errors=False, **_LIMITS)
+#: What a grammar may cost that has passed a trial.  The engine's own count of work is the estimate of that cost: of
+#: 3,346 real schemas one needs more than a tenth of the first limit and none more than all of it (0.2 to 1 s).
+_TRIED_LIMITS = _LIMITS | {"initial_lexer_fuel": 100_000_000}
+_trial = Trial()
 
 #: Most compiled grammars that an engine keeps, and most bytes of memory that they may take by our estimate.
 CACHE_SIZE = 256
@@ -106,7 +111,11 @@ class Engine:
 
     def prepare(self, plan: Plan, entry: str = "") -> Any:
         """The pristine matcher of an entry of a plan (never advance it), from the cache or compiled now."""
-        return self.compile(self.grammar_of(plan, entry)[0])
+        try:
+            return self.compile(self.grammar_of(plan, entry)[0])
+        except LimitExceeded as error:
+            error.place = error.place or costly_place(plan)
+            raise
 
     def grammar_of(self, plan: Plan, entry: str = "") -> tuple[str, int | None]:
         """The text to compile for an entry of a plan, and the token that stands for its end in the engine's masks.
@@ -185,19 +194,33 @@ def grammar_bytes(grammar: str) -> int:
 def compile_grammar(tokenizer: Any, grammar: str) -> Any:
     """A matcher of ``grammar`` on one of the engine's tokenizers, compiled now.
 
-    Raises `GrammarError` or `LimitExceeded` where the engine refuses the grammar or it has no sentence.
+    Raises `GrammarError` or `LimitExceeded` where the engine refuses the grammar or it has no sentence.  A grammar that
+    costs the engine much is compiled in a helper process first, which is ended where it takes too long.
     """
+    matcher = _compiled(tokenizer, grammar, LIMITS)
+    if matcher.is_error() and "fuel" in (message := _message(matcher)):
+        error = _trial.error_of(grammar, vocab_size=tokenizer.vocab_size, limits=_TRIED_LIMITS)
+        if error is not None:  # a helper knows no named tokens: what it has not compiled is not compiled here
+            raise LimitExceeded(f"the grammar does not compile: {message}", hint="use fewer intersections and repeats")
+        matcher = _compiled(tokenizer, grammar, llguidance.LLParserLimits(verbose_errors=False, **_TRIED_LIMITS))
+    check_matcher(matcher, "the grammar does not compile")
+    _probe(matcher)
+    return matcher
 
+
+def _compiled(tokenizer: Any, grammar: str, limits: Any) -> Any:
     def make() -> Any:
-        return llguidance.LLMatcher(tokenizer, grammar, log_level=0, limits=LIMITS)
+        return llguidance.LLMatcher(tokenizer, grammar, log_level=0, limits=limits)
 
     # Sub-grammars stand in JSON, where a line break is two characters.
     num_lines = grammar.count("\n") + grammar.count("\\n")
     large = num_lines > _MANY_LINES or len(grammar) > _MANY_CHARACTERS
-    matcher = _on_a_large_stack(make) if large else make()
-    check_matcher(matcher, "the grammar does not compile")
-    _probe(matcher)
-    return matcher
+    return _on_a_large_stack(make) if large else make()
+
+
+def _message(matcher: Any) -> str:
+    """What the engine says is wrong, without its quotations."""
+    return str(matcher.get_error()).split("\n<")[0].strip()
 
 
 def _on_a_large_stack(make: Callable[[], Any]) -> Any:
@@ -218,7 +241,7 @@ def check_matcher(matcher: Any, what: str) -> None:
     """Raise when the matcher is in its error state, which would otherwise look like a finished answer."""
     if not matcher.is_error():
         return
-    message = str(matcher.get_error()).split("\n<")[0].strip()
+    message = _message(matcher)
     if matcher.stop_reason() in _LIMIT_REASONS or any(word in message for word in _LIMIT_WORDS):
         raise LimitExceeded(f"{what}: {message}")
     if what == "the grammar does not compile":
@@ -231,7 +254,7 @@ def _probe(pristine: Any) -> None:
     matcher = pristine.deep_copy()
     matcher.compute_bitmask()
     if matcher.is_error():
-        message = str(matcher.get_error()).split("\n<")[0].strip()
+        message = _message(matcher)
         if matcher.stop_reason() == "NoExtensionBias" or "NoExtension" in message:
             raise GrammarError("no text can be written under this grammar")
         check_matcher(matcher, "the grammar does not compile")

@@ -12,6 +12,7 @@ from grammars.json_schema.emit import emit
 from grammars.json_schema.general import KEY_ORDER, general_rows
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, survey
 from grammars.json_schema.numbers import MAX_DIGITS
+from grammars.json_schema.regular import within
 from grammars.json_schema.report import Outcome, ReportRow, SchemaReport
 from grammars.json_schema.space import Overrun, Space
 from grammars.json_schema.spelling import DEFAULT_SPELLING, Spelling
@@ -32,6 +33,8 @@ __all__ = [
     "Watcher",
     "build",
 ]
+
+_MOST_SEARCHED = 9_000_000  # parts of languages looked at for one schema: real ones take 8 million at the most
 
 #: ``strict`` refuses what the masks cannot enforce; ``warn`` widens and lists it.
 Policy = Literal["strict", "warn"]
@@ -84,10 +87,11 @@ def _judged(built: Built, policy: Policy) -> Built:
 
 def _compiled(documents: Documents, spelling: Spelling, *, watch: bool) -> Built:
     try:
-        try:
-            return _compile(Space(documents), spelling, watch=watch)
-        except Overrun:
-            return _compile(Space(documents, coarse=True), spelling, watch=watch)
+        with within(_MOST_SEARCHED):
+            try:
+                return _compile(Space(documents), spelling, watch=watch)
+            except Overrun:
+                return _compile(Space(documents, coarse=True), spelling, watch=watch)
     except RecursionError:
         raise SchemaError("the schema is nested too deeply", hint="use $defs and $ref, or fewer levels") from None
 

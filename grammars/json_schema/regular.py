@@ -1,19 +1,41 @@
-"""Regular languages over code points: terms, their algebra, membership, emptiness and shortest words.
+"""Regular languages over code points: their algebra (`grammars.json_schema.terms`), and questions about whole languages.
 
-A language is an immutable term (`Regular`) built by the smart constructors below, which keep terms small and in
-a normal form.  Questions that the engine answers too late for us (may this key match that pattern, is anything
-left of this string) are answered by Brzozowski derivatives: ``derive(r, c)`` is what may follow ``c``.  Searches
-carry a budget; past it the answer is `UNKNOWN`, and callers must then assume the worst.
+What the engine would answer too late for us (may this key match that pattern, is anything left of this string) is
+searched for by derivatives.  A search carries a budget; past it the answer is `UNKNOWN`, and callers must then assume
+the worst.  Work is counted in parts of terms and not in seconds, so that a busy machine answers alike.
 """
 
 from __future__ import annotations
 
-import re
+import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
+
+from grammars.json_schema.terms import (
+    ALL,
+    ANY,
+    EPS,
+    MAX_CODE_POINT,
+    NONE,
+    Ranges,
+    Regular,
+    alt,
+    cat,
+    chars,
+    derive,
+    inter,
+    matches,
+    neg,
+    ranges_minus,
+    rep,
+    representatives,
+    text,
+    words,
+)
 
 __all__ = [
     "ALL",
@@ -22,6 +44,7 @@ __all__ = [
     "MAX_CODE_POINT",
     "NONE",
     "UNKNOWN",
+    "Ranges",
     "Regular",
     "Unknown",
     "alt",
@@ -37,15 +60,13 @@ __all__ = [
     "neg",
     "ranges_minus",
     "rep",
+    "representatives",
     "shortest",
     "surely_empty",
     "text",
+    "within",
     "words",
 ]
-
-MAX_CODE_POINT = 0x10FFFF
-
-Ranges = tuple[tuple[int, int], ...]
 
 
 class Unknown(Enum):
@@ -55,336 +76,6 @@ class Unknown(Enum):
 
 
 UNKNOWN: Literal[Unknown.UNKNOWN] = Unknown.UNKNOWN
-
-
-class Regular:
-    """A term: ``op`` with its arguments.
-
-    ======== ============================== =========================================
-    op       args                           language
-    ======== ============================== =========================================
-    chars    sorted disjoint (low, high)s   one code point out of these
-    words    frozenset of str               exactly these words
-    cat      terms                          one after the other (empty: the empty word)
-    alt      terms                          any of them
-    and      terms                          all of them
-    not      (term,)                        every word that is not in it
-    rep      (term, least, most or None)    that many times
-    ======== ============================== =========================================
-    """
-
-    __slots__ = ("_hash", "args", "nullable", "op", "plain")
-
-    def __init__(self, op: str, args: Any, nullable: bool, plain: bool) -> None:
-        self.op = op
-        self.args = args
-        self.nullable = nullable
-        self.plain = plain  # free of "and" and "not": what an ordinary regex can say
-        self._hash = hash((op, args))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Regular) or self._hash != other._hash:
-            return False
-        return bool(self.op == other.op and self.args == other.args)
-
-    def __repr__(self) -> str:
-        return f"{self.op}{self.args!r}"
-
-
-# -- constructors
-
-
-def chars(ranges: Iterable[tuple[int, int]]) -> Regular:
-    """One code point out of ``ranges`` (inclusive, any order, may overlap)."""
-    merged: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
-        else:
-            merged.append((low, high))
-    return Regular("chars", tuple(merged), False, True) if merged else NONE
-
-
-EPS = Regular("cat", (), True, True)
-NONE = Regular("alt", (), False, True)
-ANY = chars([(0, MAX_CODE_POINT)])
-ALL = Regular("rep", (ANY, 0, None), True, True)
-
-
-def text(word: str) -> Regular:
-    """Exactly this word."""
-    return Regular("words", frozenset((word,)), not word, True) if word else EPS
-
-
-def words(many: Iterable[str]) -> Regular:
-    """Exactly these words."""
-    found = frozenset(many)
-    if not found:
-        return NONE
-    return EPS if found == {""} else Regular("words", found, "" in found, True)
-
-
-def cat(*parts: Regular) -> Regular:
-    """The parts one after the other."""
-    flat: list[Regular] = []
-    for part in parts:
-        if part is NONE or part == NONE:
-            return NONE
-        if part.op == "cat":
-            flat.extend(part.args)
-        else:
-            flat.append(part)
-    if len(flat) == 1:
-        return flat[0]
-    out: list[Regular] = []
-    for part in flat:
-        if out and out[-1] == ALL and part == ALL:
-            continue
-        out.append(part)
-    if len(out) == 1:
-        return out[0]
-    return Regular("cat", tuple(out), all(p.nullable for p in out), all(p.plain for p in out)) if out else EPS
-
-
-def alt(*options: Regular) -> Regular:
-    """Any of the options."""
-    flat: dict[Regular, None] = {}
-    ranges: list[tuple[int, int]] = []
-    known: set[str] = set()
-    for option in options:
-        for part in option.args if option.op == "alt" else (option,):
-            if part == ALL:
-                return ALL
-            if part.op == "chars":
-                ranges.extend(part.args)
-            elif part.op == "words":
-                known |= part.args
-            else:
-                flat[part] = None
-    if ranges:
-        flat[chars(ranges)] = None
-    if known:
-        flat[words(known)] = None
-    parts = tuple(flat)
-    if len(parts) == 1:
-        return parts[0]
-    return Regular("alt", parts, any(p.nullable for p in parts), all(p.plain for p in parts)) if parts else NONE
-
-
-def inter(*parts: Regular) -> Regular:
-    """What every part holds."""
-    flat: dict[Regular, None] = {}
-    finite: frozenset[str] | None = None
-    refused: frozenset[str] = frozenset()
-    for part in parts:
-        for one in part.args if part.op == "and" else (part,):
-            if one == NONE:
-                return NONE
-            if one.op == "words" or one == EPS:
-                own = one.args if one.op == "words" else frozenset({""})
-                finite = own if finite is None else finite & own
-            elif one.op == "not" and one.args[0].op == "words":
-                refused |= one.args[0].args
-            elif one != ALL:
-                flat[one] = None
-    if refused and finite is None:
-        flat[neg(words(refused))] = None
-    if finite is not None:
-        return words(w for w in finite - refused if all(matches(p, w) for p in flat))
-    for one in flat:
-        if one.op == "not" and one.args[0] in flat:
-            return NONE
-    rest = tuple(flat)
-    if len(rest) == 1:
-        return rest[0]
-    return Regular("and", rest, all(p.nullable for p in rest), False) if rest else ALL
-
-
-def neg(body: Regular) -> Regular:
-    """Every word that is not in ``body``."""
-    if body.op == "not":
-        inner: Regular = body.args[0]
-        return inner
-    if body == NONE:
-        return ALL
-    if body == ALL:
-        return NONE
-    return Regular("not", (body,), not body.nullable, False)
-
-
-def rep(body: Regular, least: int, most: int | None) -> Regular:
-    """``body`` from ``least`` to ``most`` times (``None``: without bound)."""
-    if most == 0 or body in (EPS, NONE):
-        return EPS if least == 0 or body == EPS else NONE
-    if (least, most) == (1, 1):
-        return body
-    if body.op == "rep" and body.args[1:] == (0, None) and (most is None or most >= 1):
-        return body  # (x*){m,n} is x*
-    if body.nullable:
-        least = 0
-    return Regular("rep", (body, least, most), least == 0, body.plain)
-
-
-def ranges_minus(ranges: Ranges, other: Ranges) -> Ranges:
-    """The code points of ``ranges`` that are not in ``other`` (both sorted and disjoint)."""
-    out: list[tuple[int, int]] = []
-    for low, high in ranges:
-        start = low
-        for a, b in other:
-            if b < start or a > high:
-                continue
-            if a > start:
-                out.append((start, a - 1))
-            start = max(start, b + 1)
-        if start <= high:
-            out.append((start, high))
-    return tuple(out)
-
-
-# -- derivatives
-
-
-@lru_cache(maxsize=100_000)
-def derive(term: Regular, code: int) -> Regular:
-    """What may follow the code point ``code`` at the start of ``term``."""
-    args = term.args
-    match term.op:
-        case "chars":
-            return EPS if any(low <= code <= high for low, high in args) else NONE
-        case "words":
-            first = chr(code) if code >= 0 else "\0\0"
-            return words(w[1:] for w in args if w[:1] == first)
-        case "cat":
-            options = []
-            for i, part in enumerate(args):
-                options.append(cat(derive(part, code), *args[i + 1 :]))
-                if not part.nullable:
-                    break
-            return alt(*options)
-        case "alt":
-            return alt(*(derive(p, code) for p in args))
-        case "and":
-            return inter(*(derive(p, code) for p in args))
-        case "not":
-            return neg(derive(args[0], code))
-    body, least, most = args
-    return cat(derive(body, code), rep(body, max(least - 1, 0), None if most is None else most - 1))
-
-
-def _borders(term: Regular, out: set[int]) -> None:
-    """Code points at which the derivative of ``term`` may change, added to ``out``."""
-    match term.op:
-        case "chars":
-            for low, high in term.args:
-                out.add(low)
-                out.add(high + 1)
-        case "words":
-            for word in term.args:
-                if word:
-                    out.add(ord(word[0]))
-                    out.add(ord(word[0]) + 1)
-        case "cat":
-            for part in term.args:
-                _borders(part, out)
-                if not part.nullable:
-                    break
-        case "rep":
-            _borders(term.args[0], out)
-        case _:
-            for part in term.args:
-                _borders(part, out)
-
-
-_FRIENDLY = tuple(ord(c) for c in "a0A -_.")  # words shown to people begin with these where they may
-
-
-def _representatives(term: Regular) -> list[int]:
-    borders: set[int] = {0, 0x20}
-    _borders(term, borders)
-    starts = sorted(b for b in borders if 0 <= b <= MAX_CODE_POINT)
-    out = []
-    for i, low in enumerate(starts):
-        high = (starts[i + 1] if i + 1 < len(starts) else MAX_CODE_POINT + 1) - 1
-        nice = next((c for c in _FRIENDLY if low <= c <= high), low)
-        if 0xD800 <= nice <= 0xDFFF:  # no text holds a lone surrogate
-            nice = 0xE000
-            if nice > high:
-                continue
-        out.append(nice)
-    out.sort(key=lambda c: (c not in _FRIENDLY, c < 0x20 or c == 0x7F, c > 0x7E, c))
-    return out
-
-
-# -- questions
-
-
-def matches(term: Regular, word: str) -> bool:
-    """Is ``word`` in the language?"""
-    match term.op:
-        case "words":
-            return word in term.args
-        case "and":
-            return all(matches(p, word) for p in term.args)
-        case "alt":
-            return any(matches(p, word) for p in term.args)
-        case "not":
-            return not matches(term.args[0], word)
-    if term == ALL:
-        return True
-    if term.plain:
-        compiled = _compiled(term)
-        if compiled is not None:
-            return compiled.fullmatch(word) is not None
-    for char in word:
-        term = derive(term, ord(char))
-        if term == NONE:
-            return False
-    return term.nullable
-
-
-@lru_cache(maxsize=10_000)
-def _compiled(term: Regular) -> re.Pattern[str] | None:
-    """A Python regex of a plain term; None where backtracking could explode (nested unbounded repeats)."""
-    if _star_height(term) > 1:
-        return None
-    try:
-        return re.compile(_python(term), re.DOTALL)
-    except (re.error, OverflowError, RecursionError):
-        return None
-
-
-def _star_height(term: Regular) -> int:
-    if term.op in ("chars", "words"):
-        return 0
-    if term.op == "rep":
-        body, _, most = term.args
-        return _star_height(body) + (1 if most is None or most > 1 else 0)
-    return max((_star_height(p) for p in term.args), default=0)
-
-
-def _python(term: Regular) -> str:
-    match term.op:
-        case "chars":
-            if term == ANY:
-                return "."
-            return "[" + "".join(f"{_escape(a)}-{_escape(b)}" if a != b else _escape(a) for a, b in term.args) + "]"
-        case "words":
-            return "(?:" + "|".join(re.escape(w) for w in sorted(term.args)) + ")"
-        case "cat":
-            return "".join(_python(p) for p in term.args)
-        case "alt":
-            return "(?:" + "|".join(_python(p) for p in term.args) + ")" if term.args else "(?!)"
-    body, least, most = term.args
-    return f"(?:{_python(body)}){{{least},{'' if most is None else most}}}"
-
-
-def _escape(code: int) -> str:
-    return f"\\U{code:08x}"
 
 
 def lengths(term: Regular) -> tuple[int, int | None]:
@@ -422,36 +113,82 @@ def is_finite(term: Regular) -> bool:
     return lengths(term)[1] is not None
 
 
-@lru_cache(maxsize=20_000)
+class _Spent(Exception):
+    """The work that a search may do is done."""
+
+
+class _Allowance(threading.local):
+    """Work that searches of this thread may still do; None where nobody counts."""
+
+    left: int | None = None
+
+
+_allowance = _Allowance()
+_MOST_WORK = 6_000_000  # parts of terms that one search may look at: some seconds at the worst
+
+
+@contextmanager
+def within(work: int) -> Iterator[None]:
+    """All searches of this thread together look at no more than so many parts of terms; then all are `UNKNOWN`."""
+    before = _allowance.left
+    _allowance.left = work if before is None else min(work, before)
+    begun = _allowance.left
+    try:
+        yield
+    finally:
+        _allowance.left = None if before is None else before - (begun - _allowance.left)
+
+
 def shortest(term: Regular, budget: int = 3_000) -> str | Unknown | None:
-    """A shortest word; None when there is no word at all; `UNKNOWN` past ``budget`` states."""
+    """A shortest word; None when there is no word at all; `UNKNOWN` past ``budget`` states, or past all work."""
+    try:
+        return _shortest(term, budget)
+    except _Spent:
+        return UNKNOWN
+
+
+@lru_cache(maxsize=20_000)
+def _shortest(term: Regular, budget: int) -> str | Unknown | None:
+    """Raises `_Spent`, which is not kept, where another time there may be more work left."""
     if term.plain:
         return _shortest_plain(term)
     low, high = lengths(term)
     if high is not None and low > high:
         return None
-    seen = {term}
-    queue: deque[tuple[Regular, str]] = deque([(term, "")])
-    while queue:
-        state, word = queue.popleft()
-        if state.nullable:
-            return word
-        for code in _representatives(state):
-            following = derive(state, code)
-            if following in seen or following == NONE:
-                continue
-            if len(seen) >= budget:
-                return UNKNOWN
-            seen.add(following)
-            queue.append((following, word + chr(code)))
-    return None
+    left = _allowance.left
+    most = _MOST_WORK if left is None else min(left, _MOST_WORK)
+    work = 0
+    try:
+        seen = {term}
+        queue: deque[tuple[Regular, str]] = deque([(term, "")])
+        while queue:
+            state, word = queue.popleft()
+            if state.nullable:
+                return word
+            for code in representatives(state):
+                work += state.size
+                if work > most:
+                    if most == _MOST_WORK:
+                        return UNKNOWN
+                    raise _Spent
+                following = derive(state, code)
+                if following in seen or following == NONE:
+                    continue
+                if len(seen) >= budget:
+                    return UNKNOWN
+                seen.add(following)
+                queue.append((following, word + chr(code)))
+        return None
+    finally:
+        if left is not None:
+            _allowance.left = left - work
 
 
 @lru_cache(maxsize=5_000)
 def _shortest_plain(term: Regular) -> str | None:
     match term.op:
         case "chars":
-            fitting = (chr(c) for c in _representatives(term) if any(a <= c <= b for a, b in term.args))
+            fitting = (chr(c) for c in representatives(term) if any(a <= c <= b for a, b in term.args))
             return next(fitting, None)
         case "words":
             shortest: str = min(term.args, key=lambda w: (len(w), w))
@@ -469,9 +206,16 @@ def _shortest_plain(term: Regular) -> str | None:
     return None if word is None else word * least
 
 
-@lru_cache(maxsize=20_000)
 def surely_empty(term: Regular, budget: int = 400) -> bool:
     """True when the language has no word at all; False when it has one, or when the search gives up."""
+    try:
+        return _surely_empty(term, budget)
+    except _Spent:
+        return False
+
+
+@lru_cache(maxsize=20_000)
+def _surely_empty(term: Regular, budget: int) -> bool:
     if term == NONE:
         return True
     if term.plain:
@@ -482,7 +226,7 @@ def surely_empty(term: Regular, budget: int = 400) -> bool:
     samples = [_shortest_plain(p) for p in parts if p.plain]
     if any(word is not None and matches(term, word) for word in (*samples, "a", "0", "A", " ", "aaaa")):
         return False
-    return shortest(term, budget) is None
+    return _shortest(term, budget) is None
 
 
 def leading(term: Regular) -> str:

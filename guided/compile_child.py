@@ -1,0 +1,75 @@
+"""Compiles grammars for another process that may end this one: run as a script, never imported.
+
+Requests come on stdin and answers go to stdout, each four bytes of length (big-endian) and JSON.  A request is
+``{"grammar", "vocab_size", "limits", "seconds", "bytes"}``; the answer ``{"error"}`` is null when the grammar
+compiles.  ``seconds`` of processor time or ``bytes`` of memory more and the process is gone, which is the answer too.
+It imports nothing of ours, so that it starts at once.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import struct
+import sys
+from functools import lru_cache
+from typing import Any, BinaryIO
+
+import llguidance
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answers until there is nothing more to read."""
+    while head := requests.read(4):
+        request = json.loads(requests.read(struct.unpack(">I", head)[0]))
+        body = json.dumps({"error": error_of(request)}).encode()
+        answers.write(struct.pack(">I", len(body)) + body)
+        answers.flush()
+
+
+def error_of(request: dict[str, Any]) -> str | None:
+    """What the engine says to a grammar; None where it compiles."""
+    limits = llguidance.LLParserLimits(verbose_errors=False, **request["limits"])
+    tokenizer = tokenizer_of(request["vocab_size"])
+    bound(request["seconds"], request["bytes"])
+    matcher = llguidance.LLMatcher(tokenizer, request["grammar"], log_level=0, limits=limits)
+    bound(0, None)
+    return str(matcher.get_error()) if matcher.is_error() else None
+
+
+def bound(seconds: float, size: int | None) -> None:
+    """From now on so much time and memory, where the system knows how: the signal and the failure end the process."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+    if size is not None and sys.platform != "win32":
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        most = size if hard == resource.RLIM_INFINITY else min(size, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+
+
+@lru_cache(maxsize=4)
+def tokenizer_of(vocab_size: int) -> Any:
+    """A tokenizer with every byte and so many ids: what compiling costs does not depend on the words."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in printable]
+    alphabet = {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    ids = {alphabet[b]: b for b in range(256)}
+    model = {"type": "BPE", "vocab": ids, "merges": []}
+    end = {"id": 256, "content": "<|end|>", "special": True}
+    end |= dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    body: dict[str, Any] = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [end],
+        "normalizer": None,
+    }
+    body |= {"pre_tokenizer": level, "post_processor": None, "decoder": level, "model": model}
+    return llguidance.LLTokenizer(json.dumps(body), n_vocab=max(vocab_size, 300), eos_token=[256])
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)
