@@ -186,9 +186,11 @@ class _Composer:
                 hint="pass a format with tool_calls, or a model whose chat template renders them",
             )
         self.call_steps = syntax(form.syntax).steps(form, self.choice.tools, self.markers)
-        return ToolSection(
+        section = ToolSection(
             form, self.choice.tools, self.markers, self._arguments_schema, self.parts.parallel_tool_calls
         )
+        self.tool_rows |= dict.fromkeys(section.lost)
+        return section
 
     def _arguments_schema(self, schema: Any, place: str) -> Node:
         """The node of a tool's arguments, or of one of them; ``place`` is its pointer, ``/tools/NAME/...``."""

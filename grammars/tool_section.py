@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grammars.formats.format import ToolCallFormat
+from grammars.json_schema.report import ReportRow
 from grammars.markers import Markers
 from grammars.tool_calls import syntax
 from grammars.tool_calls.base import SchemaNode
+from grammars.tool_calls.parameter_list import ParameterList
 from grammars.tool_calls.pattern import Hole, parse_pattern
 from grammars.tools import Tool
 from grammars.tree import Node, Rule, alt, repeat, seq
@@ -31,6 +33,15 @@ class ToolSection:
     def triggers(self) -> tuple[str, ...]:
         """Texts any of which begins a section."""
         return syntax(self.form.syntax).triggers(self.form, self.tools)
+
+    @property
+    def lost(self) -> tuple[ReportRow, ...]:
+        """What of the tools' arguments this way of writing cannot say, where others are left."""
+        return tuple(row for tool in self.tools for row in self._lost(tool))
+
+    def _lost(self, tool: Tool) -> tuple[ReportRow, ...]:
+        module = syntax(self.form.syntax)
+        return module.lost(self.form, tool, self.markers) if isinstance(module, ParameterList) else ()
 
     @property
     def end_marker(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from grammars.call_steps import CallStep
 from grammars.formats.format import ToolCallFormat
+from grammars.json_schema.report import ReportRow
 from grammars.markers import Markers
 from grammars.tool_calls.argument_order import arrange
 from grammars.tool_calls.base import Quote, SchemaNode
@@ -19,10 +20,9 @@ from grammars.tool_calls.names import check_name
 from grammars.tool_calls.parameter import Parameter
 from grammars.tool_calls.parameter_list import ParameterList
 from grammars.tool_calls.pattern import Hole, Pattern
-from grammars.tool_calls.raw_text import ended
 from grammars.tool_calls.reader import Reader, Script
 from grammars.tool_calls.schema_types import ALL_TYPES, resolve, type_of
-from grammars.tool_calls.values import ValueCoding, Words, json_scalar, json_string, json_text
+from grammars.tool_calls.values import ValueCoding, Words, ended_string, json_scalar, json_string, json_text
 from grammars.tools import Tool
 from grammars.tree import EMPTY, Group, Node, Ref, RuleDef, Text, alt, opt, repeat, seq
 from grammars.tree import Pattern as Regex
@@ -60,6 +60,9 @@ class _GemmaValues:
 
     def is_raw(self, parameter: Parameter) -> bool:
         return True
+
+    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        return ()  # a listed value that cannot be written is an error
 
     # -- writing
 
@@ -189,7 +192,7 @@ class _Builder:
         match name:
             case "string":
                 quote = self.coding.quote
-                return seq(self.markers.node(quote), ended(parameter.strings, quote, self.markers))
+                return seq(self.markers.node(quote), ended_string(parameter, quote, self.markers))
             case "object":
                 return seq("{", self._members(parameter, schema), "}")
             case "array":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ class Parameter:
     root: Mapping[str, Any]
     required: bool = False
     place: str = ""
+    is_extra: bool = False  #: stands for any argument that the tool does not name
 
     @cached_property
     def types(self) -> frozenset[str]:
@@ -44,7 +45,7 @@ class Parameter:
         """The same argument, kept to some of its types."""
         if self.types <= kept:
             return self
-        return Parameter(self.key, _narrowed(self.schema, self.root, kept), self.root, self.required, self.place)
+        return replace(self, schema=_narrowed(self.schema, self.root, kept))
 
     def inside(self, schema: Any, *path: str) -> Parameter:
         """A value inside this one, under ``schema``."""
@@ -90,7 +91,7 @@ class Signature:
         return known + [key for key in arguments if key not in known]
 
 
-ANYTHING = Signature((), Parameter("", True, {}))
+ANYTHING = Signature((), Parameter("", True, {}, is_extra=True))
 
 
 def signature(tool: Tool | None) -> Signature:
@@ -113,7 +114,7 @@ def signature(tool: Tool | None) -> Signature:
     extra = schema.get("additionalProperties", True)
     if extra is False:
         return Signature(listed, None)
-    return Signature(listed, Parameter("", extra, root, False, pointer(tool, "additionalProperties")))
+    return Signature(listed, Parameter("", extra, root, False, pointer(tool, "additionalProperties"), is_extra=True))
 
 
 def _merged(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from grammars.call_steps import CallStep
 from grammars.formats.format import ToolCallFormat
+from grammars.json_schema.report import ReportRow
 from grammars.markers import Markers
 from grammars.tool_calls.argument_order import arrange
 from grammars.tool_calls.base import CallsParser, Quote, SchemaNode
@@ -98,7 +99,7 @@ class ParameterList:
             table.way(inside, frame.opening, keys)
         for parameter in (*taken.parameters, *(() if extra is None else (extra,))):
             end = frame.end_of(parameter.key)
-            parts = lead if parameter.key else lead[lead.index(Hole("key")) + 1 :]
+            parts = lead if not parameter.is_extra else lead[lead.index(Hole("key")) + 1 :]
             for flag, kept in self._flags(frame, parameter):
                 trigger = filled(markers, parts, {"key": parameter.key, frame.flag: flag})
                 if not trigger or (coding.is_raw(kept) and not end):
@@ -121,6 +122,11 @@ class ParameterList:
         parts = (values[part.name] if isinstance(part, Hole) else markers.node(part) for part in frame.call)
         return seq(markers.node(form.call_start), *parts, markers.node(form.call_end))
 
+    def lost(self, form: ToolCallFormat, tool: Tool, markers: Markers) -> tuple[ReportRow, ...]:
+        frame, coding = self.frame(form), self.coding(form)
+        rows = (coding.lost(p, frame.end_of(p.key), markers) for p in signature(tool).parameters)
+        return tuple(row for found in rows for row in found)
+
     def _arguments(self, form: ToolCallFormat, frame: Frame, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
         taken = signature(tool)
         named = [(p.key, p.required, self._parameter(form, frame, p, markers, schema)) for p in taken.parameters]
@@ -132,14 +138,14 @@ class ParameterList:
     def _parameter(
         self, form: ToolCallFormat, frame: Frame, parameter: Parameter, markers: Markers, schema: SchemaNode
     ) -> Node:
-        if parameter.key:
+        if not parameter.is_extra:
             check_name(parameter.key, frame.parameter, place=parameter.place, hole="key")
         options = []
         end = frame.end_of(parameter.key)
         for flag, kept in self._flags(frame, parameter):
             value = self.coding(form).node(kept, end, markers, schema)
             holes: dict[str, Node] = {
-                "key": Text(parameter.key) if parameter.key else Regex(_FREE_KEY),
+                "key": Regex(_FREE_KEY) if parameter.is_extra else Text(parameter.key),
                 "value": value,
                 frame.flag or "-": Text(flag),
             }

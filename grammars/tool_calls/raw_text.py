@@ -5,11 +5,25 @@ The marker ends the text where it first appears, so the text cannot contain it, 
 
 from __future__ import annotations
 
-from grammars.json_schema.regular import ALL, ANY, Ranges, Regular, cat, inter, neg, ranges_minus, text
+from grammars.json_schema.regular import (
+    ALL,
+    ANY,
+    NONE,
+    Ranges,
+    Regular,
+    cat,
+    inter,
+    neg,
+    ranges_minus,
+    surely_empty,
+    text,
+    words,
+)
+from grammars.json_schema.regular import alt as alternatives
 from grammars.markers import Markers
 from grammars.tree import And, Lexeme, Node, Not, Pattern, Seq, Text, Until, alt, repeat, seq
 
-__all__ = ["ANY_TEXT", "ended", "raw_node"]
+__all__ = ["ANY_TEXT", "ended", "is_writable", "raw_node", "without_end"]
 
 #: Any characters at all, line breaks included.
 ANY_TEXT = Pattern("(?s:.*)")
@@ -21,6 +35,7 @@ def ended(language: Regular, end: str, markers: Markers, *, name: str = "value")
     Where ``end`` begins with a token, text cannot contain it; where it begins with characters, these belong to
     the text's own lexeme, which would otherwise swallow them.
     """
+    language = without_end(language, end, markers)
     pieces = markers.pieces(end)
     head = pieces[0] if pieces and isinstance(pieces[0], str) else ""
     rest = markers.node(end[len(head) :])
@@ -30,8 +45,39 @@ def ended(language: Regular, end: str, markers: Markers, *, name: str = "value")
         return seq(Lexeme(name, seq(raw_node(language), Text(head))), rest)
     if language == ALL:
         return Until(name, ANY_TEXT, Text(head))
-    once = neg(cat(ALL, text(head), ANY, ALL))
-    return Lexeme(name, raw_node(inter(cat(language, text(head)), once)))
+    return Lexeme(name, raw_node(_ended_once(language, head)))
+
+
+def without_end(language: Regular, end: str, markers: Markers) -> Regular:
+    """The language without those of its listed words that hold ``end``, and so cannot be written in front of it."""
+    head = _text_that_ends(end, markers)
+    if not head:
+        return language
+    if language.op == "words":
+        return words(word for word in language.args if (word + head).find(head) == len(word))
+    return alternatives(*(without_end(p, end, markers) for p in language.args)) if language.op == "alt" else language
+
+
+def is_writable(language: Regular, end: str, markers: Markers) -> bool:
+    """Can `ended` write any word of the language?  True also where no one can tell."""
+    language, head = without_end(language, end, markers), _text_that_ends(end, markers)
+    if language == ALL or not head:
+        return language != NONE
+    return not surely_empty(_ended_once(language, head), _MOST_STATES)
+
+
+#: Most states that are looked at for a word that can be written.
+_MOST_STATES = 3_000
+
+
+def _text_that_ends(end: str, markers: Markers) -> str:
+    """The text that raw text cannot hold; "" where it ends by a token, which it could only spell in pieces."""
+    pieces = markers.pieces(end)
+    return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else ""
+
+
+def _ended_once(language: Regular, head: str) -> Regular:
+    return inter(cat(language, text(head)), neg(cat(ALL, text(head), ANY, ALL)))
 
 
 def raw_node(term: Regular) -> Node:

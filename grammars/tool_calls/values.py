@@ -11,17 +11,18 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from grammars.json_schema.regular import ALL
+from grammars.json_schema.regular import ALL, words
+from grammars.json_schema.report import Outcome, ReportRow
 from grammars.markers import Markers
 from grammars.tool_calls.base import SchemaNode
 from grammars.tool_calls.parameter import Parameter
-from grammars.tool_calls.raw_text import ended
+from grammars.tool_calls.raw_text import ended, is_writable, without_end
 from grammars.tool_calls.reader import Cut, Reader, Script
 from grammars.tool_calls.schema_types import type_of
 from grammars.tree import Node, alt, seq
 from special_tokens.errors import ToolError
 
-__all__ = ["JsonValues", "RawValues", "ValueCoding", "Words", "json_scalar", "json_string", "json_text"]
+__all__ = ["JsonValues", "RawValues", "ValueCoding", "Words", "ended_string", "json_scalar", "json_string", "json_text"]
 
 _STRING = frozenset({"string"})
 
@@ -35,11 +36,35 @@ class ValueCoding(Protocol):
     def is_raw(self, parameter: Parameter) -> bool:
         """May the value be raw text up to its end?  If not it is one JSON value."""
 
+    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        """What of the parameter's values this coding cannot write, where others are left."""
+
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         """The value as text, without ``end``; raises `ToolError` where this coding cannot carry it."""
 
     def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
         """Reads a value and ``end`` (marked text), and emits the value as JSON text."""
+
+
+def ended_string(parameter: Parameter, end: str, markers: Markers) -> Node:
+    """The parameter's strings as raw text, and ``end``; raises `ToolError` where each of them holds ``end``."""
+    if not is_writable(parameter.strings, end, markers):
+        raise ToolError(
+            f"every string that the schema allows holds {end!r}, which ends a value in this model's format",
+            place=parameter.place,
+            expected="a string that can be written",
+        )
+    return ended(parameter.strings, end, markers)
+
+
+def lost_strings(parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+    """What the schema lists and raw text in front of ``end`` cannot say."""
+    language = parameter.strings
+    listed = [part.args for part in (language.args if language.op == "alt" else (language,)) if part.op == "words"]
+    kept = without_end(words(word for part in listed for word in part), end, markers)
+    lost = sorted({word for part in listed for word in part} - (kept.args if kept.op == "words" else {""}))
+    reason = f"{', '.join(map(repr, lost[:3]))} cannot be written: {end!r} ends a value in this model's format"
+    return (ReportRow(parameter.place, "enum", Outcome.NARROWED, reason),) if lost else ()
 
 
 class Words:
@@ -73,6 +98,9 @@ class JsonValues:
     def is_raw(self, parameter: Parameter) -> bool:
         return False
 
+    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        return ()
+
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         return json_scalar(value, parameter)
 
@@ -91,14 +119,19 @@ class RawValues:
 
     def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
         if parameter.types <= _STRING or ("string" in parameter.types and parameter.strings == ALL):
-            return ended(parameter.strings, end, markers)  # text can also spell every other value
+            return ended_string(parameter, end, markers)  # text can also spell every other value
         others = parameter.only(parameter.types - _STRING)
         json_node = alt(schema(others.whole_schema, parameter.place), *self.words.options(parameter))
         written = seq(json_node, markers.node(end))
-        return alt(ended(parameter.strings, end, markers), written) if "string" in parameter.types else written
+        if "string" not in parameter.types or not is_writable(parameter.strings, end, markers):
+            return written
+        return alt(ended(parameter.strings, end, markers), written)
 
     def is_raw(self, parameter: Parameter) -> bool:
         return "string" in parameter.types
+
+    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        return lost_strings(parameter, end, markers) if "string" in parameter.types else ()
 
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         if not isinstance(value, str):

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
-from grammars.formats.format import ToolCallFormat
+from grammars.compose import Parts, compose
+from grammars.formats.format import Format, ToolCallFormat
 from grammars.formats.infer import DESCRIBED_CALLS
+from grammars.plan import Plan
+from guided.compile import Engine
+from guided.format_check import engine_for
 from guided.hf.formats import inference_of_template
-from tests.made_up_calls import ALONE, COUNTED, NUMBERED
+from guided.state import GuidanceState
+from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
+from special_tokens.errors import ToolError
+from tests.made_up_calls import ALONE, COUNTED, NUMBERED, each
 from tests.own_words import CONVERSATIONS, troubles
 
 
@@ -40,3 +48,73 @@ def test_calls_that_tell_of_the_others_fall_back_and_say_so(name: str) -> None:
 @pytest.mark.parametrize("name", ALONE)
 def test_calls_in_messages_of_their_own_are_one_a_turn(name: str) -> None:
     assert calls_of(ALONE[name], text=False).max_calls == 1
+
+
+# -- what a raw value cannot hold
+
+
+RAW = each(
+    "<do>\n<fn=NAME>\n{% for k, v in c.function.arguments.items() %}<arg={{ k }}>\n"
+    "{{ v if v is string else v | tojson }}\n</arg>\n{% endfor %}</fn>\n</do>"
+)
+
+
+def text_engine(format: Format) -> Engine:
+    """An engine whose vocabulary spells every tag in pieces."""
+    return engine_for(format, SpecialTokens(TokenizerFacts((AddedToken(0, "[[end]]", True),), 1)))
+
+
+def plan_of(template: str, schema: Any, key: str = "a") -> Plan:
+    format = inference_of_template(template)[0].format
+    assert format.tool_calls is not None
+    assert format.tool_calls != DESCRIBED_CALLS
+    parameters = {"type": "object", "properties": {key: schema}, "required": [key], "additionalProperties": False}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
+    return compose(Parts(tools=tools, tool_choice="required"), tokens=text_engine(format).tokens, format=format)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"const": "x\n</arg>\ny"},
+        {"enum": ["x\n</arg>", "\n</arg>\n"]},
+        {"type": "string", "pattern": "^<i>\n</arg>\n$"},
+        {"type": "string", "pattern": "^(a|b)\n</arg>\nc+$", "minLength": 12},
+        {"anyOf": [{"const": "\n</arg>"}, {"const": "q\n</arg>\nq"}]},
+    ],
+    ids=["constant", "all options", "pattern", "pattern and length", "union"],
+)
+def test_a_parameter_whose_every_value_holds_its_closing_tag_is_refused_with_its_name(schema: Any) -> None:
+    with pytest.raises(ToolError, match=r"/tools/f/parameters/properties/a.*ends a value"):
+        plan_of(RAW, schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"enum": ["x\n</arg>\ny", "ok"]},
+        {"type": ["string", "integer"], "enum": ["x\n</arg>\ny", 5]},
+        {"anyOf": [{"const": "x\n</arg>\ny"}, {"type": "integer"}]},
+    ],
+    ids=["enum", "enum of two types", "union"],
+)
+def test_an_option_that_holds_the_closing_tag_is_dropped_and_listed(schema: Any) -> None:
+    plan = plan_of(RAW, schema)
+    rows = [row for row in plan.tool_report.narrowed if row.keyword == "enum"]
+    assert [row.pointer for row in rows] == ["/tools/f/parameters/properties/a"]
+    assert "'x\\n</arg>\\ny'" in rows[0].reason
+    engine = text_engine(plan.format)
+    left = "ok" if "ok" in str(schema) else "5"
+    wrong = "<do>\n<fn=f>\n<arg=a>\nx\n</arg>"
+    for text, is_legal in ((f"<do>\n<fn=f>\n<arg=a>\n{left}\n</arg>\n</fn>\n</do>", True), (wrong, False)):
+        state = GuidanceState(plan, engine, entry="fresh")
+        assert (state.validate(engine.tokenize(text)) == len(engine.tokenize(text))) == is_legal
+
+
+def test_nothing_is_dropped_where_no_value_holds_the_closing_tag() -> None:
+    assert plan_of(RAW, {"enum": ["x", "</arg>", "\n</ar"]}).tool_report.rows == ()
+
+
+def test_a_parameter_without_a_name_is_refused() -> None:
+    with pytest.raises(ToolError, match=r"name '' is empty"):
+        plan_of(RAW, {"type": "string"}, key="")
