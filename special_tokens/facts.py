@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from special_tokens.errors import TokenizerError
+from special_tokens.errors import TemplateError, TokenizerError
 
-__all__ = ["AddedToken", "TokenizerFacts", "facts_from_folder"]
+__all__ = ["AddedToken", "TokenizerFacts", "facts_from_config", "facts_from_folder", "template_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def facts_from_folder(folder: str | Path) -> TokenizerFacts:
     )
     template = _template(config.get("chat_template"))
     if (folder / "chat_template.jinja").is_file():
-        template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
+        template = template_of(folder / "chat_template.jinja")
     logits = model.get("vocab_size") or (model.get("text_config") or {}).get("vocab_size")
     return TokenizerFacts(
         added=added,
@@ -122,6 +122,16 @@ def facts_from_config(path: str | Path) -> TokenizerFacts:
         chat_template=_template(config.get("chat_template")),
         name=path.parent.name,
     )
+
+
+def template_of(path: Path) -> str:
+    """The text of a chat template's file; raises `TemplateError` for one that cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise TemplateError(f"byte {error.start} is no UTF-8", place=str(path), expected="text in UTF-8") from None
+    except OSError as error:
+        raise TemplateError(f"cannot read it: {error.strerror}", place=str(path)) from None
 
 
 def _read(path: Path) -> dict[str, Any]:

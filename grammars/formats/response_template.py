@@ -15,7 +15,7 @@ from grammars.formats.format import Format, Option, ReasoningFormat, ToolCallFor
 from grammars.tool_calls.pattern import escape_literal
 from special_tokens.errors import ModelError
 
-__all__ = ["read_response_template"]
+__all__ = ["read_response_template", "unread"]
 
 _NAME = re.compile(r"\(\?P<(\w+)>(?:[^()\\]|\\.)*\)")
 _ESCAPED = re.compile(r"\\([^\w\s])")
@@ -25,14 +25,56 @@ _WHITE = ("\n", "")
 def read_response_template(template: Mapping[str, Any]) -> tuple[Format, ...]:
     """The formats that the template may mean, likeliest first; empty where it describes none that can be written.
 
-    Raises `ModelError` for data that is no response template.
+    Raises `ModelError` for data that is no response template, naming the place.
     """
-    fields = template.get("fields")
-    if not isinstance(fields, Mapping):
-        raise ModelError("a response_template has fields", place="tokenizer.response_template", expected="an object")
+    fields = _checked(template)
     reasoning = _reasoning(fields.get("reasoning_content") or fields.get("thinking"))
     calls: list[ToolCallFormat | None] = [*_calls(fields.get("tool_calls"))] or [None]
     return tuple(Format("described", reasoning=reasoning, tool_calls=form) for form in calls if form or reasoning)
+
+
+def unread(template: Mapping[str, Any]) -> str:
+    """Says of a template that its calls are described by something that no grammar can write; "" where all is well."""
+    described = any(format.tool_calls is not None for format in read_response_template(template))
+    if template["fields"].get("tool_calls") is None or described:
+        return ""
+    return "tokenizer.response_template describes calls by patterns from which they cannot be written"
+
+
+_PLACE = "tokenizer.response_template"
+_FIELDS = ("reasoning_content", "thinking", "tool_calls")
+
+
+def _checked(template: Any) -> Mapping[str, Any]:
+    """The template's fields; raises `ModelError` where they are not what a response template has."""
+    if not isinstance(template, Mapping):
+        raise ModelError(f"{template!r} is no response template", place=_PLACE, expected="an object with fields")
+    fields = template.get("fields")
+    if not isinstance(fields, Mapping):
+        raise ModelError("a response_template has fields", place=_PLACE, expected="an object")
+    for name in _FIELDS:
+        field = fields.get(name)
+        if field is None:
+            continue
+        if not isinstance(field, Mapping):
+            raise ModelError(f"{field!r} describes nothing", place=f"{_PLACE}.fields.{name}", expected="an object")
+        for key, value in field.items():
+            _check_member(key, value, f"{_PLACE}.fields.{name}.{key}")
+    return fields
+
+
+def _check_member(key: str, value: Any, place: str) -> None:
+    if key in ("open", "close") and value is not None:
+        several = isinstance(value, list) and value and all(isinstance(text, str) for text in value)
+        if not isinstance(value, str) and not several:
+            raise ModelError(f"{value!r} is no text", place=place, expected="a text, or a list of texts")
+    if key == "content_args" and not isinstance(value, Mapping):
+        raise ModelError(f"{value!r} is no object", place=place, expected="an object")
+    if key.endswith("_pattern") and value is not None:
+        try:
+            re.compile(value)
+        except (re.error, TypeError) as error:
+            raise ModelError(f"no regular expression: {error}", place=place, expected="a Python pattern") from None
 
 
 def _reasoning(field: Any) -> ReasoningFormat | None:
@@ -53,7 +95,7 @@ def _calls(field: Any) -> Iterator[ToolCallFormat]:
             case "json" if "$name" not in start:
                 yield from _objects(start, end)
             case "json" if field.get("content_args", {}).get("string_delims"):
-                yield _delimited(start, end, field["content_args"]["string_delims"][0][0])
+                yield _delimited(start, end, _quote(field["content_args"]["string_delims"]))
             case "json":
                 yield _named(start, end)
             case "xml-inline":
@@ -90,6 +132,14 @@ def _named(start: str, end: str) -> ToolCallFormat:
     before, behind = start.split("$name", 1)
     options: tuple[tuple[str, Option], ...] = (("call", f"$name{behind}$arguments"),)
     return ToolCallFormat("name_then_json", call_start=before, call_end=end, options=options)
+
+
+def _quote(delimiters: Any) -> str:
+    match delimiters:
+        case [[str(quote), *_], *_]:
+            return quote
+    place = f"{_PLACE}.fields.tool_calls.content_args.string_delims"
+    raise ModelError(f"{delimiters!r} are no delimiters", place=place, expected="a list of pairs of texts")
 
 
 def _delimited(start: str, end: str, quote: str) -> ToolCallFormat:

@@ -14,7 +14,7 @@ from guided.hf.formats import format_of, inference_of, inference_of_template, in
 from guided.hf.tokenizer import facts_of, first_line, tokenizer_json
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError
-from special_tokens.facts import facts_from_config
+from special_tokens.facts import facts_from_config, template_of
 
 __all__ = ["described_vocabulary", "engine_of", "vocabulary_of"]
 
@@ -47,7 +47,7 @@ def engine_of(name: str | Path) -> tuple[Engine, Format]:
 def described_vocabulary(name: str | Path) -> tuple[SpecialTokens, Inference]:
     """Registry and format, with its evidence: of a model by name or folder, of a tokenizer's file, of a chat template.
 
-    Raises `ModelError` and `TokenizerError` for what cannot be read.
+    Raises `ModelError`, `TokenizerError` and `TemplateError` for what cannot be read.
     """
     path = Path(name)
     if path.suffix == ".json" and path.is_file():
@@ -56,7 +56,7 @@ def described_vocabulary(name: str | Path) -> tuple[SpecialTokens, Inference]:
             return tokens, inference_of_tokens(tokens)
         name = path.parent
     if path.suffix in (".jinja", ".jinja2", ".j2") and path.is_file():
-        inference, tokens = inference_of_template(path.read_text(encoding="utf-8"))
+        inference, tokens = inference_of_template(template_of(path))
         return tokens, inference
     tokens, tokenizer = _load(name)
     return tokens, inference_of(tokenizer, tokens)

@@ -158,6 +158,18 @@ def test_tokens_reads_a_tokenizers_config_alone(run: Any, tmp_path: Path) -> Non
     assert 'id = "' in run("tokens", tmp_path / "tokenizer_config.json", "--family-file").stdout
 
 
+def test_a_template_s_file_that_is_no_utf_8_is_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "chat_template.jinja"
+    path.write_bytes(b"{{ messages }}\xff")
+    monkeypatch.setattr(sys, "argv", ["guided", "tokens", str(path)])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == cli.EXIT_REFUSED
+    assert "byte 14 is no UTF-8" in " ".join(capsys.readouterr().err.split())
+
+
 def test_tokens_shows_roles_and_ends(run: Any) -> None:
     result = run("tokens")
     assert "<think>" in result.output

@@ -187,6 +187,27 @@ def test_a_response_template_alone_is_enough_to_write() -> None:
         infer(None, SpecialTokens(TokenizerFacts((), 0)), response_template={"version": 1})
 
 
+BAD_RESPONSE_TEMPLATES = [
+    ("x", "no response template"),
+    (["a"], "no response template"),
+    ({"fields": 3}, "expected an object"),
+    ({"fields": {"tool_calls": 5}}, "fields.tool_calls: 5 describes nothing"),
+    ({"fields": {"tool_calls": {"open": 3}}}, "fields.tool_calls.open: 3 is no text"),
+    ({"fields": {"tool_calls": {"open": "<a>", "close": []}}}, "fields.tool_calls.close"),
+    ({"fields": {"tool_calls": {"open_pattern": "(", "close": "x"}}}, "open_pattern: no regular expression"),
+    ({"fields": {"reasoning_content": ["<think>"]}}, "fields.reasoning_content"),
+    ({"fields": {"tool_calls": {"open_pattern": "a(?P<name>.)b", "close": "x", "content": "json",
+                                "content_args": {"string_delims": 5}}}}, "string_delims"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("described", "words"), BAD_RESPONSE_TEMPLATES, ids=range(len(BAD_RESPONSE_TEMPLATES)))
+def test_a_response_template_that_is_none_is_refused_with_its_place(described: Any, words: str) -> None:
+    with pytest.raises(ModelError, match=re.escape("tokenizer.response_template")) as refused:
+        infer(None, SpecialTokens(TokenizerFacts((), 0)), response_template=described)
+    assert words in str(refused.value)
+
+
 def test_the_vocabulary_knows_markers_that_the_template_does_not() -> None:
     added = (AddedToken(0, "<think>", False), AddedToken(1, "</think>", False))
     tokens = SpecialTokens(TokenizerFacts(added, 2, chat_template=SILENT["no tools"]))
