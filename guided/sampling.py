@@ -133,7 +133,8 @@ class TokenLogprob:
 
     ``logprob`` is the natural logarithm of the token's probability before the mask, the model's own; ``masked`` the
     one after mask, penalties and bias, before temperature and filters.  ``top`` and ``top_masked`` are the best
-    tokens before and after, best first, as (id, log-probability).  ``num_allowed`` is how many tokens were legal.
+    tokens before and after, best first, as (id, log-probability).  ``num_allowed`` is how many tokens were legal,
+    ``removed`` the model's own probability (0 to 1) of all others.
     """
 
     token_id: int
@@ -143,6 +144,7 @@ class TokenLogprob:
     top_masked: tuple[tuple[int, float], ...] = ()
     num_allowed: int = 0
     overridden: bool = False
+    removed: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
-from math import exp, expm1
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +34,10 @@ __all__ = ["TokenTrace", "Trace", "build_trace", "check_trace_file"]
 class TokenTrace:
     """One token.
 
-    ``region`` is the part of the answer in which it begins, ``marker`` for the markers between parts, ``end`` for an
-    end of turn.  ``probability`` is the model's own, ``masked`` the one among the legal tokens, ``removed`` the
-    probability of all that was not legal; ``top`` and ``top_masked`` the best tokens of either, as (text,
-    probability).  ``events`` are sentences: stops, budgets, ends, errors.
+    ``region`` is the part of the answer in which it begins, ``marker`` for the markers between parts and what frames
+    them, ``end`` for an end of turn.  ``probability`` is the model's own, ``masked`` the one after mask, bias and
+    penalties, ``removed`` the model's own probability of all that was not legal; ``top`` and ``top_masked`` are the
+    best tokens before and after, as (text, probability).  ``events`` are sentences: stops, budgets, ends, errors.
     """
 
     token_id: int
@@ -118,7 +118,7 @@ def build_trace(
             overridden=record.overridden,
             probability=exp(record.logprob),
             masked=exp(record.masked),
-            removed=max(0.0, -expm1(record.logprob - record.masked)),
+            removed=record.removed,
             top=tuple((names.text(t), exp(p)) for t, p in record.top),
             top_masked=tuple((names.text(t), exp(p)) for t, p in record.top_masked),
             events=tuple(events.get(i, ())),
@@ -137,28 +137,57 @@ def build_trace(
 
 
 def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Begin) -> list[str]:
-    """The region in which each token begins."""
+    """The region in which each token begins; what frames a marker belongs to the marker, as it does for the parser."""
     ends = plan.end_ids() if plan is not None else frozenset(engine.tokens.end_ids)
     if plan is None:
         return ["end" if token in ends else RegionName.CONTENT.value for token in tokens]
     table = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
-    position = table.start(plan.entry(begin.entry).region)
+    entry = plan.entry(begin.entry)
+    region = entry.region
+    position = table.start(region)
     out: list[str] = []
     starts: list[int] = []  # where each token begins, in symbols
-    read = 0
+    read: list[int] = []
+    frame, frame_name = entry.first.encode("utf-8"), "marker"  # what may still follow the last marker
+    if table.regions[region].name not in _TEXT:
+        frame = b""
     for token in tokens:
         out.append("end" if token in ends else table.name(position).value)
-        starts.append(read)
+        starts.append(len(read))
         if token in ends:
             continue
         symbols = table.symbols(token)
         spans, position = table.spans(position, symbols)
+        rest = _rest(frame, symbols)
+        if rest is not None:
+            out[-1] = frame_name
+        frame = rest or b""
+        read += symbols
         for span in spans:
-            if span.exit is not None:
-                name = _marker_name(table.regions[span.exit.to].name, out[-1])
-                _rename(out, starts, read + span.last - span.left, name)
-        read += len(symbols)
+            if span.exit is None:
+                continue
+            left, region = table.regions[region].name, span.exit.to
+            to = table.regions[region].name
+            frame_name = _marker_name(to, left.value)
+            first = starts[-1] + span.last - span.left
+            gap = list(span.exit.before.encode("utf-8")) if left in _TEXT else []
+            if gap and read[max(0, first - len(gap)) : first] == gap:
+                first -= len(gap)
+            _rename(out, starts, first, frame_name)
+            frame = span.exit.after.encode("utf-8") if to in _TEXT else b""
+            if span.last < len(symbols):
+                frame = _rest(frame, symbols[span.last :]) or b""
     return out
+
+
+#: Regions whose text stands beside the framing of markers; that of reasoning counts to its budget.
+_TEXT = (RegionName.CONTENT, RegionName.RESPONSE)
+
+
+def _rest(frame: bytes, symbols: Sequence[int]) -> bytes | None:
+    """What is left of ``frame`` after ``symbols``; None where they are no part of it."""
+    data = bytes(symbol for symbol in symbols if symbol < 256)
+    return frame[len(data) :] if data and len(data) == len(symbols) and frame.startswith(data) else None
 
 
 def _marker_name(to: RegionName, left: str) -> str:

@@ -34,14 +34,16 @@ class Recorder:
         before, top, ids = _summary(raw, chosen, max(1, self._most))
         after, masked_top, masked_ids = (before, top, ids)
         allowed = torch.full_like(before, raw.shape[-1])
-        overridden = torch.zeros_like(before)
+        overridden = removed = torch.zeros_like(before)
         if scores is not raw:
+            illegal = scores == float("-inf")
+            removed = raw.softmax(dim=-1).mul_(illegal).sum(-1, keepdim=True)
             after, masked_top, masked_ids = _summary(scores, chosen, max(1, self._most))
-            allowed = (scores > float("-inf")).sum(-1, keepdim=True).float()
-            overridden = (scores.gather(-1, ids[:, :1]) == float("-inf")).float()
+            allowed = allowed - illegal.sum(-1, keepdim=True)
+            overridden = illegal.gather(-1, ids[:, :1]).float()
         self._steps.append(
             (
-                torch.cat([before, after, allowed, overridden], dim=-1),
+                torch.cat([before, after, removed, allowed, overridden], dim=-1),
                 torch.stack([top, masked_top], dim=1),
                 torch.stack([ids, masked_ids], dim=1),
             )
@@ -66,8 +68,11 @@ class Recorder:
                 _pairs(ids[i][1], top[i][1], size),
                 int(allowed),
                 bool(overridden),
+                removed,
             )
-            for i, (token, (before, after, allowed, overridden)) in enumerate(zip(token_ids, numbers, strict=False))
+            for i, (token, (before, after, removed, allowed, overridden)) in enumerate(
+                zip(token_ids, numbers, strict=False)
+            )
         )
 
 

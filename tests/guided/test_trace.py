@@ -15,9 +15,11 @@ import torch
 
 import guided
 from grammars.plan import Stops
+from guided.binding import FRESH
 from guided.sampling import Sampling
-from guided.trace import TokenTrace, Trace, check_trace_file
+from guided.trace import TokenTrace, Trace, _regions, check_trace_file
 from special_tokens.errors import RequestError
+from tests.guided.test_scope import TOOLS, plan_of
 
 SCHEMA = {
     "type": "object",
@@ -97,6 +99,63 @@ def test_what_the_mask_removed_is_the_raw_probability_of_what_was_not_legal(trac
         state.commit([found.token_id])
 
 
+def adjusted(logits: np.ndarray, sampling: Sampling, prompt: list[int], answer: list[int]) -> np.ndarray:
+    """Float64 logits ``[vocab]`` under bias and penalties, one token at a time."""
+    out = logits.copy()
+    for token, bias in sampling.logit_bias.items():
+        out[token] += bias
+    for token in {*prompt, *answer}:
+        by = sampling.repetition_penalty or 1.0
+        out[token] = out[token] * by if out[token] < 0 else out[token] / by
+    for token in set(answer):
+        out[token] -= (sampling.frequency_penalty or 0.0) * answer.count(token) + (sampling.presence_penalty or 0.0)
+    return out
+
+
+@pytest.mark.parametrize("planned", [False, True], ids=["free", "guided"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"temperature": 1.5},
+        {"logit_bias": {101: -100.0, 40: 20.0}},
+        {"repetition_penalty": 1.4},
+        {"presence_penalty": 1.5},
+        {"frequency_penalty": 2.0},
+        {"temperature": 0.7, "logit_bias": {34: 3.0}, "repetition_penalty": 1.2, "presence_penalty": -1.0},
+    ],
+    ids=str,
+)
+def test_the_numbers_tell_the_mask_from_bias_and_penalties(
+    tiny_guide: Any, settings: dict[str, Any], planned: bool
+) -> None:
+    """What a bias took from a token was shown as removed by the mask, in rows without a mask too."""
+    plans = [tiny_guide.plan(response_format=SCHEMA) if planned else None]
+    sampling = Sampling(**{"temperature": 0.0} | settings, seed=5, logprobs=2)
+    (message,) = tiny_guide.generate(["tell me"], plans, sampling=sampling, max_tokens=20, trace=True)
+    prompt = tiny_guide.inputs(["tell me"], plans).prompt_ids[0]
+    answer = list(message.token_ids)
+    with torch.no_grad():
+        logits = tiny_guide.model(torch.tensor([[*prompt, *answer]])).logits[0, len(prompt) - 1 : -1].double()
+    state = guided.GuidanceState(plans[0], tiny_guide.engine) if plans[0] is not None else None
+    for i, (found, raw) in enumerate(zip(message.trace.tokens, logits.numpy(), strict=True)):
+        legal = np.ones(len(raw), dtype=bool)
+        if state is not None:
+            legal = np.unpackbits(state.mask().view(np.uint8), bitorder="little")[: len(raw)].astype(bool)
+            state.commit([answer[i]])
+        own = np.exp(raw - np.logaddexp.reduce(raw))
+        after = np.where(legal, adjusted(raw, sampling, prompt, answer[:i]), -np.inf)
+        after = np.exp(after - np.logaddexp.reduce(after))
+        assert found.probability == pytest.approx(own[answer[i]], abs=1e-4)
+        assert found.masked == pytest.approx(after[answer[i]], abs=1e-4)
+        assert found.removed == pytest.approx(own[~legal].sum(), abs=1e-4)
+        assert message.logprobs[i].removed == found.removed
+        assert found.num_allowed == legal.sum()
+        assert [p for _, p in found.top_masked] == pytest.approx(sorted(after[after > 0], reverse=True)[:5], abs=1e-4)
+        if not planned:
+            assert found.removed == 0
+
+
 def test_regions_and_events_follow_the_answer(traced: Any) -> None:
     trace = traced.trace
     by_region: dict[str, str] = {}
@@ -111,6 +170,28 @@ def test_regions_and_events_follow_the_answer(traced: Any) -> None:
     assert events == [
         (first_close, "landing: the budget of 64 tokens is spent"), (len(trace.tokens) - 1, "end of turn")
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [("<think>", "marker"), ("\n", "reasoning"), ("a", "reasoning"), ("\n", "reasoning"), ("</think>", "marker"),
+         ("\n\n", "marker"), ("<tool_call>", "tool_calls"), ("\n", "tool_calls")],
+        [("<think>", "marker"), ("\n", "reasoning"), ("\n", "reasoning"), ("</think>", "marker"), ("\n", "marker"),
+         ("\n", "marker"), ("\n", "response"), ("{", "response")],
+        [("<think>", "marker"), ("\n", "reasoning"), ("\n", "reasoning"), ("</think>", "marker"), ("\n", "marker"),
+         ("x", "response"), ("\n", "response")],
+        [("a", "response"), ("\n", "tool_calls"), ("<tool_call>", "tool_calls")],
+        [("a", "response"), ("\n\n", "response"), ("<tool_call>", "tool_calls")],
+    ],
+    ids=["call after reasoning", "answer after reasoning", "broken frame", "gap before a call", "more than the gap"],
+)  # fmt: skip
+def test_the_white_space_that_frames_a_marker_belongs_to_it(engine: Any, parts: list[tuple[str, str]]) -> None:
+    """The empty line behind ``</think>`` was coloured as the response, in front of a tool call as well."""
+    plan = plan_of(engine, response_format=SCHEMA, tools=TOOLS, reasoning_effort="low")
+    tokens = [token for text, _ in parts for token in engine.tokenize(text)]
+    assert len(tokens) == len(parts)
+    assert _regions(tokens, plan, engine, FRESH) == [name for _, name in parts]
 
 
 def test_a_stop_and_a_cut_are_events(demo_guide: Any) -> None:
