@@ -42,6 +42,12 @@ _SHARES = ((96, 0.70), (64, 0.60), (32, 0.50), (0, 0.40))
 
 _GB = 1024**3
 
+#: How the hub cache names the folder of a model.
+_HUB_MODEL = "models--"
+
+#: Where a container is told how much memory it may take, with control groups of version 2 and 1.
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
 
 @dataclass(frozen=True, slots=True)
 class Observed:
@@ -114,32 +120,62 @@ def write_map(rows: Iterable[Row], path: str | Path) -> Path:
 
 
 def find_models(folders: Sequence[str | Path] | None = None) -> list[Path]:
-    """Folders with a ``config.json``: those given and two levels below, or the newest snapshots of the hub cache."""
+    """Folders with a ``config.json``: those given and two levels below, or the newest snapshots of the hub cache.
+
+    A folder that is reached by several ways is named once.  A model of the hub cache whose reference cannot be read
+    is named by the folder of all its snapshots.
+    """
     if folders is None:
-        return sorted({*_hub_snapshots(), *_below(cache_folder())})
-    for folder in folders:
-        if not Path(folder).is_dir():
-            raise RequestError(f"there is no folder {str(folder)!r}", place="models")
-    return sorted({path for folder in folders for path in (*_below(Path(folder)), *_hub_snapshots(Path(folder)))})
+        found = [*_hub_snapshots(_hub_cache()), *_below(cache_folder())]
+    else:
+        for folder in folders:
+            if not Path(folder).is_dir():
+                raise RequestError(f"there is no folder {str(folder)!r}", place="models")
+        found = [path for folder in folders for path in (*_below(Path(folder)), *_hub_snapshots(Path(folder)))]
+    once: dict[str, Path] = {}
+    for path in sorted(found, key=lambda path: (len(path.parts), path)):
+        once.setdefault(os.path.realpath(path), path)
+    return sorted(once.values())
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    for pattern in ("config.json", "*/config.json", "*/*/config.json"):
-        for path in folder.glob(pattern):
-            if "snapshots" not in path.parts:
-                yield path.parent
+    for pattern in (".", "*", "*/*"):
+        for path in folder.glob(pattern) if pattern != "." else (folder,):
+            if _has_config(path) and "snapshots" not in path.relative_to(folder).parts:
+                yield path
 
 
-def _hub_snapshots(hub: Path | None = None) -> Iterator[Path]:
-    """The newest snapshot of every model in a hub cache."""
-    for model in sorted((hub or _hub_cache()).glob("models--*")):
-        snapshots = [path.parent for path in model.glob("snapshots/*/config.json")]
-        reference = model / "refs" / "main"
-        main = model / "snapshots" / reference.read_text().strip() if reference.is_file() else None
-        if main in snapshots and main is not None:
-            yield main
-        elif snapshots:
-            yield max(snapshots, key=lambda path: path.stat().st_mtime)
+def _has_config(folder: Path) -> bool:
+    """Is there a ``config.json``, be it a link to a file that is gone?"""
+    return os.path.lexists(folder / "config.json")
+
+
+def _hub_snapshots(hub: Path) -> Iterator[Path]:
+    """The newest snapshot of every model in a hub cache, or of the one model whose folder this is."""
+    for model in (hub,) if hub.name.startswith(_HUB_MODEL) else sorted(hub.glob(f"{_HUB_MODEL}*")):
+        try:
+            newest = _newest_snapshot(model)
+        except (OSError, ValueError):  # the survey says so
+            newest = model
+        if newest is not None:
+            yield newest
+
+
+def _newest_snapshot(model: Path) -> Path | None:
+    """The snapshot that a model of the hub cache stands at, else the last one written; None where there is none.
+
+    Raises `OSError` or `ValueError` for a reference that cannot be read.
+    """
+    snapshots = [path for path in model.glob("snapshots/*") if _has_config(path)]
+    reference = model / "refs" / "main"
+    if reference.is_file():
+        try:
+            name = reference.read_text(encoding="utf-8").strip()
+        except UnicodeDecodeError:
+            raise ValueError("refs/main is no text") from None
+        if model / "snapshots" / name in snapshots:
+            return model / "snapshots" / name
+    return max(snapshots, key=lambda path: path.stat().st_mtime, default=None)
 
 
 def _hub_cache() -> Path:
@@ -151,8 +187,8 @@ def _hub_cache() -> Path:
 
 def _name(path: Path) -> str:
     for part in path.parts:
-        if part.startswith("models--"):
-            return part.removeprefix("models--").replace("--", "/")
+        if part.startswith(_HUB_MODEL):
+            return part.removeprefix(_HUB_MODEL).replace("--", "/")
     return path.name
 
 
@@ -160,23 +196,37 @@ def _name(path: Path) -> str:
 
 
 def memory_budget(total_bytes: int | None = None) -> int:
-    """Bytes that one model may take: 40, 50, 60 or 70 % of the memory, the more there is."""
+    """Bytes that one model may take: 40, 50, 60 or 70 % of the memory, the more there is.
+
+    ``total_bytes`` is by default what this process may use: the machine's memory, or less in a container.
+    """
     if total_bytes is None:
-        total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    share = next(share for least, share in _SHARES if total_bytes >= least * _GB)
+        total_bytes = _total_bytes()
+    # A machine of 32 GB shows a little less than 32 * 1024**3 bytes.
+    share = next(share for least, share in _SHARES if total_bytes >= least * 10**9)
     return int(total_bytes * share)
 
 
+def _total_bytes() -> int:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in _LIMITS:
+        try:
+            total = min(total, int(limit.read_text(encoding="utf-8")))
+        except (OSError, ValueError):  # there is none, or it is "max"
+            continue
+    return total
+
+
 def _checked(path: Path, budget: int) -> Row:
-    size = _weight_bytes(path)
-    row = Row(_name(path), str(path), size)
+    row, size = Row(_name(path), str(path)), 0
     try:
+        size = _weight_bytes(path)
         reason = _unfit(path) or ("there are no weights" if not size else None)
     except Exception as error:  # whatever a broken folder makes its readers raise, the survey goes on
         reason = _broken(error)
     if reason is None and size * FACTOR > budget:
         reason = f"needs {size * FACTOR / _GB:.1f} GB of memory, the budget is {budget / _GB:.1f} GB"
-    return replace(row, skipped=reason)
+    return replace(row, size_bytes=size, skipped=reason)
 
 
 def _weight_bytes(path: Path) -> int:
@@ -190,6 +240,10 @@ def _weight_bytes(path: Path) -> int:
 
 def _unfit(path: Path) -> str | None:
     """Why these files are no chat model; None when they may be one."""
+    if path.name.startswith(_HUB_MODEL):
+        _newest_snapshot(path)  # raises what is wrong
+    if not (path / "config.json").exists():
+        raise ValueError("config.json is a link to a file that is not there")
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))
     if not isinstance(config, dict):
         raise ValueError("config.json is no object")

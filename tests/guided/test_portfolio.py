@@ -126,6 +126,66 @@ def test_e4_the_hub_cache_is_read_at_its_newest_snapshot(
     assert find_models([tmp_path / "hub"]) == [newest]
 
 
+def test_e4_a_damaged_entry_of_the_hub_cache_is_skipped_with_the_reason(
+    model_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reference ended the survey with a UnicodeDecodeError."""
+    hub = tmp_path / "hub"
+    good = model_folder("hub/models--org--good/snapshots/aaa")
+    for name, reference in (("bytes", b"\xff"), ("absent", b"zzz"), ("locked", b"aaa")):
+        model_folder(f"hub/models--org--{name}/snapshots/aaa")
+        (hub / f"models--org--{name}" / "refs").mkdir()
+        (hub / f"models--org--{name}" / "refs" / "main").write_bytes(reference)
+    (hub / "models--org--empty").mkdir()
+    read_text = Path.read_text
+
+    def locked(path: Path, *args: Any, **options: Any) -> str:
+        if path.name == "main" and "locked" in str(path):
+            raise PermissionError(13, "Permission denied")
+        return read_text(path, *args, **options)
+
+    monkeypatch.setattr(Path, "read_text", locked)
+    rows = {row.model: row for row in survey([hub], run=healthy)}
+    assert {name: row.skipped for name, row in rows.items()} == {
+        "org/good": None,
+        "org/absent": None,
+        "org/bytes": "broken: refs/main is no text",
+        "org/locked": "broken: [Errno 13] Permission denied",
+    }
+    assert find_models([hub / "models--org--good"]) == find_models([good]) == [good]
+
+
+def test_e4_a_model_that_is_reached_twice_is_run_once(model_folder: Any, tmp_path: Path) -> None:
+    folder = model_folder("models/m")
+    (folder / "self").symlink_to(folder)
+    (tmp_path / "models" / "all").symlink_to(tmp_path / "models")
+    (tmp_path / "models" / "other-name").symlink_to(folder)
+    assert find_models([tmp_path / "models"]) == [folder]
+    assert find_models([tmp_path / "models", folder]) == [folder]
+    assert find_models([tmp_path / "models" / "all"]) == [tmp_path / "models" / "all" / "m"]
+
+
+def test_e4_a_configuration_that_is_a_link_to_nothing_is_said(model_folder: Any, tmp_path: Path) -> None:
+    for name in ("models/m", "hub/models--org--gone/snapshots/aaa"):
+        config = model_folder(name) / "config.json"
+        config.unlink()
+        config.symlink_to(tmp_path / "gone")
+    rows = survey([tmp_path / "models", tmp_path / "hub"], run=healthy)
+    assert [(row.model, row.skipped) for row in rows] == [
+        (name, "broken: config.json is a link to a file that is not there") for name in ("org/gone", "m")
+    ]
+
+
+def test_e4_the_budget_is_of_what_a_container_may_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(portfolio, "_LIMITS", (tmp_path / "absent", limit))
+    limit.write_text("max\n")
+    whole = memory_budget()
+    limit.write_text(f"{10**9}\n")
+    assert memory_budget() == 4 * 10**8 < whole
+    assert memory_budget(31 * GB) == int(31 * GB * 0.5), "what a machine of 32 GB shows"
+
+
 @pytest.mark.parametrize(("memory", "share"), [(8, 0.4), (16, 0.4), (32, 0.5), (64, 0.6), (96, 0.7), (512, 0.7)])
 def test_e4_the_memory_budget(memory: int, share: float) -> None:
     assert memory_budget(memory * GB) == pytest.approx(memory * GB * share)
