@@ -4,6 +4,7 @@
     python benchmarks/json_schema.py                        # everything (some 20 minutes on two cores)
     python benchmarks/json_schema.py --limit 200            # an even sample of each data set
     python benchmarks/json_schema.py --only ratios          # compile and mask times beside the plain engine's
+    python benchmarks/json_schema.py --page docs/json_schema.md    # and write the tables into that page
     python ../shared/bench/schema_score.py --engine guided --adapter benchmarks.json_schema:adapter
 
 ``adapter`` and ``strict_adapter`` are what the scorer calls: a schema becomes a plan by the same road as a request's
@@ -19,16 +20,15 @@ import json
 import os
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import llguidance
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from benchmarks.json_schema_tables import percent, table, write_page  # noqa: E402
 from grammars.compose import Parts, compose  # noqa: E402
 from grammars.constraints import JsonSchema  # noqa: E402
 from grammars.formats.format import Format  # noqa: E402
@@ -39,7 +39,7 @@ from guided.compile import Engine  # noqa: E402
 from guided.hf.tokenizer import special_tokens_of, tokenizer_json  # noqa: E402
 from guided.state import GuidanceState  # noqa: E402
 
-__all__ = ["Compiled", "Judge", "adapter", "ratios", "scorer_module", "setup", "strict_adapter"]
+__all__ = ["Compiled", "Judge", "adapter", "scorer_module", "setup", "strict_adapter"]
 
 SCORER = Path(os.environ.get("GUIDED_SHARED", ROOT.parent / "shared")) / "bench" / "schema_score.py"
 
@@ -151,7 +151,8 @@ def scorer_module() -> Any:
     return module
 
 
-def _scores(name: str, arguments: tuple[str, ...], limit: int | None, out: Path) -> None:
+def _scores(name: str, arguments: tuple[str, ...], limit: int | None, out: Path) -> Iterator[tuple[object, ...]]:
+    """The rows of one run: one for each data set."""
     summary = out / f"{name.replace(', ', '_')}.json"
     command = [sys.executable, str(SCORER), *arguments, "--summary", str(summary)]
     command += ["--failures", str(summary.with_suffix(".jsonl"))]
@@ -160,107 +161,43 @@ def _scores(name: str, arguments: tuple[str, ...], limit: int | None, out: Path)
         command, check=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL
     )
     for title, row in json.loads(summary.read_text()).items():
-        cells = (
-            _percent(row["compiled"], row["schemas"]),
-            _percent(row["v_ok"], row["v_all"]),
-            _percent(row["i_ok"], row["i_comp"]),
-            _percent(row["perfect"], row["schemas"]),
+        yield (
+            title,
+            row["schemas"],
+            name,
+            percent(row["compiled"], row["schemas"]),
+            percent(row["v_ok"], row["v_all"]),
+            percent(row["i_ok"], row["i_comp"]),
+            percent(row["perfect"], row["schemas"]),
         )
-        print(f"| {title} | {row['schemas']} | {name} | " + " | ".join(cells) + " |", flush=True)
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.2f}" if whole else "-"
-
-
-def ratios(limit: int) -> None:
-    """Times of ours over the plain engine's, schema by schema, where the plain engine compiles it."""
-    scorer = scorer_module()
-    judge = Judge(scorer.load_tokenizer(None))
-    records = scorer.load_bench(scorer.DATA / "jsonschemabench.tar.xz")
-    records = [records[i * len(records) // limit] for i in range(min(limit, len(records)))]
-    compiling: list[float] = []
-    masking: list[float] = []
-    for record in records:
-        schema = record["schema"]
-        plain_grammar = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(schema))
-        if llguidance.LLMatcher(judge.engine.ll_tokenizer, plain_grammar, log_level=0).is_error():
-            continue
-
-        def plain(grammar: str = plain_grammar) -> Any:
-            matcher = llguidance.LLMatcher(judge.engine.ll_tokenizer, grammar, log_level=0)
-            matcher.deep_copy().compute_bitmask()
-            return matcher
-
-        def ours(schema: Any = schema) -> Any:
-            plan = judge.plan(schema)
-            judge.engine._cache.clear()
-            judge.engine.prepare(plan, "fresh")
-            return plan
-
-        plain_matcher, plain_seconds = _timed(plain)
-        plan, our_seconds = _timed(ours)
-        compiling.append(our_seconds / plain_seconds)
-        if plan.watchers:
-            continue
-        state = GuidanceState(plan, judge.engine)
-        for test in record["tests"]:
-            for text in scorer.texts(test["data"], schema)[:1] if test["valid"] else ():
-                ids = judge.tokenizer.encode(text, add_special_tokens=False)
-                here, there = _mask_seconds(state, plain_matcher, ids)
-                if there:
-                    masking.append(here / there)
-    for name, found in (("rewriting + compile + first mask", compiling), ("mask, plans without watcher", masking)):
-        found.sort()
-        if found:
-            p99 = found[min(len(found) - 1, len(found) * 99 // 100)]
-            print(f"| {name} / plain | {len(found)} | {found[len(found) // 2]:.2f} | {p99:.2f} |")
-
-
-def _timed(work: Any) -> tuple[Any, float]:
-    best, result = float("inf"), None
-    for _ in range(3):
-        begin = time.perf_counter()
-        result = work()
-        best = min(best, time.perf_counter() - begin)
-    return result, best
-
-
-def _mask_seconds(state: GuidanceState, plain: Any, ids: list[int]) -> tuple[float, float]:
-    """Seconds of both for the masks of the same tokens, as far as both allow them."""
-    mine, other = state.fork(), plain.deep_copy()
-    here = there = 0.0
-    for token in ids:
-        if mine.is_stopped:
-            break
-        begin = time.perf_counter()
-        mask = mine.mask()
-        middle = time.perf_counter()
-        other.compute_bitmask()
-        there += time.perf_counter() - middle
-        here += middle - begin
-        if not is_allowed(mask, token) or not other.consume_token(token):
-            break
-        mine.commit([token])
-    return here, there
+HEAD = ("data", "schemas", "engine", "compile %", "valid accepted %", "invalid rejected %", "perfect %")
 
 
 def main() -> None:
+    from benchmarks.json_schema_ratios import print_ratios  # which imports this module
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=int, help="at most this many schemas of each data set, evenly spread")
     parser.add_argument("--only", choices=("scores", "ratios"), help="only this table")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench-schema", help="summaries and failures")
+    parser.add_argument("--page", type=Path, help="write the tables into this page too")
     options = parser.parse_args()
     scorer_module()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.only != "ratios":
-        print("| data | schemas | engine | compile % | valid accepted % | invalid rejected % | perfect % |")
-        print("|---|---|---|---|---|---|---|")
+        rows: list[tuple[object, ...]] = []
         for name, arguments in RUNS:
-            _scores(name, arguments, options.limit, options.out)
+            print(f"{name} ...", file=sys.stderr, flush=True)
+            rows += _scores(name, arguments, options.limit, options.out)
+        rows.sort(key=lambda row: str(row[0]))  # stable: engines stay in order within a data set
+        print(table(HEAD, rows))
+        if options.page:
+            write_page(options.page, "scores", "benchmarks/json_schema.py", table(HEAD, rows))
     if options.only != "scores":
-        print("\n| time | samples | median | p99 |\n|---|---|---|---|")
-        ratios(options.limit or 400)
+        print()
+        print_ratios(options.limit, page=options.page)
 
 
 if __name__ == "__main__":
