@@ -15,7 +15,7 @@ _MOST = 20_000  # values looked at
 
 
 def costly_place(plan: Plan) -> str:
-    """The place of the longest pattern among the plan's schemas, its repeats written out; the response format's else."""
+    """The place of the longest pattern in the plan's schemas, its repeats written out; the response format's else."""
     found: list[tuple[int, str]] = []
     response = plan.response
     if response is not None:

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +96,8 @@ class Trial:
 
 
 def _close(pipe: Any) -> None:
-    try:
+    with suppress(OSError):  # what was still to be written has no reader any more
         pipe.close()
-    except OSError:
-        pass  # what was still to be written has no reader any more
 
 
 def _exchange(process: subprocess.Popen[bytes], body: bytes, found: list[bytes]) -> None:

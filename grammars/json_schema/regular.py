@@ -1,4 +1,4 @@
-"""Regular languages over code points: their algebra (`grammars.json_schema.terms`), and questions about whole languages.
+"""Regular languages over code points: their algebra (see `terms`), and questions about whole languages.
 
 What the engine would answer too late for us (may this key match that pattern, is anything left of this string) is
 searched for by derivatives.  A search carries a budget; past it the answer is `UNKNOWN`, and callers must then assume

@@ -8,7 +8,7 @@ follow it goes on being part of it.  It answers only what it is sure of; what it
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import TypeAlias
@@ -44,6 +44,7 @@ from grammars.lark_source.ast import (
     Source,
     WhenExpr,
     is_lexeme,
+    walk,
 )
 from grammars.rust_regex import InvalidRegex, NotTranslated, language
 
@@ -51,6 +52,20 @@ __all__ = ["can_be_left", "find_trap", "lexeme_language", "swallowing"]
 
 #: States of one lexeme that are looked at before it passes unseen.
 _BUDGET = 400
+#: Parts of languages that are looked at for one grammar; a large one passes with some of its lexemes unseen.
+_MOST_WORK = 2_000_000
+
+
+class _Work:
+    """Counts down what may still be looked at."""
+
+    def __init__(self) -> None:
+        self.left = _MOST_WORK
+
+    def spend(self, *terms: Regular) -> bool:
+        """Count one look at ``terms``; False when nothing is left for it."""
+        self.left -= sum(term.size for term in terms)
+        return self.left > 0
 
 
 class _End(Enum):
@@ -77,9 +92,13 @@ def find_trap(source: Source, *, then: Regular | None = None) -> tuple[str, Plac
             languages[expr] = lexeme_language(expr, source)
         return languages[expr]
 
+    work = _Work()
     for lexeme, followers in analysis.followers.items():
         if _END in followers and then is None:
             continue
+        work.left -= len(followers)
+        if work.left <= 0:
+            return None
         own = of(lexeme)
         if own is None or not followers:
             continue
@@ -87,17 +106,18 @@ def find_trap(source: Source, *, then: Regular | None = None) -> tuple[str, Plac
         what += ignored
         if any(follower is None for follower in what):
             continue
-        if not can_be_left(own, [follower for follower in what if follower is not None]):
+        if not can_be_left(own, [follower for follower in what if follower is not None], work):
             return analysis.shown(lexeme), analysis.places[lexeme]
     return None
 
 
-def can_be_left(lexeme: Regular, followers: Iterable[Regular]) -> bool:
+def can_be_left(lexeme: Regular, followers: Iterable[Regular], work: _Work | None = None) -> bool:
     """Is there a state in which the lexeme may end and a follower begins that cannot go on being part of it?
 
     True also where the budget does not suffice to be sure that there is none.
     """
     follower = alt(*followers)
+    work = work or _Work()
     if follower.nullable:
         return True
     seen = {lexeme}
@@ -105,6 +125,8 @@ def can_be_left(lexeme: Regular, followers: Iterable[Regular]) -> bool:
     while waiting:
         state = waiting.popleft()
         codes = _representatives(state, follower)
+        if not all(work.spend(state, follower) for _ in codes):
+            return True
         if state.nullable and any(derive(state, c) == NONE and derive(follower, c) != NONE for c in codes):
             return True
         for code in codes:
@@ -128,15 +150,19 @@ def swallowing(source: Source) -> list[Expr]:
     together.add(frozenset(analysis.first["start"]))
     found: dict[Expr, None] = {}
     looked: set[tuple[Expr, Expr]] = set()
+    work = _Work()
     for place in together:
         lexemes = _lexemes(place)
         for short in lexemes:
+            work.left -= len(lexemes) + len(analysis.followers[short])
+            if work.left <= 0:
+                return list(analysis.followers)
             behind = alt(*(_known(follower, source) for follower in _lexemes(analysis.followers[short])))
             for long in lexemes:
                 if long in found or (short, long) in looked:
                     continue
                 looked.add((short, long))
-                if _can_swallow(_known(short, source), _known(long, source), behind):
+                if _can_swallow(_known(short, source), _known(long, source), behind, work):
                     found[long] = None
     return list(found)
 
@@ -150,7 +176,7 @@ def _known(lexeme: Expr, source: Source) -> Regular:
     return ALL if found is None else found
 
 
-def _can_swallow(short: Regular, long: Regular, behind: Regular) -> bool:
+def _can_swallow(short: Regular, long: Regular, behind: Regular, work: _Work) -> bool:
     """Is there a text of ``short`` behind which a first character of ``behind`` goes on being part of ``long``?"""
     if lengths(long)[1] == 1:
         return False
@@ -159,6 +185,8 @@ def _can_swallow(short: Regular, long: Regular, behind: Regular) -> bool:
     while waiting:
         one, other = waiting.popleft()
         for code in _representatives(one, other, behind):
+            if not work.spend(one, other, behind):
+                return True
             further = derive(other, code)
             if further == NONE:
                 continue
@@ -245,10 +273,16 @@ class _Followed:
         self.followers: dict[Expr, _Followers] = defaultdict(set)
         self.places: dict[Expr, Place] = {}
         self.sure = True
-        self._until_stable(self._learn_nullable)
-        self._until_stable(self._learn_first)
+        names = {name: {e.name for e in walk(rule.body) if isinstance(e, Name)} for name, rule in self.rules.items()}
+        users: dict[str, set[str]] = defaultdict(set)
+        for name, named in names.items():
+            for used in named:
+                users[used].add(name)
+        upwards, downwards = list(reversed(self.rules)), list(self.rules)
+        self._settle(self._learn_nullable, upwards, lambda name: int(name in self.nullable), users)
+        self._settle(self._learn_first, upwards, lambda name: len(self.first[name]), users)
         self.follow["start"].add(_END)
-        self._until_stable(self._learn_follow)
+        self._settle(self._learn_follow, downwards, lambda name: len(self.follow[name]), {}, names)
 
     def shown(self, lexeme: Expr) -> str:
         match lexeme:
@@ -260,17 +294,32 @@ class _Followed:
                 return repr(word[:40])
         return "a lexeme"
 
-    def _until_stable(self, step: Callable[[Definition], None]) -> None:
-        before = -1
-        while before != (before := self._size()) or before < 0:
-            for rule in self.rules.values():
-                step(rule)
-            if self._size() == before:
-                return
+    def _settle(
+        self,
+        step: Callable[[Definition], None],
+        order: Iterable[str],
+        size: Callable[[str], int],
+        users: Mapping[str, Iterable[str]],
+        taught: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
+        """Take the step for every rule, and again where it may learn more, until nothing changes.
 
-    def _size(self) -> int:
-        sets = (*self.first.values(), *self.follow.values(), *self.followers.values())
-        return len(self.nullable) + sum(map(len, sets))
+        A rule's step changes what is known (its ``size``) of the rule, which its ``users`` go by, or of those ``taught``
+        by it.
+        """
+        waiting = deque(order)
+        queued = set(waiting)
+        while waiting:
+            name = waiting.popleft()
+            queued.discard(name)
+            changing = [name] if taught is None else [n for n in taught[name] if n in self.rules]
+            before = [size(n) for n in changing]
+            step(self.rules[name])
+            for n, known in zip(changing, before, strict=True):
+                if size(n) != known:
+                    again = [u for u in (users.get(n, ()) if taught is None else (n,)) if u not in queued]
+                    waiting.extend(again)
+                    queued.update(again)
 
     # -- what may be empty, what may come first
 

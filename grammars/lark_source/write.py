@@ -44,6 +44,8 @@ REFERENCE_MARK = "\ue000"
 
 _ALT, _SEQ, _ATOM = 0, 1, 2
 
+_ANY_TEXT = "/(?s:.*)/"
+
 
 @dataclass(frozen=True)
 class Writing:
@@ -124,9 +126,13 @@ class _Writer:
             case AltExpr(options=options):
                 return self.join(" | ", options, _ALT, tight, lexeme)
             case AndExpr(parts=parts):
-                return self.join(" & ", parts, _ATOM, _ATOM, True)
-            case NotExpr(body=body):
-                return "~" + self.expr(body, _ATOM, lexeme=True)
+                written = [
+                    self._without(p) if isinstance(p, NotExpr) else self.expr(p, _ATOM, lexeme=True) for p in parts
+                ]
+                lead = [_ANY_TEXT] if all(isinstance(part, NotExpr) for part in parts) else []
+                return f"({' & '.join([*lead, *written])})"
+            case NotExpr():
+                return f"({_ANY_TEXT} & {self._without(expr)})"
             case Repeated(body=body, least=least, most=most):
                 inner = self.expr(body, _ATOM, lexeme=lexeme)
                 if isinstance(body, Repeated):
@@ -137,6 +143,10 @@ class _Writer:
             case Unsupported(what=what, at=at):
                 raise GrammarError(f"{what} is not supported", line=at[0], column=at[1])
         raise TypeError(f"not an expression: {expr!r}")
+
+    def _without(self, expr: NotExpr) -> str:
+        """A complement, which holds the bytes of marker tokens too unless something else bars them."""
+        return "~" + self.expr(expr.body, _ATOM, lexeme=True)
 
     def join(self, glue: str, parts: tuple[Expr, ...], own: int, tight: int, lexeme: bool) -> str:
         inner = _SEQ if own == _ALT else _ATOM

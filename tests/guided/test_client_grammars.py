@@ -554,3 +554,23 @@ def test_a_trusted_list_keeps_its_tokens_and_its_references():
     spec = {"grammars": [{"lark_grammar": 'start: @a <[65-66]> "@a"'}, {"name": "a", "lark_grammar": 'start: "x"'}]}
     node, _ = llguidance_part(spec, place="g", trusted=True)
     assert accepts(render(node).engine_text(), "xA@a")
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: client_grammar(
+            "start: r0\n" + "\n".join(f'r{i}: r{i + 1} "x" | r{i + 1} "y" | "z"' for i in range(1900)) + '\nr1900: "q"',
+            place="g",
+        ),
+        lambda: client_grammar(
+            "start: r1900\n" + "\n".join(f'r{i}: r{i - 1} "x" | "z"' for i in range(1900, 0, -1)) + '\nr0: "q"',
+            place="g",
+        ),
+        lambda: gbnf_grammar("root ::= " + " ".join(f'"word{i}"?' for i in range(1500)), place="g"),
+    ],
+    ids=["chain downwards", "chain upwards", "GBNF of 1,500 optional words"],
+)
+def test_a_large_grammar_is_looked_into_within_bounds(read: Any):
+    """Each took minutes: every rule was looked at again for every other, every word beside every other."""
+    assert read().lark

@@ -326,3 +326,27 @@ def test_an_explosive_regex_ends_its_row_with_an_error_and_no_silence(engine: En
     with contextlib.suppress(GuidanceError):
         assert not accepts(plan, engine, "b")
         assert accepts(plan, engine, "a" * 50 + END)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "~/(?s:.*)a(?s:.{3})/",
+        "~/x/ & ~/y/",
+        "(~/x/)",
+        "~(~/[a-z]+/)",
+        "/[a-z]*/ & ~/x/",
+        '~"x" | "y"',
+        "~/x/{2}",
+        "(~/x/ & ~/y/) | ~/z/",
+    ],
+)
+def test_a_complement_holds_text_and_no_marker(engine: Engine, body: str) -> None:
+    """A complement would hold the bytes by which the engine knows markers: the mask would offer what commit refuses."""
+    plan = plan_of(engine, response_format=Lark(f'start: "-" A\nA: {body}'))
+    state = GuidanceState(plan, engine, entry="after")
+    rng = random.Random(body)
+    while not state.is_stopped and state.num_tokens < 12:
+        ids = allowed_ids(state.mask())
+        assert not set(ids) & engine.tokens.marker_ids - plan.end_ids()
+        state.commit([rng.choice([i for i in ids if i not in plan.end_ids()] or ids)])
