@@ -80,11 +80,12 @@ class Sampling:
         for token, bias in self.logit_bias.items():
             if not (_is_number(bias) and -100 <= bias <= 100):
                 raise RequestError(f"{bias!r} is out of range", place=f"logit_bias[{token}]", expected="-100 to 100")
-        if self.temperature == 0 and self.n > 1:
+        if self.n > 1 and _is_greedy(1.0 if self.temperature is None else self.temperature, self.top_k):
+            greedy = "top_k 1" if self.top_k == 1 else f"temperature {self.temperature:g}"
             raise RequestError(
-                f"temperature 0 and n={self.n} contradict each other",
+                f"{greedy} and n={self.n} contradict each other",
                 place="n",
-                hint="greedy answers are all the same; raise the temperature or ask for one",
+                hint="greedy answers are all the same; let the row be sampled or ask for one",
             )
 
 
@@ -93,10 +94,14 @@ _RANGES: tuple[tuple[str, float, float, str], ...] = (
     ("temperature", 0.0, 1e6, "0 or more"),
     ("top_p", math.ulp(0.0), 1.0, "above 0, at most 1"),
     ("min_p", 0.0, 1.0, "0 to 1"),
-    ("repetition_penalty", math.ulp(0.0), 1e6, "above 0"),
+    ("repetition_penalty", 1e-6, 1e6, "above 0 (0.000001 to 1000000)"),
     ("presence_penalty", -2.0, 2.0, "-2 to 2"),
     ("frequency_penalty", -2.0, 2.0, "-2 to 2"),
 )
+
+
+def _is_greedy(temperature: float, top_k: int | None) -> bool:
+    return temperature < LEAST_TEMPERATURE or top_k == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,7 @@ class RowSampling:
 
     @property
     def is_greedy(self) -> bool:
-        return self.temperature < LEAST_TEMPERATURE or self.top_k == 1
+        return _is_greedy(self.temperature, self.top_k)
 
     @property
     def has_filter(self) -> bool:
@@ -199,14 +204,10 @@ def resolve(sampling: Sampling, defaults: Mapping[str, Any], *, vocab_size: int)
         wants = any(getattr(sampling, name) is not None for name in ("top_p", "top_k", "min_p"))
         sampled = wants or bool(defaults.get("do_sample"))
         temperature = (defaults.get("temperature") or 1.0) if sampled else 0.0
-    if temperature == 0 and sampling.n > 1:
-        raise RequestError(
-            f"n={sampling.n}, but this model answers greedily", place="n", hint="give a temperature above 0"
-        )
     row = RowSampling(
         temperature=float(temperature),
         top_p=float(setting("top_p", 1.0)),
-        top_k=int(setting("top_k", 0)),
+        top_k=min(int(setting("top_k", 0)), vocab_size),
         min_p=float(setting("min_p", 0.0)),
         repetition_penalty=float(setting("repetition_penalty", 1.0)),
         presence_penalty=float(sampling.presence_penalty or 0.0),
@@ -214,6 +215,9 @@ def resolve(sampling: Sampling, defaults: Mapping[str, Any], *, vocab_size: int)
         logit_bias=_bias(sampling.logit_bias, vocab_size),
         logprobs=sampling.logprobs,
     )
+    if row.is_greedy and sampling.n > 1:
+        hint = "give a top_k other than 1" if row.top_k == 1 else "give a temperature above 0"
+        raise RequestError(f"n={sampling.n}, but this model answers greedily", place="n", hint=hint)
     return tuple(_with_seed(row, seed) for seed in row_seeds(sampling.seed, sampling.n))
 
 

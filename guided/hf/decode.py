@@ -14,16 +14,21 @@ from typing import Any, Protocol
 
 import torch
 from transformers import DynamicCache, GenerationMixin
+from transformers.generation import GenerateDecoderOnlyOutput, GenerationMode
 
 from guided.hf.record import Recorder
 from guided.hf.sampling import BatchSampler
 from guided.hf.soundness import not_numbers
-from special_tokens.errors import GuidanceError
+from special_tokens.errors import GuidanceError, RequestError
 
 __all__ = ["Step", "Watch", "decode", "decode_steps", "start"]
 
 #: What a model's inputs may hold for the forward to be called directly.
 _PLAIN_INPUTS = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"}
+
+
+#: What ``generate`` can return beside the sequences, where it is asked to return an object.
+_OUTPUTS = ("output_scores", "output_logits", "output_attentions", "output_hidden_states")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +77,40 @@ def decode(
     generation_config: Any,
     watch: Watch | None = None,
     **model_kwargs: Any,
-) -> torch.Tensor:
-    """``model.generate(..., custom_generate=decode)``: the sequences int64 ``[rows, length]``."""
+) -> torch.Tensor | GenerateDecoderOnlyOutput:
+    """``model.generate(..., custom_generate=decode)``: the sequences int64 ``[rows, length]``.
+
+    With ``return_dict_in_generate`` they are ``sequences`` of transformers' output object.  Raises `RequestError` for
+    settings that another loop would obey: beams, drafts, outputs beside the sequences.  ``generate`` hands a callable
+    neither its ``streamer`` nor its ``assistant_model``: a streamer goes into ``watch``, see `Watch`.
+    """
+    _check_settings(generation_config)
     loop = _Loop(model, input_ids, logits_processor, stopping_criteria, generation_config, watch or Watch())
     for _ in loop.steps(model_kwargs):
         pass
+    if generation_config.return_dict_in_generate:
+        cache = model_kwargs.get("past_key_values")
+        return GenerateDecoderOnlyOutput(sequences=loop.history, past_key_values=cache)
     return loop.history
+
+
+def _check_settings(config: Any) -> None:
+    """Raise for what this loop does not do, rather than leave it out."""
+    mode = config.get_generation_mode()
+    if mode not in (GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE):
+        raise RequestError(
+            f"{mode.value.replace('_', ' ')} is not done by guided's loop",
+            place="custom_generate",
+            expected="greedy search or sampling, one row each",
+            hint="leave custom_generate out: guide.generate_kwargs works with every mode of generate",
+        )
+    for name in _OUTPUTS if config.return_dict_in_generate else ():
+        if getattr(config, name, False):
+            raise RequestError(
+                f"{name} is not kept by guided's loop",
+                place="custom_generate",
+                hint="leave custom_generate out, or ask guide.generate for logprobs",
+            )
 
 
 def decode_steps(
@@ -89,7 +122,11 @@ def decode_steps(
     watch: Watch | None = None,
     **model_kwargs: Any,
 ) -> Iterator[Step]:
-    """The steps of one static batch.  Rows finish by themselves; the loop ends with the last of them."""
+    """The steps of one static batch.  Rows finish by themselves; the loop ends with the last of them.
+
+    Raises `RequestError` as `decode` does.
+    """
+    _check_settings(generation_config)
     loop = _Loop(model, input_ids, logits_processor, stopping_criteria, generation_config, watch or Watch())
     return loop.steps(model_kwargs)
 

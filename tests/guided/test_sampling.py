@@ -69,6 +69,10 @@ def test_the_first_of_n_rows_is_the_row_alone() -> None:
         (lambda: Sampling(seed=2**64), "seed: 18446744073709551616 is out of range; expected an integer of 64 bits"),
         (lambda: Sampling(logit_bias={3: 101}), r"logit_bias\[3\]: 101 is out of range; expected -100 to 100"),
         (lambda: Sampling(temperature=0, n=2), "n: temperature 0 and n=2 contradict each other"),
+        (lambda: Sampling(temperature=1e-6, n=2), "n: temperature 1e-06 and n=2 contradict each other"),
+        (lambda: Sampling(top_k=1, n=2), "n: top_k 1 and n=2 contradict each other"),
+        (lambda: rows(Sampling(temperature=1.0, n=2), top_k=1), r"answers greedily \(give a top_k other than 1\)"),
+        (lambda: Sampling(repetition_penalty=5e-324), "repetition_penalty: 5e-324 is out of range; expected above 0"),
         (lambda: rows(Sampling(n=2)), r"n: n=2, but this model answers greedily \(give a temperature above 0\)"),
         (lambda: rows(Sampling(logit_bias={100: 1})), "logit_bias: 100 is no token of this model; expected ids from 0"),
         (lambda: rows(Sampling(logit_bias={"a": 1})), "logit_bias: 'a' is no token of this model"),  # type: ignore[dict-item]
@@ -81,6 +85,11 @@ def test_the_first_of_n_rows_is_the_row_alone() -> None:
 def test_settings_that_cannot_be_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(RequestError, match=message):
         make()
+
+
+@pytest.mark.parametrize("top_k", [100, 2**31, 2**63, 10**30])
+def test_a_top_k_beyond_the_vocabulary_filters_nothing(top_k: int) -> None:
+    assert rows(Sampling(top_k=top_k, temperature=1.0, seed=1))[0].top_k == 100
 
 
 def test_openais_words_for_logprobs() -> None:

@@ -224,6 +224,40 @@ def test_nan_logits_end_their_row_with_an_error(tiny_guide: Any, sampling: Sampl
             assert messages[other].error is None
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_beams": 2}, "custom_generate: beam search is not done by guided's loop; expected greedy search or"),
+        ({"num_beams": 2, "do_sample": True}, "beam sample is not done"),
+        ({"prompt_lookup_num_tokens": 2}, "assisted generation is not done"),
+        ({"return_dict_in_generate": True, "output_scores": True}, "output_scores is not kept by guided's loop"),
+        ({"return_dict_in_generate": True, "output_logits": True}, "output_logits is not kept"),
+        ({"return_dict_in_generate": True, "output_hidden_states": True}, "output_hidden_states is not kept"),
+    ],
+)
+@pytest.mark.parametrize("loop", [decode, decode_steps], ids=["decode", "decode_steps"])
+def test_settings_of_other_loops_are_refused(tiny_guide: Any, loop: Any, options: dict[str, Any], message: str) -> None:
+    """Two beams came back as two greedy rows."""
+    with pytest.raises(RequestError, match=message):
+        tiny_guide.model.generate(**tiny_guide.inputs(CHATS[:1]), max_new_tokens=4, custom_generate=loop, **options)
+
+
+def test_an_output_object_holds_the_sequences(tiny_guide: Any) -> None:
+    plans = [tiny_guide.plan(), None]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    options = {"max_new_tokens": 8, "do_sample": False}
+    judge = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
+    out = tiny_guide.model.generate(
+        **inputs, **options, **tiny_guide.generate_kwargs(inputs, plans), custom_generate=decode,
+        return_dict_in_generate=True,
+    )  # fmt: skip
+    assert torch.equal(out.sequences, judge)
+    assert out.past_key_values.get_seq_length() == judge.shape[1] - 1
+    assert [m.token_ids for m in tiny_guide.messages(out, inputs, plans)] == [
+        m.token_ids for m in tiny_guide.messages(judge, inputs, plans)
+    ]
+
+
 def test_steps_say_which_rows_wrote(tiny_guide: Any) -> None:
     inputs = tiny_guide.inputs(CHATS[:2])
     watch = Watch(max_tokens=(2, 5))
