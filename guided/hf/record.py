@@ -21,6 +21,7 @@ class Recorder:
         self.rows = sorted(num_top)
         self._num_top = dict(num_top)
         self._most = max(num_top.values(), default=0)
+        self._index: torch.Tensor | None = None
         self._steps: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
 
     def record(self, raw: torch.Tensor, scores: torch.Tensor, tokens: torch.Tensor) -> None:
@@ -28,7 +29,9 @@ class Recorder:
         if not self.rows:
             return
         if len(self.rows) < raw.shape[0]:
-            index = torch.tensor(self.rows, device=raw.device)
+            if self._index is None:
+                self._index = torch.tensor(self.rows, device=raw.device)  # once: the way over makes the host wait
+            index = self._index
             raw, scores, tokens = raw[index], raw[index] if scores is raw else scores[index], tokens[index]
         chosen = tokens[:, None]
         before, top, ids = _summary(raw, chosen, max(1, self._most))

@@ -8,9 +8,10 @@ change until then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -22,7 +23,12 @@ _DEVICE_OF = _T.device.__get__  # type: ignore[attr-defined]
 _READS = {
     _T.item, _T.tolist, _T.numpy, _T.__bool__, _T.__int__, _T.__float__, _T.__index__, _T.is_nonzero, _T.nonzero,
     torch.nonzero, torch.equal, _T.equal, torch.masked_select, _T.masked_select, _T.cpu, torch.is_nonzero,
+    _T.__contains__, _T.__array__, _T.__complex__, _T.__repr__, _T.__format__, torch.allclose, _T.allclose,
+    torch.unique, _T.unique, torch.argwhere, _T.argwhere, torch.bincount, _T.bincount,
+    torch.repeat_interleave, _T.repeat_interleave,
 }  # fmt: skip
+#: What is made of numbers of the host, which are not in pinned memory.
+_FROM_HOST = {torch.tensor, torch.as_tensor, torch.asarray}
 _COPIES = {_T.to, _T.copy_}
 
 
@@ -100,6 +106,8 @@ class FakeDevice(TorchFunctionMode):
         device = kwargs.get("device")
         if device is not None and torch.device(device).type == DEVICE.type and func not in _COPIES:
             assert not kwargs.get("pin_memory")
+            if func in _FROM_HOST and not isinstance(args[0], OnDevice):
+                self.sync("pageable memory to device")
             return self._on_device(func(*args, **kwargs | {"device": "cpu"}))
         if kwargs.get("pin_memory"):
             return func(*args, **kwargs | {"pin_memory": False}).as_subclass(Pinned)
@@ -112,17 +120,28 @@ class FakeDevice(TorchFunctionMode):
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func == _DEVICE_OF:  # a new method wrapper at every access
             return DEVICE
-        if func in _READS:
+        if func in _READS or (func in (torch.where, _T.where) and len(args) == 1):
             self.sync(func.__name__)
-        elif func is _T.to and (target := self._target(args[1:], kwargs)) is not None:
+        elif func in (_T.__getitem__, _T.__setitem__):
+            self._index(args[1] if isinstance(args[1], tuple) else (args[1],))
+        if func is _T.to and (target := self._target(args[1:], kwargs)) is not None:
             return self._to(args[0], target, args[1:], kwargs)
-        elif func is _T.copy_:
+        if func is _T.copy_:
             return self._copy(*args, **kwargs)
         with torch._C.DisableTorchFunctionSubclass():
             out = func(*args, **kwargs)
         if func is _T.cpu:
             return out.as_subclass(torch.Tensor)
         return self._wrapped(out)
+
+    def _index(self, parts: Sequence[Any]) -> None:
+        """How many places a bool index names must be read; an index on the host must be sent."""
+        for part in parts:
+            if isinstance(part, OnDevice):
+                if part.dtype is torch.bool:
+                    self.sync("bool index")
+            elif isinstance(part, torch.Tensor | list | np.ndarray):
+                self.sync("index on the host")
 
     def _on_device(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor if isinstance(tensor, OnDevice) else tensor.as_subclass(OnDevice)

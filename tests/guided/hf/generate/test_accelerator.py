@@ -71,6 +71,43 @@ def test_a_step_waits_for_the_device_as_often_as_without_us(
             check_answer(tiny_guide, name, tokens[r].tolist(), messages[r])
 
 
+CARELESS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "item": lambda scores: scores.amax().item(),
+    "bool": lambda scores: bool(scores.isnan().any()),
+    "if": lambda scores: 1 if scores.isnan().any() else 0,
+    "in": lambda scores: 3.0 in scores,
+    "list": lambda scores: scores[0, :2].tolist(),
+    "numpy": lambda scores: scores.cpu().numpy(),
+    "array": lambda scores: np.asarray(scores.cpu()),
+    "host, later": lambda scores: scores[0, :2].to("cpu", non_blocking=True),
+    "nonzero": lambda scores: scores.nonzero(),
+    "where": lambda scores: torch.where(scores > 0),
+    "bool index": lambda scores: scores[scores > 0],
+    "bool assignment": lambda scores: scores.clone().__setitem__(scores > 0, 1.0),
+    "index on the host": lambda scores: scores[torch.tensor([0])],
+    "list as index": lambda scores: scores[[0]],
+    "number to the device": lambda scores: torch.tensor([1.0], device=scores.device),
+    "pageable memory": lambda scores: torch.zeros(2).to(scores.device, non_blocking=True),
+    "format": lambda scores: f"{scores[0, 0]}",
+}
+
+
+@pytest.mark.parametrize("name", CARELESS)
+def test_one_careless_line_is_noticed(tiny_guide: Any, fake: FakeDevice, name: str, monkeypatch: Any) -> None:
+    """The test above stands on the fake device: it must count whatever makes a host wait."""
+    _, _, plain = run(tiny_guide, fake, [None] * 3)
+    apply = DeviceLink.apply
+
+    def careless(self: DeviceLink, scores: torch.Tensor, *args: Any) -> torch.Tensor:
+        CARELESS[name](scores)
+        return apply(self, scores, *args)
+
+    monkeypatch.setattr(DeviceLink, "apply", careless)
+    _, _, guided = run(tiny_guide, fake, NAMES)
+    assert guided
+    assert all(more > few for more, few in zip(guided, plain, strict=False))
+
+
 @pytest.mark.parametrize(
     "options",
     [
