@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grammars.formats.format import Format
+from grammars.formats.provenance import PARTS, by_field
 from grammars.json_schema import ReportRow
 from grammars.plan import Plan
 from grammars.response import KINDS
@@ -171,14 +172,14 @@ def show_portfolio(console: Console, rows: Sequence[Row]) -> None:
 
 
 def show_format(console: Console, format: Format, notes: Sequence[str] = ()) -> None:
-    """The wire format, part by part, with the evidence for each."""
-    evidence = dict(format.evidence)
+    """The wire format, part by part, with the evidence for each field."""
+    known = by_field(format)
     table = Table("part", "field", "value", "known from", title=f"Wire format: {format.name}", title_justify="left")
-    for part in ("reasoning", "content", "tool_calls", "ends", "inputs"):
-        known = evidence.get(part, "")
+    for part in PARTS:
+        shown = part
         for name, value in format_rows(getattr(format, part)):
-            table.add_row(part, name, Text(value), known)
-            part, known = "", ""
+            table.add_row(shown, name, Text(value), Text(known.get(f"{part}.{name}", "")))
+            shown = ""
     console.print(table)
     for note in notes:
         console.print(Text(f"note: {note}", style="yellow"))

@@ -44,6 +44,7 @@ _SHOWN_BY: Mapping[str, str] = {
     "tool_calls.text_before": "rendering of text beside a call",
     "tool_calls.text_after": "rendering of text beside a call",
     "tool_calls.id_style": "rendering of a call with a long id",
+    "tool_calls.spelling": _CALL,
     "tool_calls.options": "rendering of values of all types",
     "ends.content": _ANSWER,
     "ends.calls": _CALL,
@@ -65,24 +66,31 @@ _SHOWN_BY: Mapping[str, str] = {
 }
 
 
-def fields_read(format: Format, of_reasoning: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The evidence of every field that was read off renderings; ``of_reasoning`` that of the reasoning's own."""
+#: These only a template that writes calls shows.
+_OF_CALLS = {"inputs.arguments", "inputs.content_of_calls", "inputs.tool_results", "inputs.text_beside_calls"}
+_OF_CALLS |= {"ends.calls", "content.lead_start", "content.lead_end"}
+
+
+def fields_read(
+    format: Format, of_reasoning: Iterable[tuple[str, str]], *, shows_calls: bool
+) -> Iterator[tuple[str, str]]:
+    """The evidence of every field that was looked at in renderings, whether they show something there or nothing.
+
+    ``of_reasoning`` is that of the reasoning's own fields.
+    """
     parts = dict(format.evidence)
     for field, how in of_reasoning:
-        if _says_something(format.reasoning, field):
-            yield f"reasoning.{field}", how
+        yield f"reasoning.{field}", how
     for name, how in _SHOWN_BY.items():
-        part, field = name.split(".")
-        if parts.get(part, "rendering") == "rendering" and _says_something(getattr(format, part), field):
+        part = name.split(".")[0]
+        is_read = getattr(format, part) is not None and parts.get(part, "rendering") == "rendering"
+        if is_read and (shows_calls or name not in _OF_CALLS):
             yield name, how
 
 
 def _says_something(value: Any, field: str) -> bool:
-    """Is the field anything but its default?  The answer whether the model reasons by itself always says something."""
-    if value is None:
-        return False
-    default = next(f.default for f in fields(value) if f.name == field)
-    return field == "default_on" or getattr(value, field) != default
+    """Is the field anything but its default?"""
+    return value is not None and getattr(value, field) != next(f.default for f in fields(value) if f.name == field)
 
 
 def by_field(format: Format) -> dict[str, str]:

@@ -115,7 +115,8 @@ class Reading:
             inputs=self._inputs(),
             evidence=tuple(evidence),
         )
-        return replace(made, evidence=(*evidence, *fields_read(made, self.reasoning.fields))), notes
+        shown = fields_read(made, self.reasoning.fields, shows_calls=self.texts is not None)
+        return replace(made, evidence=(*evidence, *shown)), notes
 
     def witnesses(self, format: Format) -> tuple[Witness, ...]:
         """What the template wrote of the sample turns; calls only where the format was read off them."""
@@ -208,6 +209,8 @@ class Reading:
         if text.index(s.TEXT) > text.index(s.NAME):
             end = self._content_ends.end
             return replace(plain, text_after=not end or end not in text[text.index(s.NAME) : text.index(s.TEXT)])
+        if self.reasoning.content_start and text[: text.index(s.TEXT)].endswith(self.reasoning.content_start):
+            return form  # what closes the text's frame is none of the calls' own
         between = self._between
         gap = between[: between.index(opening)] if opening and opening in between else _white(between)
         return replace(form, gap=gap)

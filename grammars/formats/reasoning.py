@@ -88,7 +88,9 @@ def _fields(form: ReasoningFormat, framing: Framing, has_block: bool) -> dict[st
     prompt, answer = "rendering of the prompt", "rendering of an answer without reasoning"
     shown = framing.shown_by or framing.evidence
     found = {"start": shown, "end": shown, "default_on": prompt, "prompt_on": prompt, "opened_by": prompt}
-    found["empty"] = answer if has_block else prompt
+    found["empty"] = found["can_be_off"] = answer if has_block or not form.empty else prompt
+    found["switch"] = found["effort_switch"] = f"{prompt} with every argument tried"
+    found["prompt_off"], found["closed_lead"] = prompt, answer
     if form.switch is not None:
         on, off = (_given(form.switch.name, value) for value in (form.switch.on, form.switch.off))
         found |= {"prompt_on": f"{prompt} {on}", "prompt_off": f"{prompt} {off}"}
@@ -98,8 +100,6 @@ def _fields(form: ReasoningFormat, framing: Framing, has_block: bool) -> dict[st
     if form.effort_switch is not None:
         levels = ", ".join(form.effort_switch.values)
         found["effort_switch"] = f"{prompt} {_given(form.effort_switch.name, levels)}"
-    if form.closed_lead:
-        found["closed_lead"] = answer
     return found
 
 

@@ -90,15 +90,15 @@ class Tails:
 
         "" where every prompt that opens the block ends with the start itself.
         """
-        start = framing.start.strip()
-        tags = [
-            found
-            for tail in self.all()
-            if self.state(tail, framing) == "open" and (found := tag_at_end(tail)) is not None
-        ]
-        if not tags or all(tag[0] == start for tag in tags):
-            return ""
-        return _pattern(dict.fromkeys(tag[0] for tag in tags))
+        tags: dict[str, None] = {}
+        for tried in (self.effects.default, *self.effects.changes):
+            tail = self.after_header(tried.turn)
+            tag = tag_at_end(tail) if self.state(tail, framing) == "open" else None
+            if tag is not None:
+                tags[tag[0]] = None
+                if tried.name and str(tried.value) in tag[0].removeprefix(tag[1]):  # it may be any other value
+                    tags[tag[1] + tag[0].removeprefix(tag[1]).replace(str(tried.value), "", 1)] = None
+        return "" if set(tags) <= {framing.start.strip()} else _pattern(tags)
 
 
 #: A tag with or without attributes, at the very end of a text.

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from grammars.formats.format import Format
+from grammars.formats.provenance import by_field
 from grammars.plan import Plan
 from guided.message import Message
 from special_tokens import SpecialTokens
@@ -47,5 +48,6 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 
 def tokens_json(tokens: SpecialTokens, format: Format, notes: Sequence[str]) -> dict[str, Any]:
-    """A registry and the wire format that goes with it."""
-    return report_of(tokens).to_json() | {"format": format.to_json(), "notes": list(notes)}
+    """A registry and the wire format that goes with it, and how each field of that is known."""
+    found = {"format": format.to_json(), "evidence": by_field(format), "notes": list(notes)}
+    return report_of(tokens).to_json() | found

@@ -139,11 +139,22 @@ def test_a_block_that_the_prompt_opens_with_an_attribute_is_known_as_open(name: 
     form = found.format.reasoning
     assert form is not None
     assert form.opened_by == pattern
-    assert form.switch is None
     assert form.default_on
+    assert form.switch is None
     for asked in ({}, {"thinking": True}, {"reasoning_effort": "none"}, {"reasoning_effort": "high"}):
         assert begun(template, found.format, **asked).entry == "inside", asked
     assert check_witnesses(found.format, found.witnesses, engine_for(found.format)) == ()
+
+
+def test_an_attribute_that_only_an_argument_asks_for_is_a_switch_and_an_opening() -> None:
+    opening = '{% if muse_budget and muse_budget > 0 %}<muse budget="{{ muse_budget }}">\n{% endif %}'
+    template = OPENED["an attribute that never changes"][0].replace('<muse kind="long">\n', opening)
+    format = inferred(template).format
+    assert format.reasoning is not None
+    assert format.reasoning.opened_by == '<muse budget="$value">'
+    assert format.reasoning.switch == Switch("muse_budget", 512, None)
+    assert begun(template, format, thinking=True).entry == "inside"
+    assert begun(template, format, thinking=False).entry == "fresh"
 
 
 def test_an_attribute_with_another_value_is_still_the_opening() -> None:
@@ -256,4 +267,8 @@ def test_evidence_names_what_showed_a_field() -> None:
     assert known["reasoning.default_on"] == "rendering of the prompt"
     assert known["tool_calls.call_start"] == "fallback"
     assert known["ends.content"] == "rendering of an answer"
-    assert known["ends.calls"] == "default"
+    assert known["ends.calls"] == known["inputs.arguments"] == "default"  # no rendering shows calls
+    calls = by_field(inferred(READABLE["other keys"]).format)
+    assert calls["tool_calls.call_start"] == calls["inputs.arguments"] == "rendering of a call"
+    assert calls["tool_calls.max_calls"] == "rendering of two calls"
+    assert calls["reasoning.switch"] == "default"
