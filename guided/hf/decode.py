@@ -84,7 +84,7 @@ def decode(
     settings that another loop would obey: beams, drafts, outputs beside the sequences.  ``generate`` hands a callable
     neither its ``streamer`` nor its ``assistant_model``: a streamer goes into ``watch``, see `Watch`.
     """
-    _check_settings(generation_config)
+    _check_settings(generation_config, watch)
     loop = _Loop(model, input_ids, logits_processor, stopping_criteria, generation_config, watch or Watch())
     for _ in loop.steps(model_kwargs):
         pass
@@ -94,8 +94,10 @@ def decode(
     return loop.history
 
 
-def _check_settings(config: Any) -> None:
-    """Raise for what this loop does not do, rather than leave it out."""
+def _check_settings(config: Any, watch: Watch | None) -> None:
+    """Raise for what this loop does not do, rather than leave it out; a caller's own sampler decides for itself."""
+    if watch is not None and watch.sampler is not None:
+        return
     mode = config.get_generation_mode()
     if mode not in (GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE):
         raise RequestError(
@@ -126,7 +128,7 @@ def decode_steps(
 
     Raises `RequestError` as `decode` does.
     """
-    _check_settings(generation_config)
+    _check_settings(generation_config, watch)
     loop = _Loop(model, input_ids, logits_processor, stopping_criteria, generation_config, watch or Watch())
     return loop.steps(model_kwargs)
 

@@ -242,6 +242,14 @@ def test_settings_of_other_loops_are_refused(tiny_guide: Any, loop: Any, options
         tiny_guide.model.generate(**tiny_guide.inputs(CHATS[:1]), max_new_tokens=4, custom_generate=loop, **options)
 
 
+def test_what_a_model_recommends_for_other_loops_does_not_disturb_guides(tiny_guide: Any, monkeypatch: Any) -> None:
+    expected = tiny_guide.generate(CHATS[:2], sampling=GREEDY, max_tokens=5)
+    for name, value in (("prompt_lookup_num_tokens", 3), ("penalty_alpha", 0.6), ("return_dict_in_generate", True)):
+        monkeypatch.setattr(tiny_guide.model.generation_config, name, value)
+    found = tiny_guide.generate(CHATS[:2], sampling=GREEDY, max_tokens=5)
+    assert [m.token_ids for m in found] == [m.token_ids for m in expected]
+
+
 def test_an_output_object_holds_the_sequences(tiny_guide: Any) -> None:
     plans = [tiny_guide.plan(), None]
     inputs = tiny_guide.inputs(CHATS[:2], plans)
