@@ -14,6 +14,7 @@ import guided
 from guided import terminal
 from guided.cli.as_json import as_json, message_json, plan_json, tokens_json
 from guided.cli.groups import takes
+from guided.cli.logprobs import show_logprobs
 from guided.cli.options import AsJson, Asked, Model, request_options, sampling_options, stop_options
 from special_tokens.errors import GuidedError, RequestError
 
@@ -73,6 +74,8 @@ def generate(
         for event in stream:
             printer(event)
         out.print()
+        if stream.message.logprobs is not None:
+            show_logprobs(out, stream.message.logprobs, guide.engine.token_bytes)
         terminal.show_message(out, stream.message)
     else:
         print(as_json(message_json(stream.message)))

@@ -136,6 +136,16 @@ def test_generate_stops_samples_and_draws_its_picture(run: Any, tmp_path: Path) 
     assert page.read_text().startswith("<!doctype html>")
 
 
+def test_generate_shows_the_log_probabilities_that_were_asked_for(run: Any) -> None:
+    """They were recorded, and shown with --json alone."""
+    result = run("generate", "Is water wet?", "--choice", "yes", "--choice", "no", "-t", 0, "--logprobs", 2)
+    head = next(line for line in result.stdout.splitlines() if "model's own" in line)
+    assert "masked" in head
+    first = next(line for line in result.stdout.splitlines() if "'no'" in line or "'yes'" in line)
+    assert len(re.findall(r"-\d+\.\d\d", first)) == 4  # before, after, and the two best
+    assert "model's own" not in run("generate", "Hi", "-t", 0, "-n", 2).stdout
+
+
 def test_the_portfolio_lists_and_writes_what_it_saw(run: Any, tmp_path: Path) -> None:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.json").write_text("{")
