@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.made_up import turns
 
-__all__ = ["ALONE", "COUNTED", "NUMBERED"]
+__all__ = ["ALONE", "COUNTED", "JSON_VALUES", "NUMBERED", "SPELLED", "each"]
 
 _EACH = "{% for c in m.tool_calls or [] %}BODY{% endfor %}"
 _NAME, _JSON = "{{ c.function.name }}", "{{ c.function.arguments | tojson }}"
@@ -41,6 +41,7 @@ NUMBERED: dict[str, str] = {
         "",
         "```",
     ),
+    "a name right in front of its arguments": each("<do>NAMEJSON</do #{{ loop.index }}>"),
     "a map from names to arguments": listed("<plan>{{ '{' }}", '"NAME": JSON', ", ", "}</plan>"),
     "a list inside an object": listed('<say>{"why": "", "do": [', '{"fn": "NAME", "args": JSON}', ", ", "]}</say>"),
     "a dollar sign and a hole that letters follow": each("<$>{{ loop.index }}th NAMEwith JSON</$>"),
@@ -78,5 +79,54 @@ ALONE: dict[str, str] = {
         f"{_NAME}<|say|>{_JSON}<|over|>{{% endfor %}}"
         "{% else %}<|from|>{{ m.role }}<|say|>{{ m.content }}<|over|>{% endif %}{% endfor %}"
         "{% if add_generation_prompt %}<|from|>assistant{% endif %}"
+    ),
+}
+
+#: JSON in another spelling than the usual one.
+SPELLED: dict[str, str] = {
+    "no blanks": each('<do>{"fn":"NAME","kwargs":{{ c.function.arguments | tojson(separators=(",", ":")) }}}</do>'),
+    "no blanks behind commas": each("<do>NAME={{ c.function.arguments | tojson(separators=(',', ': ')) }}</do>"),
+    "two blanks": turns(
+        "{% if m.tool_calls %}{% set all = namespace(l=[]) %}{% for c in m.tool_calls %}"
+        "{% set all.l = all.l + [{'fn': c.function.name, 'kwargs': c.function.arguments}] %}{% endfor %}"
+        "<do>\n{{ all.l | tojson(indent=2) }}\n</do>{% endif %}"
+    ),
+    "four blanks and a fence": each(
+        "\n```tool\n{{ {'fn': c.function.name, 'kwargs': c.function.arguments} | tojson(indent=4) }}\n```"
+    ),
+    "one blank, arguments alone": each("<do>NAME\n{{ c.function.arguments | tojson(indent=1) }}\n</do>"),
+    "keys in order": each('<do>{"fn": "NAME", "kwargs": {{ c.function.arguments | tojson(sort_keys=true) }}}</do>'),
+    "keys in order without blanks": each(
+        '<do>{"fn":"NAME","kwargs":{{ c.function.arguments | tojson(sort_keys=true, separators=(",", ":")) }}}</do>'
+    ),
+    "values without blanks": each(
+        "<do><fn {{ c.function.name }}>{% for k, v in c.function.arguments.items() %}<p {{ k }}>"
+        "{{ v if v is string else v | tojson(separators=(',', ':')) }}</p>{% endfor %}</fn></do>"
+    ),
+}
+
+#: Arguments one by one, each as JSON.
+JSON_VALUES: dict[str, str] = {
+    "lines in tags": each(
+        "<do>\n<fn=NAME>\n{% for k, v in c.function.arguments.items() %}<arg={{ k }}>\n{{ v | tojson }}\n</arg>\n"
+        "{% endfor %}</fn>\n</do>"
+    ),
+    "a name in quotes": each(
+        '<do><fn is="NAME"/>{% for k, v in c.function.arguments.items() %}<arg is="{{ k }}">{{ v | tojson }}</arg>'
+        "{% endfor %}</do>"
+    ),
+    "lines": each(
+        "<do>\nfn: NAME\nwith:\n{% for k, v in c.function.arguments.items() %}  {{ k }}: {{ v | tojson }}\n"
+        "{% endfor %}</do>"
+    ),
+    "an object with bare keys": listed(
+        "<run>",
+        "tool.NAME({{ '{' }}{% for k, v in c.function.arguments.items() %}{{ k }}: {{ v | tojson }}"
+        "{{ ', ' if not loop.last }}{% endfor %}{{ '}' }});",
+        "",
+        "</run>",
+    ),
+    "parentheses": each(
+        "\n<do>(NAME{% for k, v in c.function.arguments.items() %} :{{ k }} {{ v | tojson }}{% endfor %})</do>"
     ),
 }

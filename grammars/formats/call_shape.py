@@ -17,6 +17,7 @@ from grammars.formats import samples as s
 from grammars.formats.call_texts import CallTexts
 from grammars.formats.list_shape import ListShape, read_list
 from grammars.formats.numbered import read_series
+from grammars.formats.spelled import json_spans
 from grammars.formats.units import Units
 from grammars.tool_calls.pattern import Hole, Pattern, parse_pattern, pattern_text
 
@@ -68,7 +69,7 @@ def _shapes(texts: CallTexts, units: Units) -> Iterator[CallShape]:
 
 def _objects_of_calls(texts: CallTexts) -> Iterator[CallShape]:
     """The objects around the arguments that hold the name as well, the outermost first."""
-    arguments = next(_json_spans(texts.both, s.BOTH), None)
+    arguments = next(json_spans(texts.both, s.BOTH), None)
     if arguments is None:
         return
     for begin, end, value in _objects(texts.both):
@@ -78,7 +79,7 @@ def _objects_of_calls(texts: CallTexts) -> Iterator[CallShape]:
 
 
 def _name_and_json(texts: CallTexts) -> CallShape | None:
-    arguments = next(_json_spans(texts.both, s.BOTH), None)
+    arguments = next(json_spans(texts.both, s.BOTH), None)
     if arguments is None or s.NAME not in texts.both[: arguments[0]]:
         return None
     begin = _beginning(texts.both)
@@ -90,10 +91,6 @@ def _beginning(text: str) -> int:
     """Where the variable part of a call begins: at the name, or at an id in front of it."""
     places = [text.index(word) for word in (s.NAME, s.ID) if word in text]
     return min(places)
-
-
-def _json_spans(text: str, value: Any) -> Iterator[tuple[int, int]]:
-    return ((begin, end) for begin, end, found in _objects(text) if found == value)
 
 
 def _objects(text: str) -> Iterator[tuple[int, int, Any]]:
@@ -165,7 +162,7 @@ def _values(shape: CallShape, texts: CallTexts, number: int) -> list[dict[str, s
     if shape.list is not None:
         given = (shape.list.both, "")
     else:
-        given = (texts.both[slice(*next(_json_spans(texts.both, s.BOTH)))], "{}")
+        given = (texts.both[slice(*next(json_spans(texts.both, s.BOTH)))], "{}")
     return [
         {"name": name, "id": call_id, "arguments": arguments, "parameters": arguments}
         for name, call_id, arguments in (

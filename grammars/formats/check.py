@@ -15,6 +15,7 @@ from typing import Any
 from grammars.formats import samples as s
 from grammars.formats.call_texts import CallTexts
 from grammars.formats.format import ToolCallFormat
+from grammars.formats.spelled import usually_spelled
 from grammars.markers import Markers
 from grammars.tool_calls import syntax
 from grammars.tool_calls.base import ArgumentsDelta, CallEnded, CallEvent, CallStarted
@@ -130,17 +131,14 @@ def _framing(form: ToolCallFormat, text: str, calls: Sequence[Call]) -> list[str
         written = syntax(form.syntax).render(form, calls, TYPED_TOOLS)
     except ToolError as error:
         return [f"the format cannot write the sample call: {error}"]
-    ours, theirs = _bare(written), _bare(text.removeprefix(form.gap_without_text))
+    theirs = usually_spelled(text.removeprefix(form.gap_without_text), form.spelling)
+    ours, theirs = _bare(written), _bare(theirs)
     return [] if theirs.startswith(ours) else [f"the format writes {ours!r}, the template {theirs!r}"]
 
 
 def _bare(text: str) -> str:
-    """The text with sample values out of their quotes, and without the line breaks of indented JSON."""
+    """The text with sample values out of their quotes."""
     for value in (s.WORD, str(s.NUMBER)):
         for quote in ('"', "'"):
             text = text.replace(quote + value + quote, value)
-    arguments = json.dumps(dict(s.BOTH)).replace(f'"{s.WORD}"', s.WORD)
-    indented = json.dumps(dict(s.BOTH), indent=4).replace(f'"{s.WORD}"', s.WORD)
-    for depth in range(4):
-        text = text.replace(indented.replace("\n", "\n" + "    " * depth), arguments)
     return text

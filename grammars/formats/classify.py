@@ -11,6 +11,7 @@ from grammars.formats.call_shape import CallShape
 from grammars.formats.call_texts import LONG_ID, CallTexts
 from grammars.formats.format import Option, ToolCallFormat
 from grammars.formats.list_shape import KEY_AGAIN, ListShape
+from grammars.formats.spelled import is_sorted, spelling_of
 from grammars.formats.units import Units
 from grammars.tool_calls.pattern import escape_literal
 
@@ -69,6 +70,8 @@ def classify(shape: CallShape, texts: CallTexts, wrappers: Wrappers, units: Unit
             options["call"], id_style = escape_literal(prefix) + shape.pattern, numbered
     if shape.index_base:
         options["index_base"] = shape.index_base
+    if shape.list is None and is_sorted(texts):
+        options["order"] = "sorted"
     return ToolCallFormat(
         syntax,
         section_start=wrappers.section_start,
@@ -80,6 +83,7 @@ def classify(shape: CallShape, texts: CallTexts, wrappers: Wrappers, units: Unit
         max_calls=None if shape.middle is not None else 1,
         id_style=id_style,
         options=tuple(sorted(options.items())),
+        spelling=spelling_of(texts),
     )
 
 

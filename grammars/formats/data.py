@@ -67,7 +67,10 @@ def _reasoning(data: Mapping[str, Any], place: str) -> ReasoningFormat:
 
 
 def _tool_calls(data: Mapping[str, Any], place: str) -> ToolCallFormat:
-    return _record(ToolCallFormat, _pairs(data, "options"), place)
+    body = _pairs(data, "options")
+    if body.get("spelling") is not None:
+        body["spelling"] = _record(Spelling, body["spelling"], f"{place}.spelling")
+    return _record(ToolCallFormat, body, place)
 
 
 def _pairs(data: Mapping[str, Any], key: str) -> dict[str, Any]:

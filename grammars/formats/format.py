@@ -107,6 +107,7 @@ class ToolCallFormat:
     text_after: bool = False  #: may text stand after calls?
     id_style: str = ""  #: how ids are made: "" (``call_`` + 24), "alnum9", "functions.$name:$index"
     options: tuple[tuple[str, Option], ...] = ()
+    spelling: Spelling = DEFAULT_SPELLING  #: of the JSON that calls hold, where the template writes it otherwise
 
     def option(self, name: str, default: Option = None) -> Any:
         """The syntax's own option ``name``."""

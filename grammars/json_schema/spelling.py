@@ -25,6 +25,11 @@ class Spelling:
     max_whitespace: int = 0
 
     @property
+    def separators(self) -> tuple[str, str]:
+        """What ``json.dumps`` takes to write like this; one of several ways where white space may be chosen."""
+        return self.item_separator, self.key_separator
+
+    @property
     def item_text(self) -> str:
         """What stands between members, without the white space that may be chosen."""
         return "," if self.max_whitespace else self.item_separator

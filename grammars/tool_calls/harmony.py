@@ -85,7 +85,7 @@ class Harmony:
         for i, call in enumerate(calls):
             _check(call.name, f"tool_calls[{i}].name")
             header = piece["recipient"] + call.name + piece["channel"] + piece["type"]
-            texts.append(header + piece["message"] + arguments_text(call))
+            texts.append(header + piece["message"] + arguments_text(call, form.spelling))
         return wrapped(form, texts)
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from grammars.formats.format import ToolCallFormat
 from grammars.tool_calls.parameter_list import ParameterList
-from grammars.tool_calls.values import RawValues, ValueCoding, Words
 
 __all__ = ["Invoke"]
 
@@ -15,6 +13,3 @@ class Invoke(ParameterList):
     id = "invoke"
     call_pattern = '<invoke name="$name">\n$parameters</invoke>\n'
     parameter_pattern = '<parameter name="$key">$value</parameter>\n'
-
-    def coding(self, form: ToolCallFormat) -> ValueCoding:
-        return RawValues(Words(form.option("words", "")))

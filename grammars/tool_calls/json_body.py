@@ -22,7 +22,7 @@ from grammars.markers import Markers
 from grammars.tool_calls.base import CallsParser, Quote, SchemaNode
 from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import read_key, read_value, stream_value
-from grammars.tool_calls.parameters import arguments_schema, arguments_text, pointer
+from grammars.tool_calls.parameters import arguments_schema, arguments_text, ordered, pointer
 from grammars.tool_calls.pattern import Hole, escape_literal, fill, parse_pattern
 from grammars.tool_calls.reader import Broken, Script
 from grammars.tool_calls.section import SectionReader, wrapped
@@ -123,7 +123,7 @@ class JsonSyntax:
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
         values: dict[str, Node] = {
             "name": Text(_quoted(tool.name)),
-            "arguments": Rule(f"arguments_{tool.name}", schema(arguments_schema(tool), pointer(tool))),
+            "arguments": Rule(f"arguments_{tool.name}", schema(ordered(form, arguments_schema(tool)), pointer(tool))),
             "id": Regex(id_pattern(form.id_style)),
             "index": Regex(id_pattern("index")),
         }
@@ -148,7 +148,7 @@ class JsonSyntax:
                 body,
                 {
                     "name": _quoted(call.name),
-                    "arguments": arguments_text(call),
+                    "arguments": arguments_text(call, form.spelling),
                     "id": make_id(form.id_style, call.name, i, call.id),
                     "index": str(i + int(form.option("index_base", 0))),
                 },

@@ -13,7 +13,7 @@ from typing import Any
 
 from grammars.tool_calls.reader import Broken, Cut, Reader, Script
 
-__all__ = ["read_key", "read_value", "stream_value"]
+__all__ = ["is_inside_string", "read_key", "read_value", "stream_value"]
 
 _OPEN, _CLOSE = "{[", "}]"
 _OUTSIDE = re.compile('["{}\\[\\]\ud800-\udfff]')
@@ -26,6 +26,12 @@ def read_value(reader: Reader) -> Generator[None, None, str]:
     pieces: list[str] = []
     yield from stream_value(reader, pieces.append)
     return "".join(pieces)
+
+
+def is_inside_string(text: str) -> bool:
+    """Does ``text`` begin an object or a list and break off inside one of its strings?"""
+    begun = text.lstrip()
+    return begun[:1] in ("{", "[") and _scan(begun, 0, False)[2]
 
 
 def read_key(reader: Reader) -> Generator[None, None, str]:

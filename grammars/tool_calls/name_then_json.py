@@ -16,8 +16,8 @@ from grammars.tool_calls.base import CallsParser, Quote, SchemaNode
 from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import stream_value
 from grammars.tool_calls.names import check_name
-from grammars.tool_calls.parameters import arguments_schema, arguments_text, pointer
-from grammars.tool_calls.pattern import Hole, fill, parse_pattern, pattern_text
+from grammars.tool_calls.parameters import arguments_schema, arguments_text, ordered, pointer
+from grammars.tool_calls.pattern import Hole, Pattern, fill, parse_pattern, pattern_text
 from grammars.tool_calls.reader import Broken, Script
 from grammars.tool_calls.section import SectionReader, opening_marker, wrapped
 from grammars.tool_calls.steps import lead_texts, until, whole_arguments
@@ -45,10 +45,10 @@ class NameThenJson:
 
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
         pattern = parse_pattern(form.option("call", _DEFAULT))
-        check_name(tool.name, pattern, (form.call_end,), place=f"tools.{tool.name}")
+        check_name(tool.name, pattern, ("{",), place=f"tools.{tool.name}")
         values: dict[str, Node] = {
             "name": Text(tool.name),
-            "arguments": Rule(f"arguments_{tool.name}", schema(arguments_schema(tool), pointer(tool))),
+            "arguments": Rule(f"arguments_{tool.name}", schema(ordered(form, arguments_schema(tool)), pointer(tool))),
             "id": Regex(id_pattern(form.id_style)),
             "index": Regex(id_pattern("index")),
         }
@@ -63,9 +63,9 @@ class NameThenJson:
         pattern = form.option("call", _DEFAULT)
         texts = []
         for i, call in enumerate(calls):
-            check_name(call.name, parse_pattern(pattern), (form.call_end,), place=f"tool_calls[{i}].name")
+            check_name(call.name, parse_pattern(pattern), ("{",), place=f"tool_calls[{i}].name")
             values = _values(form, call.name, i, call.id)
-            texts.append(fill(pattern, values | {"arguments": arguments_text(call)}))
+            texts.append(fill(pattern, values | {"arguments": arguments_text(call, form.spelling)}))
         return wrapped(form, texts)
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
@@ -79,6 +79,12 @@ def _values(form: ToolCallFormat, name: str, index: int, given: str = "") -> dic
         "id": make_id(style, name, index, given),
         "index": str(index + int(form.option("index_base", 0))),
     }
+
+
+def _follower(pattern: Pattern, at: int) -> str:
+    """What ends the hole at ``at``: the text behind it, or the bracket that opens arguments."""
+    behind = pattern[at + 1] if at + 1 < len(pattern) else ""
+    return "{" if behind == Hole("arguments") else behind if isinstance(behind, str) else ""
 
 
 def _until_arguments(form: ToolCallFormat) -> str:
@@ -102,8 +108,7 @@ class _NameReader(SectionReader):
             elif part.name == "index":
                 values["index"] = yield from self.index()
             else:
-                follower = self._pattern[i + 1] if i + 1 < len(self._pattern) else ""
-                values[part.name] = yield from self.hole(follower if isinstance(follower, str) else "")
+                values[part.name] = yield from self.hole(_follower(self._pattern, i))
         self.end_call()
 
     def _begin(self, values: Mapping[str, str]) -> None:

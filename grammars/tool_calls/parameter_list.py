@@ -8,6 +8,7 @@ Options read here:
   ``string=string number=integer``);
 * ``separator``: between two arguments;
 * ``order``: ``schema`` (default), ``sorted`` or ``any``;
+* ``strings``: ``json`` where strings are written as JSON, in quotes; else they are raw text;
 * ``words``: the family's spelling of true, false and null, where it is not JSON's;
 * ``index_base``: what the first call's ``$index`` is.
 """
@@ -33,7 +34,7 @@ from grammars.tool_calls.pattern import Hole
 from grammars.tool_calls.schema_types import type_of
 from grammars.tool_calls.section import opening_marker, wrapped
 from grammars.tool_calls.steps import CallSteps, filled, lead_texts, until
-from grammars.tool_calls.values import ValueCoding
+from grammars.tool_calls.values import JsonValues, RawValues, ValueCoding, Words
 from grammars.tools import Call, Tool
 from grammars.tree import Node, Rule, Text, alt, seq
 from grammars.tree import Pattern as Regex
@@ -56,7 +57,9 @@ class ParameterList:
         return Frame.of(form, self.call_pattern, self.parameter_pattern)
 
     def coding(self, form: ToolCallFormat) -> ValueCoding:
-        raise NotImplementedError
+        words = Words(form.option("words", ""))
+        kind = JsonValues if form.option("strings") == "json" else RawValues
+        return kind(words, form.spelling)
 
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
         frame = self.frame(form)

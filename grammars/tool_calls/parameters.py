@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from grammars.custom_tools import custom_input
+from grammars.formats.format import ToolCallFormat
+from grammars.json_schema.spelling import DEFAULT_SPELLING, Spelling
 from grammars.tools import Call, Tool
 from special_tokens.errors import ToolError
 
-__all__ = ["CUSTOM_INPUT", "arguments_object", "arguments_schema", "arguments_text", "pointer"]
+__all__ = ["CUSTOM_INPUT", "arguments_object", "arguments_schema", "arguments_text", "ordered", "pointer"]
 
 #: The one parameter under which the text of a custom tool travels in syntaxes whose arguments are objects.
 CUSTOM_INPUT = "input"
@@ -26,6 +28,28 @@ def arguments_schema(tool: Tool) -> Mapping[str, Any]:
         text = custom_input(tool.grammar, f"tools.{tool.name}.format")
         return _closed({"properties": {CUSTOM_INPUT: text}, "required": [CUSTOM_INPUT]})
     return _closed(tool.parameters)
+
+
+def ordered(form: ToolCallFormat, schema: Any) -> Any:
+    """The schema with its properties, at every depth, in the order in which the family writes keys."""
+    return _sorted(schema) if form.option("order") == "sorted" else schema
+
+
+def _sorted(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_sorted(inner) for inner in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    out = {key: _sorted(value) if key in _SCHEMAS else value for key, value in schema.items()}
+    for key in ("properties", *_DEFINITIONS):
+        if isinstance(schema.get(key), Mapping):
+            out[key] = {name: _sorted(schema[key][name]) for name in sorted(schema[key])}
+    return out
+
+
+#: Keywords that hold schemas, and those that hold schemas by name.
+_SCHEMAS = {"items", "prefixItems", "additionalProperties", "anyOf", "oneOf", "allOf", "not", "if", "then", "else"}
+_DEFINITIONS = ("$defs", "definitions")
 
 
 def _closed(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -58,9 +82,10 @@ def arguments_object(call: Call) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {CUSTOM_INPUT: call.arguments}
 
 
-def arguments_text(call: Call) -> str:
-    """The call's arguments as JSON in the default spelling."""
+def arguments_text(call: Call, spelling: Spelling = DEFAULT_SPELLING) -> str:
+    """The call's arguments as JSON."""
     try:
-        return json.dumps(arguments_object(call), ensure_ascii=False, allow_nan=False)
+        found = arguments_object(call)
+        return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=spelling.separators)
     except (TypeError, ValueError) as error:
         raise ToolError(str(error), place=f"tool_calls.{call.name}.arguments", expected="JSON values") from None

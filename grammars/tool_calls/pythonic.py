@@ -16,6 +16,7 @@ from typing import Any
 from grammars.call_steps import CallStep
 from grammars.formats.format import ToolCallFormat
 from grammars.json_schema.regular import ALL
+from grammars.json_schema.spelling import Spelling
 from grammars.markers import Markers
 from grammars.tool_calls.base import Quote, SchemaNode
 from grammars.tool_calls.parameter import Parameter
@@ -51,7 +52,7 @@ class Pythonic(ParameterList):
     parameter_pattern = "$key=$value"
 
     def coding(self, form: ToolCallFormat) -> ValueCoding:
-        return _PythonValues(Words(form.option("words", "")), str(form.option("quote", '"')))
+        return _PythonValues(Words(form.option("words", "")), form.spelling, str(form.option("quote", '"')))
 
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
         return (Quote('"', '"', "\\"), Quote("'", "'", "\\"))
@@ -79,8 +80,8 @@ class Pythonic(ParameterList):
 
 
 class _PythonValues(JsonValues):
-    def __init__(self, words: Words, quote: str) -> None:
-        super().__init__(words)
+    def __init__(self, words: Words, spelling: Spelling, quote: str) -> None:
+        super().__init__(words, spelling)
         self.quote = quote
 
     def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any, Protocol
 
 from grammars.json_schema.regular import ALL, words
 from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.spelling import DEFAULT_SPELLING, Spelling
 from grammars.markers import Markers
 from grammars.tool_calls.base import SchemaNode
+from grammars.tool_calls.json_reader import is_inside_string, read_value, stream_value
 from grammars.tool_calls.parameter import Parameter
 from grammars.tool_calls.raw_text import ended, is_writable, without_end
-from grammars.tool_calls.reader import Cut, Reader, Script
+from grammars.tool_calls.reader import Broken, Cut, Reader, Script
 from grammars.tool_calls.schema_types import type_of
 from grammars.tree import Node, alt, seq
 from special_tokens.errors import ToolError
@@ -88,8 +90,9 @@ class Words:
 class JsonValues:
     """Values as JSON, strings in quotes."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: Words, spelling: Spelling = DEFAULT_SPELLING) -> None:
         self.words = words
+        self.spelling = spelling
 
     def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
         value = schema(parameter.whole_schema, parameter.place)
@@ -102,10 +105,21 @@ class JsonValues:
         return ()
 
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
-        return json_scalar(value, parameter)
+        return json_scalar(value, parameter, self.spelling)
 
     def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
-        yield from _read_whole(reader, parameter, end)
+        yield from reader.space()
+        first = yield from reader.peek()
+        if first == '"':
+            yield from stream_value(reader, reader.arguments)
+        elif first in "{[":
+            reader.arguments(json_text((yield from read_value(reader)), parameter))
+        elif end.strip():
+            yield from _read_whole(reader, parameter, end)
+            return
+        else:
+            reader.arguments(json_text((yield from _read_word(reader)), parameter))
+        yield from reader.literal(end)
 
 
 class RawValues:
@@ -114,8 +128,9 @@ class RawValues:
     Where a schema allows strings and other values, text that is JSON of one of the others is read as that.
     """
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: Words, spelling: Spelling = DEFAULT_SPELLING) -> None:
         self.words = words
+        self.spelling = spelling
 
     def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
         if parameter.types <= _STRING or ("string" in parameter.types and parameter.strings == ALL):
@@ -135,7 +150,7 @@ class RawValues:
 
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         if not isinstance(value, str):
-            return json_scalar(value, parameter)
+            return json_scalar(value, parameter, self.spelling)
         # the end of the text may run into the marker and complete it too early
         if (value + end).find(end) < len(value):
             raise ToolError(f"the text holds {end!r}, which ends a value in this model's format", place=parameter.place)
@@ -159,7 +174,26 @@ def _read_whole(reader: Reader, parameter: Parameter, end: str) -> Script:
     except Cut:
         reader.arguments(reader.take(len(reader.ahead_all())))  # cut off: what was said, as it was said
         raise
+    while "string" not in parameter.types and is_inside_string(text) and _literal(text.strip()) is _NO_VALUE:
+        try:  # JSON may hold the end in a string
+            more, _ = yield from reader.until(end)
+        except Cut:
+            break
+        text += end + more
     reader.arguments(json_text(text, parameter))
+
+
+def _read_word(reader: Reader) -> Generator[None, None, str]:
+    """Reads a number or a word; raises `Broken` where none comes."""
+    text = ""
+    while reader.ahead() or not reader.is_final:
+        char = yield from reader.peek()
+        if not (char.isalnum() or char in "+-."):
+            break
+        text += reader.take(1)
+    if not text:
+        raise Broken
+    return text
 
 
 def json_string(text: str) -> str:
@@ -167,10 +201,10 @@ def json_string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def json_scalar(value: Any, parameter: Parameter) -> str:
+def json_scalar(value: Any, parameter: Parameter, spelling: Spelling = DEFAULT_SPELLING) -> str:
     """A value as JSON; raises `ToolError` where JSON has no word for it."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=spelling.separators)
     except (TypeError, ValueError) as error:
         raise ToolError(str(error), place=parameter.place, expected="a JSON value") from None
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from grammars.formats.format import ToolCallFormat
 from grammars.tool_calls.parameter_list import ParameterList
-from grammars.tool_calls.values import RawValues, ValueCoding, Words
 
 __all__ = ["XmlEquals"]
 
@@ -15,6 +13,3 @@ class XmlEquals(ParameterList):
     id = "xml_equals"
     call_pattern = "$name>\n$parameters</function>"
     parameter_pattern = "<parameter=$key>\n$value\n</parameter>\n"
-
-    def coding(self, form: ToolCallFormat) -> ValueCoding:
-        return RawValues(Words(form.option("words", "")))

@@ -17,7 +17,7 @@ from guided.hf.formats import inference_of_template
 from guided.state import GuidanceState
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from special_tokens.errors import ToolError
-from tests.made_up_calls import ALONE, COUNTED, NUMBERED, each
+from tests.made_up_calls import ALONE, COUNTED, JSON_VALUES, NUMBERED, SPELLED, each
 from tests.own_words import CONVERSATIONS, troubles
 
 
@@ -48,6 +48,16 @@ def test_calls_that_tell_of_the_others_fall_back_and_say_so(name: str) -> None:
 @pytest.mark.parametrize("name", ALONE)
 def test_calls_in_messages_of_their_own_are_one_a_turn(name: str) -> None:
     assert calls_of(ALONE[name], text=False).max_calls == 1
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_calls_are_spelled_as_the_template_spells_json(name: str) -> None:
+    assert calls_of(SPELLED[name]).max_calls is None
+
+
+@pytest.mark.parametrize("name", JSON_VALUES)
+def test_values_that_are_json_one_by_one_are_read_and_written_as_json(name: str) -> None:
+    assert calls_of(JSON_VALUES[name]).option("strings") == "json"
 
 
 # -- what a raw value cannot hold
