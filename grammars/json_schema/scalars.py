@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from grammars.json_schema.numbers import ANY_NUMBER, Numbers, regexes, step_digits, writable
+from grammars.json_schema.number_texts import regexes, step_digits
+from grammars.json_schema.numbers import ANY_NUMBER, Numbers, writable
 from grammars.json_schema.regular import NONE
 from grammars.json_schema.report import Outcome
 from grammars.json_schema.shapes import Shape
@@ -51,6 +52,9 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
         return _multiples(numbers, options, notes)
     if any(step_digits(s) is None for s in numbers.not_steps):
         notes.append((Outcome.RELAXED, "multipleOf", "that a number is no multiple cannot be enforced for this step"))
+    if numbers.integer is False:
+        reason = "numbers that are no integers are written with at most 15 digits, as doubles keep apart"
+        notes.append((Outcome.NARROWED, "type", reason))
     wanted, unwanted = regexes(numbers)
     parts: list[Node] = [Pattern(w) for w in wanted]
     parts += [Not(Pattern(u)) for u in unwanted]

@@ -304,8 +304,8 @@ class _Followed:
     ) -> None:
         """Take the step for every rule, and again where it may learn more, until nothing changes.
 
-        A rule's step changes what is known (its ``size``) of the rule, which its ``users`` go by, or of those ``taught``
-        by it.
+        A rule's step changes what is known (its ``size``) of the rule, which its ``users`` go by, or of the rules that
+        it has ``taught``.
         """
         waiting = deque(order)
         queued = set(waiting)

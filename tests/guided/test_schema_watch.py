@@ -183,6 +183,28 @@ def test_a_number_by_itself_ends_where_a_double_does(digit_tokens: Engine) -> No
     assert not accepts(digit_tokens, NUMBER, "1e400")
 
 
+@pytest.mark.parametrize(
+    ("schema", "number", "accepted"),
+    [
+        ({"minimum": -5, "maximum": 5}, "1e-07", True),
+        ({"minimum": -5, "maximum": 5}, "1E-000044", False),
+        ({"minimum": 5}, "1e+07", True),
+        ({"minimum": 5}, "1e+0007", False),
+        ({"minimum": 5}, "1.5e308", True),
+        ({"minimum": 5}, "1e400", False),
+        ({"not": {"type": "integer"}}, "12.5", True),
+        ({"not": {"type": "integer"}}, "-0.0000000000001", True),
+        ({"not": {"type": "integer"}}, "99999999999999.9", True),
+        ({"not": {"type": "integer"}}, "5542665544004266.439", False),
+        ({"not": {"type": "integer"}}, "1.00000000000000000001", False),
+        ({"not": {"type": "integer"}}, "0.99999999999999999999", False),
+    ],
+)
+def test_numbers_stay_what_a_double_makes_of_them(engine: Engine, schema: Any, number: str, accepted: bool) -> None:
+    items = {"type": "number", **schema}  # with ``contains`` our own numbers are written, not the engine's
+    assert accepts(engine, {"type": "array", "items": items, "contains": items}, f"[{number}]") is accepted
+
+
 def test_the_report_says_how_far_numbers_go(engine: Engine) -> None:
     for schema in NUMBER_SCHEMAS:
         rows = plan_of(engine, response_format=JsonSchema(schema)).schema_report.rows
