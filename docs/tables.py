@@ -19,10 +19,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from grammars import response  # noqa: E402
-from grammars.lark_source.check import MAX_ATOMS, MAX_BYTES, MAX_DEFINITIONS, MAX_NESTING, MAX_WRITTEN_OUT  # noqa: E402
+from grammars.lark_source.check import MAX_ATOMS, MAX_BYTES, MAX_DEFINITIONS, MAX_NESTING  # noqa: E402
+from grammars.lark_source.lexer import MAX_TOKENS  # noqa: E402
+from grammars.lark_source.parser import MAX_COUNT  # noqa: E402
+from grammars.lark_source.sizes import MAX_LEAST_BYTES, MAX_LEAST_LEXEMES, MAX_OPTIONAL, MAX_WRITTEN_OUT  # noqa: E402
 from grammars.reasoning.levels import ALIASES, LEVELS, NATIVE_BUDGETS  # noqa: E402
 from grammars.reasoning.template import SHIPPED  # noqa: E402
 from grammars.requests import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED  # noqa: E402
+from grammars.rust_regex import MAX_PATTERN  # noqa: E402
 from grammars.structural_tag import FORMATS  # noqa: E402
 from grammars.tool_sources import MAX_TOOLS  # noqa: E402
 
@@ -97,9 +101,15 @@ def limits() -> str:
     rows = [
         ["rules and terminals of a grammar", MAX_DEFINITIONS],
         ["bytes of a grammar", MAX_BYTES],
+        ["words and signs of a grammar", MAX_TOKENS],
         ["literals, names and operators of a grammar", MAX_ATOMS],
-        ["nested parentheses of a grammar", MAX_NESTING],
-        ["parts of a terminal, those of terminals in it included", MAX_WRITTEN_OUT],
+        ["nested parentheses, repeats and operators of a grammar (those around one thing do not count)", MAX_NESTING],
+        ["characters of a regular expression", MAX_PATTERN],
+        ["times of a counted repeat in a rule", MAX_COUNT],
+        ["parts of a lexeme, those of terminals in it included", MAX_WRITTEN_OUT],
+        ["parts of a lexeme in a row that may be empty", MAX_OPTIONAL],
+        ["bytes of a lexeme's shortest text", MAX_LEAST_BYTES],
+        ["lexemes of the shortest text of any part of a rule", MAX_LEAST_LEXEMES],
         ["choices", response.MAX_CHOICES],
         ["tools", MAX_TOOLS],
     ]

@@ -8,6 +8,7 @@ write arguments outside JSON cannot carry it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from grammars.json_schema.regular import UNKNOWN, Regular, alt, cat, rep, shortest, text
@@ -26,10 +27,11 @@ from grammars.lark_source.ast import (
     Source,
     is_lexeme,
     map_lexemes,
-    walk,
 )
 from grammars.lark_source.check import check
-from grammars.lark_source.traps import lexeme_language
+from grammars.lark_source.graph import components, uses_of
+from grammars.lark_source.sizes import check_pattern, terminal_sizes
+from grammars.lark_source.traps import Languages
 from grammars.lark_source.write import Writing, write
 from grammars.rust_regex import InvalidRegex, NotTranslated, language
 from grammars.tree import Node, Sub, Text, seq
@@ -39,6 +41,9 @@ __all__ = ["CUSTOM_LARK", "carries_lark", "custom_input", "custom_input_node"]
 
 #: The key under which a recursive grammar travels in the schema of a custom tool's input.
 CUSTOM_LARK = "x-guided-lark"
+
+#: Parts of a grammar written out that still becomes a pattern; larger ones are carried as grammars.
+_MAX_PATTERN = 2_000
 
 
 def custom_input(grammar: tuple[str, str] | None, place: str) -> Mapping[str, Any]:
@@ -50,6 +55,13 @@ def custom_input(grammar: tuple[str, str] | None, place: str) -> Mapping[str, An
     syntax, definition = grammar or ("text", "")
     if syntax == "text":
         return {"type": "string"}
+    if not isinstance(definition, str) or not definition.strip():
+        raise GrammarError("the grammar is empty", place=f"{place}.definition", expected=f"{syntax} text")
+    return _input(syntax, definition, place)
+
+
+@lru_cache(maxsize=256)
+def _input(syntax: str, definition: str, place: str) -> Mapping[str, Any]:
     if syntax == "regex":
         return _pattern(_regex(definition, place), place)
     if syntax != "lark":
@@ -82,10 +94,9 @@ def _no_schema(schema: Any) -> str:
     raise ToolError("%json cannot stand inside a custom tool's text", place="tools", hint="make it a function tool")
 
 
-def _regex(definition: Any, place: str) -> Regular:
-    if not isinstance(definition, str) or not definition:
-        raise GrammarError("the pattern is empty", place=f"{place}.definition", expected="a regular expression")
+def _regex(definition: str, place: str) -> Regular:
     try:
+        check_pattern(definition, place=f"{place}.definition")
         return language(definition)
     except InvalidRegex as error:
         raise GrammarError(str(error), line=1, column=error.at + 1, place=f"{place}.definition") from None
@@ -136,15 +147,20 @@ def _language(source: Source) -> Regular | None:
     """The language of a grammar without recursion; None where it has one or cannot be said as an ordinary regex."""
     if any(definition.attributes or definition.parameter for definition in source.definitions):
         return None
-    rules = {d.name: d for d in source.definitions if not d.is_terminal}
-    order = _without_recursion(rules)
-    if order is None:
+    uses = uses_of(source.definitions)
+    groups = components(uses)
+    if any(len(group) > 1 or group[0] in uses[group[0]] for group in groups):
         return None
-    skip = _skipped(source)
+    definitions = source.by_name()
+    if terminal_sizes(definitions)["start"].parts > _MAX_PATTERN:
+        return None  # as a pattern it would be written out
+    languages = Languages(source)
+    skip = _skipped(source, languages)
     found: dict[str, Regular] = {}
     try:
-        for name in order:
-            found[name] = _rule_language(rules[name].body, source, found, skip)
+        for (name,) in groups:
+            if not definitions[name].is_terminal:
+                found[name] = _rule_language(definitions[name].body, languages, found, skip)
     except _NotRegular:
         return None
     return found["start"]
@@ -154,15 +170,15 @@ class _NotRegular(Exception):
     """Something in a rule that is no regular language."""
 
 
-def _skipped(source: Source) -> Regular | None:
-    ignored = [lexeme_language(ignore.body, source) for ignore in source.ignores]
+def _skipped(source: Source, languages: Languages) -> Regular | None:
+    ignored = [languages.of(ignore.body) for ignore in source.ignores]
     known = [term for term in ignored if term is not None]
     return rep(alt(*known), 0, None) if known else None
 
 
-def _rule_language(expr: Expr, source: Source, rules: Mapping[str, Regular], skip: Regular | None) -> Regular:
+def _rule_language(expr: Expr, languages: Languages, rules: Mapping[str, Regular], skip: Regular | None) -> Regular:
     if is_lexeme(expr):
-        term = lexeme_language(expr, source)
+        term = languages.of(expr)
         if term is None:
             raise _NotRegular
         return cat(term, skip) if skip is not None else term
@@ -170,26 +186,14 @@ def _rule_language(expr: Expr, source: Source, rules: Mapping[str, Regular], ski
         case Name(name=name):
             return rules[name]
         case SeqExpr(parts=parts):
-            return cat(*(_rule_language(part, source, rules, skip) for part in parts))
+            return cat(*(_rule_language(part, languages, rules, skip) for part in parts))
         case AltExpr(options=options):
-            return alt(*(_rule_language(option, source, rules, skip) for option in options))
+            return alt(*(_rule_language(option, languages, rules, skip) for option in options))
         case Repeated(body=body, least=least, most=most):
-            return rep(_rule_language(body, source, rules, skip), least, most)
+            return rep(_rule_language(body, languages, rules, skip), least, most)
         case Literal():
             return cat()
     raise _NotRegular
-
-
-def _without_recursion(rules: Mapping[str, Definition]) -> list[str] | None:
-    """The rules, each after those that it is made of; None where some rule leads back to itself."""
-    uses = {n: {e.name for e in walk(d.body) if isinstance(e, Name) and e.name in rules} for n, d in rules.items()}
-    order: list[str] = []
-    while len(order) < len(rules):
-        ready = [name for name, used in uses.items() if name not in order and used <= set(order)]
-        if not ready:
-            return None
-        order += ready
-    return order
 
 
 # -- grammars inside JSON strings
@@ -198,10 +202,12 @@ def _without_recursion(rules: Mapping[str, Definition]) -> list[str] | None:
 def _escaped(source: Source) -> Source:
     """The grammar whose texts are those of ``source`` as they stand between the quotes of a JSON string."""
 
+    languages = Languages(source)
+
     def spelled(expr: Expr) -> Expr:
         if isinstance(expr, Literal) and not expr.ignore_case:
             return Literal(spell(expr.text)[1:-1], at=expr.at)
-        term = lexeme_language(expr, source)
+        term = languages.of(expr)
         if term is None or not term.plain or shortest(term) in (None, UNKNOWN):
             line, column = getattr(expr, "at", (0, 0))
             raise GrammarError("this lexeme cannot be written into a JSON string", line=line, column=column,

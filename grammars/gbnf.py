@@ -8,7 +8,7 @@ characters are lexemes of their own, which loses no text and costs some speed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,8 +31,12 @@ from grammars.lark_source.ast import (
     Source,
     walk,
 )
-from grammars.lark_source.check import check, check_size
-from grammars.lark_source.traps import swallowing
+from grammars.lark_source.check import check, check_shape, check_size
+from grammars.lark_source.graph import components, uses_of
+from grammars.lark_source.lexer import check_tokens
+from grammars.lark_source.parser import repeat_count
+from grammars.lark_source.sizes import terminal_sizes
+from grammars.lark_source.traps import Work, swallowing
 from grammars.lark_source.write import Writing, write
 from special_tokens.errors import GrammarError
 
@@ -96,6 +100,7 @@ def gbnf_source(text: Any) -> Source:
         definitions: list[Definition] = _PARSER.parse(text)
     except UnexpectedToken as error:
         raise _unexpected(error, text) from None
+    check_shape(Source(tuple(definitions)))
     return _Converted(definitions).source()
 
 
@@ -111,13 +116,16 @@ class _OwnLexer(Lexer):
         del conf
 
     def lex(self, data: str) -> Iterator[Token]:
-        at, line, begin = 0, 1, 0
+        at, line, begin, number = 0, 1, 0, 0
         while at < len(data):
             match = _SCANNER.match(data, at)
             if match is None:
                 raise GrammarError(f"unexpected {data[at]!r}", line=line, column=at - begin + 1)
             if match.lastgroup != "SKIP":
-                yield Token(str(match.lastgroup), match.group(), at, line, at - begin + 1)
+                token = Token(str(match.lastgroup), match.group(), at, line, at - begin + 1)
+                check_tokens(number, token)
+                number += 1
+                yield token
             newlines = data.count("\n", at, match.end())
             if newlines:
                 line += newlines
@@ -198,8 +206,8 @@ def _repeat(body: Expr, quantifier: Token) -> Expr:
         low, comma, high = text.strip("{}").partition(",")
         if not low.strip() and not high.strip():
             raise _refused("a repeat needs a number", quantifier, "write {2}, {2,} or {2,5}")
-        least = int(low.strip() or 0)
-        most = (int(high) if high.strip() else None) if comma else least
+        least = repeat_count(low, quantifier)
+        most = (repeat_count(high, quantifier) if high.strip() else None) if comma else least
     if most is not None and most < least:
         raise _refused(f"a repeat from {least} to {most} times", quantifier, "")
     return SeqExpr(()) if most == 0 else Repeated(body, least, most, _place(quantifier))
@@ -265,35 +273,45 @@ class _Converted:
     """One conversion: which rules are terminals, which literals are written character by character."""
 
     definitions: list[Definition]
+    uses: Mapping[str, Mapping[str, Name]] = field(default_factory=dict)
     terminals: set[str] = field(default_factory=set)
     split: set[str] = field(default_factory=set)
 
     def source(self) -> Source:
         """The most terminals with which every neighbour can be told apart by the engine's greedy lexer."""
         self._check_names()
-        self.terminals = set(_regular_rules(self.definitions))
+        self.uses = uses_of(self.definitions)
+        self.terminals = set(_regular_rules(self.uses))
+        self._demote(self._large())
         names = self._new_names()
+        work = Work()
         while True:
             source = self._written(names)
-            losers = swallowing(source) if len(source.definitions) <= _MAX_LOOKED_INTO else []
+            losers = swallowing(source, work) if len(source.definitions) <= _MAX_LOOKED_INTO else []
             if not losers:
                 return source
-            for loser in losers:
-                if isinstance(loser, Literal):
-                    self.split.add(loser.text)
-                elif isinstance(loser, Name):
-                    self._demote({rule for rule in names if names[rule].upper() == loser.name})
+            self.split |= {loser.text for loser in losers if isinstance(loser, Literal)}
+            lost = {loser.name for loser in losers if isinstance(loser, Name)}
+            self._demote({rule for rule in names if names[rule].upper() in lost})
+
+    def _large(self) -> set[str]:
+        """Rules that are too large for a lexeme when what they name is written out in them."""
+        regular = {d.name: d for d in self.definitions if d.name in self.terminals}
+        sizes = terminal_sizes(regular)
+        return {name for name, size in sizes.items() if max(size.parts, size.least) > _MAX_TERMINAL}
 
     def _demote(self, rules: set[str]) -> None:
         """Make rules of terminals, and of the terminals that hold one: a terminal holds terminals only."""
-        while rules:
-            self.terminals -= rules
-            rules = {
-                definition.name
-                for definition in self.definitions
-                if definition.name in self.terminals
-                and any(isinstance(e, Name) and e.name not in self.terminals for e in walk(definition.body))
-            }
+        users: dict[str, list[str]] = {name: [] for name in self.uses}
+        for name, used in self.uses.items():
+            for other in used:
+                users[other].append(name)
+        waiting = list(rules)
+        while waiting:
+            name = waiting.pop()
+            if name in self.terminals:
+                self.terminals.discard(name)
+                waiting += users[name]
 
     def _check_names(self) -> None:
         seen: dict[str, Place] = {}
@@ -356,23 +374,16 @@ class _Converted:
 _MAX_LOOKED_INTO = 300
 
 
-def _regular_rules(definitions: list[Definition]) -> frozenset[str]:
+#: Parts or bytes of a rule, with those that it names, that is still a terminal.
+_MAX_TERMINAL = 4_000
+
+
+def _regular_rules(uses: Mapping[str, Mapping[str, Name]]) -> frozenset[str]:
     """The rules that never lead back to themselves, nor to a rule that does."""
-    uses = {d.name: {e.name for e in walk(d.body) if isinstance(e, Name)} for d in definitions}
-    users: dict[str, set[str]] = {name: set() for name in uses}
-    for name, used in uses.items():
-        for other in used:
-            users[other].add(name)
-    left = {name: len(used) for name, used in uses.items()}
-    ready = [name for name, count in left.items() if not count]
     found: set[str] = set()
-    while ready:
-        name = ready.pop()
-        found.add(name)
-        for user in users[name]:
-            left[user] -= 1
-            if not left[user]:
-                ready.append(user)
+    for group in components(uses):
+        if len(group) == 1 and found.issuperset(uses[group[0]]):
+            found.add(group[0])
     return frozenset(found)
 
 

@@ -15,6 +15,7 @@ from grammars.json_schema.closed import closed
 from grammars.json_schema.python_types import is_python_type, schema_of_type
 from grammars.json_schema.regular import UNKNOWN, shortest
 from grammars.lark_source import client_grammar
+from grammars.lark_source.sizes import check_pattern
 from grammars.llguidance_source import llguidance_part
 from grammars.markers import Markers
 from grammars.plan import ResponsePlan
@@ -36,7 +37,7 @@ KINDS: Mapping[str, str] = {
     "structural_tag": "free text with tagged parts that obey their own formats",
 }
 MAX_CHOICES = 20_000
-_MAX_TEXT = 1_000_000  # characters of one pattern or of all choices
+_MAX_TEXT = 1_000_000  # characters of all choices
 _TYPES = "text, structural_tag, json_object or json_schema"
 _PLACE = "response_format"
 
@@ -204,9 +205,8 @@ def regex_node(pattern: Any, place: str) -> tuple[Node, str | None]:
         raise GrammarError(f"{type(pattern).__name__} is no pattern", place=place, expected="a regular expression")
     if not pattern:
         raise GrammarError("the pattern is empty", place=place, expected="a regular expression")
-    if len(pattern) > _MAX_TEXT:
-        raise GrammarError(f"the pattern has {len(pattern)} characters", place=place, expected=f"at most {_MAX_TEXT}")
     try:
+        check_pattern(pattern, place=place)
         short = shortest(language(pattern))
     except NotTranslated:
         return Pattern(pattern), None  # the engine decides

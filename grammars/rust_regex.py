@@ -7,6 +7,7 @@ alone: what it does not know it says so (`NotTranslated`), and the pattern itsel
 
 from __future__ import annotations
 
+import string
 import unicodedata
 from functools import lru_cache
 
@@ -22,7 +23,12 @@ from grammars.json_schema.regular import (
     rep,
 )
 
-__all__ = ["InvalidRegex", "NotTranslated", "language"]
+__all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "NotTranslated", "about", "language"]
+
+#: The largest number of a counted repeat that the engine reads.
+MAX_COUNT = 2**32 - 1
+#: Characters of one pattern.
+MAX_PATTERN = 100_000
 
 
 class InvalidRegex(ValueError):
@@ -31,6 +37,10 @@ class InvalidRegex(ValueError):
     def __init__(self, message: str, at: int) -> None:
         self.at = at
         super().__init__(message)
+
+
+class _TooMany(InvalidRegex):
+    """A limit of the engine, or of ours."""
 
 
 class NotTranslated(ValueError):
@@ -53,9 +63,31 @@ def language(pattern: str, flags: str = "") -> Regular:
     """The language of a whole-lexeme pattern; raises `InvalidRegex` or `NotTranslated`."""
     if len(pattern) > 20_000:
         raise NotTranslated("the pattern is too long to look into")
-    parser = _Parser(pattern)
+    return _parsed(_Parser(pattern), flags)
+
+
+@lru_cache(maxsize=500)
+def about(pattern: str, flags: str = "") -> Regular:
+    """A language of about the same size: what only the engine understands is any character, or nothing where it takes
+    no room.  Raises `InvalidRegex`, of what only the engine understands for what passes a limit alone.
+    """
+    if len(pattern) > MAX_PATTERN:
+        raise _TooMany(f"the pattern has {len(pattern)} characters, more than {MAX_PATTERN}", 0)
+    try:
+        return language(pattern, flags)
+    except NotTranslated:
+        pass
+    try:
+        return _parsed(_Parser(pattern, strict=False), flags)
+    except _TooMany:
+        raise
+    except InvalidRegex:
+        return EPS
+
+
+def _parsed(parser: _Parser, flags: str) -> Regular:
     term = parser.alternation(_Flags("s" in flags, "i" in flags, "x" in flags), 0)
-    if parser.at < len(pattern):
+    if parser.at < len(parser.text):
         raise InvalidRegex("unopened group", parser.at)
     return term
 
@@ -68,9 +100,15 @@ class _Flags(tuple[bool, bool, bool]):
 
 
 class _Parser:
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, *, strict: bool = True) -> None:
         self.text = pattern
         self.at = 0
+        self.strict = strict
+
+    def untranslated(self, what: str) -> None:
+        """Raises unless what is about right will do."""
+        if self.strict:
+            raise NotTranslated(what)
 
     def peek(self, size: int = 1) -> str:
         return self.text[self.at : self.at + size]
@@ -129,7 +167,7 @@ class _Parser:
         self.quantified(EPS)
         at_edge = not parts if char == "^" else self.at == len(self.text) or self.peek() in "|)"
         if not at_edge:
-            raise NotTranslated(f"{char} inside the pattern")
+            self.untranslated(f"{char} inside the pattern")
 
     def bare_flags(self, flags: _Flags) -> _Flags | None:
         """``(?is)``: flags for the rest of the group."""
@@ -147,7 +185,7 @@ class _Parser:
         on, _, off = words.partition("-")
         values = [(letter in on or old) and letter not in off for letter, old in zip("six", flags, strict=True)]
         if set(words) & set("mUR"):
-            raise NotTranslated(f"the flags {words!r}")
+            self.untranslated(f"the flags {words!r}")
         return _Flags(*values)
 
     def quantified(self, body: Regular) -> Regular:
@@ -169,8 +207,10 @@ class _Parser:
         end = self.text.find("}", begin)
         low, comma, high = self.text[begin + 1 : max(end, begin + 1)].partition(",")
         low, high = low.strip(), high.strip()
-        if end < 0 or not low.isdigit() or (high and not high.isdigit()):
+        if end < 0 or not _is_number(low) or (high and not _is_number(high)):
             raise InvalidRegex("a repeat without numbers", begin)
+        if max(len(low.lstrip("0")), len(high.lstrip("0"))) > 10 or max(int(low), int(high or 0)) > MAX_COUNT:
+            raise _TooMany(f"a repeat of more than {MAX_COUNT} times", begin)
         self.at = end + 1
         least, most = int(low), (int(high) if high else None) if comma else int(low)
         if most is not None and most < least:
@@ -227,14 +267,19 @@ class _Parser:
             self.at += 1
             return EPS
         if self.peek() in ("b", "B", "<", ">"):
-            raise NotTranslated("word borders")
+            self.untranslated("word borders")
+            self.at += 1
+            return EPS
         code = self.escaped_char(begin)
         return chars(self.case(((code, code),), flags))
 
     def escaped_class(self) -> Ranges | None:
         char = self.peek()
         if char in ("p", "P"):
-            raise NotTranslated("Unicode classes")
+            self.untranslated("Unicode classes")
+            end = self.text.find("}", self.at) if self.peek(2)[1:] == "{" else self.at + 1
+            self.at = end + 1 if end >= 0 else len(self.text)
+            return _ALL_CHARS
         if char not in ("d", "D", "w", "W", "s", "S") or not char:
             return None
         self.at += 1
@@ -251,10 +296,9 @@ class _Parser:
                 digits, self.at = self.text[self.at + 1 : end], end + 1
             else:
                 digits = self.take({"x": 2, "u": 4, "U": 8}[char])
-            try:
-                code = int(digits, 16)
-            except ValueError:
-                raise InvalidRegex("not a hexadecimal number", begin) from None
+            if not digits or set(digits) - set(string.hexdigits):
+                raise InvalidRegex("not a hexadecimal number", begin)
+            code = int(digits, 16)
             if code > MAX_CODE_POINT:
                 raise InvalidRegex("not a character", begin)
             return code
@@ -272,7 +316,9 @@ class _Parser:
             if self.peek() == "":
                 raise InvalidRegex("a character class does not end", begin)
             if self.peek(2) in ("&&", "--", "~~"):
-                raise NotTranslated("operators in character classes")
+                self.untranslated("operators in character classes")
+                self.at += 2
+                continue
             found += self.class_item()
             first = False
         self.at += 1
@@ -324,8 +370,12 @@ class _Parser:
                 if first <= last:
                     out.append((first + shift, last + shift))
             if high > 0x7F and (low, high) != _ALL_CHARS[0] and high - low < 1_000:
-                raise NotTranslated("letters beyond ASCII without case")
+                self.untranslated("letters beyond ASCII without case")
         return chars(out).args  # type: ignore[no-any-return]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
 
 
 #: Past this code point no character is assigned but variation selectors, which count as parts of words.

@@ -32,19 +32,19 @@ from grammars.lark_source.ast import (
     WhenExpr,
     walk,
 )
-from grammars.rust_regex import InvalidRegex, NotTranslated, language
+from grammars.lark_source.graph import components, fixpoint, uses_of
+from grammars.lark_source.sizes import check_sizes
+from grammars.rust_regex import InvalidRegex, about
 from special_tokens.errors import GrammarError
 
-__all__ = ["COMMON", "MAX_ATOMS", "MAX_BYTES", "MAX_DEFINITIONS", "MAX_NESTING", "check", "check_size"]
+__all__ = ["COMMON", "MAX_ATOMS", "MAX_BYTES", "MAX_DEFINITIONS", "MAX_NESTING", "check", "check_shape", "check_size"]
 
 #: A chain of this many rules still compiles on the engine's thread (about 2,600 overflow an 8 MB stack).
 MAX_DEFINITIONS = 2_000
 MAX_BYTES = 256 * 1024
 #: Literals, names and operators; an alternation of 50,000 literals takes the engine 18 s.
 MAX_ATOMS = 20_000
-#: Parts of a terminal with the terminals that it names in it: 200 that each name the next twice would be 2**200.
-MAX_WRITTEN_OUT = 200_000
-#: The engine refuses about 30 nested parentheses.
+#: The engine refuses about 30 nested parentheses; those around a single thing are not written again.
 MAX_NESTING = 25
 
 #: Terminals that ``%import common.NAME`` knows (llguidance 1.9.1).
@@ -103,8 +103,7 @@ def check(source: Source, *, roles: frozenset[str] = frozenset(), references: fr
     """
     if not source.definitions:
         raise GrammarError("the grammar is empty", expected="a rule called start")
-    if len(source.definitions) > MAX_DEFINITIONS:
-        raise GrammarError(f"the grammar has {len(source.definitions)} rules", expected=f"at most {MAX_DEFINITIONS}")
+    check_shape(source)
     for options in source.options:
         raise _refuse("%llguidance changes the whole plan", options.at)
     _check_atoms(source, roles, references)
@@ -113,6 +112,23 @@ def check(source: Source, *, roles: frozenset[str] = frozenset(), references: fr
         _check_definition(definition)
     _check_terminals(source)
     _check_productive(source)
+    check_sizes(source)
+
+
+def check_shape(source: Source) -> None:
+    """Refuses a grammar of too many parts, or parts too deep in each other, for anything else to look at."""
+    if len(source.definitions) > MAX_DEFINITIONS:
+        raise GrammarError(f"the grammar has {len(source.definitions)} rules", expected=f"at most {MAX_DEFINITIONS}")
+    for number, _ in enumerate(source.walk()):
+        if number > MAX_ATOMS:
+            raise GrammarError("the grammar is too large", expected=f"at most {MAX_ATOMS} literals and names")
+    for definition in source.definitions:
+        _check_nesting(definition.body, definition.at)
+        for attribute in definition.attributes:
+            if attribute.value is not None and not isinstance(attribute.value, str):
+                _check_nesting(attribute.value, attribute.at)
+    for ignore in source.ignores:
+        _check_nesting(ignore.body, ignore.at)
 
 
 def _refuse(message: str, at: Place, hint: str = "only a trusted caller may write it") -> GrammarError:
@@ -120,9 +136,7 @@ def _refuse(message: str, at: Place, hint: str = "only a trusted caller may writ
 
 
 def _check_atoms(source: Source, roles: frozenset[str], references: frozenset[str]) -> None:
-    for number, expr in enumerate(source.walk()):
-        if number > MAX_ATOMS:
-            raise GrammarError("the grammar is too large", expected=f"at most {MAX_ATOMS} literals and names")
+    for expr in source.walk():
         match expr:
             case TokenSyntax(text=text, at=at):
                 raise _refuse(f"{text} writes a token, not text", at, f'"{text}" in quotes is text')
@@ -141,26 +155,22 @@ def _check_atoms(source: Source, roles: frozenset[str], references: frozenset[st
                 raise _refuse(f"%json takes a schema, not {body[:40]}", at, 'write %json {"type": ...}')
             case Regexp(regex=regex, flags=flags, at=at):
                 _check_regex(regex, flags, at)
-    for definition in source.definitions:
-        _check_nesting(definition)
 
 
 def _check_regex(regex: str, flags: str, at: Place) -> None:
     try:
-        language(regex, flags)
-    except NotTranslated:
-        return  # the engine decides
+        about(regex, flags)
     except InvalidRegex as error:
         column = at[1] + 1 + error.at
         raise GrammarError(f"not a regular expression: {error}", line=at[0], column=column) from None
 
 
-def _check_nesting(definition: Definition) -> None:
-    stack: list[tuple[Expr, int]] = [(definition.body, 0)]
+def _check_nesting(body: Expr, at: Place) -> None:
+    stack: list[tuple[Expr, int]] = [(body, 0)]
     while stack:
         expr, depth = stack.pop()
         if depth > MAX_NESTING:
-            raise _refuse(f"parentheses are nested more than {MAX_NESTING} deep", definition.at, "name the inner parts")
+            raise _refuse(f"parentheses are nested more than {MAX_NESTING} deep", at, "name the inner parts")
         stack.extend((child, depth + (not isinstance(child, WhenExpr))) for child in _children(expr))
 
 
@@ -258,58 +268,31 @@ def _check_lexeme(body: Expr, what: str) -> None:
 
 def _check_terminals(source: Source) -> None:
     """No terminal may be made of itself: it is a regular expression, with what it names written out in it."""
-    terminals = {d.name: d for d in source.definitions if d.is_terminal}
-    done: dict[str, int] = {}  # terminal -> its size when written out
-    for name in terminals:
-        path: list[tuple[str, list[Name]]] = [(name, _names(terminals, name))] if name not in done else []
-        while path:
-            current, names = path[-1]
-            if not names:
-                done[current] = _written_out(terminals[current], done)
-                path.pop()
-                continue
-            follower = names.pop()
-            if any(follower.name == earlier for earlier, _ in path):
-                raise _refuse(f"the terminal {follower.name} is made of itself", follower.at, "use lower-case rules")
-            if follower.name in terminals and follower.name not in done:
-                path.append((follower.name, _names(terminals, follower.name)))
-
-
-def _written_out(terminal: Definition, sizes: Mapping[str, int]) -> int:
-    size = sum(sizes.get(expr.name, 1) if isinstance(expr, Name) else 1 for expr in walk(terminal.body))
-    if size > MAX_WRITTEN_OUT:
-        line, column = terminal.at
-        raise GrammarError(
-            f"the terminal {terminal.name} is too large when the terminals that it names are written out in it",
-            line=line,
-            column=column,
-            expected=f"at most {MAX_WRITTEN_OUT} parts",
-            hint="use lower-case rules",
-        )
-    return size
-
-
-def _names(terminals: dict[str, Definition], name: str) -> list[Name]:
-    return [expr for expr in walk(terminals[name].body) if isinstance(expr, Name)]
+    uses = uses_of(definition for definition in source.definitions if definition.is_terminal)
+    for group in components(uses):
+        for name in group:
+            again = next((used for used in uses[name].values() if used.name in group), None)
+            if again is not None:
+                raise _refuse(f"the terminal {again.name} is made of itself", again.at, "use lower-case rules")
 
 
 def _check_productive(source: Source) -> None:
     """Every rule that can be reached must have a finite text, or a model that enters it never gets out."""
     rules = {d.name: d for d in source.definitions if not d.is_terminal}
-    users: dict[str, set[str]] = {name: set() for name in rules}
-    for rule in rules.values():
-        for expr in walk(rule.body):
-            if isinstance(expr, Name) and expr.name in rules:
-                users[expr.name].add(rule.name)
+    uses = uses_of(rules.values())
+    groups = components(uses)
     productive: set[str] = set()
-    waiting = list(rules)
-    while waiting:
-        name = waiting.pop()
-        if name not in productive and _is_productive(rules[name].body, rules, productive):
-            productive.add(name)
-            waiting.extend(users[name])
-    for name in _reachable(rules, "start"):
-        if name not in productive and name in _reachable(rules, name)[1:]:
+
+    def holds(name: str) -> bool:
+        if not _is_productive(rules[name].body, rules, productive):
+            return False
+        productive.add(name)
+        return True
+
+    fixpoint([name for group in groups for name in group], uses, holds)
+    leads_back = {name for group in groups for name in group if len(group) > 1 or name in uses[name]}
+    for name in _reachable(uses, "start"):
+        if name not in productive and name in leads_back:
             raise _refuse(f"the rule {name!r} can never end", rules[name].at, "give it an option without itself")
 
 
@@ -328,13 +311,13 @@ def _is_productive(expr: Expr, rules: dict[str, Definition], productive: set[str
     return True
 
 
-def _reachable(rules: dict[str, Definition], begin: str) -> list[str]:
-    """``begin`` and the rules that it leads to; once more at the end where it leads back to itself."""
-    found: dict[str, None] = {}
+def _reachable(uses: Mapping[str, Iterable[str]], begin: str) -> list[str]:
+    """``begin`` and the rules that it leads to."""
+    found = {begin: None}
     waiting = [begin]
     while waiting:
-        for expr in walk(rules[waiting.pop()].body):
-            if isinstance(expr, Name) and expr.name in rules and expr.name not in found:
-                found[expr.name] = None
-                waiting.append(expr.name)
-    return [begin, *found]
+        for name in uses[waiting.pop()]:
+            if name not in found:
+                found[name] = None
+                waiting.append(name)
+    return list(found)

@@ -15,7 +15,10 @@ from lark import Token
 
 from special_tokens.errors import GrammarError
 
-__all__ = ["KINDS", "tokens_of"]
+__all__ = ["KINDS", "MAX_TOKENS", "check_tokens", "tokens_of"]
+
+#: Tokens of a grammar: the parser takes some ten microseconds for each.
+MAX_TOKENS = 80_000
 
 _RULES = (
     ("COMMENT", r"(?:#|//)[^\n]*"),
@@ -74,7 +77,8 @@ def tokens_of(text: str) -> Iterator[Token]:
     held: Token | None = None
     depth = 0
     begun = False
-    for token in _raw(text):
+    for number, token in enumerate(_raw(text)):
+        check_tokens(number, token)
         if token.type == "NEWLINE":
             held = token if begun and depth == 0 else None
             continue
@@ -84,6 +88,13 @@ def tokens_of(text: str) -> Iterator[Token]:
         held = None
         depth += {"LPAR": 1, "LBRACKET": 1, "RPAR": -1, "RBRACKET": -1}.get(token.type, 0)
         yield token
+
+
+def check_tokens(number: int, token: Token) -> None:
+    """Raises `GrammarError` behind the last token that a grammar may have."""
+    if number >= MAX_TOKENS:
+        raise GrammarError("the grammar is too large", line=token.line or 0, column=token.column or 0,
+                           expected=f"at most {MAX_TOKENS} words and signs")  # fmt: skip
 
 
 def _raw(text: str) -> Iterator[Token]:

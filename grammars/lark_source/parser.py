@@ -45,7 +45,10 @@ from grammars.lark_source.ast import (
 from grammars.lark_source.lexer import KINDS, tokens_of
 from special_tokens.errors import GrammarError
 
-__all__ = ["parse"]
+__all__ = ["MAX_COUNT", "parse", "repeat_count"]
+
+#: The largest number of a counted repeat in a rule.
+MAX_COUNT = 1_000_000
 
 _GRAMMAR = rf"""
 start: (item (NEWLINE item)*)?
@@ -298,17 +301,27 @@ def _bounds(token: Token) -> tuple[int, int | None]:
     if token.type == "OP":
         return {"*": (0, None), "+": (1, None), "?": (0, 1)}[text]
     if token.type == "TIMES":
-        numbers = [int(n) for n in re.findall(r"[0-9]+", text)]
+        numbers = [repeat_count(n, token) for n in re.findall(r"[0-9]+", text)]
         least, most = numbers[0], numbers[-1]
     else:
         low, comma, high = text.strip("{}").partition(",")
         if not low.strip() and not high.strip():
             raise _refused("a repeat needs a number", token, "write {2}, {2,} or {2,5}")
-        least = int(low.strip() or 0)
-        most = (int(high) if high.strip() else -1) if comma else least
+        least = repeat_count(low, token)
+        most = (repeat_count(high, token) if high.strip() else -1) if comma else least
     if most != -1 and (most < least or most == 0):
         raise _refused(f"a repeat from {least} to {most} times", token, "the second number is the larger one")
     return least, None if most == -1 else most
+
+
+def repeat_count(digits: str, token: Token) -> int:
+    """The number of a counted repeat, 0 where there is none; raises `GrammarError` past `MAX_COUNT`."""
+    digits = digits.strip().lstrip("0")
+    if len(digits) > 7 or int(digits or 0) > MAX_COUNT:
+        shown = digits if len(digits) <= 20 else f"{digits[:20]}..."
+        raise GrammarError(f"a repeat of {shown} times", line=token.line or 0, column=token.column or 0,
+                           expected=f"at most {MAX_COUNT}")  # fmt: skip
+    return int(digits or 0)
 
 
 def _string(token: Token) -> tuple[str, bool]:

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from grammars.json_schema import DEFAULT_SPELLING, Policy, SchemaReport, Spelling
+from grammars.lark_source.sizes import MAX_LEAST_BYTES, MAX_LEAST_LEXEMES
 from grammars.markers import Markers
 from grammars.structural_tag.builder import FORMATS, Builder
 from grammars.structural_tag.forms import one_form
 from grammars.structural_tag.free_text import fused
-from grammars.tree import Node
+from grammars.tree import Alt, Group, Lexeme, Node, Repeat, Rule, Seq, Text
 from special_tokens.errors import GrammarError
 
 __all__ = ["FORMATS", "StructuralTagPart", "structural_tag_part"]
@@ -54,4 +55,37 @@ def structural_tag_part(
     builder = Builder(markers, trusted, spelling, policy)
     tree, at = one_form(spec, place, FORMATS)
     node = fused([builder.build(tree, None, at)])
+    _check_least(node, at)
     return StructuralTagPart(node, SchemaReport(tuple(builder.rows)))
+
+
+def _check_least(node: Node, place: str) -> None:
+    """Refuses repeats of repeats that nothing can end."""
+
+    def least(inner: Node, lexeme: bool) -> int:
+        """Characters of a lexeme's shortest text, lexemes of a rule's."""
+        match inner:
+            case Text(text=text):
+                found = len(text) if lexeme else int(bool(text))
+            case Seq(parts=parts):
+                found = sum(least(part, lexeme) for part in parts)
+            case Alt(options=options):
+                found = min(least(option, lexeme) for option in options)
+            case Repeat(body=body, least=times):
+                found = least(body, lexeme) * times
+            case Lexeme(body=body):
+                found = least(body, True) if lexeme else int(least(body, True) > 0)
+            case Rule(body=body):
+                found = least(body, lexeme)
+            case Group(start=start, rules=rules):
+                found = [least(body, lexeme) for body in (*(rule.body for rule in rules.values()), start)][-1]
+            case _:
+                found = 0
+        most, unit = (MAX_LEAST_BYTES, "characters") if lexeme else (MAX_LEAST_LEXEMES, "parts")
+        if found > most:
+            shown = f": {found} {unit}" if found < 10**15 else ""
+            raise GrammarError(f"the shortest text is too long{shown}", place=place, expected=f"at most {most}",
+                               hint="use fewer or smaller repeats")  # fmt: skip
+        return found
+
+    least(node, False)

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 from grammars.gbnf import gbnf_grammar
 from grammars.json_schema import Policy, ReportRow, Spelling, build
+from grammars.lark_source.sizes import check_pattern
 from grammars.markers import Markers
 from grammars.plan import SENTINELS
-from grammars.rust_regex import InvalidRegex, NotTranslated, language
+from grammars.rust_regex import InvalidRegex
 from grammars.structural_tag.free_text import (
     alternatives,
     beginning,
@@ -117,9 +118,7 @@ class Builder:
     def regex(self, body: Mapping[str, Any], end: End, place: str) -> Node:
         text = read_string(body, "pattern", place)
         try:
-            language(text)
-        except NotTranslated:
-            pass  # the engine decides
+            check_pattern(text, place=f"{place}.pattern")
         except InvalidRegex as error:
             at = f"{place}.pattern"
             raise GrammarError(str(error), line=1, column=error.at + 1, place=at) from None
