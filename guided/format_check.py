@@ -36,34 +36,30 @@ def verified(inference: Inference, tokens: SpecialTokens) -> Inference:
 
     First what the template writes of answers and reasoning, then how its prompts end, then its calls.
     """
-    inference = _with_switch(_with_answers(inference, tokens), tokens)
-    engine = engine_for(inference.format, tokens)
+    inference, check = _with_answers(inference, tokens)
+    inference = _with_switch(inference, check)
     with_calls = [witness for witness in inference.witnesses if witness.calls]
-    wrong = check_witnesses(inference.format, with_calls, engine)
+    wrong = check.wrong(with_calls)
     if wrong:
-        inference = _with_calls_alone(inference, with_calls, engine) or without_calls(inference, tokens, wrong)
+        inference = _with_calls_alone(inference, with_calls, check) or without_calls(inference, tokens, wrong)
     return replace(inference, prompts=(), following=None)
 
 
-def _with_answers(inference: Inference, tokens: SpecialTokens) -> Inference:
+def _with_answers(inference: Inference, tokens: SpecialTokens) -> tuple[Inference, _Check]:
     """The first evidence for reasoning and the answer's frame under which what the template writes reads back."""
     said: tuple[str, ...] = ()
     candidate: Inference | None = inference
     last = inference
     while candidate is not None:
-        wrong = _wrong_answers(candidate, tokens)
+        check = _Check(candidate.format, engine_for(candidate.format, tokens))
+        wrong = check.wrong(witness for witness in candidate.witnesses if not witness.calls)
         if not wrong:
-            return _said(candidate, said) if said else candidate
+            return (_said(candidate, said) if said else candidate), check
         said += tuple(f"cross-check failed: {what}" for what in wrong)
         last, candidate = candidate, candidate.following() if candidate.following is not None else None
     plain = without_frame(last)
     said += ("answers are taken as they are: no frame of theirs reads back",)
-    return _said(plain, said)
-
-
-def _wrong_answers(inference: Inference, tokens: SpecialTokens) -> tuple[str, ...]:
-    others = [witness for witness in inference.witnesses if not witness.calls]
-    return check_witnesses(inference.format, others, engine_for(inference.format, tokens))
+    return _said(plain, said), _Check(plain.format, engine_for(plain.format, tokens))
 
 
 def _said(inference: Inference, said: tuple[str, ...]) -> Inference:
@@ -72,15 +68,13 @@ def _said(inference: Inference, said: tuple[str, ...]) -> Inference:
     return replace(inference, notes=(*inference.notes, *dict.fromkeys(said), f"reasoning is known from {known_by}"))
 
 
-def _with_switch(inference: Inference, tokens: SpecialTokens) -> Inference:
+def _with_switch(inference: Inference, check: _Check) -> Inference:
     """The inference with a switch and a default that the template's own prompts agree with."""
     form = inference.format.reasoning
     if form is None or not inference.prompts:
         return inference
-    engine = engine_for(inference.format, tokens)
-    plan = compose(Parts(thinking=True), tokens=engine.tokens, format=inference.format)
     texts = {prompt.thinking: prompt.text for prompt in inference.prompts}
-    entries = {asked: begin_of(plan, engine.tokenize(text), engine).entry for asked, text in texts.items()}
+    entries = {asked: check.entry(text) for asked, text in texts.items()}
     notes = inference.notes
     if form.switch is not None and (wrong := _wrong_switch(form, texts, entries)):
         notes += (f"cross-check failed: the switch {form.switch.name} is not used: {wrong}",)
@@ -115,7 +109,7 @@ def _wrong_switch(
     return None
 
 
-def _with_calls_alone(inference: Inference, found: Sequence[Witness], engine: Engine) -> Inference | None:
+def _with_calls_alone(inference: Inference, found: Sequence[Witness], check: _Check) -> Inference | None:
     """The inference without text in front of calls, where all calls stand the check but those behind text."""
     calls = inference.format.tool_calls
     alone = [witness for witness in found if not witness.content]
@@ -123,10 +117,10 @@ def _with_calls_alone(inference: Inference, found: Sequence[Witness], engine: En
         return None
     content = replace(inference.format.content, lead_start="", lead_end="")
     format = replace(inference.format, content=content, tool_calls=replace(calls, text_before=False))
-    if check_witnesses(format, alone, engine):
+    if check_witnesses(format, alone, check.engine):
         return None
     others = tuple(witness for witness in inference.witnesses if witness not in found or witness in alone)
-    wrong = check_witnesses(inference.format, [w for w in found if w.content], engine)
+    wrong = check.wrong(witness for witness in found if witness.content)
     notes = (*inference.notes, *(f"cross-check failed: {what}" for what in wrong))
     return replace(
         inference, format=format, witnesses=others, notes=(*notes, "calls are written without text in front of them")
@@ -149,35 +143,65 @@ def engine_for(format: Format, tokens: SpecialTokens | None = None) -> Engine:
 
 def check_witnesses(format: Format, found: Iterable[Witness], engine: Engine) -> tuple[str, ...]:
     """Everything that the format cannot write or read of what the template wrote; empty where it can do all."""
-    plans: dict[bool | None, Plan] = {}
-    return tuple(wrong for witness in found if (wrong := _check(format, witness, engine, plans)) is not None)
+    return _Check(format, engine).wrong(found)
 
 
-def _check(format: Format, witness: Witness, engine: Engine, plans: dict[bool | None, Plan]) -> str | None:
-    """What is wrong with one witness, or None; ``plans`` keeps the plans with and without reasoning."""
-    thinking = True if witness.reasoning else None
-    try:
-        if thinking not in plans:
+class _Check:
+    """One format under one engine: what it makes of witnesses and prompts.
+
+    Plans are composed once, with and without reasoning.  Many witnesses begin alike, so a state goes back to where
+    the next one leaves the last instead of beginning again.
+    """
+
+    def __init__(self, format: Format, engine: Engine) -> None:
+        self.format = format
+        self.engine = engine
+        self._plans: dict[bool | None, Plan] = {}
+        self._states: dict[tuple[bool | None, str], tuple[GuidanceState, list[int]]] = {}
+        self._mask = allocate_bitmask(1, engine.vocab_size)
+
+    def wrong(self, found: Iterable[Witness]) -> tuple[str, ...]:
+        """Everything that cannot be written or read; empty where all of it can."""
+        return tuple(wrong for witness in found if (wrong := self._wrong(witness)) is not None)
+
+    def entry(self, prompt: str) -> str:
+        """Where a plan with reasoning begins behind a prompt."""
+        return begin_of(self._plan(True), self.engine.tokenize(prompt), self.engine).entry
+
+    def _plan(self, thinking: bool | None) -> Plan:
+        if thinking not in self._plans:
             parts = Parts(tools=list(TYPED_TOOLS.values()), thinking=thinking)
-            plans[thinking] = compose(parts, tokens=engine.tokens, format=format)
-        plan, ids = plans[thinking], engine.tokenize(witness.text)
-        wrong = _refused(plan, engine, ids, witness.entry)
-        return f"{witness.text!r}: {wrong}" if wrong else _misread(plan, engine, ids, witness)
-    except GuidedError as error:
-        return f"{witness.text!r}: {error}"
+            self._plans[thinking] = compose(parts, tokens=self.engine.tokens, format=self.format)
+        return self._plans[thinking]
 
+    def _wrong(self, witness: Witness) -> str | None:
+        """What is wrong with one witness, or None."""
+        thinking = True if witness.reasoning else None
+        try:
+            plan, ids = self._plan(thinking), self.engine.tokenize(witness.text)
+            wrong = self._refused(thinking, ids, witness.entry)
+            return f"{witness.text!r}: {wrong}" if wrong else _misread(plan, self.engine, ids, witness)
+        except GuidedError as error:
+            return f"{witness.text!r}: {error}"
 
-def _refused(plan: Plan, engine: Engine, ids: Sequence[int], entry: str) -> str | None:
-    """Where the masks stop the text; None where they let it through to an end."""
-    state = GuidanceState(plan, engine, entry=entry)
-    mask = allocate_bitmask(1, engine.vocab_size)
-    for i, token in enumerate(ids):
-        state.fill_bitmask(mask)
-        if not is_allowed(mask[0], token):
-            written = b"".join(map(engine.token_bytes, ids[: i + 1])).decode("utf-8", "replace")
-            return f"refused behind {written[-40:]!r}"
-        state.commit([token])
-    return None if state.is_accepting else "may not end there"
+    def _refused(self, thinking: bool | None, ids: Sequence[int], entry: str) -> str | None:
+        """Where the masks stop the text; None where they let it through to an end."""
+        key = (thinking, entry)
+        state, written = self._states.pop(key, None) or (
+            GuidanceState(self._plan(thinking), self.engine, entry=entry),
+            [],
+        )
+        kept = next((i for i, (a, b) in enumerate(zip(written, ids, strict=False)) if a != b), None)
+        kept = min(len(written), len(ids)) if kept is None else kept
+        state.rollback(len(written) - kept)
+        for i in range(kept, len(ids)):
+            state.fill_bitmask(self._mask)
+            if not is_allowed(self._mask[0], ids[i]):
+                text = b"".join(map(self.engine.token_bytes, ids[: i + 1])).decode("utf-8", "replace")
+                return f"refused behind {text[-40:]!r}"
+            state.commit([ids[i]])
+        self._states[key] = state, list(ids)
+        return None if state.is_accepting else "may not end there"
 
 
 def _misread(plan: Plan, engine: Engine, ids: Sequence[int], witness: Witness) -> str | None:
