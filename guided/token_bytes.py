@@ -77,8 +77,8 @@ class TokenBytes:
 
     @cached_property
     def large_exponents(self) -> NDArray[np.int32]:
-        """Tokens that write an exponent of three digits or more all at once."""
-        exponent = re.compile(rb"(?:^|[0-9.])[eE][-+]?0*[1-9][0-9]{2}")
+        """Tokens that write three digits of an exponent or more, with what comes before them: ``e400``, ``-400``."""
+        exponent = re.compile(rb"(?:(?:^|[0-9.])[eE][-+]?|^[-+])0*[1-9][0-9]{2}")
         return self._row(i for i, data in enumerate(self.of) if exponent.search(data))
 
     @cached_property

@@ -6,6 +6,7 @@ other way on exists the repeat stays legal, and the schema's report says so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.json_schema.watchers import DigitWatch, UniqueWatch, Watcher
-from guided.bitmask import is_allowed, num_words
+from guided.bitmask import allowed_ids, is_allowed, num_words
 from guided.json_scanner import Frame, Mode, ScanState, Seen, feed
 from guided.number_range import most_exponent
 from guided.token_bytes import TokenBytes
@@ -23,6 +24,7 @@ __all__ = ["ValueWatch"]
 
 _LOOK_AHEAD = 6  # tokens: how far a value is followed that may turn out to be able to end only as a repeat
 _LITERALS = (b"true", b"false", b"null")
+_WITH_EXPONENT = re.compile(rb"(-?[0-9]+(?:\.[0-9]+)?)[eE]([-+]?)([0-9]+)")
 
 
 class ValueWatch:
@@ -73,7 +75,10 @@ class ValueWatch:
     def _clear_digits(self, words: NDArray[np.int32], scan: ScanState) -> None:
         """Digits past the most in a row, and an exponent past what a double holds."""
         if self.tokens.has_large_exponents:
-            _clear(words, self.tokens.large_exponents)
+            some = words & self.tokens.large_exponents
+            if some.any():
+                text = scan.text if scan.mode is Mode.NUMBER else b""
+                _clear_ids(words, [i for i in allowed_ids(some) if _is_beyond(text + self.tokens.of[i])])
         if scan.mode is not Mode.NUMBER:
             return
         digits, text = self.tokens.digits, scan.text
@@ -82,7 +87,7 @@ class ValueWatch:
         mantissa, mark, exponent = text.replace(b"E", b"e").partition(b"e")
         if mark:
             most = most_exponent(mantissa.decode(), is_negative=exponent[:1] == b"-")
-            written = int(exponent.lstrip(b"+-") or b"0")
+            written = min(int(exponent.lstrip(b"+-") or b"0"), 10**6)
             over |= written * 10 ** np.minimum(digits.sizes, 6) + digits.values > most
         _clear_ids(words, digits.ids[over].tolist())
 
@@ -223,6 +228,15 @@ class ValueWatch:
         away = words & self.tokens.inside
         _clear_ids(away, self._toward(scan))
         return bool(away.any())
+
+
+def _is_beyond(text: bytes) -> bool:
+    """Is there a number in ``text`` whose exponent is past what a double holds?"""
+    for found in _WITH_EXPONENT.finditer(text):
+        mantissa, sign, exponent = found.groups()
+        if int(exponent[:400]) > most_exponent(mantissa.decode(), is_negative=sign == b"-"):
+            return True
+    return False
 
 
 def _spelled(item: object) -> bytes:
