@@ -162,7 +162,10 @@ class _Check:
 
     def wrong(self, found: Iterable[Witness]) -> tuple[str, ...]:
         """Everything that cannot be written or read; empty where all of it can."""
-        return tuple(wrong for witness in found if (wrong := self._wrong(witness)) is not None)
+        witnesses = tuple(found)
+        alike = sorted(range(len(witnesses)), key=lambda i: (witnesses[i].entry, witnesses[i].text))
+        wrong = {i: self._wrong(witnesses[i]) for i in alike}
+        return tuple(what for _, what in sorted(wrong.items()) if what is not None)
 
     def entry(self, prompt: str) -> str:
         """Where a plan with reasoning begins behind a prompt."""
@@ -187,10 +190,9 @@ class _Check:
     def _refused(self, thinking: bool | None, ids: Sequence[int], entry: str) -> str | None:
         """Where the masks stop the text; None where they let it through to an end."""
         key = (thinking, entry)
-        state, written = self._states.pop(key, None) or (
-            GuidanceState(self._plan(thinking), self.engine, entry=entry),
-            [],
-        )
+        if key not in self._states:
+            self._states[key] = GuidanceState(self._plan(thinking), self.engine, entry=entry), []
+        state, written = self._states.pop(key)  # one that refused something is not used again
         kept = next((i for i, (a, b) in enumerate(zip(written, ids, strict=False)) if a != b), None)
         kept = min(len(written), len(ids)) if kept is None else kept
         state.rollback(len(written) - kept)
