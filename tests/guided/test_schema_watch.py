@@ -137,7 +137,19 @@ NUMBER_SCHEMAS = [
 @pytest.fixture(scope="module")
 def digit_tokens() -> Engine:
     """Up to three digits are one token, and some tokens write an exponent at once."""
-    words = [*(str(n) for n in range(1000)), "1e", "e30", "e400", "1e400", "E+", " 1e999", "000000", "-400", "e-9999", "e300"]
+    words = [
+        *(str(n) for n in range(1000)),
+        "1e",
+        "e30",
+        "e400",
+        "1e400",
+        "E+",
+        " 1e999",
+        "000000",
+        "-400",
+        "e-9999",
+        "e300",
+    ]
     text = small_tokenizer(MARKERS, words=words, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
     return Engine(text, small_tokens(text))
 
