@@ -11,10 +11,14 @@ from grammars.json_schema.report import ReportRow
 from grammars.markers import Markers
 from grammars.tool_calls import syntax
 from grammars.tool_calls.base import SchemaNode
+from grammars.tool_calls.ids import id_pattern
+from grammars.tool_calls.names import check_name
+from grammars.tool_calls.parameter import signature
 from grammars.tool_calls.parameter_list import ParameterList
-from grammars.tool_calls.pattern import Hole, parse_pattern
+from grammars.tool_calls.pattern import Hole, Pattern, parse_pattern
 from grammars.tools import Tool
-from grammars.tree import Node, Rule, alt, repeat, seq
+from grammars.tree import Node, Rule, Text, alt, repeat, seq
+from grammars.tree import Pattern as Regex
 
 __all__ = ["ToolSection"]
 
@@ -66,7 +70,21 @@ class ToolSection:
 
     def _call(self, tool: Tool) -> Node:
         node = syntax(self.form.syntax).call(self.form, tool, self.markers, self.schema)
+        empty = parse_pattern(str(self.form.option("empty", "")))
+        if empty and not any(parameter.required for parameter in signature(tool).parameters):
+            node = alt(node, self._without_arguments(tool, empty))
         return Rule(f"call_{tool.name}", node)
+
+    def _without_arguments(self, tool: Tool, empty: Pattern) -> Node:
+        """A call without arguments, where the family has a way of its own for it."""
+        check_name(tool.name, empty, place=f"tools.{tool.name}")
+        values: dict[str, Node] = {
+            "name": Text(tool.name),
+            "id": Regex(id_pattern(self.form.id_style)),
+            "index": Regex(id_pattern("index")),
+        }
+        parts = (values[part.name] if isinstance(part, Hole) else self.markers.node(part) for part in empty)
+        return seq(self.markers.node(self.form.call_start), *parts)
 
 
 def _ends_by_number(form: ToolCallFormat) -> bool:

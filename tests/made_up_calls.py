@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.made_up import turns
 
-__all__ = ["ALONE", "COUNTED", "JSON_VALUES", "NUMBERED", "SPELLED", "each"]
+__all__ = ["ALONE", "COUNTED", "EMPTY", "JSON_VALUES", "NUMBERED", "RENAMED", "SPELLED", "TYPED", "each"]
 
 _EACH = "{% for c in m.tool_calls or [] %}BODY{% endfor %}"
 _NAME, _JSON = "{{ c.function.name }}", "{{ c.function.arguments | tojson }}"
@@ -82,6 +82,14 @@ ALONE: dict[str, str] = {
     ),
 }
 
+#: Names are written as other names than were given.
+RENAMED: dict[str, str] = {
+    "lines for underscores": each('<do>{"fn": "{{ c.function.name | replace("_", "-") }}", "kwargs": JSON}</do>'),
+    "underscores for dots": each(
+        "<do>{{ c.function.name | replace('.', '_') }}({{ c.function.arguments | tojson }})</do>"
+    ),
+}
+
 #: JSON in another spelling than the usual one.
 SPELLED: dict[str, str] = {
     "no blanks": each('<do>{"fn":"NAME","kwargs":{{ c.function.arguments | tojson(separators=(",", ":")) }}}</do>'),
@@ -128,5 +136,44 @@ JSON_VALUES: dict[str, str] = {
     ),
     "parentheses": each(
         "\n<do>(NAME{% for k, v in c.function.arguments.items() %} :{{ k }} {{ v | tojson }}{% endfor %})</do>"
+    ),
+}
+
+
+def _typed(words: dict[str, str]) -> str:
+    tests = {"string": "string", "boolean": "boolean", "integer": "integer", "float": "float", "mapping": "mapping"}
+    flag = " else ".join(f"'{words[name]}' if v is {test}" for name, test in tests.items())
+    return each(
+        '<do fn="NAME">{% for k, v in c.function.arguments.items() %}<arg is="{{ k }}" as="{{ '
+        + flag
+        + " else '"
+        + words["other"]
+        + "' }}\">{{ v if v is string else v | tojson }}</arg>{% endfor %}</do>"
+    )
+
+
+#: A word for the type of each value; whole numbers have one of their own.
+TYPED: dict[str, str] = {
+    "short words": _typed(
+        {"string": "str", "boolean": "bool", "integer": "int", "float": "float", "mapping": "map", "other": "json"}
+    ),
+    "words of schemas": _typed(
+        {"string": "string", "boolean": "boolean", "integer": "integer", "float": "number", "mapping": "object",
+         "other": "array"}
+    ),
+}  # fmt: skip
+
+#: A call without arguments is written in a way of its own.
+EMPTY: dict[str, str] = {
+    "no member for arguments": each(
+        '<do>{"fn": "NAME"{% if c.function.arguments %}, "kwargs": JSON{% endif %}{{ "}" }}</do>'
+    ),
+    "a tag that closes itself": each(
+        '{% if c.function.arguments %}<do fn="NAME">{% for k, v in c.function.arguments.items() %}<{{ k }}>'
+        "{{ v if v is string else v | tojson }}</{{ k }}>{% endfor %}</do>{% else %}"
+        '<do fn="NAME"/>{% endif %}\n'
+    ),
+    "a name alone": listed(
+        "<<all>>", "<<one>>NAME{% if c.function.arguments %} with JSON{% endif %}<</one>>", "\\n", "<</all>>"
     ),
 }

@@ -19,7 +19,7 @@ from grammars.formats.list_shape import ListShape, read_list
 from grammars.formats.numbered import read_series
 from grammars.formats.spelled import json_spans
 from grammars.formats.units import Units
-from grammars.tool_calls.pattern import Hole, Pattern, parse_pattern, pattern_text
+from grammars.tool_calls.pattern import Hole, Pattern, fill, parse_pattern, pattern_text
 
 __all__ = ["CallShape", "read_shape"]
 
@@ -40,6 +40,8 @@ class CallShape:
     middle: str | None = None
     index_base: int | None = None
     list: ListShape | None = None
+    empty: str = ""  #: how a call without arguments is written where that is another way, as a pattern
+    empty_ends: str = ""  #: what of ``after`` closes a call and stands behind no such one
     is_unread: bool = False  #: the template writes more calls, and not in this shape
 
 
@@ -50,7 +52,7 @@ def read_shape(texts: CallTexts, units: Units) -> CallShape | None:
     """
     unread: CallShape | None = None
     for shape in _shapes(texts, units):
-        found = _with_more(shape, texts)
+        found = _with_more(shape, texts) or _with_empty(shape, texts, units)
         if found is not None:
             return found
         unread = unread or replace(shape, is_unread=True)
@@ -149,6 +151,25 @@ def _with_more(shape: CallShape, texts: CallTexts) -> CallShape | None:
         middle=found.between,
         index_base=found.base,
     )
+
+
+def _with_empty(shape: CallShape, texts: CallTexts, units: Units) -> CallShape | None:
+    """The shape of a template that writes a call without arguments in a way of its own; None where it does not."""
+    if texts.none is None or texts.three is None or not texts.none.startswith(shape.before):
+        return None
+    rest = texts.none[len(shape.before) :]
+    shared = units.common_suffix(shape.after, rest)
+    closing, written = shape.after[: len(shape.after) - len(shared)], rest[: len(rest) - len(shared)]
+    empty = _named(written)
+    if Hole("name") not in empty:
+        return None
+    first, other, third = _values(shape, texts, 3)
+    pattern = pattern_text(empty)
+    parts = [fill(shape.pattern, first) + closing, fill(pattern, other), fill(shape.pattern, third)]
+    found = re.search("(?s:(.*?))".join(map(re.escape, parts)), texts.three)
+    if found is None or found[1] != found[2]:
+        return None
+    return replace(shape, middle=closing + found[1], empty=pattern, empty_ends=closing)
 
 
 def _without(text: str, taken: Pattern, index: int | None, side: int = 0) -> str:

@@ -19,7 +19,8 @@ class CallTexts:
     """Each from where the assistant's own text begins to the end of the rendering; None where the template fails.
 
     ``both`` calls with a string and an integer, ``word`` with the string alone, ``none`` without arguments,
-    ``all_types`` with a value of every type, ``turned`` with the two keys in reverse order, ``two`` makes a second
+    ``all_types`` with a value of every type, ``turned`` with the two keys in reverse order and a name that
+    ``keeps_names`` says is written as it was given, ``two`` makes a second
     call without arguments, ``three`` a third one like the first, ``beside`` has text beside the call, ``answered`` is
     followed by the call's result, and ``long_id`` has an id as OpenAI's are (`LONG_ID`).
     """
@@ -29,6 +30,7 @@ class CallTexts:
     none: str | None
     all_types: str | None
     turned: str | None
+    keeps_names: bool
     two: str | None
     three: str | None
     beside: str | None
@@ -54,6 +56,7 @@ def read_call_texts(
     if both is None:
         return None
     first, second = s.BOTH.items()
+    turned = renderings.turn(asking, calling((s.ODD_NAME, dict([second, first]))), tools=True)
     two = own(calling((s.NAME, s.BOTH), (s.OTHER_NAME, {})))
     goes_on = two is not None and s.OTHER_NAME in two
     return CallTexts(
@@ -61,7 +64,8 @@ def read_call_texts(
         word=own(calling((s.NAME, dict([first])))),
         none=own(calling((s.NAME, {}))),
         all_types=own(calling((s.NAME, s.ALL_TYPES))),
-        turned=own(calling((s.NAME, dict([second, first])))),
+        turned=turned,
+        keeps_names=turned is None or s.ODD_NAME in turned,
         two=two,
         three=own(calling((s.NAME, s.BOTH), (s.OTHER_NAME, {}), (s.NAME, s.BOTH))) if goes_on else None,
         beside=_beside(renderings, asking),

@@ -46,6 +46,8 @@ def differences(form: ToolCallFormat, texts: CallTexts, tokens: SpecialTokens) -
     found: list[str] = []
     if _ends_by_white_space(form):
         return ("nothing but white space ends a value, and text may hold that",)
+    if not texts.keeps_names and _can_write(form, Call(s.ODD_NAME, {})):
+        found.append(f"the name {s.ODD_NAME!r} is written as another one")
     for what, text, calls in _samples(form, texts):
         if text is None:
             continue
@@ -123,6 +125,14 @@ def _calls(events: Sequence[CallEvent], markers: Markers) -> list[Call]:
                     arguments = text
                 out.append(Call(name, arguments))
     return out
+
+
+def _can_write(form: ToolCallFormat, call: Call) -> bool:
+    try:
+        syntax(form.syntax).render(form, [call], {call.name: Tool(call.name)})
+    except ToolError:
+        return False
+    return True
 
 
 def _framing(form: ToolCallFormat, text: str, calls: Sequence[Call]) -> list[str]:

@@ -72,6 +72,8 @@ def classify(shape: CallShape, texts: CallTexts, wrappers: Wrappers, units: Unit
         options["index_base"] = shape.index_base
     if shape.list is None and is_sorted(texts):
         options["order"] = "sorted"
+    if shape.empty:
+        options["empty"] = shape.empty + escape_literal(wrappers.call_end.removeprefix(shape.empty_ends))
     return ToolCallFormat(
         syntax,
         section_start=wrappers.section_start,
@@ -170,7 +172,7 @@ def _flagged(found: ListShape, texts: CallTexts, options: dict[str, Option]) -> 
     flags = _flag_words(prefix, suffix, texts)
     if set(flags.values()) == {"true", "false"}:
         return f"{_escaped(prefix)}$is_string{_escaped(suffix)}"
-    unusual = {name: flag for name, flag in flags.items() if flag != name}
+    unusual = {name: flag for name, flag in flags.items() if flag != name or name == "integer"}
     if unusual:
         options["types"] = " ".join(f"{name}={flag}" for name, flag in sorted(unusual.items()))
     return f"{_escaped(prefix)}$type{_escaped(suffix)}"
@@ -185,7 +187,7 @@ def _around_flag(word: str, number: str) -> tuple[str, str]:
     return word[:at], word[at + (flag.end() if flag else 0) :]
 
 
-_TYPE_OF_KEY = {0: "string", 2: "number", 3: "boolean", 4: "null", 5: "object", 6: "array"}
+_TYPE_OF_KEY = {0: "string", 1: "integer", 2: "number", 3: "boolean", 4: "null", 5: "object", 6: "array"}
 
 
 def _flag_words(prefix: str, suffix: str, texts: CallTexts) -> dict[str, str]:
@@ -194,6 +196,8 @@ def _flag_words(prefix: str, suffix: str, texts: CallTexts) -> dict[str, str]:
     for index, name in _TYPE_OF_KEY.items():
         shown = re.search(re.escape(s.KEYS[index] + prefix) + r"(\w+)" + re.escape(suffix), texts.all_types or "")
         flags[name] = shown[1] if shown else name
+    if flags["integer"] == flags["number"]:
+        del flags["integer"]  # it tells no whole numbers from others
     return flags
 
 

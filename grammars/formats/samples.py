@@ -19,6 +19,7 @@ __all__ = [
     "NAME",
     "NEXT",
     "NUMBER",
+    "ODD_NAME",
     "OTHER_ID",
     "OTHER_NAME",
     "REASON",
@@ -39,7 +40,9 @@ __all__ = [
 
 USER, NEXT, SYSTEM = "Userq1", "Nextq2", "Systemq3"
 ANSWER, TEXT, REASON, RESULT = "Answerq4", "Textq5", "Reasonq6", "Resultq7"
-NAME, OTHER_NAME = "toolqa8", "toolqb9"
+NAME, OTHER_NAME = "tool_qa8", "tool_qb9"
+#: A name with the other two characters that names may have and that some templates write otherwise.
+ODD_NAME = "tool-q.c7"
 #: Keys in alphabetical order, so that a template that sorts them does not disturb the reading.
 KEYS = ("karg0", "karg1", "karg2", "karg3", "karg4", "karg5", "karg6", "karg7")
 WORD, NUMBER, FRACTION = "Valueq0", 73519, 61.25

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from grammars.formats.format import ToolCallFormat
 from grammars.tool_calls.pattern import Hole, Pattern, parse_pattern
+from grammars.tool_calls.schema_types import type_of
 from special_tokens.errors import ModelError
 
 __all__ = ["Frame"]
@@ -56,6 +58,18 @@ class Frame:
         """What the flag says for a JSON type."""
         default = ("true" if type_name == "string" else "false") if self.flag == "is_string" else type_name
         return self.types.get(type_name, default)
+
+    @property
+    def whole_flag(self) -> str:
+        """What the flag says for whole numbers where it tells them from others; else ""."""
+        flag = self.types.get("integer", "") if self.flag == "type" else ""
+        return "" if flag == self.flag_text("number") else flag
+
+    def flag_of(self, value: Any) -> str:
+        """What the flag says for a value."""
+        if self.whole_flag and isinstance(value, int) and not isinstance(value, bool):
+            return self.whole_flag
+        return self.flag_text(type_of(value))
 
     @property
     def tail(self) -> str:

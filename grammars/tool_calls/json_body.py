@@ -155,7 +155,7 @@ class JsonSyntax:
             )
             for i, call in enumerate(calls)
         ]
-        return wrapped(form, texts)
+        return wrapped(form, texts, calls)
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
         return _JsonReader(form, tools, markers)
@@ -177,11 +177,14 @@ class _JsonReader(SectionReader):
         self._id = ""
         self._begun = False
         self._held: list[str] = []
+        self._has_arguments = False
 
     def call(self) -> Script:
-        self._name, self._id, self._begun, self._held = None, "", False, []
+        self._name, self._id, self._begun, self._held, self._has_arguments = None, "", False, [], False
         yield from self._object(())
         self._begin(whole=True)
+        if not self._has_arguments:
+            self.arguments("{}")
         self.end_call()
 
     def _object(self, path: tuple[str, ...]) -> Script:
@@ -214,6 +217,7 @@ class _JsonReader(SectionReader):
             yield from read_value(self)
 
     def _arguments(self) -> Script:
+        self._has_arguments = True
         self._begin()
         yield from self.space()
         if (yield from self.peek()) == '"':  # an object inside a string, as some models spell it

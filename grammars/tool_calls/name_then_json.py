@@ -66,7 +66,7 @@ class NameThenJson:
             check_name(call.name, parse_pattern(pattern), ("{",), place=f"tool_calls[{i}].name")
             values = _values(form, call.name, i, call.id)
             texts.append(fill(pattern, values | {"arguments": arguments_text(call, form.spelling)}))
-        return wrapped(form, texts)
+        return wrapped(form, texts, calls)
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
         return _NameReader(form, tools, markers)
@@ -110,6 +110,9 @@ class _NameReader(SectionReader):
             else:
                 values[part.name] = yield from self.hole(_follower(self._pattern, i))
         self.end_call()
+
+    def name_ends(self) -> Sequence[str]:
+        return (_follower(self._pattern, self._pattern.index(Hole("name"))),)
 
     def _begin(self, values: Mapping[str, str]) -> None:
         name = values.get("name", "").strip()

@@ -11,7 +11,7 @@ __all__ = ["check_name", "enders", "first_word"]
 
 
 def enders(pattern: Pattern, hole: str, after: Sequence[str] = ()) -> tuple[str, ...]:
-    """What may follow ``hole`` in the pattern, each text cut to what is looked for: its first word.
+    """What may follow ``hole`` in the pattern, each text cut to what is looked for: its first word, or a quote.
 
     ``after`` is what may follow where the pattern itself has no literal behind the hole.
     """
@@ -20,7 +20,7 @@ def enders(pattern: Pattern, hole: str, after: Sequence[str] = ()) -> tuple[str,
         return ()
     following = pattern[at + 1] if at + 1 < len(pattern) else ""
     texts = [following] if isinstance(following, str) and following else after
-    return tuple(first_word(text) for text in texts if text)
+    return tuple(text[0] if text[0] in "\"'" else first_word(text) for text in texts if text)
 
 
 def first_word(text: str) -> str:

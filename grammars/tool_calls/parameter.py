@@ -9,7 +9,7 @@ from typing import Any
 
 from grammars.json_schema.regular import Regular
 from grammars.tool_calls.parameters import arguments_schema, pointer
-from grammars.tool_calls.schema_types import part, resolve, strings, type_of, types
+from grammars.tool_calls.schema_types import is_whole, part, resolve, strings, type_of, types
 from grammars.tools import Tool
 
 __all__ = ["Parameter", "Signature", "signature"]
@@ -46,6 +46,15 @@ class Parameter:
         if self.types <= kept:
             return self
         return replace(self, schema=_narrowed(self.schema, self.root, kept))
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Are all numbers that it may be whole ones?"""
+        return is_whole(self.schema, self.root)
+
+    def whole(self) -> Parameter:
+        """The same argument, kept to whole numbers."""
+        return self if self.is_whole else replace(self, schema={"allOf": [self.schema, {"type": "integer"}]})
 
     def inside(self, schema: Any, *path: str) -> Parameter:
         """A value inside this one, under ``schema``."""

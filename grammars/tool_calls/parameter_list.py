@@ -5,7 +5,7 @@ Options read here:
 * ``call``: the inside of one call as a pattern with ``$name`` and ``$parameters`` (also ``$id``, ``$index``);
 * ``parameter``: one argument as a pattern with ``$key`` and ``$value``, ``$key`` also behind it (``</$key>``);
   ``$is_string`` and ``$type`` are flags that tell the value's type (``types`` maps JSON types to the family's words:
-  ``string=string number=integer``);
+  ``string=str number=float``, and ``integer=int`` where whole numbers have a word of their own);
 * ``separator``: between two arguments;
 * ``order``: ``schema`` (default), ``sorted`` or ``any``;
 * ``strings``: ``json`` where strings are written as JSON, in quotes; else they are raw text;
@@ -42,6 +42,7 @@ from grammars.tree import Pattern as Regex
 __all__ = ["ParameterList"]
 
 
+_NUMBER = frozenset({"number"})
 #: Keys of arguments that a tool takes without naming them.
 _FREE_KEY = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
 
@@ -163,7 +164,11 @@ class ParameterList:
         groups: dict[str, set[str]] = {}
         for name in sorted(parameter.types, key=lambda t: (t != "string", t)):
             groups.setdefault(frame.flag_text(name), set()).add(name)
-        return [(flag, parameter.only(frozenset(names))) for flag, names in groups.items()]
+        out = [(flag, parameter.only(frozenset(names))) for flag, names in groups.items()]
+        if not frame.whole_flag or "number" not in parameter.types:
+            return out
+        whole = (frame.whole_flag, parameter.only(_NUMBER).whole())
+        return [whole, *((flag, kept) for flag, kept in out if not (parameter.is_whole and kept.types == _NUMBER))]
 
     def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
         texts = []
@@ -178,7 +183,7 @@ class ParameterList:
                 "index": str(i + int(form.option("index_base", 0))),
             }
             texts.append("".join(values[p.name] if isinstance(p, Hole) else p for p in frame.call))
-        return wrapped(form, texts)
+        return wrapped(form, texts, calls)
 
     def _rendered(self, form: ToolCallFormat, frame: Frame, arguments: Mapping[str, Any], taken: Signature) -> str:
         keys = taken.in_order(arguments)
@@ -194,7 +199,7 @@ class ParameterList:
             holes = {
                 "key": key,
                 "value": self.coding(form).render(value, parameter, frame.end_of(key)),
-                frame.flag or "-": frame.flag_text(type_of(value)),
+                frame.flag or "-": frame.flag_of(value),
             }
             parts = (*frame.parameter, *frame.closing)
             out.append("".join(holes[p.name] if isinstance(p, Hole) else p for p in parts))

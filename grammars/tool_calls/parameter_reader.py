@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 
 from grammars.formats.format import ToolCallFormat
 from grammars.markers import Markers
@@ -48,6 +48,10 @@ class ParameterReader(SectionReader):
             else:
                 values[part.name] = yield from self._hole_of_call(i)
         self.end_call()
+
+    def name_ends(self) -> Sequence[str]:
+        follower = self._call[self._call.index(Hole("name")) + 1]
+        return (follower,) if isinstance(follower, str) else (self._opening, self._tail or self.call_end)
 
     def _hole_of_call(self, i: int) -> Generator[None, None, str]:
         follower = self._call[i + 1]
@@ -113,6 +117,7 @@ class ParameterReader(SectionReader):
         if self._frame.flag == "is_string" and flag == self._frame.flag_text("string"):
             return parameter.only(frozenset({"string"}))
         named = {name for name in _JSON_TYPES if self._frame.flag_text(name) == flag}
+        named |= {"number"} if flag == self._frame.whole_flag else set()
         return parameter.only(frozenset(named)) if named else parameter
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from keyword import iskeyword
 from typing import Any
 
 from grammars.call_steps import CallStep
@@ -19,15 +20,16 @@ from grammars.json_schema.regular import ALL
 from grammars.json_schema.spelling import Spelling
 from grammars.markers import Markers
 from grammars.tool_calls.base import Quote, SchemaNode
-from grammars.tool_calls.parameter import Parameter
+from grammars.tool_calls.parameter import Parameter, signature
 from grammars.tool_calls.parameter_list import ParameterList
+from grammars.tool_calls.parameters import arguments_object
 from grammars.tool_calls.pattern import fill, pattern_text
 from grammars.tool_calls.raw_text import raw_node
 from grammars.tool_calls.reader import Reader, Script
 from grammars.tool_calls.section import opening_marker
 from grammars.tool_calls.steps import until
 from grammars.tool_calls.values import JsonValues, ValueCoding, Words, json_text
-from grammars.tools import Tool
+from grammars.tools import Call, Tool
 from grammars.tree import And, Lexeme, Node, Pattern, alt, seq
 from special_tokens.errors import ToolError
 
@@ -69,14 +71,22 @@ class Pythonic(ParameterList):
         return tuple(form.section_start + form.call_start + name for name in names)
 
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
-        if not _NAME.fullmatch(tool.name):
-            raise ToolError(f"{tool.name!r} is no Python name", place=f"tools.{tool.name}", expected="an identifier")
-        for key in tool.parameters.get("properties", {}):
-            if not _NAME.fullmatch(key):
-                raise ToolError(
-                    f"{key!r} is no Python name", place=f"tools.{tool.name}.{key}", expected="an identifier"
-                )
+        _check_identifier(tool.name, f"tools.{tool.name}")
+        for parameter in signature(tool).parameters:
+            _check_identifier(parameter.key, f"tools.{tool.name}.{parameter.key}")
         return super().call(form, tool, markers, schema)
+
+    def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
+        for i, call in enumerate(calls):
+            for name in (call.name, *arguments_object(call)):
+                _check_identifier(name, f"tool_calls[{i}].{name}")
+        return super().render(form, calls, tools)
+
+
+def _check_identifier(name: str, place: str) -> None:
+    """Raises `ToolError` for what Python takes for no name of a function or an argument."""
+    if not _NAME.fullmatch(name) or any(map(iskeyword, name.split("."))):
+        raise ToolError(f"{name!r} is no Python name", place=place, expected="an identifier that is no keyword")
 
 
 class _PythonValues(JsonValues):

@@ -12,7 +12,7 @@ from typing import Any
 from grammars.json_schema.ecma import InvalidPattern, NotRegular, language
 from grammars.json_schema.regular import ALL, ANY, Regular, alt, inter, rep, words
 
-__all__ = ["ALL_TYPES", "part", "resolve", "strings", "type_of", "types"]
+__all__ = ["ALL_TYPES", "is_whole", "part", "resolve", "strings", "type_of", "types"]
 
 ALL_TYPES = frozenset({"string", "number", "boolean", "null", "object", "array"})
 _DEPTH = 12  # references deeper than this say nothing that raw text could use
@@ -83,6 +83,23 @@ def types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> frozenset[str
     for inner in schema.get("allOf", ()):
         found &= types(inner, root, depth + 1)
     return found
+
+
+def is_whole(schema: Any, root: Mapping[str, Any], depth: int = 0) -> bool:
+    """Are all numbers whole that the schema allows?  False where that is not plain to see."""
+    schema = resolve(schema, root)
+    if not isinstance(schema, Mapping) or depth > _DEPTH:
+        return False
+    named = schema.get("type", "number")
+    if "number" not in (named if isinstance(named, list) else [named]):
+        return True
+    listed = [schema["const"]] if "const" in schema else schema.get("enum")
+    if listed is not None:
+        return all(isinstance(value, int) for value in listed if type_of(value) == "number")
+    if any(is_whole(inner, root, depth + 1) for inner in schema.get("allOf", ())):
+        return True
+    unions = (schema[key] for key in ("anyOf", "oneOf") if schema.get(key))
+    return any(all(is_whole(option, root, depth + 1) for option in options) for options in unions)
 
 
 def strings(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Regular:

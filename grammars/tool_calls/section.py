@@ -6,17 +6,25 @@ from collections.abc import Generator, Mapping, Sequence
 
 from grammars.formats.format import ToolCallFormat
 from grammars.markers import Markers
+from grammars.tool_calls.ids import make_id
 from grammars.tool_calls.names import first_word
+from grammars.tool_calls.parameters import arguments_object
+from grammars.tool_calls.pattern import Hole, fill, parse_pattern
 from grammars.tool_calls.reader import Broken, Reader, Script
-from grammars.tools import Tool
+from grammars.tools import Call, Tool
 
 __all__ = ["SectionReader", "opening_marker", "wrapped"]
 
 
-def wrapped(form: ToolCallFormat, bodies: Sequence[str]) -> str:
+def wrapped(form: ToolCallFormat, bodies: Sequence[str], calls: Sequence[Call]) -> str:
     """The section around the insides of its calls."""
-    calls = form.between.join(form.call_start + body + form.call_end for body in bodies)
-    return form.section_start + calls + form.section_end
+    written = [form.call_start + body + form.call_end for body in bodies]
+    empty = form.option("empty")
+    for i, call in enumerate(calls):
+        if empty is not None and not arguments_object(call):
+            values = {"name": call.name, "id": make_id(form.id_style, call.name, i, call.id)}
+            written[i] = form.call_start + fill(str(empty), values)
+    return form.section_start + form.between.join(written) + form.section_end
 
 
 def opening_marker(form: ToolCallFormat) -> str:
@@ -43,6 +51,8 @@ class SectionReader(Reader):
         self.call_start = markers.marked(form.call_start)
         self.call_end = markers.marked(form.call_end)
         self.between = markers.marked(form.between)
+        pattern = parse_pattern(str(form.option("empty", "")))
+        self.empty = tuple(part if isinstance(part, Hole) else markers.marked(part) for part in pattern)
         self._resumed = False  # after something unreadable the section need not open again
         super().__init__(resync=(self.call_start or self.section_start).strip())
 
@@ -77,11 +87,39 @@ class SectionReader(Reader):
             yield from self.literal(self.section_start)
         while True:
             yield from self.literal(self.call_start)
-            yield from self.call()
-            yield from self.literal(self.call_end)
+            if not (yield from self._empty_call()):
+                yield from self.call()
+                yield from self.literal(self.call_end)
             self.keep()
             if not (yield from self._another()):
                 return
+
+    def name_ends(self) -> Sequence[str]:
+        """What may stand behind a call's name (marked text); () where a syntax needs no telling."""
+        return ()
+
+    def _empty_call(self) -> Generator[None, None, bool]:
+        """Reads a call without arguments where the family writes it in a way of its own, or reads nothing."""
+        ends = [first_word(text) for text in self.name_ends() if text]
+        if not self.empty or not ends:
+            return False
+        begin, name = self._at, ""
+        for part, behind in zip(self.empty, (*self.empty[1:], ""), strict=True):
+            if isinstance(part, Hole):
+                own = first_word(behind) if isinstance(behind, str) else ""
+                text, end = yield from self.until(*ends, *([own] if own else []))
+                self.back(len(end))
+                if end != own:
+                    self._at = begin
+                    return False
+                name = text.strip() if part.name == "name" else name
+            elif not (yield from self.try_literal(part)):
+                self._at = begin
+                return False
+        self.start_call(name)
+        self.arguments("{}")
+        self.end_call()
+        return True
 
     def _another(self) -> Generator[None, None, bool]:
         """Is there one more call?  Reads what stands between, or the end of the section."""

@@ -17,8 +17,8 @@ from guided.hf.formats import inference_of_template
 from guided.state import GuidanceState
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from special_tokens.errors import ToolError
-from tests.made_up_calls import ALONE, COUNTED, JSON_VALUES, NUMBERED, SPELLED, each
-from tests.own_words import CONVERSATIONS, troubles
+from tests.made_up_calls import ALONE, COUNTED, EMPTY, JSON_VALUES, NUMBERED, RENAMED, SPELLED, TYPED, each
+from tests.own_words import CONVERSATIONS, TOOLS, troubles
 
 
 def calls_of(template: str, *, text: bool = True) -> ToolCallFormat:
@@ -50,6 +50,13 @@ def test_calls_in_messages_of_their_own_are_one_a_turn(name: str) -> None:
     assert calls_of(ALONE[name], text=False).max_calls == 1
 
 
+@pytest.mark.parametrize("name", RENAMED)
+def test_names_that_the_template_changes_are_seen(name: str) -> None:
+    found, _ = inference_of_template(RENAMED[name])
+    assert found.format.tool_calls == DESCRIBED_CALLS
+    assert re.search("is written as another one|never writes tool calls|in no shape", found.notes[0]), found.notes
+
+
 @pytest.mark.parametrize("name", SPELLED)
 def test_calls_are_spelled_as_the_template_spells_json(name: str) -> None:
     assert calls_of(SPELLED[name]).max_calls is None
@@ -58,6 +65,32 @@ def test_calls_are_spelled_as_the_template_spells_json(name: str) -> None:
 @pytest.mark.parametrize("name", JSON_VALUES)
 def test_values_that_are_json_one_by_one_are_read_and_written_as_json(name: str) -> None:
     assert calls_of(JSON_VALUES[name]).option("strings") == "json"
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_calls_without_arguments_may_be_written_otherwise(name: str) -> None:
+    assert "$name" in calls_of(EMPTY[name]).option("empty")
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_a_word_for_whole_numbers_is_told_from_that_for_others(name: str) -> None:
+    form = calls_of(TYPED[name])
+    assert "integer=" in str(form.option("types"))
+    format = inference_of_template(TYPED[name])[0].format
+    engine = engine_for(format)
+    plan = compose(Parts(tools=[dict(tool) for tool in TOOLS]), tokens=engine.tokens, format=format)
+    words = dict(pair.split("=") for pair in f"number=number {form.option('types')}".split())
+    lead = '<do fn="get_weather"><arg is="city" as="' + words.get("string", "string") + '">A</arg><arg is="'
+    for rest, is_legal in (
+        (f'share" as="{words["number"]}">0.5<', True),
+        (f'share" as="{words["integer"]}">2<', True),
+        (f'share" as="{words["integer"]}">2.5<', False),
+        (f'days" as="{words["integer"]}">2<', True),
+        (f'days" as="{words["number"]}">2<', False),
+    ):
+        ids = engine.tokenize(lead + rest)[:-1]
+        state = GuidanceState(plan, engine, entry="fresh")
+        assert (state.validate(ids) == len(ids)) == is_legal, rest
 
 
 # -- what a raw value cannot hold
@@ -128,3 +161,19 @@ def test_nothing_is_dropped_where_no_value_holds_the_closing_tag() -> None:
 def test_a_parameter_without_a_name_is_refused() -> None:
     with pytest.raises(ToolError, match=r"name '' is empty"):
         plan_of(RAW, {"type": "string"}, key="")
+
+
+@pytest.mark.parametrize(("name", "key"), [("f", "class"), ("lambda", "a"), ("f", "a b"), ("my-tool", "a")])
+def test_what_python_takes_for_no_name_is_refused_where_calls_are_python(name: str, key: str) -> None:
+    tools = [{"type": "function", "function": {"name": name, "parameters": {"properties": {key: {}}}}}]
+    format = inference_of_template(NUMBERED["numbered results"])[0].format
+    with pytest.raises(ToolError, match="is no Python name"):
+        compose(Parts(tools=tools), tokens=text_engine(format).tokens, format=format)
+
+
+@pytest.mark.parametrize(("name", "key"), [('a"b', "k"), ("f", 'a"b')])
+def test_a_quote_in_a_name_that_stands_in_quotes_is_refused(name: str, key: str) -> None:
+    tools = [{"type": "function", "function": {"name": name, "parameters": {"properties": {key: {}}}}}]
+    format = inference_of_template(JSON_VALUES["a name in quotes"])[0].format
+    with pytest.raises(ToolError, match="which ends a name"):
+        compose(Parts(tools=tools), tokens=text_engine(format).tokens, format=format)

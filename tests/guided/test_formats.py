@@ -248,9 +248,9 @@ options = { call = "$name($arguments)" }
 content = ["<|over|>"]
 """
 NEW_GOLDEN = {
-    "text": 'Let me see.<|ask|>toolqa8({"karg0": "x", "karg1": 1})<|asked|>',
+    "text": 'Let me see.<|ask|>tool_qa8({"karg0": "x", "karg1": 1})<|asked|>',
     "content": "Let me see.",
-    "calls": [["toolqa8", {"karg0": "x", "karg1": 1}]],
+    "calls": [["tool_qa8", {"karg0": "x", "karg1": 1}]],
 }
 
 

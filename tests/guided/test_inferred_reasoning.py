@@ -232,7 +232,7 @@ def test_calls_in_a_shape_that_is_not_read_are_not_called_absent() -> None:
         )
     )
     assert "writes tool calls in no shape that is read: " in found.notes[0]
-    assert "<f toolqa8 ['karg0', 'karg1']>" in found.notes[0]
+    assert "<f tool_qa8 ['karg0', 'karg1']>" in found.notes[0]
     silent = inferred(turns(""))
     assert "never writes tool calls" in silent.notes[0]
     refused = inferred(turns("{% if m.tool_calls %}{{ raise_exception('calls? no') }}{% endif %}"))
