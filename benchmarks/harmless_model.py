@@ -15,10 +15,13 @@ Kinds
   extraction, indented  the same with examples that are spelled over several lines, as our masks do not spell JSON
   function call, auto   ``bfcl-eval`` where it is installed; text is as valid an answer as a call
   function call, must   the same with ``tool_choice="required"``
+  call, examples        the same with other numbers, behind two requests that were answered by calls, of another
+                        function and of this one: a small model calls nothing by itself; ``auto`` and ``required``
 
 Columns
   valid        free answers that are valid
-  unchanged    of these, answers that are the same under guidance, token by token; the others are listed
+  calls        of these, answers that call a function
+  unchanged    of the valid ones, answers that are the same under guidance, token by token; the others are listed
   overridden   steps of the guided answers at which the model's first choice was masked, and their share
   causes       where each free answer met its first mask that forbids it, valid or not
 
@@ -30,12 +33,14 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import torch
@@ -47,6 +52,9 @@ import guided  # noqa: E402
 from guided.bitmask import allowed_ids  # noqa: E402
 from guided.sequence import read_answer  # noqa: E402
 from guided.state import GuidanceState  # noqa: E402
+
+if TYPE_CHECKING:
+    from tool_calls import Case
 
 __all__ = ["EXPLAINED", "Request", "Result", "answer", "requests"]
 
@@ -122,6 +130,7 @@ class Result:
     free: str
     is_valid: bool
     is_unchanged: bool
+    is_call: bool = False
     cause: str = ""  #: of the first mask that forbids the free answer; "" where none does
     place: str = ""
     steps: int = 0
@@ -135,6 +144,7 @@ class Row:
     kind: str
     requests: int = 0
     valid: int = 0
+    calls: int = 0
     unchanged: int = 0
     steps: int = 0
     overridden: int = 0
@@ -155,8 +165,36 @@ def requests(limit: int) -> Iterator[Request]:
 
     for kind, choice in (("function call, auto", "auto"), ("function call, must", "required")):
         for case in load_cases("simple_python", limit):
-            parts = {"tools": [case.tool], "tool_choice": choice}
-            yield Request(kind, case.messages, parts, case.tool["function"]["parameters"])
+            yield Request(kind, case.messages, {"tools": [case.tool], "tool_choice": choice})
+    for kind, choice in (("call, examples, auto", "auto"), ("call, examples, must", "required")):
+        yield from islice(_with_calls(load_cases("simple_python", 2 * limit + 20), kind, choice), limit)
+
+
+def _with_calls(cases: Sequence[Case], kind: str, choice: str) -> Iterator[Request]:
+    """Requests behind two that were answered by the right calls, of another function and of this one."""
+    for other, case in pairwise(cases):
+        tools = [other.tool, case.tool]
+        if other.tool["function"]["name"] != case.tool["function"]["name"]:
+            chat = [*other.messages, _called(other), *case.messages, _called(case), *_varied(case.messages)]
+            yield Request(kind, chat, {"tools": tools, "tool_choice": choice})
+
+
+def _varied(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same question with other numbers."""
+    digits = re.compile(r"\d+")
+    return [m | {"content": digits.sub(lambda found: str(int(found.group()) + 1), m["content"])} for m in messages]
+
+
+def _called(case: Case) -> dict[str, Any]:
+    """The data set's answer to a case as the assistant's message."""
+    ((name, arguments),) = case.answer.items()
+    given = {key: values[0] for key, values in arguments.items() if values and values[0] != ""}
+    function = {"name": name, "arguments": json.dumps(given)}
+    return {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "call_0", "type": "function", "function": function}],
+    }
 
 
 def _with_examples(schema: dict[str, Any], text: str, indent: int | None) -> list[dict[str, str]]:
@@ -188,6 +226,7 @@ def answer(guide: guided.Guide, batch: Sequence[Request], max_tokens: int) -> li
                 guide.tokenizer.decode(tokens, skip_special_tokens=True),
                 _is_valid(batch[r], alone),
                 tokens == message.token_ids,
+                bool(alone.tool_calls),
                 cause,
                 place,
                 message.guidance.masks,
@@ -199,16 +238,17 @@ def answer(guide: guided.Guide, batch: Sequence[Request], max_tokens: int) -> li
 
 def _is_valid(request: Request, message: guided.Message) -> bool:
     """Is the free answer what was asked?  Judged by `json` and `jsonschema` alone."""
-    texts = [message.content or ""]
-    if "tools" in request.parts:
-        texts = [call.arguments for call in message.tool_calls]
-    if request.schema is None or (not texts and request.parts["tool_choice"] == "auto"):
+    tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in request.parts.get("tools", ())}
+    asked = [(message.content or "", request.schema or True)]
+    if tools:
+        asked = [(call.arguments, tools.get(call.name, False)) for call in message.tool_calls]
+    if request.kind == "plain text" or (not asked and request.parts["tool_choice"] == "auto"):
         return True
-    if message.finish_reason == "length" or not texts:
+    if message.finish_reason == "length" or not asked:
         return False
     try:
-        for text in texts:
-            jsonschema.validate(json.loads(text) if isinstance(text, str) else text, request.schema)
+        for text, schema in asked:
+            jsonschema.validate(json.loads(text), schema)
     except (ValueError, jsonschema.ValidationError):
         return False
     return True
@@ -255,6 +295,7 @@ def table(results: Sequence[Result]) -> list[Row]:
         row = rows.setdefault(result.request.kind, Row(result.request.kind))
         row.requests += 1
         row.valid += result.is_valid
+        row.calls += result.is_valid and result.is_call
         row.unchanged += result.is_valid and result.is_unchanged
         row.steps += result.steps
         row.overridden += result.overridden
@@ -265,7 +306,7 @@ def table(results: Sequence[Result]) -> list[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=int, default=12)
-    parser.add_argument("--max-tokens", type=int, default=48)
+    parser.add_argument("--max-tokens", type=int, default=56)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--model")
     parser.add_argument("--json", type=Path)
@@ -279,11 +320,13 @@ def main() -> None:
         for at in range(0, len(of_kind), options.batch):
             results += answer(guide, of_kind[at : at + options.batch], options.max_tokens)
     rows = table(results)
-    print("| kind | requests | valid | unchanged | overridden | causes |\n|---|---|---|---|---|---|")
+    print(
+        "| kind | requests | valid | of these calls | unchanged | overridden | causes |\n|---|---|---|---|---|---|---|"
+    )
     for row in rows:
         causes = ", ".join(f"{cause} {count}" for cause, count in row.causes.most_common())
         share = f"{row.overridden} of {row.steps} ({100 * row.overridden / max(1, row.steps):.1f} %)"
-        print(f"| {row.kind} | {row.requests} | {row.valid} | {row.unchanged} | {share} | {causes} |")
+        print(f"| {row.kind} | {row.requests} | {row.valid} | {row.calls} | {row.unchanged} | {share} | {causes} |")
     changed = [result for result in results if result.is_valid and not result.is_unchanged]
     for cause in dict.fromkeys(result.cause for result in changed):
         places = [result.place for result in changed if result.cause == cause]

@@ -50,3 +50,14 @@ def test_what_changes_a_valid_answer_is_named_and_explained(script: Any, demo_gu
     assert not result.is_unchanged
     assert result.cause == "white space" in script.EXPLAINED
     assert result.overridden > 0
+
+
+@pytest.mark.skipif(importlib.util.find_spec("bfcl_eval") is None, reason="bfcl-eval is not installed")
+@pytest.mark.parametrize("choice", ["auto", "must"])
+def test_valid_calls_are_unchanged(script: Any, demo_guide: Any, choice: str) -> None:
+    """The embedded model calls functions where it was shown how, and then token by token as our masks spell calls."""
+    results = script.answer(demo_guide, of_kind(script, f"call, examples, {choice}", 2), 40)
+    assert sum(result.is_valid and result.is_call for result in results) >= 1
+    for result in results:
+        if result.is_valid:
+            assert (result.is_unchanged, result.cause, result.overridden) == (True, "", 0), result.free
