@@ -101,7 +101,7 @@ _SAFE_LETTERS = (
 _IDN_LABEL = f"[{_SAFE_LETTERS}](?:-?[{_SAFE_LETTERS}]){{0,14}}"
 
 _ATEXT = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]"
-_QUOTED = '"(?:[ !#-\\[\\]-~]|\\\\[ -~])*"'
+_QUOTED = '"(?:[ !#-\\[\\]-~]|\\\\[ -~]){0,62}"'  # 64 characters, by RFC 5321; a pair counts once
 _EMAIL_HOST = f"(?:{_MAIL_HOST}|\\[{_IPV4}\\])"
 _LOCAL = f"(?:{_ATEXT}{{1,64}}|{_ATEXT}{{1,20}}(?:\\.{_ATEXT}{{1,20}}){{1,2}}|{_QUOTED})"
 _UTEXT = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~\\u00a1-\\ud7ff\\ue000-\\ufdcf\\ufdf0-\\uffef-]"

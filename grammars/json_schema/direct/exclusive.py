@@ -30,6 +30,9 @@ _RANGES: Mapping[str, tuple[str, str]] = {
 }
 
 
+_BOUNDS = frozenset(keyword for pair in _RANGES.values() for keyword in pair)
+
+
 @dataclass(slots=True)
 class _Said:
     """What one alternative asks: kinds of value, the values themselves, keys, bounds."""
@@ -64,29 +67,43 @@ def exclusive(branches: Sequence[Any], beside: Mapping[str, Any], resolve: Resol
     if len(branches) > _MAX_BRANCHES:
         return False
     around = _own(beside)
-    read = [[around.also(said) for said in _alternatives(branch, resolve, _DEPTH)] for branch in branches]
+    reader = _Reader(resolve)
+    read = [[around.also(said) for said in reader.alternatives(branch, _DEPTH)] for branch in branches]
     return all(
-        _apart(one, two, resolve, _DEPTH)
+        _apart(one, two, reader, _DEPTH)
         for i, ones in enumerate(read)
         for twos in read[i + 1 :]
         for one, two in product(ones, twos)
     )
 
 
-def _alternatives(schema: Any, resolve: Resolve, depth: int) -> list[_Said]:
-    schema = resolve(schema)
-    if schema is False:
-        return []
-    if not isinstance(schema, dict) or depth == 0:
-        return [_Said()]
-    found = [_own(schema)]
-    groups = [[part] for part in _list(schema.get("allOf"))]
-    groups += [options for k in ("anyOf", "oneOf") if (options := _list(schema.get(k)))]
-    for options in groups:
-        below = [said for option in options for said in _alternatives(option, resolve, depth - 1)]
-        if len(found) * len(below) <= _MAX_ALTERNATIVES:
-            found = [one.also(two) for one, two in product(found, below)]
-    return found
+class _Reader:
+    """Reads schemas as alternatives, each schema once."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self.resolve = resolve
+        self.known: dict[tuple[int, int], list[_Said]] = {}
+
+    def alternatives(self, schema: Any, depth: int) -> list[_Said]:
+        schema = self.resolve(schema)
+        if schema is False:
+            return []
+        if not isinstance(schema, dict) or depth == 0:
+            return [_Said()]
+        key = (id(schema), depth)
+        if key not in self.known:
+            self.known[key] = self.read(schema, depth)
+        return self.known[key]
+
+    def read(self, schema: Mapping[str, Any], depth: int) -> list[_Said]:
+        found = [_own(schema)]
+        groups = [[part] for part in _list(schema.get("allOf"))]
+        groups += [options for k in ("anyOf", "oneOf") if (options := _list(schema.get(k)))]
+        for options in groups:
+            below = [said for option in options for said in self.alternatives(option, depth - 1)]
+            if len(found) * len(below) <= _MAX_ALTERNATIVES:
+                found = [one.also(two) for one, two in product(found, below)]
+        return found
 
 
 def _list(value: Any) -> list[Any]:
@@ -115,8 +132,8 @@ def _own(schema: Mapping[str, Any]) -> _Said:
         said.listed = (listed,)
     if schema.get("additionalProperties") is False and not schema.get("patternProperties"):
         said.closed = (frozenset(listed if isinstance(listed, dict) else ()),)
-    for pair in _RANGES.values():
-        said.bounds |= {k: schema[k] for k in pair if isinstance(schema.get(k), int | float)}
+    if not _BOUNDS.isdisjoint(schema):
+        said.bounds = {k: v for k, v in schema.items() if k in _BOUNDS and isinstance(v, int | float)}
     return said
 
 
@@ -141,23 +158,23 @@ def _value(value: Any) -> tuple[str, Any]:
     return "number", value
 
 
-def _apart(one: _Said, two: _Said, resolve: Resolve, depth: int) -> bool:
+def _apart(one: _Said, two: _Said, reader: _Reader, depth: int) -> bool:
     if one.values is not None and two.values is not None:
         return one.values.isdisjoint(two.values)
-    return all(_apart_among(kind, one, two, resolve, depth) for kind in one.kinds & two.kinds)
+    return all(_apart_among(kind, one, two, reader, depth) for kind in one.kinds & two.kinds)
 
 
-def _apart_among(kind: str, one: _Said, two: _Said, resolve: Resolve, depth: int) -> bool:
+def _apart_among(kind: str, one: _Said, two: _Said, reader: _Reader, depth: int) -> bool:
     """Is no value of this kind in both?"""
     if kind in _RANGES:
         low, high = _RANGES[kind]
         for a, b in ((one, two), (two, one)):
             if a.bounds.get(low, float("-inf")) > b.bounds.get(high, float("inf")):
                 return True
-    return kind == "object" and (_apart_by_key(one, two, resolve, depth) or _apart_by_key(two, one, resolve, depth))
+    return kind == "object" and (_apart_by_key(one, two, reader, depth) or _apart_by_key(two, one, reader, depth))
 
 
-def _apart_by_key(one: _Said, two: _Said, resolve: Resolve, depth: int) -> bool:
+def _apart_by_key(one: _Said, two: _Said, reader: _Reader, depth: int) -> bool:
     """Does ``one`` require a key that ``two`` cannot have, or not with such a value?"""
     for key in one.required:
         if any(key not in keys for keys in two.closed):
@@ -169,7 +186,7 @@ def _apart_by_key(one: _Said, two: _Said, resolve: Resolve, depth: int) -> bool:
         for a, b in product(mine, its):
             if a is b:
                 continue
-            pairs = product(_alternatives(a, resolve, 2), _alternatives(b, resolve, 2))
-            if all(_apart(x, y, resolve, depth - 1) for x, y in pairs):
+            pairs = product(reader.alternatives(a, 2), reader.alternatives(b, 2))
+            if all(_apart(x, y, reader, depth - 1) for x, y in pairs):
                 return True
     return False

@@ -10,7 +10,7 @@ from grammars.json_schema.ecma import language
 from grammars.json_schema.ecma_parser import Parser
 from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.keywords.text import is_costly, written_out
-from grammars.json_schema.regular import ANY, Ranges, Regular, ranges_minus
+from grammars.json_schema.regular import ALL, ANY, EPS, Ranges, Regular, cat, ranges_minus, rep
 from grammars.json_schema.strings import quantifier
 
 __all__ = ["engine_pattern", "format_pattern", "pattern_language"]
@@ -27,10 +27,26 @@ def engine_pattern(pattern: str) -> str | None:
         if found is not None:
             Parser(pattern).parse()  # what is no pattern is refused by our own compiler, at its place
             return found
-        term = language(pattern)
+        term = _trimmed(language(pattern))
     except ValueError:
         return None
     return f"^(?:{_regex(term)})$" if term.plain and written_out(term) < 5_000 and not is_costly(term) else None
+
+
+def _trimmed(term: Regular) -> Regular:
+    """The same language without what a repeat takes from the any text beside it.
+
+    ``[a-z]{1,255}`` is found in a string where ``[a-z]`` is; counting to 255 from every place costs the engine much.
+    """
+    if term.op != "cat":
+        return term
+    parts = list(term.args)
+    for first, at in ((0, 1), (-1, -2)):
+        if len(parts) > 2 and parts[first] == ALL and parts[at].op == "rep":
+            body, least, _ = parts[at].args
+            parts[at] = rep(body, least, least) if least else EPS
+            parts = [part for part in parts if part != EPS]
+    return cat(*parts)
 
 
 def _same_words(pattern: str) -> str | None:

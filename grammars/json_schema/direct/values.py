@@ -115,6 +115,8 @@ def _bound(keyword: str) -> Reader:
     other = exclusive if keyword == bound else bound
 
     def read(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise NotDirect
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         kinds = _kinds(schema) or {"number"}
@@ -169,7 +171,8 @@ def _multiple_of(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[st
 
 def _kinds(schema: Mapping[str, Any]) -> set[str]:
     named = schema.get("type")
-    return {named} if isinstance(named, str) else set(named) if isinstance(named, list) else set()
+    many = named if isinstance(named, list) else [named]
+    return {kind for kind in many if isinstance(kind, str)}
 
 
 def _check_safe(value: Any) -> None:
@@ -249,12 +252,15 @@ def _check_words(schema: Mapping[str, Any]) -> None:
         most = None
     if len(terms) == 1 and least is None and most is None:
         return  # nothing meets the pattern
+    word = shortest(terms[0]) if len(terms) == 1 else None
+    fits = isinstance(word, str) and (least or 0) <= len(word) <= (len(word) if most is None else most)
+    if fits and "pattern" not in schema:
+        return  # any length beside any of the formats was tried
     if sum(map(written_out, terms)) > _MAX_TOGETHER // len(terms) ** 2 or (
         "format" in schema and written_out(terms[-1]) > 400
     ):
         raise NotDirect  # the engine gives up on asking whether anything is left
-    word = shortest(terms[0]) if len(terms) == 1 else None
-    if isinstance(word, str) and (least or 0) <= len(word) <= (len(word) if most is None else most):
+    if fits:
         return
     if (least or 0) > 500 or not isinstance(shortest(inter(rep(ANY, least or 0, most), *terms), 600), str):
         raise NotDirect
