@@ -67,6 +67,7 @@ class Parts:
             ("parallel_tool_calls", isinstance(self.parallel_tool_calls, bool), "true or false"),
             ("thinking", self.thinking is None or isinstance(self.thinking, bool), "true, false or nothing"),
             ("schema_policy", self.schema_policy in get_args(Policy), " or ".join(get_args(Policy))),
+            ("stop", isinstance(self.stop, Stops), "guided.Stops([...])"),
             ("max_tokens", self.max_tokens is None or _is_count(self.max_tokens), "an integer of 1 or more"),
         )
         for name, is_right, right in expected:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import re
@@ -136,6 +137,7 @@ def _function(function: Callable[..., Any]) -> Tool:
 
 def _mapping(tool: Mapping[str, Any], place: str) -> Tool:
     kind = tool.get("type", "function")
+    _check_keys(tool, place)
     for key in ("inputSchema", "input_schema"):
         if key in tool:
             return _build(tool.get("name"), tool.get("description"), tool[key], None, place)
@@ -146,6 +148,8 @@ def _mapping(tool: Mapping[str, Any], place: str) -> Tool:
     function = tool.get("function", tool)
     if not isinstance(function, Mapping):
         raise ToolError("function is not an object", place=f"{place}.function")
+    if function is not tool:
+        _check_keys(function, f"{place}.function")
     parameters = function.get("parameters")
     return _build(function.get("name"), function.get("description"), parameters, function.get("strict"), place)
 
@@ -155,9 +159,12 @@ def _custom(tool: Mapping[str, Any], place: str) -> Tool:
     body = tool.get("custom", tool)
     if not isinstance(body, Mapping):
         raise ToolError("custom is not an object", place=f"{place}.custom")
+    if body is not tool:
+        _check_keys(body, f"{place}.custom")
     form = body.get("format", {"type": "text"})
     if not isinstance(form, Mapping) or form.get("type") not in ("text", "grammar"):
         raise ToolError(f"cannot read {form!r}", place=f"{place}.format", expected="a text or a grammar format")
+    _check_keys(form, f"{place}.format")
     grammar = None
     if form["type"] == "grammar":
         inner = form.get("grammar", form)
@@ -184,6 +191,47 @@ def _build(name: Any, description: Any, parameters: Any, strict: Any, place: str
     return _checked(Tool(name, str(description or ""), schema, strict), place)
 
 
+#: Keys of tools that are read, and those that real clients send beside them, which say nothing about the arguments.
+_READ_KEYS = (
+    "type", "function", "custom", "name", "description", "parameters", "strict", "inputSchema", "input_schema",
+    "format", "grammar", "syntax", "definition",
+)  # fmt: skip
+_BESIDE_KEYS = frozenset(
+    ("outputSchema", "output_schema", "returns", "response", "title", "annotations", "meta", "_meta", "icons", "id",
+     "cache_control", "defer_loading", "input_examples", "examples", "allowed_callers", "namespace", "version",
+     "eager_input_streaming", "display_name", "displayName", "metadata", "tags", "required", "return", "types")
+)  # fmt: skip
+
+
+def _check_keys(body: Mapping[str, Any], place: str) -> None:
+    """Refuses a key that is nearly one that is read: without its schema a tool would take any arguments."""
+    for key in body:
+        if not isinstance(key, str):
+            raise ToolError(f"the key {key!r} is not a text", place=place, expected="JSON")
+        if key in _READ_KEYS or key in _BESIDE_KEYS:
+            continue
+        near = difflib.get_close_matches(key, _READ_KEYS, 1, cutoff=0.75)
+        if near and near[0] not in body:
+            raise ToolError(f"unknown key {key!r}", place=place, hint=f"is it {near[0]!r}?")
+
+
+def _check_parameters(schema: Mapping[str, Any], place: str) -> None:
+    """What is read of a tool's arguments outside the schema compiler must be of its kind."""
+    kind = schema.get("type", "object")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if "object" not in [one for one in kinds if isinstance(one, str)]:
+        raise ToolError(f"the arguments are {kind!r}", place=f"{place}.type", expected="object")
+    properties = schema.get("properties", {})
+    if not isinstance(properties, Mapping):
+        raise ToolError("properties are not an object", place=f"{place}.properties", expected="name -> schema")
+    for name, inner in properties.items():
+        if not isinstance(name, str) or not isinstance(inner, Mapping | bool):
+            raise ToolError(f"{inner!r} is no schema", place=f"{place}.properties.{name}", expected="an object")
+    required = schema.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise ToolError(f"{required!r} are no names", place=f"{place}.required", expected="a list of names")
+
+
 def _checked(tool: Tool, place: str) -> Tool:
     name = tool.name
     if not isinstance(name, str) or not name.strip():
@@ -192,8 +240,6 @@ def _checked(tool: Tool, place: str) -> Tool:
         raise ToolError(f"name {name!r} holds a control character", place=f"{place}.name")
     if tool.kind == "custom":
         custom_input(tool.grammar, f"{place}.format")
-    elif "object" not in tool.parameters.get("type", "object"):
-        raise ToolError(
-            f"the arguments are {tool.parameters['type']!r}", place=f"{place}.parameters.type", expected="object"
-        )
+    else:
+        _check_parameters(tool.parameters, f"{place}.parameters")
     return tool

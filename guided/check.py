@@ -21,7 +21,7 @@ from grammars.render import render
 from grammars.requests import read_request
 from grammars.response import response_part
 from guided.compile import Engine, compile_grammar
-from guided.sampling import Sampling
+from guided.sampling import Sampling, check_bias
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError
 
@@ -98,7 +98,7 @@ def check_request(
 ) -> CheckedRequest:
     """Reads, composes and (with an engine) compiles a whole request; raises `RequestError` for what is refused."""
     request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
-    Sampling(**request.sampling)
+    check_bias(Sampling(**request.sampling), tokens.vocab_size)
     plan = compose(request.parts, tokens=tokens, format=format)
     if engine is not None:
         for entry in plan.entries:

@@ -94,7 +94,7 @@ class Engine:
         self._hits = self._misses = self._evictions = 0
         self._bytes: dict[int, bytes] = {}
         self._watch_tokens: TokenBytes | None = None
-        self._ids: dict[bytes, int] | None = None
+        self._ids: dict[bytes, list[int]] | None = None
 
     def matcher(self, plan: Plan, entry: str = "") -> Any:
         """A fresh matcher of the plan's grammar, begun at ``entry``.
@@ -182,8 +182,12 @@ class Engine:
         """Ids of all ordinary tokens whose bytes are a non-empty prefix of ``data``."""
         if self._ids is None:
             markers = self.tokens.marker_ids
-            self._ids = {self.token_bytes(i): i for i in reversed(range(self.vocab_size)) if i not in markers}
-        return [self._ids[data[:n]] for n in range(1, min(len(data), 64) + 1) if data[:n] in self._ids]
+            ids: dict[bytes, list[int]] = {}
+            for i in range(self.vocab_size):
+                if i not in markers:
+                    ids.setdefault(self.token_bytes(i), []).append(i)  # byte fallbacks write what others write, too
+            self._ids = ids
+        return [i for n in range(1, min(len(data), 64) + 1) for i in self._ids.get(data[:n], ())]
 
 
 def grammar_bytes(grammar: str) -> int:

@@ -20,6 +20,7 @@ __all__ = [
     "RowSampling",
     "Sampling",
     "TokenLogprob",
+    "check_bias",
     "per_row",
     "resolve",
     "row_seeds",
@@ -247,6 +248,11 @@ def _with_seed(row: RowSampling, seed: int) -> RowSampling:
     return RowSampling(**{f.name: getattr(row, f.name) for f in fields(row)} | {"seed": seed})
 
 
+def check_bias(sampling: Sampling, vocab_size: int) -> None:
+    """Raises `RequestError` for ids of ``logit_bias`` outside the vocabulary."""
+    _bias(sampling.logit_bias, vocab_size)
+
+
 def _bias(bias: Mapping[Any, float], vocab_size: int) -> tuple[tuple[int, float], ...]:
     """``logit_bias`` with integer keys; OpenAI's JSON has them as text."""
     out: list[tuple[int, float]] = []
@@ -274,7 +280,9 @@ def per_row(values: Any, num_rows: int, place: str) -> list[Any]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return _is_integer(value)  # may be more than any float holds
 
 
 def _is_integer(value: object) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from grammars.compose import Parts
 from grammars.plan import Stops
+from grammars.reasoning.levels import normal_effort
 from grammars.requests.keys import (
     CONSTRAINT_ALIASES,
     GUIDANCE,
@@ -21,6 +22,7 @@ from grammars.requests.keys import (
     UNSUPPORTED,
     known_keys,
 )
+from grammars.requests.shape import check_shape
 from grammars.requests.sources import constraint_of
 from special_tokens.errors import RequestError
 
@@ -50,6 +52,7 @@ def read_request(body: Any, *, trusted: bool = False, ignore_unknown: bool = Fal
     """
     if not isinstance(body, Mapping):
         raise RequestError(f"{type(body).__name__} is no request", place="body", expected="an object")
+    check_shape(body, skip=PROMPT)
     body = _flat(body)
     ignored = _ignored(body, ignore_unknown)
     source, constraint = constraint_of(body, trusted=trusted)
@@ -158,7 +161,7 @@ def _effort(body: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
                 ignored.append(f"reasoning.{key}")
             else:
                 raise RequestError(f"unknown key {key!r}", place="reasoning", expected="effort")
-    if len({str(value).lower() for value in given.values()}) > 1:
+    if len({normal_effort(value) for value in given.values()} if len(given) > 1 else given) > 1:
         raise RequestError(f"{' and '.join(map(repr, given.values()))} at once", place=" and ".join(given))
     return next(iter(given.values()), None), tuple(ignored)
 
@@ -185,7 +188,7 @@ def _thinking(body: Mapping[str, Any]) -> bool | None:
 
 
 def _switch(value: Any, place: str) -> bool:
-    if isinstance(value, Mapping) and value.get("type") in ("enabled", "disabled", "adaptive"):
+    if isinstance(value, Mapping) and _is_one_of(value.get("type"), ("enabled", "disabled", "adaptive")):
         if value.get("budget_tokens") is not None:
             raise RequestError("a budget of its own is not supported", place=f"{place}.budget_tokens",
                                hint="use reasoning_effort")  # fmt: skip
@@ -217,7 +220,7 @@ def _max_tokens(body: Mapping[str, Any]) -> int | None:
 
 def _policy(body: Mapping[str, Any]) -> Any:
     policy = body.get("schema_policy", "warn")
-    if policy not in ("warn", "strict"):
+    if not _is_one_of(policy, ("warn", "strict")):
         raise RequestError(f"unknown policy {policy!r}", place="schema_policy", expected="warn or strict")
     return policy
 
@@ -239,6 +242,10 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
         except (AttributeError, ValueError, TypeError):
             raise RequestError(f"{bias!r} is no map", place="logit_bias", expected="token id -> number") from None
     return out
+
+
+def _is_one_of(value: Any, words: tuple[str, ...]) -> bool:
+    return isinstance(value, str) and value in words
 
 
 def _flag(body: Mapping[str, Any], key: str, default: bool) -> bool:

@@ -72,6 +72,8 @@ def _responses_format(text: Any) -> Any:
     if text.get("verbosity") not in (None, "medium"):
         raise RequestError(f"{text['verbosity']!r} is not supported", place="text.verbosity", expected="medium")
     format = text.get("format")
+    if format == {}:
+        raise RequestError("there is no type", place="text.format", expected='{"type": ...}')
     return None if format is None or _is_text(format) else format
 
 
@@ -135,10 +137,11 @@ def _grammar(value: Any, place: str, trusted: bool) -> Any:
     """A grammar: its text tells GBNF (``::=``), llguidance's own form (an object) and Lark apart."""
     if isinstance(value, Mapping) and set(value) == {"type", "value"}:  # mistral.rs
         kinds = {"regex": "regex", "json_schema": "json"}
-        if value["type"] in kinds:
-            return _of_kind(kinds[value["type"]], value["value"], f"{place}.value", trusted)
-        if value["type"] not in ("lark", "llguidance"):
-            raise RequestError(f"unknown type {value['type']!r}", place=f"{place}.type",
+        kind = value["type"]
+        if isinstance(kind, str) and kind in kinds:
+            return _of_kind(kinds[kind], value["value"], f"{place}.value", trusted)
+        if kind not in ("lark", "llguidance"):
+            raise RequestError(f"unknown type {kind!r}", place=f"{place}.type",
                                expected="regex, json_schema, lark or llguidance")  # fmt: skip
         return Llguidance(value["value"], trusted)
     if isinstance(value, Mapping):

@@ -26,6 +26,7 @@ from grammars.structural_tag.free_text import (
 from grammars.structural_tag.values import (
     only_keys,
     read_count,
+    read_flag,
     read_format,
     read_list,
     read_object,
@@ -54,6 +55,7 @@ from grammars.tree import (
     token,
     tokens_except,
 )
+from special_tokens import SpecialTokens
 from special_tokens.errors import GrammarError, SchemaError
 
 __all__ = ["FORMATS", "Builder"]
@@ -99,7 +101,7 @@ class Builder:
                 f"style {body['style']!r} is not supported here", place=f"{place}.style", expected="json",
                 hint="pass the functions as tools: their syntax is the model's own",
             )  # fmt: skip
-        if body.get("any_order"):
+        if read_flag(body, "any_order", place):
             raise GrammarError("keys come in the schema's order", place=f"{place}.any_order", expected="false")
         if "json_schema" not in body:
             raise GrammarError("there is no schema", place=f"{place}.json_schema", expected="a JSON schema")
@@ -225,7 +227,9 @@ class Builder:
                 )
             by_trigger[fitting[0]].append(partial(self._tag, tag, fitting[0], None, at))
             openings.append(partial(self._tag, tag, "", None, at))
-        return self._dispatching(by_trigger, openings, body, end, place, loop=not body.get("stop_after_first"))
+        return self._dispatching(
+            by_trigger, openings, body, end, place, loop=not read_flag(body, "stop_after_first", place)
+        )
 
     def dispatch(self, body: Mapping[str, Any], end: End, place: str) -> Node:
         rules = read_rules(body, place)
@@ -236,7 +240,7 @@ class Builder:
             make = partial(self.build, spec, None, f"{place}.rules[{i}][1]")
             by_trigger.setdefault(pattern, []).append(make)
         outermost(list(by_trigger), place)
-        return self._dispatching(by_trigger, [], body, end, place, loop=body.get("loop", True))
+        return self._dispatching(by_trigger, [], body, end, place, loop=read_flag(body, "loop", place, default=True))
 
     def _dispatching(
         self,
@@ -261,7 +265,7 @@ class Builder:
             ways.append(seq(lead, fused([alternatives([make() for make in makers])]), again))
         rules = {"text": RuleDef(alt(*ways))}
         start: Node = Ref("text")
-        if body.get("at_least_one"):
+        if read_flag(body, "at_least_one", place):
             start = seq(fused([alternatives([make() for make in openings])]), again)
         return Group("tags", start, rules)
 
@@ -270,10 +274,10 @@ class Builder:
         one = alt(*(self._tag(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
                     for i, tag in enumerate(tags)))  # fmt: skip
         many = one
-        if not body.get("stop_after_first"):
+        if not read_flag(body, "stop_after_first", place):
             separator = self._text(read_string(body, "separator", place, empty=True))
             many = seq(one, repeat(seq(separator, one), 0, None))
-        return self._ended(many if body.get("at_least_one") else opt(many), end)
+        return self._ended(many if read_flag(body, "at_least_one", place) else opt(many), end)
 
     # -- tokens
 
@@ -294,7 +298,7 @@ class Builder:
         tags = read_list(body.get("tags"), f"{place}.tags")
         one = alt(*(self._tag(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
                     for i, tag in enumerate(tags)))  # fmt: skip
-        return self._between_tokens(one, body, end, loop=not body.get("stop_after_first"))
+        return self._between_tokens(one, body, end, place, loop=not read_flag(body, "stop_after_first", place))
 
     def token_dispatch(self, body: Mapping[str, Any], end: End, place: str) -> Node:
         one = alt(
@@ -303,26 +307,29 @@ class Builder:
                 for i, (name, spec) in enumerate(read_rules(body, place))
             )
         )
-        return self._between_tokens(one, body, end, loop=body.get("loop", True))
+        return self._between_tokens(one, body, end, place, loop=read_flag(body, "loop", place, default=True))
 
-    def _between_tokens(self, one: Node, body: Mapping[str, Any], end: End, *, loop: bool) -> Node:
+    def _between_tokens(self, one: Node, body: Mapping[str, Any], end: End, place: str, *, loop: bool) -> Node:
         """Free text, which holds no special token anyway, and parts that open with a token."""
+        at_least_one = read_flag(body, "at_least_one", place)
         text: Node = Rule("text", _ANY)
-        last = self._free(_ANY, [], end) if not body.get("at_least_one") or loop else self._ended(Seq(()), end)
+        last = self._free(_ANY, [], end) if not at_least_one or loop else self._ended(Seq(()), end)
         if not loop:
-            first = one if body.get("at_least_one") else seq(text, one)
+            first = one if at_least_one else seq(text, one)
             closed = seq(first, self._ended(Seq(()), end))
-            return closed if body.get("at_least_one") else alt(closed, last)
-        if body.get("at_least_one"):
+            return closed if at_least_one else alt(closed, last)
+        if at_least_one:
             return seq(one, repeat(seq(text, one), 0, None), last)
         return seq(repeat(seq(text, one), 0, None), last)
 
-    def _token(self, name: Any, place: str) -> Tokens:
+    def _registry(self, message: str, place: str) -> SpecialTokens:
+        """The tokens that a trusted caller may write."""
         if not self.trusted or self.markers is None:
-            raise GrammarError(
-                f"{name!r} is a token, not text", place=place, hint="only a trusted caller may write tokens"
-            )
-        tokens = self.markers.tokens
+            raise GrammarError(message, place=place, hint="only a trusted caller may write tokens")
+        return self.markers.tokens
+
+    def _token(self, name: Any, place: str) -> Tokens:
+        tokens = self._registry(f"{name!r} is a token, not text", place)
         found = name if isinstance(name, int) and not isinstance(name, bool) else tokens.id_of(str(name))
         if found is None or not 0 <= found < tokens.vocab_size:
             raise GrammarError(f"there is no token {name!r}", place=place, expected="an added token or an id")
@@ -332,10 +339,14 @@ class Builder:
 
     def _other_tokens(self, body: Mapping[str, Any], end: End, place: str) -> Node:
         names = read_list(body.get("exclude_tokens", []), f"{place}.exclude_tokens", empty=True)
-        self._token(0 if not names else None, place) if not self.trusted or self.markers is None else None
-        assert self.markers is not None
-        tokens = self.markers.tokens
-        barred = {i for name in names if (i := name if isinstance(name, int) else tokens.id_of(str(name))) is not None}
+        tokens = self._registry("tokens are not text", place)
+        barred: set[int] = set()
+        for i, name in enumerate(names):
+            if isinstance(name, bool) or not isinstance(name, int | str):
+                raise GrammarError(f"{name!r} is no token", place=f"{place}.exclude_tokens[{i}]",
+                                   expected="the text of an added token or an id")  # fmt: skip
+            found = name if isinstance(name, int) else tokens.id_of(name)
+            barred |= set() if found is None else {found}
         barred |= set(tokens.end_ids) | set(range(tokens.vocab_size, tokens.vocab_size + SENTINELS))
         if isinstance(end, Tokens):
             barred |= {i for low, high in end.ranges for i in range(low, high + 1)}

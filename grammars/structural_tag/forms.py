@@ -23,7 +23,7 @@ def one_form(spec: Any, place: str, formats: Collection[str]) -> tuple[Mapping[s
         return _triggers_form(spec, place), place
     if "tag" in spec or "start_tag" in spec:
         return _tag_form(spec, place), place
-    if spec.get("type") in formats:
+    if isinstance(spec.get("type"), str) and spec["type"] in formats:
         return spec, place
     raise GrammarError("nothing says what to write", place=place, expected="format, or structures and triggers, or tag")
 
@@ -41,6 +41,8 @@ def _triggers_form(spec: Mapping[str, Any], place: str) -> Mapping[str, Any]:
 
 def _tag_form(spec: Mapping[str, Any], place: str) -> Mapping[str, Any]:
     only_keys(spec, {"type", "tag", "start_tag", "end_tag", "schema"}, place)
+    if spec.get("start_tag") is not None and spec.get("tag") is not None:
+        raise GrammarError("tag and start_tag both say how it begins", place=place, expected="one of the two")
     begin = spec.get("start_tag") or spec.get("tag")
     if not isinstance(begin, str) or not begin.strip():
         raise GrammarError("the tag is empty", place=f"{place}.tag", expected="a name or an opening tag")

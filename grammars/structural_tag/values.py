@@ -9,7 +9,8 @@ from typing import Any
 from special_tokens.errors import GrammarError
 
 __all__ = [
-    "only_keys", "read_count", "read_format", "read_list", "read_object", "read_rules", "read_string", "read_strings",
+    "only_keys", "read_count", "read_flag", "read_format", "read_list", "read_object", "read_rules",
+    "read_string", "read_strings",
 ]  # fmt: skip
 
 
@@ -60,6 +61,15 @@ def read_count(body: Mapping[str, Any], key: str, place: str, *, needed: bool = 
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 100_000:
         raise GrammarError(f"{value!r} is no count", place=f"{place}.{key}", expected="a number from 0 to 100,000")
+    return value
+
+
+def read_flag(body: Mapping[str, Any], key: str, place: str, *, default: bool = False) -> bool:
+    value = body.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise GrammarError(f"{value!r} is not true or false", place=f"{place}.{key}")
     return value
 
 

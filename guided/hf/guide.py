@@ -30,7 +30,7 @@ from guided.hf.template import messages_of, render_chat
 from guided.hf.tokenizer import facts_of, first_line, tokenizer_json
 from guided.message import Message
 from guided.plan_cache import PlanCache
-from guided.sampling import ChoiceProbability, Sampling, sampling_of
+from guided.sampling import ChoiceProbability, Sampling, check_bias, sampling_of
 from guided.sequence import OnError, RowPlan
 from guided.shortest import check_max_tokens, min_tokens
 from guided.stop import check_stops, stops_of
@@ -138,7 +138,7 @@ class Guide:
         Sampling keys are checked; `guided.read_request` hands them out.
         """
         request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
-        Sampling(**request.sampling)
+        check_bias(Sampling(**request.sampling), self.tokens.vocab_size)
         parts = request.parts
         return self._planned(replace(parts, stop=checked_stops(parts.stop, self.engine)))
 

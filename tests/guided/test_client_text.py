@@ -350,3 +350,13 @@ def test_a_complement_holds_text_and_no_marker(engine: Engine, body: str) -> Non
         ids = allowed_ids(state.mask())
         assert not set(ids) & engine.tokens.marker_ids - plan.end_ids()
         state.commit([rng.choice([i for i in ids if i not in plan.end_ids()] or ids)])
+
+
+@pytest.mark.parametrize("name", [pytest.param("gemma3", marks=pytest.mark.slow), "llama2"])
+def test_every_ordinary_token_of_the_same_bytes_is_offered(real_engine: Any, name: str):
+    """A vocabulary with byte fallbacks writes ``<`` by two ids, of which models use the one that is no fallback."""
+    engine = real_engine(name)
+    same = [i for i in range(engine.vocab_size) if engine.token_bytes(i) == b"<" and i not in engine.tokens.marker_ids]
+    assert [i for i in engine.tokens_within(b"<b>") if engine.token_bytes(i) == b"<"] == same
+    assert engine.tokenize("<")[-1] in same
+    assert len(same) == 2

@@ -190,6 +190,14 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
 ]
 
 
+TAGGED = {"type": "tag", "begin": "<a>", "content": {"type": "const_string", "value": "x"}, "end": "</a>"}
+
+FLAGGED: dict[str, dict[str, Any]] = {
+    "triggered_tags": {"type": "triggered_tags", "triggers": ["<"], "tags": [TAGGED]},
+    "tags_with_separator": {"type": "tags_with_separator", "separator": ",", "tags": [TAGGED]},
+}
+
+
 @pytest.mark.parametrize("case", FORMATS, ids=lambda case: case[0]["type"])
 def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str], list[str]]):
     spec, accepted, refused = case
@@ -287,6 +295,17 @@ def test_K8_token_formats_are_for_trusted_callers(engine: Engine, case: tuple[An
         ({"structures": [], "triggers": ["x"]}, "structures: the list is empty"),
         ({"format": {"type": "dispatch", "rules": [["ab", FREE], ["b", FREE]]}}, "'b' stands inside 'ab'"),
         ({"tag": ""}, "the tag is empty"),
+        ({"tag": "a", "start_tag": "<b>"}, "tag and start_tag both say how it begins; expected one of the two"),
+        (
+            {"format": {"type": "exclude_token", "exclude_tokens": [1]}},
+            "^response_format.*: tokens are not text .only a tr",
+        ),
+        *(
+            ({"format": {**FLAGGED[kind], key: "false"}}, f"{key}: 'false' is not true or false")
+            for kind in FLAGGED
+            for key in ("at_least_one", "stop_after_first")
+        ),
+        ({"format": {"type": "dispatch", "loop": 1, "rules": [["<a>", FREE]]}}, "format.loop: 1 is not true or false"),
         ({"start_tag": "begin"}, "no end tag can be told from 'begin'"),
     ],
 )
