@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.made_up import turns
 
-__all__ = ["ALONE", "COUNTED", "EMPTY", "JSON_VALUES", "NUMBERED", "RENAMED", "SPELLED", "TYPED", "each"]
+__all__ = ["ALONE", "COUNTED", "DELIMITED", "EMPTY", "JSON_VALUES", "NUMBERED", "RENAMED", "SPELLED", "TYPED", "each"]
 
 _EACH = "{% for c in m.tool_calls or [] %}BODY{% endfor %}"
 _NAME, _JSON = "{{ c.function.name }}", "{{ c.function.arguments | tojson }}"
@@ -175,5 +175,17 @@ EMPTY: dict[str, str] = {
     ),
     "a name alone": listed(
         "<<all>>", "<<one>>NAME{% if c.function.arguments %} with JSON{% endif %}<</one>>", "\\n", "<</all>>"
+    ),
+}
+
+#: Strings stand raw between delimiters that other values lack.
+DELIMITED: dict[str, str] = {
+    "character data": each(
+        '<do fn="NAME">{% for k, v in c.function.arguments.items() %}<in key="{{ k }}">'
+        "{{ '<![CDATA[' ~ v ~ ']]>' if v is string else v | tojson }}</in>{% endfor %}</do>"
+    ),
+    "brackets": each(
+        "\n⟨NAME|{% for k, v in c.function.arguments.items() %}"
+        "{{ k }}={{ ('⟪' ~ v ~ '⟫') if v is string else v | tojson }}{{ '; ' if not loop.last }}{% endfor %}⟩"
     ),
 }

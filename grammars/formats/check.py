@@ -67,7 +67,8 @@ def differences(form: ToolCallFormat, texts: CallTexts, tokens: SpecialTokens) -
 def _ends_by_white_space(form: ToolCallFormat) -> bool:
     """Are strings written raw, with no marker behind them?"""
     parameter = form.option("parameter")
-    if parameter is None or form.option("strings") == "json" or form.syntax not in ("xml_equals", "invoke", "key_tags"):
+    has_end = form.option("strings") == "json" or form.option("quote_end") is not None
+    if parameter is None or has_end or form.syntax not in ("xml_equals", "invoke", "key_tags"):
         return False
     return not str(parameter).split("$value")[-1].strip()
 

@@ -137,7 +137,11 @@ def _list_syntax(shape: CallShape, found: ListShape, texts: CallTexts) -> tuple[
     elif opening and opening == closing:
         parameter = f"{_escaped(found.opening)}$key{_escaped(found.number_value)}$value{_escaped(found.number_end)}"
         return "gemma", {**options, "parameter": parameter, "quote": opening}
-    leading = _flagged(found, texts, options)
+    if opening and closing and opening != closing:
+        options |= {"quote": opening, "quote_end": closing}
+        leading = _escaped(found.number_value)
+    else:
+        leading = _flagged(found, texts, options)
     end = found.number_end
     options["parameter"] = f"{_escaped(found.opening)}$key{leading}$value{_escaped(end)}"
     return _tag_syntax(found), options

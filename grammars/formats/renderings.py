@@ -178,8 +178,8 @@ _SEEN = 120  # characters shown of calls that are not read
 
 
 def _seen(text: str) -> str:
-    """What a rendering holds of the sample call: the name and what stands around it; "" without a name."""
-    at = text.find(s.NAME)
+    """What a rendering holds of the sample call: the name, or else an argument, and what stands around it."""
+    at = next((text.find(word) for word in (s.NAME, s.WORD) if word in text), -1)
     if at < 0:
         return ""
     begin = max(text.rfind("\n", 0, at) + 1, at - _SEEN // 4)

@@ -9,6 +9,7 @@ Options read here:
 * ``separator``: between two arguments;
 * ``order``: ``schema`` (default), ``sorted`` or ``any``;
 * ``strings``: ``json`` where strings are written as JSON, in quotes; else they are raw text;
+* ``quote`` and ``quote_end``: what stands around raw strings, and around no other values;
 * ``words``: the family's spelling of true, false and null, where it is not JSON's;
 * ``index_base``: what the first call's ``$index`` is.
 """
@@ -34,7 +35,7 @@ from grammars.tool_calls.pattern import Hole
 from grammars.tool_calls.schema_types import type_of
 from grammars.tool_calls.section import opening_marker, wrapped
 from grammars.tool_calls.steps import CallSteps, filled, lead_texts, until
-from grammars.tool_calls.values import JsonValues, RawValues, ValueCoding, Words
+from grammars.tool_calls.values import DelimitedValues, JsonValues, RawValues, ValueCoding, Words
 from grammars.tools import Call, Tool
 from grammars.tree import Node, Rule, Text, alt, seq
 from grammars.tree import Pattern as Regex
@@ -59,6 +60,8 @@ class ParameterList:
 
     def coding(self, form: ToolCallFormat) -> ValueCoding:
         words = Words(form.option("words", ""))
+        if form.option("quote_end") is not None:
+            return DelimitedValues(words, form.spelling, str(form.option("quote")), str(form.option("quote_end")))
         kind = JsonValues if form.option("strings") == "json" else RawValues
         return kind(words, form.spelling)
 
@@ -70,6 +73,8 @@ class ParameterList:
         return (opening_marker(form),)
 
     def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        if form.option("quote_end") is not None:
+            return ()  # delimited text may hold what ends a value
         frame, table = self.frame(form), CallSteps(markers)
         for tool in tools:
             inside = table.add()

@@ -24,7 +24,17 @@ from grammars.tool_calls.schema_types import type_of
 from grammars.tree import Node, alt, seq
 from special_tokens.errors import ToolError
 
-__all__ = ["JsonValues", "RawValues", "ValueCoding", "Words", "ended_string", "json_scalar", "json_string", "json_text"]
+__all__ = [
+    "DelimitedValues",
+    "JsonValues",
+    "RawValues",
+    "ValueCoding",
+    "Words",
+    "ended_string",
+    "json_scalar",
+    "json_string",
+    "json_text",
+]
 
 _STRING = frozenset({"string"})
 
@@ -160,12 +170,56 @@ class RawValues:
         if not parameter.types <= _STRING:
             yield from _read_whole(reader, parameter, end)
             return
-        reader.arguments('"')
-        found = ""
-        while not found:
-            text, found = yield from reader.pieces_until(end)
-            reader.arguments(json_string(text)[1:-1])
-        reader.arguments('"')
+        yield from _read_text(reader, end)
+
+
+class DelimitedValues(RawValues):
+    """Strings as they are between two delimiters of their own (``<![CDATA[`` and ``]]>``), everything else as JSON."""
+
+    def __init__(self, words: Words, spelling: Spelling, opening: str, closing: str) -> None:
+        super().__init__(words, spelling)
+        self.opening = opening
+        self.closing = closing
+
+    def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
+        options: list[Node] = []
+        if parameter.types - _STRING:
+            others = parameter.only(parameter.types - _STRING)
+            json_node = alt(schema(others.whole_schema, parameter.place), *self.words.options(parameter))
+            options.append(seq(json_node, markers.node(end)))
+        if "string" in parameter.types and (not options or is_writable(parameter.strings, self.closing, markers)):
+            text = ended_string(parameter, self.closing, markers)
+            options.append(seq(markers.node(self.opening), text, markers.node(end)))
+        return alt(*options)
+
+    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        return super().lost(parameter, self.closing, markers)
+
+    def render(self, value: Any, parameter: Parameter, end: str) -> str:
+        written = super().render(value, parameter, self.closing)
+        return self.opening + written + self.closing if isinstance(value, str) else written
+
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+        markers = getattr(reader, "markers", None)
+        opening, closing = (
+            markers.marked(text) if isinstance(markers, Markers) else text for text in (self.opening, self.closing)
+        )
+        yield from reader.space()
+        if (yield from reader.exactly(opening)):
+            yield from _read_text(reader, closing)
+            yield from reader.literal(end)
+        else:
+            yield from JsonValues(self.words).read(reader, parameter, end)
+
+
+def _read_text(reader: Reader, end: str) -> Script:
+    """Reads text up to ``end``, which it reads too, and hands it out as a JSON string while it comes."""
+    reader.arguments('"')
+    found = ""
+    while not found:
+        text, found = yield from reader.pieces_until(end)
+        reader.arguments(json_string(text)[1:-1])
+    reader.arguments('"')
 
 
 def _read_whole(reader: Reader, parameter: Parameter, end: str) -> Script:

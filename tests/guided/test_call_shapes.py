@@ -17,7 +17,7 @@ from guided.hf.formats import inference_of_template
 from guided.state import GuidanceState
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from special_tokens.errors import ToolError
-from tests.made_up_calls import ALONE, COUNTED, EMPTY, JSON_VALUES, NUMBERED, RENAMED, SPELLED, TYPED, each
+from tests.made_up_calls import ALONE, COUNTED, DELIMITED, EMPTY, JSON_VALUES, NUMBERED, RENAMED, SPELLED, TYPED, each
 from tests.own_words import CONVERSATIONS, TOOLS, troubles
 
 
@@ -54,7 +54,7 @@ def test_calls_in_messages_of_their_own_are_one_a_turn(name: str) -> None:
 def test_names_that_the_template_changes_are_seen(name: str) -> None:
     found, _ = inference_of_template(RENAMED[name])
     assert found.format.tool_calls == DESCRIBED_CALLS
-    assert re.search("is written as another one|never writes tool calls|in no shape", found.notes[0]), found.notes
+    assert re.search("is written as another one|in no shape that is read", found.notes[0]), found.notes
 
 
 @pytest.mark.parametrize("name", SPELLED)
@@ -70,6 +70,11 @@ def test_values_that_are_json_one_by_one_are_read_and_written_as_json(name: str)
 @pytest.mark.parametrize("name", EMPTY)
 def test_calls_without_arguments_may_be_written_otherwise(name: str) -> None:
     assert "$name" in calls_of(EMPTY[name]).option("empty")
+
+
+@pytest.mark.parametrize("name", DELIMITED)
+def test_strings_between_delimiters_of_their_own_are_raw(name: str) -> None:
+    assert calls_of(DELIMITED[name]).option("quote_end") in ("]]>", "⟫")
 
 
 @pytest.mark.parametrize("name", TYPED)
@@ -156,6 +161,12 @@ def test_an_option_that_holds_the_closing_tag_is_dropped_and_listed(schema: Any)
 
 def test_nothing_is_dropped_where_no_value_holds_the_closing_tag() -> None:
     assert plan_of(RAW, {"enum": ["x", "</arg>", "\n</ar"]}).tool_report.rows == ()
+
+
+def test_a_constant_that_holds_the_delimiter_of_strings_is_refused() -> None:
+    with pytest.raises(ToolError, match=r"holds '\]\]>', which ends a value"):
+        plan_of(DELIMITED["character data"], {"const": "a]]>b"})
+    assert plan_of(DELIMITED["character data"], {"const": "a</in>b"}).tool_report.rows == ()
 
 
 def test_a_parameter_without_a_name_is_refused() -> None:
