@@ -22,7 +22,7 @@ from grammars.formats.format import ContentFormat, Ends, Format, ReasoningFormat
 from grammars.formats.provenance import changed, without
 from grammars.formats.reading import Reading
 from grammars.formats.renderings import Renderings
-from grammars.formats.response_template import read_response_template
+from grammars.formats.response_template import read_response_template, unread
 from grammars.formats.witness import Prompt, Witness
 from special_tokens import Role, SpecialTokens
 from special_tokens.errors import TemplateError
@@ -92,12 +92,16 @@ def infer(
     template = template or tokens.facts.chat_template
     reading = Reading(Renderings(render), tokens, template)
     loose = _loose(mutable, reading) if mutable is not None else None
-    return _inferred(reading, loose, described)
+    remark = unread(response_template) if response_template else ""
+    return _inferred(reading, loose, described, (remark,) if remark else ())
 
 
-def _inferred(reading: Reading, loose: Reading | None, described: tuple[Format, ...]) -> Inference:
+def _inferred(
+    reading: Reading, loose: Reading | None, described: tuple[Format, ...], remarks: tuple[str, ...]
+) -> Inference:
     """What one reading of a template comes to; ``loose`` is the template outside the sandbox."""
     found, notes = reading.format()
+    notes += remarks
     if loose is not None:
         found, notes = _with_refused(found, loose, notes)
     if described:
@@ -108,7 +112,7 @@ def _inferred(reading: Reading, loose: Reading | None, described: tuple[Format, 
 
     def following() -> Inference | None:
         other = reading.without_this_reasoning()
-        return _inferred(other, loose, described) if other is not None else None
+        return _inferred(other, loose, described, remarks) if other is not None else None
 
     return replace(finished, witnesses=tuple(shown), prompts=reading.prompts(finished.format), following=following)
 

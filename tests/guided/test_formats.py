@@ -187,6 +187,13 @@ def test_a_response_template_alone_is_enough_to_write() -> None:
         infer(None, SpecialTokens(TokenizerFacts((), 0)), response_template={"version": 1})
 
 
+def test_a_response_template_from_which_nothing_can_be_written_is_said_to_be_one() -> None:
+    described = {"fields": {"tool_calls": {"open_pattern": "<(a|b)+>", "close": "</do>", "content": "json"}}}
+    found = inferred(READABLE["other keys"], response_template=described)
+    assert dict(found.format.evidence)["tool_calls"] == "rendering"
+    assert found.notes == ("tokenizer.response_template describes calls by patterns from which they cannot be written",)
+
+
 BAD_RESPONSE_TEMPLATES = [
     ("x", "no response template"),
     (["a"], "no response template"),
