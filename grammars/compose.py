@@ -33,6 +33,7 @@ from grammars.reasoning.part import ReasoningPart, reasoning_part
 from grammars.region_table import AFTER_REASONING, BEFORE_REASONING, REASONING, region_table
 from grammars.render import Rendered, render
 from grammars.response import ResponsePart, response_part
+from grammars.shortest_text import shortest_text
 from grammars.tool_calls import syntax
 from grammars.tool_calls.parameters import arguments_schema, pointer
 from grammars.tool_section import ToolSection
@@ -132,6 +133,7 @@ class _Composer:
     tool_rows: dict[ReportRow, None] = field(default_factory=dict)
     written_lark: set[str] = field(default_factory=set)
     call_steps: tuple[CallStep, ...] = ()
+    shortest: dict[str, str] = field(default_factory=dict)  #: of tools' arguments, by place
     watchers: dict[str, tuple[Watcher, ...]] = field(default_factory=dict)  #: of tools' arguments, by place
 
     def plan(self) -> Plan:
@@ -168,6 +170,7 @@ class _Composer:
             stops=self.parts.stop,
             watchers=self.response.watchers if self.response else (),
             call_steps=self._watched_steps(),
+            shortest_arguments=tuple(self.shortest.items()),
             template_kwargs=reasoning.template_kwargs,
             max_tokens=self.parts.max_tokens,
             ignored=self.parts.ignored,
@@ -222,6 +225,9 @@ class _Composer:
             ) from None
         if built.watchers:
             self.watchers[place] = built.watchers
+        short = shortest_text(built.node, built.watchers)
+        if short is not None:
+            self.shortest[place] = short
         self.tool_rows |= {replace(row, pointer=place + row.pointer): None for row in built.report.rows}
         return built.node
 

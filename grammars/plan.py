@@ -209,6 +209,7 @@ class Plan:
     tool_report: SchemaReport = SchemaReport()
     stops: Stops = Stops()
     watchers: tuple[Watcher, ...] = ()  #: of the response
+    shortest_arguments: tuple[tuple[str, str], ...] = ()  #: places of tools' JSON and a shortest text of each, if known
     call_steps: tuple[CallStep, ...] = ()  #: where the JSON values of tool calls stand, and their watchers
     template_kwargs: tuple[tuple[str, Any], ...] = ()
     max_tokens: int | None = None

@@ -20,6 +20,7 @@ from grammars.llguidance_source import llguidance_part
 from grammars.markers import Markers
 from grammars.plan import ResponsePlan
 from grammars.rust_regex import InvalidRegex, NotTranslated, language
+from grammars.shortest_text import shortest_text
 from grammars.structural_tag import structural_tag_part
 from grammars.tree import Lexeme, Node, Pattern, Sub, Text, alt
 from special_tokens.errors import GrammarError, RequestError
@@ -178,7 +179,7 @@ def _schema(
         schema=json_copy(schema),
         report=built.report,
         name=name,
-        shortest=getattr(built, "shortest", None),
+        shortest=shortest_text(built.node, built.watchers),
         documents=json_copy(dict(documents)) if documents else {},
     )
     return ResponsePart(built.node, plan, watchers=built.watchers)

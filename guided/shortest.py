@@ -1,8 +1,8 @@
 """A short way to the end of a plan, found by walking its masks: what an answer costs at the least.
 
-The number is of the shortest output *found*: several simple policies are tried, each of which closes what is open as
-soon as it may and opens nothing that it need not.  It is an upper bound of the true minimum, and exact for most
-schemas.
+The number is of the shortest output *found*: first with the shortest texts that the plan holds for its values, then by
+several simple policies, each of which closes what is open as soon as it may and opens nothing that it need not.  It
+is an upper bound of the true minimum, and exact for most schemas.
 """
 
 from __future__ import annotations
@@ -48,8 +48,11 @@ def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tupl
     """The tokens of the shortest output found; raises `LimitExceeded` when no policy came to an end."""
     start = GuidanceState(plan, engine, entry=entry)
     found: list[list[int]] = []
-    for policy in _POLICIES:
-        tokens = _walk(start.fork(), policy, min((len(tokens) for tokens in found), default=_MOST))
+    short = [plan.response.shortest] if plan.response is not None else []
+    short += [text for _, text in plan.shortest_arguments]
+    values = [engine.tokenize(text) for text in short if text]
+    for policy, texts in ((_POLICIES[0], values), *((policy, []) for policy in _POLICIES)):
+        tokens = _walk(start.fork(), policy, texts, min((len(tokens) for tokens in found), default=_MOST))
         if tokens is not None:
             found.append(tokens)
     if not found:
@@ -57,8 +60,11 @@ def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tupl
     return tuple(sorted(found, key=len)[0])
 
 
-def _walk(state: GuidanceState, policy: tuple[bytes, ...], most: int) -> list[int] | None:
-    """Writes by one policy; None when it is not shorter than ``most`` tokens or the engine fails."""
+def _walk(state: GuidanceState, policy: tuple[bytes, ...], values: list[list[int]], most: int) -> list[int] | None:
+    """Writes by one policy, and one of ``values`` where it may be written.
+
+    None when that is not shorter than ``most`` tokens, or the engine fails.
+    """
     engine, ends, markers = state.engine, state.plan.end_ids(), state.engine.tokens.marker_ids
     scan = ScanState()
     try:
@@ -70,6 +76,12 @@ def _walk(state: GuidanceState, policy: tuple[bytes, ...], most: int) -> list[in
             token = next((i for i in ids if i in ends), None)
             if token is None and state.region is not RegionName.RESPONSE:
                 token = next((i for i in ids if i in markers), None)
+            value = next((ids for ids in values if token is None and _may_write(state, ids)), None)
+            if value is not None:
+                scan = feed(scan, b"".join(map(engine.token_bytes, value)), ())
+                state.commit(value)
+                values = []
+                continue
             if token is None:
                 token = _next(ids, engine, scan, policy)
             if state.region is RegionName.RESPONSE and token not in markers and token not in ends:
@@ -78,6 +90,18 @@ def _walk(state: GuidanceState, policy: tuple[bytes, ...], most: int) -> list[in
     except GuidanceError:
         return None
     return list(state.tokens)
+
+
+def _may_write(state: GuidanceState, tokens: list[int]) -> bool:
+    """Do the masks let all of ``tokens`` pass, one after the other, as part of a response or a call?"""
+    if state.region not in (RegionName.RESPONSE, RegionName.TOOL_CALLS) or state.validate(tokens) < len(tokens):
+        return False
+    twin = state.fork()
+    for token in tokens:
+        if twin.is_stopped or not twin.allows(token):
+            return False
+        twin.commit([token])
+    return True
 
 
 def _next(ids: list[int], engine: Engine, scan: ScanState, policy: tuple[bytes, ...]) -> int:

@@ -28,6 +28,8 @@ from tests.plan_laws import END, accepts, plan_of
 ROOT = Path(__file__).resolve().parents[2]
 #: Written by version 1 and never again: what a newer release must still read.
 FROZEN = Path(__file__).with_name("plan_v1.msgpack")
+#: Version 1 as well, with the fields that came later: where values of calls are watched, and shortest texts.
+FROZEN_CALLS = Path(__file__).with_name("plan_v1_calls.msgpack")
 SPECIAL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 
 TOOLS = [
@@ -145,6 +147,18 @@ def test_C8_the_frozen_bytes_are_still_read(engine: Engine):
     assert plan.response.pattern == "[A-Z]{3}"
     assert accepts(plan, engine, "<think>\nHm.\n</think>\n\nABC" + END)
     assert not accepts(plan, engine, "<think>\nHm.\n</think>\n\nAB" + END)
+
+
+def test_C8_the_frozen_bytes_of_watched_calls_are_still_read(engine: Engine):
+    """The example: a tool whose arguments are watched while they are written, and whose shortest text is known."""
+    data = FROZEN_CALLS.read_bytes()
+    plan = decode_plan(data)
+    assert encode_plan(plan) == data
+    assert plan.shortest_arguments == (("/tools/tag/parameters", '{"tags": []}'),)
+    assert [step.is_value for step in plan.call_steps] == [False, True]
+    for tags, good in (('["a", "b"]', True), ('["a", "a"]', False)):
+        call = f'<tool_call>\n{{"name": "tag", "arguments": {{"tags": {tags}}}}}\n</tool_call>'
+        assert accepts(plan, engine, call + END, entry="after") is good
 
 
 # -- other bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from grammars.constraints import JsonSchema
 from guided.compile import Engine
 from guided.shortest import check_max_tokens, min_tokens, shortest_output
 from guided.validate import judge
-from special_tokens.errors import RequestError
+from special_tokens.errors import LimitExceeded, RequestError
 from tests.plan_laws import END, plan_of, walk
 
 TREE = {
@@ -49,6 +50,71 @@ def test_nothing_shorter_is_found_than_there_is(engine: Engine, schema: Any, tex
     written = b"".join(engine.token_bytes(i) for i in tokens if i != engine.tokens.id_of(END)).decode()
     assert all(verdict.is_valid for verdict in judge(schema, json.loads(written))), written
     assert min_tokens(plan, engine, entry="after") == len(tokens) <= len(engine.tokenize(text)) + 1
+
+
+#: Schemas whose shortest text is known without a search: of the engine's own compiler, and of our rules.
+KNOWN: list[tuple[Any, str]] = [
+    *((schema, text) for schema, text in SHORTEST if "uniqueItems" not in schema and "minLength" not in schema),
+    ({"type": "string", "minLength": 3}, '"aaa"'),
+    ({"type": "string", "pattern": "^[0-9]{3}-x+$"}, '"000-x"'),
+    ({"type": "object", "required": ["b", "a"], "properties": {"a": {"enum": ["xx", "y"]}}}, '{"a": "y", "b": 0}'),
+    ({"type": "number", "minimum": 12}, "12"),
+    ({"type": "array", "contains": {"const": "x"}, "items": {"type": "string"}}, '["x"]'),
+    ({"type": "string", "format": "date"}, '"1000-01-01"'),
+    ({"not": {"type": ["string", "null", "number", "boolean"]}}, "[]"),
+]
+
+
+@pytest.mark.parametrize(("schema", "text"), KNOWN)
+def test_the_plan_holds_a_text_that_no_search_beats(engine: Engine, schema: Any, text: str) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    assert plan.response is not None
+    held = plan.response.shortest
+    assert held is not None
+    assert len(held) == len(text)
+    assert walk(plan, engine, held + END, entry="after").is_whole
+    assert all(verdict.is_valid for verdict in judge(schema, json.loads(held)))
+    without = replace(plan, response=replace(plan.response, shortest=None))
+    try:
+        searched = shortest_output(without, engine, entry="after")
+    except LimitExceeded:  # the policies write on and on where something has to be written that they do not choose
+        return
+    assert min_tokens(plan, engine, entry="after") <= len(searched)
+    assert len(held) <= len(b"".join(engine.token_bytes(i) for i in searched[:-1]))
+
+
+def test_the_plan_holds_the_shortest_arguments_of_its_tools(engine: Engine) -> None:
+    parameters = {
+        "type": "object",
+        "properties": {"code": {"type": "string", "pattern": "^[0-9]{12}-[a-f]{3}$"}},
+        "required": ["code"],
+    }
+    tools = [{"type": "function", "function": {"name": "look_up", "parameters": parameters}}]
+    plan = plan_of(engine, tools=tools, tool_choice="required", thinking=False)
+    ((place, held),) = plan.shortest_arguments
+    assert place == "/tools/look_up/parameters"
+    assert held == '{"code": "000000000000-aaa"}'
+    tokens = shortest_output(plan, engine, entry="after")
+    call = f'<tool_call>\n{{"name": "look_up", "arguments": {held}}}\n</tool_call>'
+    assert len(tokens) <= len(engine.tokenize(call)) + 1
+    assert walk(plan, engine, tokens, entry="after").is_whole
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "minItems": 2, "uniqueItems": True, "items": {"type": "integer"}},
+        {"type": "object", "minProperties": 2},
+    ],
+)
+def test_a_text_that_the_watchers_refuse_is_not_held(engine: Engine, schema: Any) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    assert plan.response is not None
+    assert plan.response.shortest is None
+    tokens = shortest_output(plan, engine, entry="after")
+    assert walk(plan, engine, tokens, entry="after").is_whole
+    value = json.loads(b"".join(map(engine.token_bytes, tokens[:-1])))
+    assert all(verdict.is_valid for verdict in judge(schema, value))
 
 
 def test_reasoning_is_left_at_once(engine: Engine) -> None:

@@ -1,0 +1,303 @@
+"""A shortest text of a grammar's nodes, where it is found without a search: what an answer costs at the least.
+
+`shortest_text` answers None where it is not sure of a text (parametric rules, tokens, grammars of their own, schemas
+whose keywords meet).  What it answers is legal; that nothing shorter is, holds but for the choice of numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from grammars.json_schema.ecma import language as ecma_language
+from grammars.json_schema.keywords.numeric import allow
+from grammars.json_schema.numbers import Numbers, meet, shortest_number
+from grammars.json_schema.regular import Regular, alt, cat, inter, neg, rep, shortest, text, within
+from grammars.json_schema.watchers import UniqueWatch, Watcher
+from grammars.rust_regex import InvalidRegex, NotTranslated, language
+from grammars.tree import (
+    Alt,
+    And,
+    Group,
+    Json,
+    Lexeme,
+    Node,
+    Not,
+    Pattern,
+    Ref,
+    Repeat,
+    Rule,
+    RuleDef,
+    Seq,
+    Text,
+    is_terminal,
+)
+
+__all__ = ["shortest_text"]
+
+_MOST = 2_000  # characters of an answer
+_MOST_VISITS = 20_000  # nodes and schemas looked at
+_BUDGET = 300  # states of one search for a word
+_MOST_SEARCHED = 200_000  # parts of languages in all searches together: some 20 ms
+
+
+def shortest_text(node: Node, watchers: tuple[Watcher, ...] = ()) -> str | None:
+    """A shortest JSON text that ``node`` writes and ``watchers`` let pass; None where none was found."""
+    try:
+        with within(_MOST_SEARCHED):
+            found = _Nodes().of(node, {})
+    except (_TooLarge, RecursionError):
+        return None
+    return found if found is None or not _repeats(found, watchers) else None
+
+
+def _repeats(found: str, watchers: tuple[Watcher, ...]) -> bool:
+    """May a watcher take something from the text: a key, or an item where items are watched, that comes twice?"""
+    unique = [watcher for watcher in watchers if isinstance(watcher, UniqueWatch)]
+    if not unique:
+        return False
+    try:
+        value = json.loads(found, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return True
+    todo = [value] if isinstance(value, list) else []
+    while todo:
+        one = todo.pop()
+        own = [key for key, _ in one] if isinstance(one, _Pairs) else [json.dumps(item) for item in one]
+        is_watched = isinstance(one, _Pairs) or any(watcher.nodes for watcher in unique)
+        if is_watched and len(set(own)) < len(own):
+            return True
+        inner = [item for _, item in one] if isinstance(one, _Pairs) else one
+        todo += [item for item in inner if isinstance(item, list)]
+    return False
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it was written."""
+
+
+class _TooLarge(Exception):
+    """More to look at than is worth it."""
+
+
+class _Visits:
+    def __init__(self) -> None:
+        self.left = _MOST_VISITS
+
+    def count(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise _TooLarge
+
+
+class _Nodes(_Visits):
+    def of(self, node: Node, known: Mapping[str, str | None]) -> str | None:
+        """The shortest text of a node; ``known`` are those of the rules around it."""
+        self.count()
+        match node:
+            case Text(text=word):
+                return word
+            case Seq(parts=parts):
+                return _joined([self.of(part, known) for part in parts])
+            case Alt(options=options):
+                return _least([self.of(option, known) for option in options])
+            case Repeat(body=body, least=least):
+                return _joined([self.of(body, known)] * least) if least else ""
+            case Rule(body=body):
+                return self.of(body, known)
+            case Group(start=start, rules=rules):
+                return self.of(start, self.rules(rules, known))
+            case Ref(name=name, argument=None):
+                return known.get(name)
+            case Json(schema=schema, options=options):
+                return _Schemas(schema, options).text()
+        if is_terminal(node):
+            term = _term(node)
+            found = shortest(term, _BUDGET) if term is not None else None
+            return found if isinstance(found, str) else None
+        return None
+
+    def rules(self, rules: Mapping[str, RuleDef], outside: Mapping[str, str | None]) -> Mapping[str, str | None]:
+        """The least fixed point of rules that name each other."""
+        known = {**outside, **dict.fromkeys(rules)}
+        changed = True
+        while changed:
+            changed = False
+            for name, rule in reversed(list(rules.items())):
+                found = None if rule.parametric else self.of(rule.body, known)
+                before = known[name]
+                if found is not None and (before is None or len(found) < len(before)):
+                    known[name], changed = found, True
+        return known
+
+
+def _term(node: Node) -> Regular | None:
+    """The language of a terminal node."""
+    parts: list[Regular | None]
+    match node:
+        case Text(text=word, ignore_case=False):
+            return text(word)
+        case Pattern(regex=regex):
+            try:
+                return language(regex)
+            except (InvalidRegex, NotTranslated):
+                return None
+        case Lexeme(body=body):
+            return _term(body)
+        case Not(body=body):
+            inner = _term(body)
+            return None if inner is None else neg(inner)
+        case Repeat(body=body, least=least, most=most):
+            inner = _term(body)
+            return None if inner is None else rep(inner, least, most)
+        case And(parts=nodes) | Seq(parts=nodes) | Alt(options=nodes):
+            parts = [_term(part) for part in nodes]
+            whole = [part for part in parts if part is not None]
+            if len(whole) < len(parts):
+                return None
+            return {And: inter, Seq: cat, Alt: alt}[type(node)](*whole)
+    return None
+
+
+def _joined(parts: list[str | None]) -> str | None:
+    found = [part for part in parts if part is not None]
+    return "".join(found) if len(found) == len(parts) and sum(map(len, found)) <= _MOST else None
+
+
+def _least(options: list[str | None]) -> str | None:
+    return min((option for option in options if option is not None), key=lambda t: (len(t.encode()), t), default=None)
+
+
+_NAMED = ("null", "boolean", "integer", "number", "string", "array", "object")
+#: Keywords beside which an ``anyOf`` or ``allOf`` says all.
+_SILENT = {"$defs", "definitions"}
+
+
+_LITERAL = re.compile(r"[,: \n]*")
+#: How the engine's patterns name a character, which ECMA-262 names otherwise.
+_CODE = re.compile(r"\\x\{([0-9A-Fa-f]{1,4})\}")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{int(found[1], 16):04x}"
+
+
+class _Schemas(_Visits):
+    """Shortest instances of a schema that the engine compiles itself."""
+
+    def __init__(self, schema: Any, options: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.root = schema
+        self.item = str(options.get("item_separator", ","))
+        self.colon = str(options.get("key_separator", ":"))
+        self.known: dict[str, str | None] = {}
+
+    def text(self) -> str | None:
+        if not _LITERAL.fullmatch(self.item + self.colon):
+            return None  # separators are regular expressions
+        defs = self.root.get("$defs", {}) if isinstance(self.root, dict) else {}
+        self.known = dict.fromkeys(defs)
+        changed = True
+        while changed:
+            changed = False
+            for name, schema in reversed(list(defs.items())):
+                found, before = self.of(schema), self.known[name]
+                if found is not None and (before is None or len(found) < len(before)):
+                    self.known[name], changed = found, True
+        return self.of(self.root)
+
+    def of(self, schema: Any) -> str | None:
+        """The shortest text of a subschema; None where there is none, or none that is sure."""
+        self.count()
+        if schema is True or schema == {}:
+            return "0"
+        if not isinstance(schema, dict):
+            return None
+        if "$ref" in schema:
+            return self.known.get(str(schema["$ref"]).removeprefix("#/$defs/"))
+        if "enum" in schema or "const" in schema:
+            return self.listed(schema.get("enum", [schema.get("const")]), schema)
+        for keyword in ("anyOf", "allOf"):
+            if keyword in schema:
+                alone = not schema.keys() - {keyword} - _SILENT and (keyword == "anyOf" or len(schema[keyword]) == 1)
+                return _least([self.of(option) for option in schema[keyword]]) if alone else None
+        kinds = schema.get("type", _NAMED)
+        kinds = (kinds,) if isinstance(kinds, str) else kinds
+        return _least([self.of_type(kind, schema) for kind in kinds])
+
+    def listed(self, values: list[Any], schema: Mapping[str, Any]) -> str | None:
+        if schema.keys() & {"anyOf", "allOf", "pattern", "minLength", "maxLength", "minimum", "maximum", "multipleOf"}:
+            return None
+        kinds = schema.get("type", _NAMED)
+        kinds = (kinds,) if isinstance(kinds, str) else kinds
+        fitting = [
+            json.dumps(v, ensure_ascii=False) for v in values if _kind(v) in kinds and not isinstance(v, list | dict)
+        ]
+        return _least(list(fitting))
+
+    def of_type(self, kind: str, schema: Mapping[str, Any]) -> str | None:
+        match kind:
+            case "null":
+                return "null"
+            case "boolean":
+                return "true"
+            case "integer" | "number":
+                numbers = allow(schema)
+                return shortest_number(meet(numbers, Numbers(integer=True)) if kind == "integer" else numbers)
+            case "string":
+                return self.string(schema)
+            case "array":
+                return self.array(schema)
+        return self.object(schema)
+
+    def string(self, schema: Mapping[str, Any]) -> str | None:
+        least, most = schema.get("minLength", 0), schema.get("maxLength")
+        word: Any = "a" * least if least <= _MOST else None
+        if "pattern" in schema:
+            try:
+                word = shortest(ecma_language(_CODE.sub(_escaped, schema["pattern"])), _BUDGET)
+            except ValueError:
+                return None
+        if not isinstance(word, str) or len(word) < least or (most is not None and len(word) > most):
+            return None
+        return json.dumps(word, ensure_ascii=False)
+
+    def array(self, schema: Mapping[str, Any]) -> str | None:
+        least = schema.get("minItems", 0)
+        if least > _MOST:
+            return None
+        items = [self.of(schema.get("items", True))] * least
+        body = _joined([part for item in items for part in (self.item, item)][1:])
+        return None if body is None else f"[{body}]"
+
+    def object(self, schema: Mapping[str, Any]) -> str | None:
+        required = dict.fromkeys(schema.get("required", ()))
+        if schema.get("minProperties", 0) > len(required):
+            return None
+        listed = schema.get("properties", {})
+        keys = [key for key in listed if key in required] + [key for key in required if key not in listed]
+        if any(key not in listed for key in keys) and schema.get("patternProperties"):
+            return None
+        parts: list[str | None] = []
+        for key in keys:
+            value = self.of(listed.get(key, schema.get("additionalProperties", True)))
+            parts += [self.item, json.dumps(key, ensure_ascii=False) + self.colon, value]
+        body = _joined(parts[1:])
+        return None if body is None else "{" + body + "}"
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+    return "array" if isinstance(value, list) else "object"
