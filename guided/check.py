@@ -22,6 +22,8 @@ from grammars.requests import read_request
 from grammars.response import response_part
 from guided.compile import Engine, compile_grammar
 from guided.sampling import Sampling, check_bias
+from guided.stop import check_stops
+from guided.stop_vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError
 
@@ -100,7 +102,9 @@ def check_request(
     request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
     check_bias(Sampling(**request.sampling), tokens.vocab_size)
     plan = compose(request.parts, tokens=tokens, format=format)
+    check_stops(plan.stops, tokens)
     if engine is not None:
+        check_writable_stops(plan.stops, engine)
         for entry in plan.entries:
             engine.prepare(plan, entry.name)
     return CheckedRequest(plan, request.source, request.sampling)

@@ -146,6 +146,18 @@ def test_generate_shows_the_log_probabilities_that_were_asked_for(run: Any) -> N
     assert "model's own" not in run("generate", "Hi", "-t", 0, "-n", 2).stdout
 
 
+def test_check_refuses_a_stop_that_a_plan_would() -> None:
+    from guided.check import check_request
+    from guided.embedded import model_folder
+    from guided.hf.vocabulary import engine_of
+    from special_tokens.errors import RequestError
+
+    engine, format = engine_of(model_folder())
+    body = {"messages": [{"role": "user", "content": "x"}], "stop": "\x04"}
+    with pytest.raises(RequestError, match=r"stop\[0\]: .*no token holds the bytes 04"):
+        check_request(body, tokens=engine.tokens, format=format, engine=engine)
+
+
 def test_the_portfolio_lists_and_writes_what_it_saw(run: Any, tmp_path: Path) -> None:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.json").write_text("{")
