@@ -24,7 +24,10 @@ def schema_node(schema: Any, pointer: str) -> Node:
 
 
 def section(engine: Engine, form: ToolCallFormat, tools: Sequence[Tool]) -> Node:
-    return ToolSection(form, tools, Markers(engine.tokens), schema_node).node
+    def spelled(schema: Any, pointer: str) -> Node:
+        return build(schema, spelling=form.spelling).node
+
+    return ToolSection(form, tools, Markers(engine.tokens), spelled).node
 
 
 def refused_at(engine: Engine, node: Node, text: str, *, complete: bool = True) -> int | None:

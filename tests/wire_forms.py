@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from grammars.formats.format import Option, ToolCallFormat
+from grammars.json_schema.spelling import Spelling
 from grammars.tools import Call, Tool
 
 __all__ = ["FORMS", "MARKERS", "TOOLS", "calls", "form"]
@@ -84,6 +85,23 @@ FORMS: dict[str, ToolCallFormat] = {
     "gemma": form("gemma", call_start="<|tool_call>call:", call_end="<tool_call|>", separator=",", order="sorted",
                   words="true false None"),
     "harmony": form("harmony", max_calls=1),
+    "numbered tags": form("name_then_json", call_start="<step_", call="$index>$name with $arguments</step_$index",
+                          call_end=">", index_base=1),
+    "numbered objects": form("json_array", section_start="<calls>[", section_end="]</calls>", between=", ",
+                             body='{"ref": "t$index", "fn": "$name", "args": $arguments}'),
+    "no blanks": form("json_in_tags", call_start="<do>", call_end="</do>", spelling=Spelling(",", ":"),
+                      body='{"fn":"$name","args":$arguments}'),
+    "lines": form("json_in_tags", call_start="<do>\n", call_end="\n</do>", spelling=Spelling(max_whitespace=12),
+                  body='{\n  "fn": "$name",\n  "args": $arguments\n}'),
+    "arguments left out": form("json_in_tags", call_start="<do>", call_end="</do>", empty='{"name": "$name"}</do>'),
+    "xml, values as JSON": form("xml_equals", call_end="\n</tool_call>", strings="json", **_XML),
+    "bare keys": form("key_tags", section_start="<js>", section_end="</js>", call_start="tools.", call_end="});",
+                      call="$name({$parameters", parameter="$key: $value", separator=", ", strings="json"),
+    "character data": form("invoke", call_start='<do fn="', call='$name">$parameters', call_end="</do>",
+                           parameter='<in k="$key">$value</in>', quote="<![CDATA[", quote_end="]]>"),
+    "whole numbers told": form("invoke", call_start='<do fn="', call='$name">$parameters', call_end="</do>",
+                               parameter='<in k="$key" as="$type">$value</in>', types="integer=int number=float",
+                               empty='$name"/>'),
 }  # fmt: skip
 
 #: Texts that the tokenizers of some families have as tokens.

@@ -53,7 +53,11 @@ def test_what_is_rendered_is_accepted_and_read_back(wire_engine: Engine, name: s
     assert read(wire_engine, form, TOOLS, text, range(len(text))) == (events, rest)
 
 
-_RAW = [name for name, form in FORMS.items() if form.syntax in ("xml_equals", "invoke", "key_tags", "gemma")]
+_RAW = [
+    name
+    for name, form in FORMS.items()
+    if form.syntax in ("xml_equals", "invoke", "key_tags", "gemma") and form.option("strings") != "json"
+]
 _SIX = ["plain", "a < b </x>", "one\n\n中文", "", "ends with a line break\n", "holds </parameter> in a line"]
 
 
@@ -129,7 +133,7 @@ def test_a_name_that_no_tool_has_is_refused(wire_engine: Engine, name: str) -> N
     [
         ("xml", Tool("a>b"), r"tools\.a>b: name 'a>b' holds '>'"),
         ("xml", _with({"k>": {"type": "string"}}), r"/tools/f/parameters/properties/k>: name 'k>' holds '>'"),
-        ("invoke", Tool('a">b'), "holds '\">'"),
+        ("invoke", Tool('a">b'), "holds '\"'"),
         ("key tags, tight", Tool("a<arg_key>"), "holds '<arg_key>'"),
         ("name and number", Tool("a:b"), "holds ':'"),
         ("pythonic", Tool("get-time"), "is no Python name"),
