@@ -22,7 +22,9 @@ def assistant_header(turn: Turn | None, effects: Effects, leads: Sequence[str], 
     if turn is not None:
         texts += [turn.lead, turn.older_lead]
     default = effects.default.turn
-    texts += [change.turn for change in effects.changes if _is_about_reasoning(change, default, units)]
+    unopened = turn.after_user if turn is not None else default  # under some arguments there is no prompt at all
+    changes = [change for change in effects.changes if change.turn != unopened]
+    texts += [change.turn for change in changes if _is_about_reasoning(change, default, units)]
     aligned = (_from_opening(text, default, units) for text in texts)
     texts = [text for text in aligned if text]
     header = _or_whole_lead(units.common_prefix(*texts), turn, texts, units)

@@ -24,8 +24,8 @@ def read_switch(tails: Tails, framing: Framing) -> Switch | None:
         found = _by_prompts(name, tails.states(name, framing))
         if found is not None:
             return found
-    if tails.state(tails.default, framing) == "open":
-        return None  # the block is open whatever the model is told
+    if tails.state(tails.default, framing) != "fresh":
+        return None  # the block is open or closed whatever the model is told
     return next((switch for name in tails.effects.names if (switch := _by_name(name, tails, framing))), None)
 
 

@@ -46,7 +46,7 @@ class Tails:
         self.default = self.after_header(effects.default.turn)
 
     def after_header(self, text: str) -> str:
-        """``text`` behind the header."""
+        """``text`` behind the header; "" where there is none."""
         if text.startswith(self.header):
             return text[len(self.header) :]
         at = text.rfind(self.header.lstrip()) if self.header.strip() else -1
@@ -81,9 +81,14 @@ class Tails:
         return "open" if opened is not None and not tail[opened[1] :].strip() else "fresh"
 
     def states(self, name: str, framing: Framing) -> Mapping[Any, State]:
-        """Value -> state, of every value of an argument that the template takes, and of leaving it out (None)."""
-        values = (None, *self.effects.values(name))
-        return {value: self.state(self.of(name, value), framing) for value in values}
+        """Value -> state, of every value of an argument that the template takes, and of leaving it out (None).
+
+        A value under which the prompt does not open the assistant's turn says nothing of reasoning.
+        """
+        found = {tried.value: tried for tried in self.effects.tried if tried.name == name}
+        opening = {value: tried for value, tried in found.items() if self.header.strip() in tried.turn}
+        states = {value: self.state(self.after_header(tried.turn), framing) for value, tried in opening.items()}
+        return {None: self.state(self.default, framing), **states}
 
     def opened_by(self, framing: Framing) -> str:
         """How prompts open the block where they write more than ``framing.start``: a pattern, ``$value`` what varies.

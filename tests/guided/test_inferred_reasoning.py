@@ -18,7 +18,7 @@ from guided.format_check import check_witnesses, engine_for, verified
 from guided.hf.renderers import NO_NAMES, template_renderer
 from special_tokens import SpecialTokens, TokenizerFacts
 from special_tokens.errors import TemplateError
-from tests.made_up import FRAMES, READABLE, REASONING, turns
+from tests.made_up import FRAMES, READABLE, REASONING, thinking, turns
 from tests.made_up_reasoning import ANSWERS, OPENED, SWITCHES, UNTELLABLE
 
 
@@ -85,6 +85,24 @@ def test_an_argument_that_only_tells_the_model_is_no_switch_where_the_prompt_ope
     form = inferred(template).format.reasoning
     assert form is not None
     assert form.switch is None
+    assert form.default_on
+
+
+def test_an_argument_that_takes_the_prompt_away_is_no_switch() -> None:
+    template, *_ = OPENED["an attribute that never changes"]
+    for prompt in ("add_generation_prompt and not go_on", "add_generation_prompt and not resume_thinking_turn"):
+        form = inferred(template.replace("add_generation_prompt", prompt)).format.reasoning
+        assert form is not None
+        assert form.switch is None
+        assert form.default_on
+
+
+def test_a_negative_name_that_only_tells_the_model_is_read_in_its_sense() -> None:
+    said = "{% if disable_thinking %}((system))Answer at once.((/)){% endif %}"
+    template = said + thinking("{% if m.reasoning_content %}<t>{{ m.reasoning_content }}</t>{% endif %}", "")
+    form = inferred(template).format.reasoning
+    assert form is not None
+    assert form.switch == Switch("disable_thinking", False, True)
     assert form.default_on
 
 
