@@ -46,6 +46,9 @@ BYTES_A_CHARACTER = 180
 #: The engine follows chains of rules on the stack and dies where it ends (2,700 rules on 8 MB, 160 on 512 kB).
 STACK_BYTES = 64 * 1024 * 1024
 _MANY_LINES = 100
+#: Grammars of which the first token is tried as well: those of more characters, and of a repeat of thousands.
+_STEP_CHARACTERS = 8_000
+_LARGE_REPEAT = re.compile(r"\{[0-9]{4,}")
 _MANY_CHARACTERS = 30_000  # JSON schemas stand in one line, whatever their depth
 _stack_lock = threading.Lock()
 
@@ -208,7 +211,7 @@ def compile_grammar(tokenizer: Any, grammar: str) -> Any:
             raise LimitExceeded(f"the grammar does not compile: {message}", hint="use fewer intersections and repeats")
         matcher = _compiled(tokenizer, grammar, llguidance.LLParserLimits(verbose_errors=False, **_TRIED_LIMITS))
     check_matcher(matcher, "the grammar does not compile")
-    _probe(matcher)
+    _probe(matcher, step=len(grammar) > _STEP_CHARACTERS or _LARGE_REPEAT.search(grammar) is not None)
     return matcher
 
 
@@ -253,15 +256,24 @@ def check_matcher(matcher: Any, what: str) -> None:
     raise MatcherFailed(f"{what}: {message}")
 
 
-def _probe(pristine: Any) -> None:
-    """Compute one mask: a grammar without a sentence compiles, and shows only here."""
+def _probe(pristine: Any, *, step: bool) -> None:
+    """Compute one mask: a grammar without a sentence compiles, and shows only here.
+
+    With ``step`` one token is written as well: thousands of options at one place meet the engine's limits only there.
+    """
     matcher = pristine.deep_copy()
-    matcher.compute_bitmask()
+    mask = matcher.compute_bitmask()
     if matcher.is_error():
         message = _message(matcher)
         if matcher.stop_reason() == "NoExtensionBias" or "NoExtension" in message:
             raise GrammarError("no text can be written under this grammar")
         check_matcher(matcher, "the grammar does not compile")
+    if step:
+        first = next((8 * i + (byte & -byte).bit_length() - 1 for i, byte in enumerate(mask) if byte), None)
+        if first is not None:
+            matcher.consume_token(first)
+            if matcher.is_error() and any(word in _message(matcher) for word in _LIMIT_WORDS):
+                check_matcher(matcher, "the grammar does not compile")
 
 
 #: How the tokenizers library begins the text of a tokenizer that neither pads nor truncates.

@@ -152,6 +152,21 @@ def test_large_grammars_compose(engine: Engine, name: str):
     assert plan.grammar
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lark("start: " + " | ".join(f'"a{i}"' for i in range(2_500))),
+        lark("start: " + " ".join(f'"a{i}"?' for i in range(1_200))),
+        {"response_format": Regex("(a|aa){10000}")},
+    ],
+    ids=["options", "optional parts", "ambiguous repeat"],
+)
+def test_what_no_token_could_follow_is_refused_before_the_first(engine: Engine, parts: dict[str, Any]):
+    plan = plan_of(engine, **parts)
+    with pytest.raises(LimitExceeded, match="the grammar does not compile: .*(max is|too many)"):
+        engine.matcher(plan, "after")
+
+
 def test_a_doubled_grammar_is_still_the_same_language(engine: Engine):
     from tests.plan_laws import END, accepts
 
