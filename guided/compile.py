@@ -10,7 +10,7 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,8 @@ class Engine:
         self._hits = self._misses = self._evictions = 0
         self._bytes: dict[int, bytes] = {}
         self._watch_tokens: TokenBytes | None = None
+        #: What `guided.stop` keeps of stops that came before: they hold the engine, and go with it.
+        self.stop_automata: OrderedDict[Hashable, Any] = OrderedDict()
         self._ids: dict[bytes, list[int]] | None = None
 
     def matcher(self, plan: Plan, entry: str = "") -> Any:

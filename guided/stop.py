@@ -12,10 +12,8 @@ the only rule whose answer does not depend on how text is cut into tokens.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from grammars.plan import Plan, Stops
 from guided.compile import Engine
@@ -280,7 +278,6 @@ def _check_string(string: str, place: str) -> None:
         ) from None
 
 
-_compiled: WeakKeyDictionary[Engine, OrderedDict[object, StopAutomaton]] = WeakKeyDictionary()
 _compiled_lock = threading.Lock()
 
 
@@ -289,10 +286,10 @@ def compile_stops(stops: Stops, engine: Engine, plan: Plan | None = None) -> Sto
 
     Raises `RequestError` for stops that cannot be, see `check_stops` and `check_writable_stops`.
     """
-    key = (stops, plan.regions if plan is not None else None, plan is not None and plan.response is not None
+    key: Hashable = (stops, plan.regions if plan is not None else None, plan is not None and plan.response is not None
            and plan.response.kind)  # fmt: skip
+    kept = engine.stop_automata
     with _compiled_lock:
-        kept = _compiled.setdefault(engine, OrderedDict())
         found = kept.get(key)
         if found is not None:
             kept.move_to_end(key)

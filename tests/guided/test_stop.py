@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,6 +21,7 @@ from guided.stop import StopAutomaton, StopHit, StopMatcher, check_stops, compil
 from guided.stop_vocabulary import check_writable_stops
 from guided.stopped import PlainParser, StoppedParser
 from special_tokens.errors import GrammarError, GuidanceError, RequestError
+from tests.conftest import MARKERS, small_tokenizer, small_tokens
 
 
 @dataclass
@@ -326,3 +329,13 @@ def test_x5_a_token_is_computed_once_whatever_the_length_and_the_stops(engine: E
     assert matcher.num_tokens == len(tokens)
     StopMatcher(automaton).feed(tokens)  # another row learns nothing
     assert len(automaton.steps) <= len(set(tokens))
+
+
+def test_an_engine_that_had_stops_is_freed() -> None:
+    text = small_tokenizer(MARKERS)
+    engine = Engine(text, small_tokens(text))
+    compile_stops(Stops(("q",)), engine)
+    left = weakref.ref(engine)
+    del engine
+    gc.collect()
+    assert left() is None
