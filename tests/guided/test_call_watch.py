@@ -38,8 +38,9 @@ TOOLS = {
     "tag_more": tool("tag_more", tags={"type": "array", "items": {"type": "integer"}, "uniqueItems": True}),
     "say": tool("say", text={"type": "string"}, meta={"type": "array", "items": {"type": "string"}}),
 }
-#: Forms whose values cannot be found: the name comes behind the arguments; strings in other quotes; no JSON at all.
-UNWATCHED = {"tags around the client's own object", "pythonic", "gemma"}
+#: Forms whose values cannot be found: the name comes behind the arguments; strings in other quotes or delimiters; no
+#: JSON at all.
+UNWATCHED = {"tags around the client's own object", "pythonic", "character data", "gemma"}
 WATCHED = [name for name in wire_forms.FORMS if name not in UNWATCHED]
 
 
@@ -237,6 +238,7 @@ def test_every_walk_through_watched_calls_ends(wire_engine: Engine, form: str) -
         "</parameter>\n",
         "</arg_value>",
         "</text>\n",
+        "</in>",
     ]
     for seed in range(3):
         assert write_to_the_end(plan, wire_engine, random.Random(seed), closers=[text for text in closers if text])
