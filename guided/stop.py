@@ -290,7 +290,7 @@ def compile_stops(stops: Stops, engine: Engine, plan: Plan | None = None) -> Sto
            and plan.response.kind)  # fmt: skip
     kept = engine.stop_automata
     with _compiled_lock:
-        found = kept.get(key)
+        found: StopAutomaton | None = kept.get(key)
         if found is not None:
             kept.move_to_end(key)
             return found
