@@ -31,7 +31,7 @@ from grammars.lark_source.ast import (
     Source,
     walk,
 )
-from grammars.lark_source.check import check, check_shape, check_size
+from grammars.lark_source.check import MAX_ATOMS, check, check_shape, check_size
 from grammars.lark_source.graph import components, uses_of
 from grammars.lark_source.lexer import check_tokens
 from grammars.lark_source.parser import repeat_count
@@ -290,6 +290,15 @@ class _Converted:
             losers = swallowing(source, work) if len(source.definitions) <= _MAX_LOOKED_INTO else []
             if not losers:
                 return source
+            for loser in losers:
+                if isinstance(loser, Literal) and len(loser.text) > MAX_ATOMS:
+                    line, column = loser.at
+                    raise GrammarError(
+                        "the literal may go on into what follows it, and is too long to be told apart",
+                        line=line,
+                        column=column,
+                        expected=f"at most {MAX_ATOMS} characters",
+                    )
             self.split |= {loser.text for loser in losers if isinstance(loser, Literal)}
             lost = {loser.name for loser in losers if isinstance(loser, Name)}
             self._demote({rule for rule in names if names[rule].upper() in lost})
@@ -298,7 +307,11 @@ class _Converted:
         """Rules that are too large for a lexeme when what they name is written out in them."""
         regular = {d.name: d for d in self.definitions if d.name in self.terminals}
         sizes = terminal_sizes(regular)
-        return {name for name, size in sizes.items() if max(size.parts, size.least) > _MAX_TERMINAL}
+        return {
+            name
+            for name, size in sizes.items()
+            if size.parts > _MAX_PARTS or size.least > _MAX_LEAST or size.optional > _MAX_OPTIONAL
+        }
 
     def _demote(self, rules: set[str]) -> None:
         """Make rules of terminals, and of the terminals that hold one: a terminal holds terminals only."""
@@ -374,8 +387,9 @@ class _Converted:
 _MAX_LOOKED_INTO = 300
 
 
-#: Parts or bytes of a rule, with those that it names, that is still a terminal.
-_MAX_TERMINAL = 4_000
+#: What a rule that is still a terminal comes to at most, with those that it names: parts, bytes of its shortest text,
+#: and parts in a row that may be empty.
+_MAX_PARTS, _MAX_LEAST, _MAX_OPTIONAL = 25_000, 4_000, 500
 
 
 def _regular_rules(uses: Mapping[str, Mapping[str, Name]]) -> frozenset[str]:

@@ -54,7 +54,7 @@ _BUDGET = 400
 #: Parts of terms touched while one grammar is looked into, a few tenths of a second.
 _WORK = 1_000_000
 #: Parts of a lexeme when what it names is written out in it; larger ones are not looked into.
-_MAX_PARTS = 5_000
+_MAX_PARTS = 25_000
 
 
 class TooMuchWork(Exception):

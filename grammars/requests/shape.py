@@ -7,11 +7,13 @@ from typing import Any
 
 from special_tokens.errors import RequestError
 
-__all__ = ["MAX_DEPTH", "MAX_DIGITS", "check_shape"]
+__all__ = ["MAX_DEPTH", "MAX_DIGITS", "MAX_VALUES", "check_shape"]
 
 MAX_DEPTH = 700
 #: Digits of an integer; Python itself writes none of more than 4,300.
 MAX_DIGITS = 1_000
+#: Values at one level; what Python shares counts at each place.
+MAX_VALUES = 1_000_000
 _MAX_BITS = int(MAX_DIGITS * 3.33)
 
 
@@ -45,5 +47,7 @@ def _check(value: Any, place: str) -> None:
                 ]
         if not following:
             return
+        if len(following) > MAX_VALUES:
+            raise RequestError(f"more than {MAX_VALUES} values", place=place, expected="fewer values")
         level = following
     raise RequestError(f"nested more than {MAX_DEPTH} deep", place=place, expected="fewer levels")

@@ -82,6 +82,7 @@ ENDLESS: dict[str, tuple[dict[str, Any], str]] = {
         "format: the shortest text is too long: 1000000 characters; expected at most 200000",
     ),
     "GBNF repeat": (gbnf('root ::= "a"{99999}'), "line 1, column 13: the shortest text of a part of 'root'"),
+    "GBNF literal": (gbnf('root ::= "' + "a" * 30_000 + '" root?'), "line 1, column 10: the literal may go on into what"),
     "effort repeat": (
         {"reasoning_effort": 'custom:start: $START_ID a{100000} $END_ID\na: "a" | "b"'},
         "reasoning_effort line 1, column 19: the shortest text of a part of 'start' is too long: 100000",
@@ -133,6 +134,7 @@ LARGE: dict[str, dict[str, Any]] = {
     "doubled GBNF": gbnf("root ::= r0\n" + doubling(14, '"a"', colon=" ::=")),
     "doubled GBNF that may be empty": gbnf("root ::= r0\n" + doubling(40, '"a"?', colon=" ::=")),
     "GBNF chain": gbnf("root ::= r0\n" + "".join(f'r{i} ::= r{i + 1} "x"?\n' for i in range(250)) + 'r250 ::= "a"\n'),
+    "GBNF words": gbnf("root ::= " + " | ".join(f'"a{i}"' for i in range(6_000))),
     "Lark chain": lark(chain(1_998)),
     "custom chain": custom("lark", chain(1_900)),
     "doubled custom Lark": custom("lark", "start: r0\n" + doubling(14, '"a"')),
