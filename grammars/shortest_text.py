@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from json.encoder import encode_basestring
 from typing import Any
 
 from grammars.json_schema.ecma import language as ecma_language
@@ -175,6 +176,8 @@ _NAMED = ("null", "boolean", "integer", "number", "string", "array", "object")
 _SILENT = {"$defs", "definitions"}
 
 
+#: Keywords that bound numbers, see `grammars.json_schema.keywords.numeric.allow`.
+_BOUNDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
 _LITERAL = re.compile(r"[,: \n]*")
 #: How the engine's patterns name a character, which ECMA-262 names otherwise.
 _CODE = re.compile(r"\\x\{([0-9A-Fa-f]{1,4})\}")
@@ -244,6 +247,8 @@ class _Schemas(_Visits):
             case "boolean":
                 return "true"
             case "integer" | "number":
+                if schema.keys().isdisjoint(_BOUNDS):
+                    return "0"
                 numbers = allow(schema)
                 return shortest_number(meet(numbers, Numbers(integer=True)) if kind == "integer" else numbers)
             case "string":
@@ -254,6 +259,8 @@ class _Schemas(_Visits):
 
     def string(self, schema: Mapping[str, Any]) -> str | None:
         least, most = schema.get("minLength", 0), schema.get("maxLength")
+        if not least and "pattern" not in schema:
+            return '""'
         word: Any = "a" * least if least <= _MOST else None
         if "pattern" in schema:
             try:
@@ -283,7 +290,7 @@ class _Schemas(_Visits):
         parts: list[str | None] = []
         for key in keys:
             value = self.of(listed.get(key, schema.get("additionalProperties", True)))
-            parts += [self.item, json.dumps(key, ensure_ascii=False) + self.colon, value]
+            parts += [self.item, encode_basestring(key) + self.colon, value]
         body = _joined(parts[1:])
         return None if body is None else "{" + body + "}"
 
