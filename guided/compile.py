@@ -171,13 +171,15 @@ class Engine:
         return found
 
     def watch_tokens(self) -> TokenBytes:
-        """The vocabulary as run-time watchers read it; built when the first plan needs one, markers left empty."""
+        """The vocabulary as run-time watchers read it; its tables are made when they are asked for."""
         if self._watch_tokens is None:
-            markers = self.tokens.marker_ids
-            self._watch_tokens = TokenBytes(
-                [b"" if i in markers else self.token_bytes(i) for i in range(self.vocab_size)]
-            )
+            self._watch_tokens = TokenBytes(self._ordinary)
         return self._watch_tokens
+
+    def _ordinary(self) -> list[bytes]:
+        """The bytes of each token of the vocabulary; markers write none."""
+        decode, markers = self.ll_tokenizer.decode_bytes, self.tokens.marker_ids
+        return [b"" if i in markers else bytes(decode([i])) for i in range(self.vocab_size)]
 
     def tokenize(self, text: str) -> list[int]:
         """Canonical token ids of ordinary text (marker names in it become marker tokens)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,22 +29,33 @@ class DigitTokens:
     longest: int  #: the largest of the sizes
 
 
-@dataclass(frozen=True)
 class TokenBytes:
-    """The ordinary tokens of a vocabulary by their bytes; build once per vocabulary (about 0.3 s for 150k)."""
+    """The ordinary tokens of a vocabulary by their bytes; one per vocabulary.
 
-    of: Sequence[bytes]  #: bytes of each id; empty for markers and padding
+    ``read`` gives the bytes of each id, empty for markers and padding; it is called once, when the first of them is
+    asked for, and each group is made when it is (all of them: some 0.5 s for 200k tokens).
+    """
+
+    def __init__(self, read: Callable[[], Sequence[bytes]]) -> None:
+        self._read = read
+
+    @cached_property
+    def of(self) -> Sequence[bytes]:
+        """The bytes of each id."""
+        return self._read()
 
     @cached_property
     def _sorted(self) -> list[tuple[bytes, int]]:
-        return sorted((data, i) for i, data in enumerate(self.of) if data)
+        of = self.of
+        return [(of[i], i) for i in sorted(range(len(of)), key=of.__getitem__) if of[i]]
 
     @cached_property
     def ids(self) -> dict[bytes, list[int]]:
         """Ids by bytes."""
         found: dict[bytes, list[int]] = {}
-        for data, i in self._sorted:
-            found.setdefault(data, []).append(i)
+        for i, data in enumerate(self.of):
+            if data:
+                found.setdefault(data, []).append(i)
         return found
 
     @cached_property
@@ -53,18 +64,38 @@ class TokenBytes:
         return Crossings(self.of)
 
     @cached_property
+    def _text(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The bytes of all tokens in a row, and where each begins."""
+        sizes = np.fromiter(map(len, self.of), dtype=np.int64, count=len(self.of))
+        return np.frombuffer(b"".join(self.of), dtype=np.uint8), np.cumsum(sizes) - sizes
+
+    def _holding(self, letters: bytes) -> NDArray[np.int64]:
+        """Ids of the tokens that hold one of these bytes, ascending: a fast first look before a pattern."""
+        text, starts = self._text
+        at = np.flatnonzero(_table(letters)[text])
+        return np.unique(np.searchsorted(starts, at, side="right") - 1)
+
+    def _beginning(self, letters: bytes) -> NDArray[np.int64]:
+        """Ids of the tokens that begin with one of these bytes, ascending."""
+        text, starts = self._text
+        full = np.flatnonzero(np.diff(starts, append=len(text)))
+        return full[_table(letters)[text[starts[full]]]]
+
+    @cached_property
     def inside(self) -> NDArray[np.int32]:
         """Tokens that end no scalar wherever they stand in one."""
-        ending = re.compile(rb'[",\]}:\s]')
-        return self._row(i for data, i in self._sorted if not ending.search(data))
+        _, starts = self._text
+        ending = np.zeros(len(starts), dtype=np.bool_)
+        ending[self._holding(b'",]}: \t\n\r\v\f')] = True
+        return self._row(i for i in np.flatnonzero(~ending).tolist() if self.of[i])
 
     @cached_property
     def number_ends(self) -> dict[bytes, NDArray[np.int32]]:
         """Tokens that end a number, by the digits that they still add to it."""
         ending = re.compile(rb"([-+.0-9eE]*)[,\]}\s]")
         groups: dict[bytes, list[int]] = {}
-        for data, i in self._sorted:
-            found = ending.match(data)
+        for i in self._beginning(b"-+.0123456789eE,]} \t\n\r\v\f").tolist():
+            found = ending.match(self.of[i])
             if found is not None:
                 groups.setdefault(found.group(1), []).append(i)
         return {prefix: self._row(ids) for prefix, ids in groups.items()}
@@ -73,13 +104,13 @@ class TokenBytes:
     def exponents_of_zero(self) -> NDArray[np.int32]:
         """Tokens that write an exponent behind nothing but zeros."""
         exponent = re.compile(rb"[-\s.0]*[eE]")
-        return self._row(i for data, i in self._sorted if exponent.match(data))
+        return self._row(i for i in self._holding(b"eE").tolist() if exponent.match(self.of[i]))
 
     @cached_property
     def large_exponents(self) -> NDArray[np.int32]:
         """Tokens that write three digits of an exponent or more, with what comes before them: ``e400``, ``-400``."""
         exponent = re.compile(rb"(?:(?:^|[0-9.])[eE][-+]?|^[-+])0*[1-9][0-9]{2}")
-        return self._row(i for i, data in enumerate(self.of) if exponent.search(data))
+        return self._row(i for i in self._holding(b"0123456789").tolist() if exponent.search(self.of[i]))
 
     @cached_property
     def has_large_exponents(self) -> bool:
@@ -89,7 +120,8 @@ class TokenBytes:
     def digits(self) -> DigitTokens:
         """Tokens that begin with a digit."""
         first = re.compile(rb"[0-9]+")
-        found = [(i, run.group()) for i, data in enumerate(self.of) if (run := first.match(data)) is not None]
+        begin = self._beginning(b"0123456789").tolist()
+        found = [(i, run.group()) for i in begin if (run := first.match(self.of[i])) is not None]
         return DigitTokens(
             np.array([i for i, _ in found], dtype=np.int64),
             np.array([len(run) for _, run in found], dtype=np.int64),
@@ -109,3 +141,10 @@ class TokenBytes:
 
     def _row(self, ids: Iterable[int]) -> NDArray[np.int32]:
         return from_ids(ids, len(self.of))
+
+
+def _table(letters: bytes) -> NDArray[np.bool_]:
+    """Is a byte one of ``letters``, for each byte."""
+    found = np.zeros(256, dtype=np.bool_)
+    found[list(letters)] = True
+    return found

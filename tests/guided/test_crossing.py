@@ -67,7 +67,7 @@ def test_a_token_that_repeats_is_taken_wherever_it_stands(nodes: tuple[UniqueNod
     pieces = {bytes([byte]) for byte in range(32, 127)}
     cuts = [(text, at, draw.randrange(1, 14)) for text in texts for at in range(len(text))]
     pieces |= {text[at : at + size] for text, at, size in cuts}
-    tokens = TokenBytes([b"", *sorted(pieces)])
+    tokens = TokenBytes(lambda: [b"", *sorted(pieces)])
     every = from_ids(range(1, len(tokens.of)), len(tokens.of))
     watch = ValueWatch([UniqueWatch(nodes)], tokens)
     repeats = taken = 0
