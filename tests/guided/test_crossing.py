@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from grammars.json_schema.watchers import UniqueNode, UniqueWatch
 from guided.bitmask import from_ids, is_allowed
+from guided.compile import Engine
 from guided.json_scanner import Mode, ScanState, feed
 from guided.token_bytes import TokenBytes
 from guided.value_watch import ValueWatch
@@ -91,3 +93,16 @@ def test_a_token_that_repeats_is_taken_wherever_it_stands(nodes: tuple[UniqueNod
             assert literal, (text[:at], text[at : at + size])
     assert repeats > 100
     assert taken == 0 or nodes
+
+
+def test_the_table_of_a_vocabulary_is_its_tokens_one_by_one(engine: Engine, plain_engine: Engine) -> None:
+    for one in (engine, plain_engine):
+        expected = [b"" if i in one.tokens.marker_ids else one.token_bytes(i) for i in range(one.vocab_size)]
+        assert list(one.watch_tokens().of) == expected
+
+
+@pytest.mark.parametrize("name", ["smollm2", "qwen3", "gemma3", "llama2"])
+def test_the_table_of_a_real_vocabulary_is_its_tokens_one_by_one(
+    real_engine: Callable[[str], Engine], name: str
+) -> None:
+    test_the_table_of_a_vocabulary_is_its_tokens_one_by_one(real_engine(name), real_engine(name))
