@@ -21,15 +21,17 @@ from urllib.parse import unquote
 import jsonschema
 from jsonschema_specifications import REGISTRY
 from referencing.jsonschema import specification_with
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
-from benchmarks.json_schema import Compiled
+from benchmarks.json_schema import Compiled, Judge
 from grammars.json_schema.dialects import dialect_of
 from grammars.json_schema.report import ReportRow
 from guided.bitmask import allowed_ids, is_allowed
 from guided.state import GuidanceState
 from guided.validate import judge
 
-__all__ = ["Breach", "Walked", "accepted_in_some_order", "honest", "violated", "walk"]
+__all__ = ["Breach", "Walked", "accepted_in_some_order", "byte_judge", "honest", "violated", "walk"]
 
 _MOST_STEPS = 4_000
 
@@ -38,7 +40,7 @@ _MOST_STEPS = 4_000
 class Breach:
     """A law that was broken, or (``doubtful``) a label that the validators do not share."""
 
-    kind: str  #: accepted, refused, order or doubtful
+    kind: str  #: accepted, refused valid, order or doubtful
     detail: str
 
 
@@ -66,7 +68,7 @@ def honest(
         if not any("order" in row.reason for row in report.narrowed):
             yield Breach("order", f"accepted in another order of its keys, narrowed: {_places(report.narrowed)}"[:600])
     elif not report.narrowed or all("order" in row.reason for row in report.narrowed):
-        yield Breach("refused", f"{compiled.explain(texts[0])}, narrowed: {_places(report.narrowed)}"[:600])
+        yield Breach("refused valid", f"{compiled.explain(texts[0])}, narrowed: {_places(report.narrowed)}"[:600])
 
 
 def _places(rows: Iterable[ReportRow]) -> list[str]:
@@ -172,6 +174,16 @@ def _fed(state: GuidanceState, text: str, steps: list[int]) -> GuidanceState | N
             return None
         state.commit([token])
     return state
+
+
+def byte_judge(documents: Any) -> Judge:
+    """Schemas over single bytes, where a text has one cut only."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(models.BPE(vocab={char: i for i, char in enumerate(alphabet)}, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.add_special_tokens(["<|end|>"])
+    return Judge(PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|end|>"), documents)
 
 
 # -- walks

@@ -8,10 +8,11 @@ Stops: a real text (this package's licence) as tokens, read once by an automaton
 transformers' ``StopStringCriteria``; microseconds per token, milliseconds to set up.  Stops never match: the cost is
 that of looking.
 
-Loop: greedy, ends disabled so that both write the same number of tokens; ``generate`` and ours take turns, and the
-ratio is the median over pairs; ``of best`` compares the fastest run of each.  Times are CPU seconds of one thread (on a
-shared machine wall time measures the neighbours); wall times stand beside them.  The forward is the same in both, so
-what the loops cost themselves is the time outside it.
+Loop: greedy, ends disabled so that both write the same number of tokens; ``generate`` and ours take turns at every step
+(``in_turns.py``), and the ratio is the median over the pairs of steps, with its 95 % interval; beside it the ratio of
+what is spent outside the forward, which is the same in both, and of whole calls, set-up and prefill included.
+``generate`` against itself says how fine all this can measure.  Log-probabilities and traces are measured in the same
+way, on against off.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import guided  # noqa: E402
+from benchmarks.in_turns import in_turns  # noqa: E402
 from guided.hf.decode import decode  # noqa: E402
 from guided.sampling import Sampling  # noqa: E402
 from guided.stop import StopAutomaton, StopMatcher  # noqa: E402
@@ -94,66 +96,7 @@ def stop_row(guide: Any, tokens: Sequence[int], count: int, repeats: int) -> dic
     }
 
 
-def timed(run: Callable[[], Any]) -> tuple[float, float]:
-    """CPU and wall seconds."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    run()
-    return time.process_time() - cpu, time.perf_counter() - wall
-
-
-def outside_forward(model: Any) -> Callable[[Callable[[], Any]], tuple[float, float]]:
-    """A clock like `timed` that stops while the model's forward runs."""
-
-    def clock(run: Callable[[], Any]) -> tuple[float, float]:
-        inside, began = [0.0, 0.0], [0.0, 0.0]
-
-        def enter(*_: Any) -> None:
-            began[:] = time.process_time(), time.perf_counter()
-
-        def leave(*_: Any) -> None:
-            inside[0] += time.process_time() - began[0]
-            inside[1] += time.perf_counter() - began[1]
-
-        hooks = [model.register_forward_pre_hook(enter), model.register_forward_hook(leave)]
-        try:
-            cpu, wall = timed(run)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return cpu - inside[0], wall - inside[1]
-
-    return clock
-
-
-def paired(
-    name: str,
-    one: Callable[[], Any],
-    other: Callable[[], Any],
-    repeats: int,
-    tokens: int,
-    clock: Callable[[Callable[[], Any]], tuple[float, float]] = timed,
-) -> dict[str, Any]:
-    """``one`` and ``other`` in turns, in changing order; the ratio is the median over pairs."""
-    one(), other()
-    pairs = []
-    for n in range(repeats):
-        first, second = (one, other) if n % 2 else (other, one)
-        a, b = clock(first), clock(second)
-        pairs.append((a, b) if n % 2 else (b, a))
-    cpu = [a[0] / b[0] for a, b in pairs]
-    return {
-        "what": name,
-        "ratio_cpu": statistics.median(cpu),
-        "ratio_of_best": min(a[0] for a, _ in pairs) / min(b[0] for _, b in pairs),
-        "ratio_cpu_low": min(cpu),
-        "ratio_cpu_high": max(cpu),
-        "ratio_wall": statistics.median(a[1] / b[1] for a, b in pairs),
-        "ms_per_step": statistics.median(a[0] for a, _ in pairs) / tokens * 1e3,
-        "ms_per_step_other": statistics.median(b[0] for _, b in pairs) / tokens * 1e3,
-    }
-
-
-def loop_rows(guide: Any, repeats: int, tokens: int) -> list[dict[str, Any]]:
+def loop_rows(guide: Any, runs: int, tokens: int) -> list[dict[str, Any]]:
     rows = []
     for batch in (1, 8):
         inputs = guide.inputs(CHATS[:batch])
@@ -161,13 +104,12 @@ def loop_rows(guide: Any, repeats: int, tokens: int) -> list[dict[str, Any]]:
         ours = lambda inputs=inputs, options=options: guide.model.generate(**inputs, **options, custom_generate=decode)  # noqa: E731
         theirs = lambda inputs=inputs, options=options: guide.model.generate(**inputs, **options)  # noqa: E731
         assert torch.equal(ours(), theirs())
-        rows.append(paired(f"our loop / generate, batch {batch}", ours, theirs, repeats, tokens))
-        clock = outside_forward(guide.model)
-        rows.append(paired(f"  of it outside the forward, batch {batch}", ours, theirs, repeats, tokens, clock))
+        rows.append(in_turns(f"our loop / generate, batch {batch}", guide.model, ours, theirs, runs))
+        rows.append(in_turns(f"generate / generate, batch {batch}", guide.model, theirs, theirs, runs))
     return rows
 
 
-def bookkeeping_rows(guide: Any, repeats: int) -> list[dict[str, Any]]:
+def bookkeeping_rows(guide: Any, runs: int) -> list[dict[str, Any]]:
     """The same two loops around a model of one tiny layer: what they cost themselves."""
     torch.manual_seed(0)
     sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
@@ -178,11 +120,11 @@ def bookkeeping_rows(guide: Any, repeats: int) -> list[dict[str, Any]]:
         options = {"max_new_tokens": 100, "do_sample": False, "eos_token_id": None, "pad_token_id": guide.pad_id}
         ours = lambda inputs=inputs, options=options: model.generate(**inputs, **options, custom_generate=decode)  # noqa: E731
         theirs = lambda inputs=inputs, options=options: model.generate(**inputs, **options)  # noqa: E731
-        rows.append(paired(f"the same around a tiny model, batch {batch}", ours, theirs, 3 * repeats, 100))
+        rows.append(in_turns(f"the same around a tiny model, batch {batch}", model, ours, theirs, runs))
     return rows
 
 
-def record_rows(guide: Any, repeats: int, tokens: int) -> list[dict[str, Any]]:
+def record_rows(guide: Any, runs: int, tokens: int) -> list[dict[str, Any]]:
     plan = guide.plan(response_format={"type": "array", "items": {"type": "integer"}, "minItems": 4 * tokens})
     rows = []
     for batch in (1, 8):
@@ -192,14 +134,28 @@ def record_rows(guide: Any, repeats: int, tokens: int) -> list[dict[str, Any]]:
             sampling = Sampling(temperature=0, logprobs=logprobs)
             return guide.generate(chats, plans, sampling=sampling, max_tokens=tokens, trace=trace)
 
-        rows.append(paired(f"logprobs (5 best) on / off, batch {batch}", lambda run=run: run(5), run, repeats, tokens))  # type: ignore[misc]
-        rows.append(paired(f"trace on / off, batch {batch}", lambda run=run: run(trace=True), run, repeats, tokens))  # type: ignore[misc]
+        rows.append(
+            in_turns(f"logprobs (5 best) on / off, batch {batch}", guide.model, lambda run=run: run(5), run, runs)  # type: ignore[misc]
+        )
+        rows.append(in_turns(f"trace on / off, batch {batch}", guide.model, lambda run=run: run(trace=True), run, runs))  # type: ignore[misc]
     return rows
+
+
+def print_ratios(rows: Sequence[dict[str, Any]]) -> None:
+    names = ("step", "quiet", "outside", "call", "call_low", "call_high", "ms_per_step", "ms_per_step_other")
+    print(
+        "\n" + " " * 38 + "".join(f"{name.replace('ms_per_step', 'ms'):>10}" for name in names),
+        "  step's 95 %, of pairs",
+    )
+    for row in rows:
+        numbers = "".join(f"{row[name]:>10.3f}" for name in names)
+        interval = f"{row['step_low']:.3f}-{row['step_high']:.3f}, {row['pairs']}"
+        print(f"{row['what']:<38}{numbers}   {interval}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=9, help="pairs per ratio")
+    parser.add_argument("--repeats", type=int, default=9, help="calls of each per ratio")
     parser.add_argument("--tokens", type=int, default=48, help="tokens per run")
     parser.add_argument("--only", choices=("stops", "loop", "records"))
     parser.add_argument("--json", type=Path)
@@ -224,19 +180,7 @@ def main() -> None:
         timings += record_rows(guide, options.repeats, options.tokens)
     result["ratios"] = timings
     if timings:
-        print(
-            f"\n{'':<42} {'CPU ratio':>9} {'of best':>8} {'low':>6} {'high':>6} {'wall':>6} {'ms/step':>8} {'other':>8}"
-        )
-    for row in timings:
-        columns = [
-            ("ratio_cpu", 9),
-            ("ratio_of_best", 8),
-            ("ratio_cpu_low", 6),
-            ("ratio_cpu_high", 6),
-            ("ratio_wall", 6),
-        ]
-        numbers = " ".join(f"{row[name]:>{width}.3f}" for name, width in columns)
-        print(f"{row['what']:<42} {numbers} {row['ms_per_step']:>8.2f} {row['ms_per_step_other']:>8.2f}")
+        print_ratios(timings)
     if options.json is not None:
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 

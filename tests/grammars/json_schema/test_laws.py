@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks import json_schema as bench
-from benchmarks.json_schema_laws import honest, walk
+from benchmarks.json_schema_laws import byte_judge, honest, walk
 from special_tokens.errors import GuidedError
 
 _SCHEMAS = 50  # of each data set, evenly spread
@@ -37,15 +37,7 @@ def judge(scorer: Any, documents: Any) -> bench.Judge:
 
 @pytest.fixture(scope="module")
 def by_bytes(documents: Any) -> bench.Judge:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    backend = Tokenizer(models.BPE(vocab={char: i for i, char in enumerate(alphabet)}, merges=[]))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    backend.decoder = decoders.ByteLevel()
-    backend.add_special_tokens(["<|end|>"])
-    return bench.Judge(PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|end|>"), documents)
+    return byte_judge(documents)
 
 
 def sample(scorer: Any, data: str) -> list[Any]:

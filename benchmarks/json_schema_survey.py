@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""The honesty law and random walks over every schema of both data sets (hours; the default tests do a sample).
+
+    python benchmarks/json_schema_survey.py                              # all, 20 walks a schema
+    python benchmarks/json_schema_survey.py --data suite --walks 2 --limit 200 --jobs 2
+    python benchmarks/json_schema_survey.py --log build/survey.jsonl     # goes on where that file ends
+
+Every instance of the data is judged as `json_schema_laws.honest` does, and every schema is generated from ``--walks``
+times at random.  A written answer that the validators find invalid is a breach unless one of the keywords that it
+violates has a ``relaxed`` row at that very place.  Walks that ended, breaches, doubtful labels (where the validators do
+not share the label, or each other's view), refusals and what took longer than ``--seconds`` are printed by name; the
+exit code is 1 where there is a breach.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import random
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from benchmarks.json_schema import Compiled, Judge, scorer_module  # noqa: E402
+from benchmarks.json_schema_laws import byte_judge, honest, violated, walk  # noqa: E402
+from special_tokens.errors import GuidedError  # noqa: E402
+
+
+class OutOfTime(Exception):
+    """A schema took longer than it may."""
+
+
+class Surveyor:
+    """One process: its engines, and what it says about a schema."""
+
+    def __init__(self, walks: int, seconds: int) -> None:
+        self.scorer = scorer_module()
+        self.documents = self.scorer.load_remotes(self.scorer.DATA / "json-schema-test-suite.tar.xz")
+        self.judge = Judge(self.scorer.load_tokenizer(None), self.documents)
+        self.by_bytes = byte_judge(self.documents)
+        self.walks = walks
+        self.seconds = seconds
+
+    def look_at(self, record: dict[str, Any]) -> dict[str, Any]:
+        """``{"name", "found": [[kind, detail]], "walks", "ended"}``."""
+        out: dict[str, Any] = {"name": record["name"], "found": [], "tests": 0, "walks": 0, "ended": 0}
+        signal.signal(signal.SIGALRM, _interrupt)
+        signal.alarm(self.seconds)
+        try:
+            compiled = self.judge.compiled(record["schema"])
+            out["found"] += self._dishonest(compiled, record, out)
+            out["found"] += self._walked(compiled, record, out)
+        except GuidedError as error:
+            out["found"].append(["refused", str(error)[:300]])
+        except OutOfTime:
+            out["found"].append(["time", f"more than {self.seconds} s"])
+        except Exception as error:  # a survey goes on, and the row says what happened
+            out["found"].append(["crash", f"{type(error).__name__}: {error}"[:300]])
+        finally:
+            signal.alarm(0)
+        return out
+
+    def _dishonest(self, compiled: Compiled, record: dict[str, Any], out: dict[str, Any]) -> Iterator[list[str]]:
+        schema = record["schema"]
+        for test in record["tests"]:
+            same_numbers = test["valid"] or not self.scorer.is_draft4(schema)
+            texts = self.scorer.texts(test["data"], schema, same_numbers)
+            out["tests"] += 1
+            if any(compiled.accepts(text) for text in texts) != test["valid"]:
+                by_bytes = self.by_bytes.compiled(schema)
+                for breach in honest(compiled, by_bytes, schema, test, texts, self.documents):
+                    yield [breach.kind, breach.detail]
+
+    def _walked(self, compiled: Compiled, record: dict[str, Any], out: dict[str, Any]) -> Iterator[list[str]]:
+        schema, relaxed = record["schema"], compiled.plan.schema_report.relaxed
+        rng = random.Random(record["name"])
+        for _ in range(self.walks):
+            one = walk(compiled, schema, rng, documents=self.documents)
+            out["walks"] += 1
+            out["ended"] += one.ended
+            if not one.ended or not one.faults:
+                continue
+            try:
+                causes = violated(schema, json.loads(one.text), self.documents)
+            except ValueError:
+                causes = set()  # no JSON at all: nothing excuses it
+            if any((row.pointer, row.keyword) in causes for row in relaxed):
+                continue
+            kind = "walk doubtful" if one.doubtful else "walk"
+            yield [kind, f"{one.faults[:2]}: {one.text[:300]}"]
+
+
+def _interrupt(*_: Any) -> None:
+    raise OutOfTime
+
+
+_surveyor: list[Surveyor] = []
+
+
+def _begin(walks: int, seconds: int) -> None:
+    _surveyor[:] = [Surveyor(walks, seconds)]
+
+
+def _look_at(record: dict[str, Any]) -> dict[str, Any]:
+    return _surveyor[0].look_at(record)
+
+
+#: What an exit code of 1 stands for.
+BREACHES = ("accepted", "refused valid", "order", "walk", "crash")
+
+
+def records_of(data: str, limit: int | None) -> list[dict[str, Any]]:
+    """The schemas of a data set with their instances, at most ``limit``, evenly spread."""
+    scorer = scorer_module()
+    if data == "suite":
+        found = scorer.load_suite(scorer.DATA / "json-schema-test-suite.tar.xz", list(scorer.DRAFTS))
+    else:
+        found = scorer.load_bench(scorer.DATA / "jsonschemabench.tar.xz")
+    if limit is not None and limit < len(found):
+        found = [found[i * len(found) // limit] for i in range(limit)]
+    return list(found)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", choices=("suite", "bench"), help="only this data set")
+    parser.add_argument("--limit", type=int, help="at most this many schemas of each")
+    parser.add_argument("--walks", type=int, default=20)
+    parser.add_argument("--seconds", type=int, default=120, help="at most this long on one schema")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--log", type=Path, help="a line for each schema; those that are in it are not looked at again")
+    options = parser.parse_args()
+    lines = options.log.read_text().splitlines() if options.log is not None and options.log.exists() else []
+    rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    seen = {row["name"] for row in rows}
+    todo = [
+        record
+        for data in ([options.data] if options.data else ["suite", "bench"])
+        for record in records_of(data, options.limit)
+        if record["name"] not in seen
+    ]
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(options.jobs, _begin, (options.walks, options.seconds)) as pool:
+        for row in pool.imap_unordered(_look_at, todo):
+            rows.append(row)
+            if options.log is not None:
+                with options.log.open("a") as log:
+                    log.write(json.dumps(row) + "\n")
+    return summarise(rows)
+
+
+def summarise(rows: list[dict[str, Any]]) -> int:
+    """Prints what was found; the exit code."""
+    kinds: Counter[str] = Counter()
+    for row in rows:
+        for kind, detail in row["found"]:
+            kinds[kind] += 1
+            if kind != "refused":
+                print(f"{row['name']}: {kind}: {detail}")
+    walks, ended = sum(row["walks"] for row in rows), sum(row["ended"] for row in rows)
+    print(f"{len(rows)} schemas, {sum(row['tests'] for row in rows)} instances, {walks} walks, {ended} of them ended")
+    print(", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())) or "nothing found")
+    return int(any(kinds[kind] for kind in BREACHES))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
