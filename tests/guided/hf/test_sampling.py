@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from guided.hf import sampling as module
-from guided.hf.record import Recorder
+from guided.hf.record import Recorder, _top
 from guided.hf.sampling import BatchSampler, Penalties
 from guided.sampling import RowSampling, uniform
 
@@ -245,6 +245,21 @@ def test_logprobs_are_those_of_log_softmax_before_and_after() -> None:
             assert [p for _, p in top] == pytest.approx(values.tolist(), abs=1e-5)
         assert found.num_allowed == (VOCAB if r == 0 else 5)
         assert found.overridden == (r == 1 and best >= 5)
+
+
+@pytest.mark.parametrize("width", [5, 64, 320, 384, 1_000, 4_097])
+@pytest.mark.parametrize("num_top", [1, 5, 20])
+def test_the_best_tokens_are_those_of_topk_whatever_the_width(width: int, num_top: int) -> None:
+    scores = torch.randn(4, width, generator=torch.Generator().manual_seed(width + num_top))
+    scores[1, : width // 2] = float("-inf")
+    scores[2] = float("-inf")
+    scores[2, width // 3] = 1.0
+    scores[3] = scores[3].round()  # many scores are equal
+    num_top = min(num_top, width)
+    values, ids = _top(scores, num_top)
+    assert torch.equal(values, scores.topk(num_top).values)
+    assert torch.equal(scores.gather(-1, ids), values)
+    assert all(len(set(row)) == num_top for row in ids.tolist())
 
 
 def test_uniform_numbers_of_a_row_are_used_in_order() -> None:
