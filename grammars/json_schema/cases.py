@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grammars.json_schema.keywords.objects import lookup
-from grammars.json_schema.meet import settle_object
+from grammars.json_schema.settle import settle_object
 from grammars.json_schema.shapes import Conj, ObjectForm, both
 
 if TYPE_CHECKING:

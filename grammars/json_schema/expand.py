@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from grammars.json_schema.branches import ALLOW, DENY, anything
 from grammars.json_schema.documents import Place
 from grammars.json_schema.keywords import arrays, numeric, objects, text
-from grammars.json_schema.meet import settle_array, settle_object, union
+from grammars.json_schema.meet import union
 from grammars.json_schema.normalise import normalise
 from grammars.json_schema.numbers import ANY_NUMBER, Numbers, constants, meet, negated
 from grammars.json_schema.passes.kinds import TYPES
 from grammars.json_schema.regular import ALL, NONE, Regular, neg, words
 from grammars.json_schema.report import ReportRow
+from grammars.json_schema.settle import settle_array, settle_object
 from grammars.json_schema.shapes import (
     ANY_ARRAY,
     ANY_OBJECT,

@@ -6,11 +6,12 @@ small in practice.  ``is_empty`` says whether a conjunction surely has no value;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import grammars.json_schema.numbers as num
 from grammars.json_schema.keywords.objects import lookup, possible
 from grammars.json_schema.regular import ALL, NONE, alt, disjoint, inter, surely_empty
+from grammars.json_schema.settle import IsEmpty, settle_array, settle_object, smaller
 from grammars.json_schema.shapes import (
     ANY_ARRAY,
     ANY_OBJECT,
@@ -18,10 +19,7 @@ from grammars.json_schema.shapes import (
     NOTHING,
     TRUE,
     ArrayForm,
-    Clause,
     Conj,
-    Count,
-    Fact,
     ObjectForm,
     Shape,
     both,
@@ -29,9 +27,7 @@ from grammars.json_schema.shapes import (
 )
 from grammars.json_schema.strings import writable
 
-__all__ = ["TooManyForms", "apart", "meet", "settle_array", "settle_object", "union"]
-
-IsEmpty = Callable[[Conj], bool]
+__all__ = ["TooManyForms", "apart", "meet", "union"]
 
 
 class TooManyForms(Exception):
@@ -122,7 +118,7 @@ def apart(one: Shape, two: Shape, is_empty: IsEmpty) -> bool:
 
 
 def _arrays_apart(a: ArrayForm, b: ArrayForm, is_empty: IsEmpty) -> bool:
-    least, most = max(a.least, b.least), _smaller(a.most, b.most)
+    least, most = max(a.least, b.least), smaller(a.most, b.most)
     if most is not None and least > most:
         return True
     for i in range(min(least, max(len(a.prefix), len(b.prefix)) + 1)):
@@ -133,7 +129,7 @@ def _arrays_apart(a: ArrayForm, b: ArrayForm, is_empty: IsEmpty) -> bool:
 
 
 def _objects_apart(a: ObjectForm, b: ObjectForm, is_empty: IsEmpty) -> bool:
-    most = _smaller(a.most, b.most)
+    most = smaller(a.most, b.most)
     if most is not None and max(a.least, b.least, len(a.required | b.required)) > most:
         return True
     shared = a.required & b.required  # tags are required on both sides: look at them first
@@ -177,77 +173,11 @@ def _both_arrays(a: ArrayForm, b: ArrayForm) -> ArrayForm:
         tuple(both(a.item(i), b.item(i)) for i in range(size)),
         both(a.rest, b.rest),
         max(a.least, b.least),
-        _smaller(a.most, b.most),
+        smaller(a.most, b.most),
         tuple(dict.fromkeys(a.counts + b.counts)),
         tuple(dict.fromkeys(a.unique + b.unique)),
         a.seen | b.seen,
     )
-
-
-def _smaller(a: int | None, b: int | None) -> int | None:
-    return a if b is None else b if a is None else min(a, b)
-
-
-def settle_array(form: ArrayForm, is_empty: IsEmpty) -> ArrayForm | None:
-    """The form with its bounds drawn tight, or None when it surely holds nothing."""
-    most, prefix = form.most, form.prefix
-    for i, item in enumerate(prefix):
-        if most is not None and i >= most:
-            break
-        if item is None or is_empty(item):
-            most = i if most is None else min(most, i)
-            break
-    if most is not None:
-        prefix = prefix[:most]
-    rest = form.rest
-    if most is None or most > len(prefix):
-        if rest is None or is_empty(rest):
-            most = len(prefix)
-    else:
-        rest = None
-    least, counts = form.least, []
-    for count in form.counts:
-        fixed = _settle_count(count, most)
-        if fixed is None:
-            return None
-        if _implied(fixed, prefix, rest, most, is_empty):
-            fixed = Count(TRUE, fixed.least, fixed.most, fixed.start)
-        least = max(least, fixed.least + (fixed.start if fixed.least else 0))
-        if fixed.item == TRUE and fixed.most is not None:
-            most = _smaller(most, fixed.start + fixed.most)
-        elif fixed.item != TRUE and (fixed.least or fixed.most is not None):
-            counts.append(fixed)
-    if most is not None and least > most:
-        return None
-    unique = () if most is not None and most < 2 else form.unique
-    return ArrayForm(prefix, rest, least, most, tuple(dict.fromkeys(counts)), unique, form.seen)
-
-
-def _settle_count(count: Count, most: int | None) -> Count | None:
-    if count.most is not None and count.least > count.most:
-        return None
-    if most is not None:
-        slots = max(0, most - count.start)
-        if count.least > slots:
-            return None
-        if count.most is not None and count.most >= slots:
-            count = Count(count.item, count.least, None, count.start)
-    return count
-
-
-def _implied(
-    count: Count, prefix: tuple[Conj | None, ...], rest: Conj | None, most: int | None, is_empty: IsEmpty
-) -> bool:
-    """Does every item that the count looks at satisfy it anyway?"""
-    if not count.item:
-        return True
-    items = [*prefix[count.start :], *((rest,) if most is None or most > len(prefix) else ())]
-    for item in items:
-        for literal in count.item:
-            wrong = both(item, (-literal,))
-            if wrong is not None and not is_empty(wrong):
-                return False
-    return bool(items)
 
 
 def _meet_objects(
@@ -279,7 +209,7 @@ def _both_objects(a: ObjectForm, b: ObjectForm) -> ObjectForm:
         a.required | b.required,
         tuple(dict.fromkeys(a.clauses + b.clauses)),
         max(a.least, b.least),
-        _smaller(a.most, b.most),
+        smaller(a.most, b.most),
         tuple(dict.fromkeys(a.late + b.late)) if a.late and b.late else a.late or b.late,
         a.seen | b.seen,
     )
@@ -298,128 +228,3 @@ def _both_cells(a: tuple[tuple, ...], b: tuple[tuple, ...]) -> tuple[tuple, ...]
             if conj is not None and (left == right or possible(language)):
                 out.append((language, conj))
     return tuple(out)
-
-
-def settle_object(form: ObjectForm, is_empty: IsEmpty) -> ObjectForm | None:
-    """The form with what its keys imply worked out, or None when it surely holds nothing."""
-    props = dict(form.props)
-    for key in form.required:  # first: what surely holds nothing is found soonest here
-        conj = props.get(key, TRUE)
-        if conj is None or (len(conj) > 1 and is_empty(conj)):
-            return None
-    for key, conj in props.items():
-        if conj is not None and len(conj) > 1 and is_empty(conj):
-            props[key] = None
-    debts = _Debts(form, props, is_empty)
-    if not debts.settle():
-        return None
-    required, most = debts.required, debts.most
-    if most is not None and len(required) > most:
-        return None
-    if not form.cells and sum(c is not None for c in props.values()) < debts.least:
-        return None
-    return ObjectForm(props, form.cells, frozenset(required), debts.clauses, debts.least, most, form.late, form.seen)
-
-
-class _Debts:
-    """What a form asks across keys, worked out until nothing follows any more."""
-
-    def __init__(self, form: ObjectForm, props: dict[str, Conj | None], is_empty: IsEmpty) -> None:
-        self.cells = form.cells
-        self.props = props
-        self.required = set(form.required)
-        self.clauses = form.clauses
-        self.least, self.most = form.least, form.most
-        self.is_empty = is_empty
-
-    def value(self, key: str) -> Conj | None:
-        return self.props[key] if key in self.props else lookup(self.cells, key)
-
-    def settle(self) -> bool:
-        """False when the debts contradict each other."""
-        while True:
-            if any(self.value(key) is None for key in self.required):
-                return False
-            before = self.clauses
-            if not self.reduce():
-                return False
-            if self.clauses == before:
-                return True
-
-    def reduce(self) -> bool:
-        """One round: drop what is decided, pay clauses of one fact; False when a clause cannot be met."""
-        out: dict[Clause, None] = {}
-        for clause in self.clauses:
-            facts = self.open_facts(clause)
-            if facts is None:
-                continue
-            if not facts:
-                return False
-            if len(facts) > 1 or facts[0].kind == "some":
-                if not self.optional(facts):
-                    out[frozenset(facts)] = None
-            elif not self.pay(facts[0]):
-                return False
-        self.clauses = tuple(out)
-        return True
-
-    def optional(self, facts: list[Fact]) -> bool:
-        """Pay "not there, or right": it is what `props` says of a key that is not required."""
-        if len(facts) != 2 or {f.kind for f in facts} != {"has", "lacks"} or facts[0].what != facts[1].what:
-            return False
-        right = facts[0] if facts[0].kind == "has" else facts[1]
-        self.props[right.what] = both(self.value(right.what), right.value)
-        return True
-
-    def open_facts(self, clause: Clause) -> list[Fact] | None:
-        """The facts of a clause that may still go either way; None when one of them holds already."""
-        facts: list[Fact] = []
-        for fact in clause:
-            decided = self.decided(fact)
-            if decided:
-                return None
-            if decided is None:
-                facts.append(fact)
-        if len(facts) > 1:
-            present = {f.what for f in facts if f.kind == "has" and f.value == TRUE}
-            facts = [f for f in facts if f.kind != "has" or f.value == TRUE or f.what not in present]
-        return facts
-
-    def decided(self, fact: Fact) -> bool | None:
-        match fact.kind:
-            case "lacks":
-                return False if fact.what in self.required else True if self.value(fact.what) is None else None
-            case "has":
-                return self.has(fact)
-            case "least":
-                return True if fact.what <= max(self.least, len(self.required)) else None
-            case "most":
-                return False if fact.what < len(self.required) else None
-        return None
-
-    def has(self, fact: Fact) -> bool | None:
-        value = self.value(fact.what)
-        wanted = both(value, fact.value)
-        if value is None or wanted is None or (fact.value and self.is_empty(wanted)):
-            return False
-        if fact.what not in self.required:
-            return None
-        return True if all(self.implied(value, literal) for literal in fact.value) else None
-
-    def implied(self, value: Conj, literal: int) -> bool:
-        wrong = both(value, (-literal,))
-        return wrong is None or self.is_empty(wrong)
-
-    def pay(self, fact: Fact) -> bool:
-        match fact.kind:
-            case "has":
-                self.props[fact.what] = both(self.value(fact.what), fact.value)
-                self.required.add(fact.what)
-                return self.props[fact.what] is not None
-            case "lacks":
-                self.props[fact.what] = None
-            case "least":
-                self.least = max(self.least, fact.what)
-            case "most":
-                self.most = fact.what if self.most is None else min(self.most, fact.what)
-        return True

@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from grammars.json_schema.array_tracks import array_track
 from grammars.json_schema.cases import cases
 from grammars.json_schema.documents import Place
-from grammars.json_schema.meet import settle_array, settle_object
 from grammars.json_schema.naming import naming_order
 from grammars.json_schema.numbers import shortest_number
 from grammars.json_schema.numbers import writable as writable_numbers
+from grammars.json_schema.object_tracks import key_orders, narrow, object_track
 from grammars.json_schema.regular import NONE, UNKNOWN, Regular, lengths, shortest
 from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.settle import settle_array, settle_object
 from grammars.json_schema.shapes import ArrayForm, Conj, ObjectForm, Shape
 from grammars.json_schema.space import Overrun, Space
 from grammars.json_schema.spelling import Spelling
 from grammars.json_schema.strings import spell, writable
-from grammars.json_schema.tracks import Edge, Node, TooManyNodes, Track, array_track, key_orders, narrow, object_track
+from grammars.json_schema.tracks import Edge, Node, TooManyNodes, Track
 from special_tokens.errors import SchemaError
 
 __all__ = ["INFINITE", "State", "States", "explore"]

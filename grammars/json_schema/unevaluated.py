@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from grammars.json_schema.documents import Place
 from grammars.json_schema.keywords.objects import possible
-from grammars.json_schema.meet import settle_array, settle_object
 from grammars.json_schema.regular import Regular, alt, inter, matches, neg
+from grammars.json_schema.settle import settle_array, settle_object
 from grammars.json_schema.shapes import NOT_SEEN, TRUE, ArrayForm, Conj, ObjectForm, Seen, Shape, both
 
 if TYPE_CHECKING:
