@@ -40,7 +40,7 @@ from grammars.tool_section import ToolSection
 from grammars.tool_sources import Choice, normal_choice, normal_tools
 from grammars.tree import EMPTY, Node, Rule, alt, seq, token
 from special_tokens import SpecialTokens
-from special_tokens.errors import RequestError, SchemaError, ToolError
+from special_tokens.errors import RequestError, SchemaError, ToolError, shown
 
 __all__ = ["Parts", "compose"]
 
@@ -73,7 +73,7 @@ class Parts:
         )
         for name, is_right, right in expected:
             if not is_right:
-                raise RequestError(f"{getattr(self, name)!r} is not possible", place=name, expected=right)
+                raise RequestError(f"{shown(getattr(self, name))} is not possible", place=name, expected=right)
 
 
 def _is_count(value: object) -> bool:

@@ -35,7 +35,7 @@ from grammars.lark_source.traps import Languages
 from grammars.lark_source.write import Writing, write
 from grammars.rust_regex import InvalidRegex, NotTranslated, language
 from grammars.tree import Node, Sub, Text, seq
-from special_tokens.errors import GrammarError, ToolError
+from special_tokens.errors import GrammarError, ToolError, shown
 
 __all__ = ["CUSTOM_LARK", "carries_lark", "custom_input", "custom_input_node"]
 
@@ -65,7 +65,7 @@ def _input(syntax: str, definition: str, place: str) -> Mapping[str, Any]:
     if syntax == "regex":
         return _pattern(_regex(definition, place), place)
     if syntax != "lark":
-        raise ToolError(f"unknown syntax {syntax!r}", place=f"{place}.syntax", expected="lark or regex")
+        raise ToolError(f"unknown syntax {shown(syntax)}", place=f"{place}.syntax", expected="lark or regex")
     source = _source(definition, f"{place}.definition")
     whole = _language(source)
     if whole is not None and whole.plain:

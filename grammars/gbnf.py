@@ -38,7 +38,7 @@ from grammars.lark_source.parser import repeat_count
 from grammars.lark_source.sizes import terminal_sizes
 from grammars.lark_source.traps import Work, swallowing
 from grammars.lark_source.write import Writing, write
-from special_tokens.errors import GrammarError
+from special_tokens.errors import GrammarError, shown
 
 __all__ = ["gbnf_grammar", "gbnf_source"]
 
@@ -120,7 +120,7 @@ class _OwnLexer(Lexer):
         while at < len(data):
             match = _SCANNER.match(data, at)
             if match is None:
-                raise GrammarError(f"unexpected {data[at]!r}", line=line, column=at - begin + 1)
+                raise GrammarError(f"unexpected {shown(data[at])}", line=line, column=at - begin + 1)
             if match.lastgroup != "SKIP":
                 token = Token(str(match.lastgroup), match.group(), at, line, at - begin + 1)
                 check_tokens(number, token)
@@ -139,7 +139,7 @@ def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
         line = text.count("\n") + 1
         return GrammarError("the grammar ends too early", line=line, column=len(text.split("\n")[-1]) + 1)
     expected = "name ::= ..." if "HEAD" in error.expected and "VBAR" not in error.expected else ""
-    return GrammarError(f"unexpected {str(token)[:40]!r}", line=token.line, column=token.column, expected=expected)
+    return GrammarError(f"unexpected {shown(str(token)[:40])}", line=token.line, column=token.column, expected=expected)
 
 
 class _Values(Transformer):
@@ -332,7 +332,7 @@ class _Converted:
             if definition.name in seen:
                 line, column = definition.at
                 hint = f"first in line {seen[definition.name][0]}"
-                raise GrammarError(f"{definition.name!r} is defined twice", line=line, column=column, hint=hint)
+                raise GrammarError(f"{shown(definition.name)} is defined twice", line=line, column=column, hint=hint)
             seen[definition.name] = definition.at
         if "root" not in seen:
             raise GrammarError("there is no rule called root", expected="root ::= ...")
@@ -340,7 +340,7 @@ class _Converted:
             for expr in walk(definition.body):
                 if isinstance(expr, Name) and expr.name not in seen:
                     line, column = expr.at
-                    raise GrammarError(f"{expr.name!r} is not defined", line=line, column=column)
+                    raise GrammarError(f"{shown(expr.name)} is not defined", line=line, column=column)
 
     def _new_names(self) -> dict[str, str]:
         """Names that Lark can say, each once; a terminal's is the same in upper case."""

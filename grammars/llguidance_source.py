@@ -16,7 +16,7 @@ from grammars.lark_source.lexer import tokens_of
 from grammars.lark_source.write import REFERENCE_MARK
 from grammars.render import render
 from grammars.tree import Node, Sub
-from special_tokens.errors import GrammarError
+from special_tokens.errors import GrammarError, shown
 
 __all__ = ["llguidance_part"]
 
@@ -45,7 +45,7 @@ def llguidance_part(
     names = [_name(entry, i, place) for i, entry in enumerate(entries)]
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise GrammarError(f"two grammars are called {name!r}", place=f"{place}.grammars[{i}].name")
+            raise GrammarError(f"two grammars are called {shown(name)}", place=f"{place}.grammars[{i}].name")
     rows: list[ReportRow] = []
     texts = []
     for i, entry in enumerate(entries):
@@ -83,7 +83,7 @@ def _entries(spec: Any, place: str) -> Sequence[Mapping[str, Any]]:
                            hint="use max_tokens of the request")  # fmt: skip
     unknown = sorted(set(spec) - {"grammars", "max_tokens"})
     if unknown:
-        raise GrammarError(f"unknown key {unknown[0]!r}", place=place, expected="grammars")
+        raise GrammarError(f"unknown key {shown(unknown[0])}", place=place, expected="grammars")
     entries = spec.get("grammars")
     if not isinstance(entries, list | tuple) or not entries:
         raise GrammarError("there are no grammars", place=f"{place}.grammars", expected="at least one")
@@ -94,14 +94,16 @@ def _entries(spec: Any, place: str) -> Sequence[Mapping[str, Any]]:
         if not isinstance(entry, Mapping) or len({"lark_grammar", "json_schema"} & set(entry)) != 1:
             raise GrammarError("not one grammar", place=at, expected="lark_grammar or json_schema")
         if set(entry) - _KEYS:
-            raise GrammarError(f"unknown key {sorted(set(entry) - _KEYS)[0]!r}", place=at, expected=", ".join(_KEYS))
+            raise GrammarError(
+                f"unknown key {shown(sorted(set(entry) - _KEYS)[0])}", place=at, expected=", ".join(_KEYS)
+            )
     return entries
 
 
 def _name(entry: Mapping[str, Any], number: int, place: str) -> str:
     name = entry.get("name") or (f"grammar_{number}" if number else "")
     if not isinstance(name, str):
-        raise GrammarError(f"{name!r} is no name", place=f"{place}.grammars[{number}].name", expected="a text")
+        raise GrammarError(f"{shown(name)} is no name", place=f"{place}.grammars[{number}].name", expected="a text")
     return name
 
 

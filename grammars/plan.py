@@ -22,7 +22,7 @@ from grammars.formats.format import Format
 from grammars.json_schema import SchemaReport, Watcher
 from grammars.render import Rendered
 from grammars.tools import Tool
-from special_tokens.errors import RequestError
+from special_tokens.errors import RequestError, shown
 
 __all__ = [
     "SENTINELS",
@@ -172,19 +172,19 @@ class Stops:
             if isinstance(value, kind):
                 value = (value,)
             if not isinstance(value, Sequence):
-                raise RequestError(f"{value!r} is no list", place=f"stop.{name}", expected=f"a list of {name}")
+                raise RequestError(f"{shown(value)} is no list", place=f"stop.{name}", expected=f"a list of {name}")
             object.__setattr__(self, name, tuple(value))
         for i, string in enumerate(self.strings):
             if not isinstance(string, str):
-                raise RequestError(f"{string!r} is not text", place=f"stop[{i}]", expected="a string")
+                raise RequestError(f"{shown(string)} is not text", place=f"stop[{i}]", expected="a string")
         for i, token in enumerate(self.ids):
             if isinstance(token, bool) or not isinstance(token, int):
-                raise RequestError(f"{token!r} is not a token id", place=f"stop.ids[{i}]", expected="an integer")
+                raise RequestError(f"{shown(token)} is not a token id", place=f"stop.ids[{i}]", expected="an integer")
         if self.regex is not None and not isinstance(self.regex, str):
-            raise RequestError(f"{self.regex!r} is not text", place="stop.regex", expected="a pattern")
+            raise RequestError(f"{shown(self.regex)} is not text", place="stop.regex", expected="a pattern")
         for name in ("include", "everywhere"):
             if not isinstance(getattr(self, name), bool):
-                raise RequestError(f"{getattr(self, name)!r}", place=f"stop.{name}", expected="true or false")
+                raise RequestError(f"{shown(getattr(self, name))}", place=f"stop.{name}", expected="true or false")
 
     def __bool__(self) -> bool:
         return bool(self.strings or self.ids) or self.regex is not None

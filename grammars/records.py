@@ -16,6 +16,8 @@ from typing import Any, cast
 
 import msgpack
 
+from special_tokens.errors import shown
+
 __all__ = ["Misfit", "from_record", "to_record", "unpack_extension"]
 
 _TUPLE, _INTEGER = 1, 2  # codes of msgpack extensions
@@ -85,7 +87,7 @@ def _json_value(value: Any, place: str, depth: int = 0) -> Any:
         case Mapping():
             for key in value:
                 if not isinstance(key, str):
-                    raise Misfit(f"the key {key!r} is no text", place)
+                    raise Misfit(f"the key {shown(key)} is no text", place)
             return {key: _json_value(item, f"{place}.{key}", depth + 1) for key, item in value.items()}
     raise Misfit(f"{type(value).__name__} is no JSON value", place)
 
@@ -113,11 +115,11 @@ def from_record(kind: type[Any], data: Any, skip: frozenset[str] = frozenset(), 
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init and field.name not in skip}
     for name in data:
         if name not in fields:
-            raise Misfit(f"unknown field {name!r}", place)
+            raise Misfit(f"unknown field {shown(name)}", place)
     values = {name: _read(value, hints[name], f"{place}.{name}") for name, value in data.items()}
     for name, field in fields.items():
         if name not in values and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise Misfit(f"the field {name!r} is missing", place)
+            raise Misfit(f"the field {shown(name)} is missing", place)
     return kind(**values)
 
 
@@ -131,7 +133,7 @@ def _read(value: Any, kind: Any, place: str) -> Any:
     if origin is typing.Literal:
         if value in typing.get_args(kind) and isinstance(value, str):
             return value
-        raise Misfit(f"{value!r} is none of {', '.join(map(repr, typing.get_args(kind)))}", place)
+        raise Misfit(f"{shown(value)} is none of {', '.join(map(repr, typing.get_args(kind)))}", place)
     if origin is tuple:
         if not isinstance(value, list):
             raise Misfit("not a list", place)
@@ -154,7 +156,7 @@ def _read_plain(value: Any, kind: Any, place: str) -> Any:
         try:
             return kind(value)
         except ValueError:
-            raise Misfit(f"{value!r} is no {kind.__name__}", place) from None
+            raise Misfit(f"{shown(value)} is no {kind.__name__}", place) from None
     if kind is type(None):
         kind_ok = value is None
     elif kind is int:

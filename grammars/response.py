@@ -23,7 +23,7 @@ from grammars.rust_regex import InvalidRegex, NotTranslated, language
 from grammars.shortest_text import shortest_text
 from grammars.structural_tag import structural_tag_part
 from grammars.tree import Lexeme, Node, Pattern, Sub, Text, alt
-from special_tokens.errors import GrammarError, RequestError
+from special_tokens.errors import GrammarError, RequestError, shown
 
 __all__ = ["KINDS", "MAX_CHOICES", "ResponsePart", "choice_part", "regex_node", "response_part"]
 
@@ -98,7 +98,7 @@ def response_part(
             return _mapping(response_format, spelling, policy, markers, place)
         case str():
             raise RequestError(
-                f"{response_format!r} is not a response format",
+                f"{shown(response_format)} is not a response format",
                 place=place,
                 expected="a type, a JSON schema, guided.Regex, guided.Choice or guided.Lark",
                 hint='{"type": "json_object"} asks for any JSON object',
@@ -130,7 +130,7 @@ def _mapping(
         "structural_tag": lambda: _structural_tag(body, spelling, policy, markers, place, trusted=False),
     }.get(kind)
     if reader is None:
-        raise RequestError(f"unknown type {kind!r}", place=f"{place}.type", expected=_TYPES)
+        raise RequestError(f"unknown type {shown(kind)}", place=f"{place}.type", expected=_TYPES)
     return reader()
 
 
@@ -157,14 +157,14 @@ def _json_schema(body: Mapping[str, Any], spelling: Spelling, policy: Policy, pl
     _only(wrapper, {"type", "name", "description", "schema", "strict"}, place)
     strict = wrapper.get("strict")
     if strict is not None and not isinstance(strict, bool):
-        raise RequestError(f"{strict!r} is not true or false", place=f"{place}.strict")
+        raise RequestError(f"{shown(strict)} is not true or false", place=f"{place}.strict")
     return _schema(wrapper["schema"], spelling, "strict" if strict else policy, name=str(wrapper.get("name") or ""))
 
 
 def _only(body: Mapping[str, Any], known: set[str], place: str) -> None:
     unknown = sorted(set(body) - known)
     if unknown:
-        raise RequestError(f"unknown key {unknown[0]!r}", place=place, expected=", ".join(sorted(known)))
+        raise RequestError(f"unknown key {shown(unknown[0])}", place=place, expected=", ".join(sorted(known)))
 
 
 # -- the kinds

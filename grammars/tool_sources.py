@@ -16,7 +16,7 @@ from grammars.custom_tools import custom_input
 from grammars.json_copy import json_copy
 from grammars.json_schema.python_types import schema_of_function
 from grammars.tools import Tool
-from special_tokens.errors import ToolError
+from special_tokens.errors import ToolError, shown
 
 __all__ = ["MAX_TOOLS", "Choice", "normal_choice", "normal_tools"]
 
@@ -44,7 +44,7 @@ def normal_tools(tools: Iterable[Any] | None) -> tuple[Tool, ...]:
         normal = _tool(tool, f"tools[{i}]")
         if normal.name in out:
             raise ToolError(
-                f"two tools are called {normal.name!r}", place=f"tools[{i}].name", expected="distinct names"
+                f"two tools are called {shown(normal.name)}", place=f"tools[{i}].name", expected="distinct names"
             )
         out[normal.name] = normal
     if len(out) > MAX_TOOLS:
@@ -67,7 +67,7 @@ def normal_choice(tool_choice: Any, tools: Sequence[Tool]) -> Choice:
         return Choice("none")
     if tool_choice in ("auto", "required"):
         if not tools:
-            raise ToolError(f"{tool_choice!r} without tools", place="tool_choice", hint="pass tools")
+            raise ToolError(f"{shown(tool_choice)} without tools", place="tool_choice", hint="pass tools")
         return Choice(tool_choice, tuple(tools))
     if isinstance(tool_choice, Mapping) and tool_choice.get("type") == "allowed_tools":
         return _allowed(tool_choice, tools)
@@ -82,7 +82,7 @@ def _allowed(tool_choice: Mapping[str, Any], tools: Sequence[Tool]) -> Choice:
         raise ToolError("there are no allowed tools", place=place, expected='{"mode": ..., "tools": [...]}')
     mode = inner.get("mode", "auto")
     if mode not in ("auto", "required"):
-        raise ToolError(f"unknown mode {mode!r}", place=f"{place}.mode", expected="auto or required")
+        raise ToolError(f"unknown mode {shown(mode)}", place=f"{place}.mode", expected="auto or required")
     chosen = [_named(entry, tools, f"{place}.tools[{i}]") for i, entry in enumerate(inner["tools"])]
     return Choice(mode, tuple(tool for tool in tools if tool in chosen))
 
@@ -93,12 +93,12 @@ def _named(value: Any, tools: Sequence[Tool], place: str) -> Tool:
         inner = value.get(str(value.get("type", "")), value)
         name = inner.get("name") if isinstance(inner, Mapping) else None
     if not isinstance(name, str):
-        raise ToolError(f"cannot read {value!r}", place=place, expected="none, auto, required or a tool by name")
+        raise ToolError(f"cannot read {shown(value)}", place=place, expected="none, auto, required or a tool by name")
     for tool in tools:
         if tool.name == name:
             return tool
     known = ", ".join(tool.name for tool in tools) or "none"
-    raise ToolError(f"there is no tool {name!r}", place=place, expected=f"one of: {known}")
+    raise ToolError(f"there is no tool {shown(name)}", place=place, expected=f"one of: {known}")
 
 
 # -- one tool
@@ -144,7 +144,7 @@ def _mapping(tool: Mapping[str, Any], place: str) -> Tool:
     if kind == "custom":
         return _custom(tool, place)
     if kind not in ("function", "object") and "function" not in tool:
-        raise ToolError(f"unknown type {kind!r}", place=f"{place}.type", expected="function or custom")
+        raise ToolError(f"unknown type {shown(kind)}", place=f"{place}.type", expected="function or custom")
     function = tool.get("function", tool)
     if not isinstance(function, Mapping):
         raise ToolError("function is not an object", place=f"{place}.function")
@@ -163,14 +163,14 @@ def _custom(tool: Mapping[str, Any], place: str) -> Tool:
         _check_keys(body, f"{place}.custom")
     form = body.get("format", {"type": "text"})
     if not isinstance(form, Mapping) or form.get("type") not in ("text", "grammar"):
-        raise ToolError(f"cannot read {form!r}", place=f"{place}.format", expected="a text or a grammar format")
+        raise ToolError(f"cannot read {shown(form)}", place=f"{place}.format", expected="a text or a grammar format")
     _check_keys(form, f"{place}.format")
     grammar = None
     if form["type"] == "grammar":
         inner = form.get("grammar", form)
         if not isinstance(inner, Mapping) or inner.get("syntax") not in ("lark", "regex"):
-            shown = inner.get("syntax") if isinstance(inner, Mapping) else inner
-            raise ToolError(f"unknown syntax {shown!r}", place=f"{place}.format.syntax", expected="lark or regex")
+            syntax = inner.get("syntax") if isinstance(inner, Mapping) else inner
+            raise ToolError(f"unknown syntax {shown(syntax)}", place=f"{place}.format.syntax", expected="lark or regex")
         grammar = (inner["syntax"], inner.get("definition"))
     name, description = body.get("name"), str(body.get("description") or "")
     found = Tool(name, description, dict(_NO_PARAMETERS), kind="custom", grammar=grammar)  # type: ignore[arg-type]
@@ -183,7 +183,7 @@ def _build(name: Any, description: Any, parameters: Any, strict: Any, place: str
     if not isinstance(parameters, Mapping):
         raise ToolError("parameters are not a JSON schema", place=f"{place}.parameters", expected="an object")
     if strict is not None and not isinstance(strict, bool):
-        raise ToolError(f"{strict!r} is not true or false", place=f"{place}.strict")
+        raise ToolError(f"{shown(strict)} is not true or false", place=f"{place}.strict")
     try:
         schema = json_copy(parameters)
     except RecursionError:
@@ -207,12 +207,12 @@ def _check_keys(body: Mapping[str, Any], place: str) -> None:
     """Refuses a key that is nearly one that is read: without its schema a tool would take any arguments."""
     for key in body:
         if not isinstance(key, str):
-            raise ToolError(f"the key {key!r} is not a text", place=place, expected="JSON")
+            raise ToolError(f"the key {shown(key)} is not a text", place=place, expected="JSON")
         if key in _READ_KEYS or key in _BESIDE_KEYS:
             continue
         near = difflib.get_close_matches(key, _READ_KEYS, 1, cutoff=0.75)
         if near and near[0] not in body:
-            raise ToolError(f"unknown key {key!r}", place=place, hint=f"is it {near[0]!r}?")
+            raise ToolError(f"unknown key {shown(key)}", place=place, hint=f"is it {shown(near[0])}?")
 
 
 def _check_parameters(schema: Mapping[str, Any], place: str) -> None:
@@ -220,16 +220,16 @@ def _check_parameters(schema: Mapping[str, Any], place: str) -> None:
     kind = schema.get("type", "object")
     kinds = kind if isinstance(kind, list) else [kind]
     if "object" not in [one for one in kinds if isinstance(one, str)]:
-        raise ToolError(f"the arguments are {kind!r}", place=f"{place}.type", expected="object")
+        raise ToolError(f"the arguments are {shown(kind)}", place=f"{place}.type", expected="object")
     properties = schema.get("properties", {})
     if not isinstance(properties, Mapping):
         raise ToolError("properties are not an object", place=f"{place}.properties", expected="name -> schema")
     for name, inner in properties.items():
         if not isinstance(name, str) or not isinstance(inner, Mapping | bool):
-            raise ToolError(f"{inner!r} is no schema", place=f"{place}.properties.{name}", expected="an object")
+            raise ToolError(f"{shown(inner)} is no schema", place=f"{place}.properties.{name}", expected="an object")
     required = schema.get("required", [])
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        raise ToolError(f"{required!r} are no names", place=f"{place}.required", expected="a list of names")
+        raise ToolError(f"{shown(required)} are no names", place=f"{place}.required", expected="a list of names")
 
 
 def _checked(tool: Tool, place: str) -> Tool:
@@ -237,7 +237,7 @@ def _checked(tool: Tool, place: str) -> Tool:
     if not isinstance(name, str) or not name.strip():
         raise ToolError("the tool has no name", place=f"{place}.name", expected="a name")
     if re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", name):
-        raise ToolError(f"name {name!r} holds a control character", place=f"{place}.name")
+        raise ToolError(f"name {shown(name)} holds a control character", place=f"{place}.name")
     if tool.kind == "custom":
         custom_input(tool.grammar, f"{place}.format")
     else:

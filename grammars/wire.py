@@ -14,7 +14,7 @@ import msgpack
 
 from grammars.plan import SENTINELS, Pieces, Plan
 from grammars.records import Misfit, from_record, to_record, unpack_extension
-from special_tokens.errors import MalformedPlan, NotMsgpack, PlanError, UnknownVersion
+from special_tokens.errors import MalformedPlan, NotMsgpack, PlanError, UnknownVersion, shown
 
 __all__ = ["MAX_BYTES", "VERSION", "decode_plan", "encode_plan"]
 
@@ -55,7 +55,7 @@ def decode_plan(data: bytes, *, python_type: Any = None) -> Plan:
     version = body.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version != VERSION:
         raise UnknownVersion(
-            f"version {version!r}", place="plan", expected=str(VERSION), hint="use the same release on both sides"
+            f"version {shown(version)}", place="plan", expected=str(VERSION), hint="use the same release on both sides"
         )
     if set(body) != {"guided", "version", "plan"}:
         raise MalformedPlan("unknown or missing parts", place="plan", expected="guided, version, plan")
@@ -89,7 +89,7 @@ def _check(plan: Plan) -> None:
     for i, entry in enumerate(plan.entries):
         place = f"plan.entries[{i}]"
         if entry.name not in starts:
-            raise Misfit(f"no start is called {entry.name!r}", f"{place}.name")
+            raise Misfit(f"no start is called {shown(entry.name)}", f"{place}.name")
         _check_region(plan, entry.region, f"{place}.region")
     for i, region in enumerate(plan.regions):
         for j, way in enumerate(region.exits):

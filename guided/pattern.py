@@ -14,7 +14,7 @@ from functools import lru_cache
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]  # the only way to a pattern's tree
 from typing import Any, NamedTuple, TypeAlias
 
-from special_tokens.errors import GrammarError
+from special_tokens.errors import GrammarError, shown
 
 __all__ = ["Pattern", "Thread", "compile_pattern"]
 
@@ -94,12 +94,12 @@ class Pattern:
         self._first = self._nfa.closure([first])
         if self._accept in self._first:
             raise GrammarError(
-                f"the pattern {source!r} matches the empty text",
+                f"the pattern {shown(source)} matches the empty text",
                 place=_PLACE,
                 expected="a pattern that needs at least one character",
             )
         if not self._can_match():
-            raise GrammarError(f"no text matches the pattern {source!r}", place=_PLACE)
+            raise GrammarError(f"no text matches the pattern {shown(source)}", place=_PLACE)
         self._states: list[tuple[frozenset[int], ...]] = [()]
         self._numbers: dict[tuple[frozenset[int], ...], int] = {(): 0}
         self._steps: dict[tuple[int, str], _Step] = {}
@@ -169,7 +169,7 @@ class Pattern:
             least, most, body = argument
             return self._repeat(least, most, body, at)
         raise GrammarError(
-            f"{_REFUSED.get(name, name)} in the pattern {self.source!r}",
+            f"{_REFUSED.get(name, name)} in the pattern {shown(self.source)}",
             place=_PLACE,
             expected="characters, classes, groups, alternatives and repeats",
         )
@@ -241,7 +241,7 @@ def _parse(source: str) -> Any:
     try:
         return _parser.parse(source)
     except (re.error, OverflowError, RecursionError) as error:
-        raise GrammarError(f"{source!r} is not a pattern: {error}", place=_PLACE) from None
+        raise GrammarError(f"{shown(source)} is not a pattern: {error}", place=_PLACE) from None
 
 
 def _is_possible(leaf: _Leaf) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from guided.embedded import cache_folder
 from guided.writable import unwritable
 from special_tokens import SpecialTokens
-from special_tokens.errors import GuidedError, RequestError
+from special_tokens.errors import GuidedError, RequestError, shown
 
 __all__ = ["LEAKS", "PROMPTS", "Observed", "Row", "find_models", "memory_budget", "observe", "survey", "write_map"]
 
@@ -130,7 +130,7 @@ def find_models(folders: Sequence[str | Path] | None = None) -> list[Path]:
     else:
         for folder in folders:
             if not Path(folder).is_dir():
-                raise RequestError(f"there is no folder {str(folder)!r}", place="models")
+                raise RequestError(f"there is no folder {shown(str(folder))}", place="models")
         found = [path for folder in folders for path in (*_below(Path(folder)), *_hub_snapshots(Path(folder)))]
     once: dict[str, Path] = {}
     for path in sorted(found, key=lambda path: (len(path.parts), path)):

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from special_tokens.errors import RequestError
+from special_tokens.errors import RequestError, shown
 
 __all__ = [
     "ChoiceProbability",
@@ -64,23 +64,25 @@ class Sampling:
         for name, low, high, expected in _RANGES:
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and low <= value <= high):
-                raise RequestError(f"{value!r} is out of range", place=name, expected=expected)
+                raise RequestError(f"{shown(value)} is out of range", place=name, expected=expected)
         for name, low, high in (("top_k", 0, math.inf), ("n", 1, math.inf), ("logprobs", 0, MAX_TOP)):
             value = getattr(self, name)
             if value is not None and not (_is_integer(value) and low <= value <= high):
                 expected = f"an integer of {low} or more" if high == math.inf else f"an integer from {low} to {high}"
-                raise RequestError(f"{value!r} is out of range", place=name, expected=expected)
+                raise RequestError(f"{shown(value)} is out of range", place=name, expected=expected)
         if self.seed is not None and not _is_integer(self.seed):
-            raise RequestError(f"{self.seed!r} is not a seed", place="seed", expected="an integer")
+            raise RequestError(f"{shown(self.seed)} is not a seed", place="seed", expected="an integer")
         if self.seed is not None and not -(1 << 63) <= self.seed <= _MASK:
-            raise RequestError(f"{self.seed} is out of range", place="seed", expected="an integer of 64 bits")
+            raise RequestError(f"{shown(self.seed)} is out of range", place="seed", expected="an integer of 64 bits")
         if not isinstance(self.logit_bias, Mapping):
             raise RequestError(
                 f"{type(self.logit_bias).__name__} is no bias", place="logit_bias", expected="token ids and numbers"
             )
         for token, bias in self.logit_bias.items():
             if not (_is_number(bias) and -100 <= bias <= 100):
-                raise RequestError(f"{bias!r} is out of range", place=f"logit_bias[{token}]", expected="-100 to 100")
+                raise RequestError(
+                    f"{shown(bias)} is out of range", place=f"logit_bias[{token}]", expected="-100 to 100"
+                )
         if self.n > 1 and _is_greedy(1.0 if self.temperature is None else self.temperature, self.top_k):
             greedy = "top_k 1" if self.top_k == 1 else f"temperature {self.temperature:g}"
             raise RequestError(
@@ -262,7 +264,9 @@ def _bias(bias: Mapping[Any, float], vocab_size: int) -> tuple[tuple[int, float]
             token = int(key)
         if not _is_integer(token) or not 0 <= token < vocab_size:
             raise RequestError(
-                f"{key!r} is no token of this model", place="logit_bias", expected=f"ids from 0 to {vocab_size - 1}"
+                f"{shown(key)} is no token of this model",
+                place="logit_bias",
+                expected=f"ids from 0 to {vocab_size - 1}",
             )
         out.append((token, float(value)))
     return tuple(out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from special_tokens.errors import RequestError
+from special_tokens.errors import RequestError, shown
 
 __all__ = ["check_writable", "unwritable"]
 
@@ -17,7 +17,7 @@ def check_writable(path: str | Path, place: str) -> Path:
     if target.is_dir():
         raise unwritable(path, place, "it is a folder")
     if not folder.is_dir():
-        raise unwritable(path, place, f"there is no folder {str(folder)!r}")
+        raise unwritable(path, place, f"there is no folder {shown(str(folder))}")
     if not os.access(target if target.exists() else folder, os.W_OK):
         raise unwritable(path, place, "permission denied")
     return target
@@ -26,5 +26,5 @@ def check_writable(path: str | Path, place: str) -> Path:
 def unwritable(path: str | Path, place: str, why: str) -> RequestError:
     """The error of a file that cannot be written."""
     return RequestError(
-        f"cannot write {str(path)!r}: {why}", place=place, expected="a file name in a folder that can be written"
+        f"cannot write {shown(str(path))}: {why}", place=place, expected="a file name in a folder that can be written"
     )

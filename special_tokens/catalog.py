@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from special_tokens.errors import RequestError
+from special_tokens.errors import RequestError, shown
 from special_tokens.roles import Category, Source
 
 __all__ = ["Catalog", "SpecialToken", "TokenSet"]
@@ -93,4 +93,4 @@ def _member(kind: type[_Member], name: str, place: str) -> _Member:
     try:
         return kind(name)
     except ValueError:
-        raise RequestError(f"there is no {place} {name!r}", place=place, expected=", ".join(kind)) from None
+        raise RequestError(f"there is no {place} {shown(name)}", place=place, expected=", ".join(kind)) from None

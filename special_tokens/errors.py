@@ -46,14 +46,41 @@ __all__ = [
     "ToolError",
     "UnknownVersion",
     "WireError",
+    "shown",
 ]
+
+#: Characters of a caller's value that a message shows.
+_MOST_SHOWN = 200
+
+
+#: Characters of each part of an error that its text shows.
+_MOST_TEXT = 2_000
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}... ({len(text):,} characters)"
+
+
+def shown(value: object) -> str:
+    """``repr`` of a caller's value for a message: cut where it is long, and never an error of its own.
+
+    Integers of thousands of digits, values nested too deeply and objects of strange classes have no ``repr``.
+    """
+    if isinstance(value, str) and len(value) > _MOST_SHOWN:
+        return f"{value[:_MOST_SHOWN]!r}... ({len(value):,} characters)"
+    try:
+        text = repr(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 class GuidedError(Exception):
     """Root of the tree.
 
     ``place`` names where the trouble is (``response_format``, ``tools[2].name``, ``/properties/a``),
-    ``expected`` what would have been right, ``hint`` what to do about it.  Each may be empty.
+    ``expected`` what would have been right, ``hint`` what to do about it.  Each may be empty, and is whole however
+    long; the text of the error shows the beginning of what a megabyte of request puts into it.
     """
 
     def __init__(self, message: str, *, place: str = "", expected: str = "", hint: str = "") -> None:
@@ -64,11 +91,12 @@ class GuidedError(Exception):
         super().__init__(message)
 
     def __str__(self) -> str:
-        text = f"{self.place}: {self.message}" if self.place else self.message
-        if self.expected:
-            text += f"; expected {self.expected}"
-        if self.hint:
-            text += f" ({self.hint})"
+        place, message, expected, hint = map(_cut, (self.place, self.message, self.expected, self.hint))
+        text = f"{place}: {message}" if place else message
+        if expected:
+            text += f"; expected {expected}"
+        if hint:
+            text += f" ({hint})"
         return text
 
 

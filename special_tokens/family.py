@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from special_tokens.errors import ModelError
+from special_tokens.errors import ModelError, shown
 from special_tokens.roles import Role
 
 __all__ = ["Family", "families", "load_family", "match_family"]
@@ -50,7 +50,7 @@ def load_family(text: str, *, place: str) -> Family:
         raise ModelError(f"not valid TOML: {error}", place=place) from None
     unknown = sorted(set(data) - _KEYS)
     if unknown:
-        raise ModelError(f"unknown key {unknown[0]!r}", place=place, expected=", ".join(sorted(_KEYS)))
+        raise ModelError(f"unknown key {shown(unknown[0])}", place=place, expected=", ".join(sorted(_KEYS)))
     if not isinstance(data.get("id"), str):
         raise ModelError("the family has no id", place=place, expected='id = "name"')
     try:

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from special_tokens.catalog import Catalog, SpecialToken, TokenSet
-from special_tokens.errors import TokenizerError
+from special_tokens.errors import TokenizerError, shown
 from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
 from special_tokens.family import Family, match_family
 from special_tokens.known import HTML_TAGS, KNOWN_PAIRS, KNOWN_TURNS, category_of_text
@@ -295,7 +295,9 @@ class SpecialTokens:
         token_id = token if isinstance(token, int) else self.id_of(token)
         if token_id is None or token_id not in self.added:
             raise TokenizerError(
-                f"{token!r} is not an added token", place="ends", hint="pass ordinary text as a stop sequence instead"
+                f"{shown(token)} is not an added token",
+                place="ends",
+                hint="pass ordinary text as a stop sequence instead",
             )
         return SpecialTokens(self.facts, family=self.family, extra_ends=(*self._extra_ends, token_id))
 

@@ -21,7 +21,7 @@ from grammars.formats.format import (
 )
 from grammars.json_schema.spelling import Spelling
 from special_tokens import Family
-from special_tokens.errors import ModelError
+from special_tokens.errors import ModelError, shown
 
 __all__ = ["format_from_data", "format_of_family"]
 
@@ -89,7 +89,7 @@ def _record(kind: type[T], data: Mapping[str, Any], place: str) -> T:
     known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
     unknown = sorted(set(data) - known)
     if unknown:
-        raise ModelError(f"unknown key {unknown[0]!r}", place=place, expected=", ".join(sorted(known)))
+        raise ModelError(f"unknown key {shown(unknown[0])}", place=place, expected=", ".join(sorted(known)))
     try:
         return kind(**data)
     except TypeError as error:

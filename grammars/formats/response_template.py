@@ -13,7 +13,7 @@ from typing import Any
 
 from grammars.formats.format import Format, Option, ReasoningFormat, ToolCallFormat
 from grammars.tool_calls.pattern import escape_literal
-from special_tokens.errors import ModelError
+from special_tokens.errors import ModelError, shown
 
 __all__ = ["read_response_template", "unread"]
 
@@ -48,7 +48,7 @@ _FIELDS = ("reasoning_content", "thinking", "tool_calls")
 def _checked(template: Any) -> Mapping[str, Any]:
     """The template's fields; raises `ModelError` where they are not what a response template has."""
     if not isinstance(template, Mapping):
-        raise ModelError(f"{template!r} is no response template", place=_PLACE, expected="an object with fields")
+        raise ModelError(f"{shown(template)} is no response template", place=_PLACE, expected="an object with fields")
     fields = template.get("fields")
     if not isinstance(fields, Mapping):
         raise ModelError("a response_template has fields", place=_PLACE, expected="an object")
@@ -57,7 +57,7 @@ def _checked(template: Any) -> Mapping[str, Any]:
         if field is None:
             continue
         if not isinstance(field, Mapping):
-            raise ModelError(f"{field!r} describes nothing", place=f"{_PLACE}.fields.{name}", expected="an object")
+            raise ModelError(f"{shown(field)} describes nothing", place=f"{_PLACE}.fields.{name}", expected="an object")
         for key, value in field.items():
             _check_member(key, value, f"{_PLACE}.fields.{name}.{key}")
     return fields
@@ -67,9 +67,9 @@ def _check_member(key: str, value: Any, place: str) -> None:
     if key in ("open", "close") and value is not None:
         several = isinstance(value, list) and value and all(isinstance(text, str) for text in value)
         if not isinstance(value, str) and not several:
-            raise ModelError(f"{value!r} is no text", place=place, expected="a text, or a list of texts")
+            raise ModelError(f"{shown(value)} is no text", place=place, expected="a text, or a list of texts")
     if key == "content_args" and not isinstance(value, Mapping):
-        raise ModelError(f"{value!r} is no object", place=place, expected="an object")
+        raise ModelError(f"{shown(value)} is no object", place=place, expected="an object")
     if key.endswith("_pattern") and value is not None:
         try:
             re.compile(value)
@@ -139,7 +139,7 @@ def _quote(delimiters: Any) -> str:
         case [[str(quote), *_], *_]:
             return quote
     place = f"{_PLACE}.fields.tool_calls.content_args.string_delims"
-    raise ModelError(f"{delimiters!r} are no delimiters", place=place, expected="a list of pairs of texts")
+    raise ModelError(f"{shown(delimiters)} are no delimiters", place=place, expected="a list of pairs of texts")
 
 
 def _delimited(start: str, end: str, quote: str) -> ToolCallFormat:

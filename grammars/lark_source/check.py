@@ -35,7 +35,7 @@ from grammars.lark_source.ast import (
 from grammars.lark_source.graph import components, fixpoint, uses_of
 from grammars.lark_source.sizes import check_sizes
 from grammars.rust_regex import InvalidRegex, about
-from special_tokens.errors import GrammarError
+from special_tokens.errors import GrammarError, shown
 
 __all__ = ["COMMON", "MAX_ATOMS", "MAX_BYTES", "MAX_DEFINITIONS", "MAX_NESTING", "check", "check_shape", "check_size"]
 
@@ -191,7 +191,7 @@ def _check_names(source: Source) -> None:
     for definition in source.definitions:
         if definition.name in defined:
             line = defined[definition.name][0]
-            raise _refuse(f"{definition.name!r} is defined twice", definition.at, f"first in line {line}")
+            raise _refuse(f"{shown(definition.name)} is defined twice", definition.at, f"first in line {line}")
         defined[definition.name] = definition.at
     for imported in source.imports:
         if imported.path != "common" or imported.name not in COMMON:
@@ -201,14 +201,14 @@ def _check_names(source: Source) -> None:
                 expected=known,
             )  # fmt: skip
         if imported.alias in defined:
-            raise _refuse(f"{imported.alias!r} is defined twice", imported.at, "")
+            raise _refuse(f"{shown(imported.alias)} is defined twice", imported.at, "")
         defined[imported.alias] = imported.at
     if "start" not in defined:
         raise GrammarError("there is no rule called start", expected="start: ...")
     for expr in source.walk():
         if isinstance(expr, Name) and expr.name not in defined:
             near = difflib.get_close_matches(expr.name, defined, 1)
-            raise _refuse(f"{expr.name!r} is not defined", expr.at, f"is it {near[0]!r}?" if near else "")
+            raise _refuse(f"{shown(expr.name)} is not defined", expr.at, f"is it {shown(near[0])}?" if near else "")
     _check_parameters(source)
 
 
@@ -216,7 +216,7 @@ def _check_parameters(source: Source) -> None:
     takes = {definition.name: definition.parameter is not None for definition in source.definitions}
     for expr in source.walk():
         if isinstance(expr, Name) and takes.get(expr.name, False) != (expr.argument is not None):
-            raise _refuse(f"{expr.name!r} and its definition disagree about a parameter", expr.at, "")
+            raise _refuse(f"{shown(expr.name)} and its definition disagree about a parameter", expr.at, "")
 
 
 # -- one definition
@@ -243,7 +243,7 @@ def _check_attribute(attribute: Attribute) -> None:
     if attribute.name not in (*_LEXEME_ATTRIBUTES, *_HARMLESS_ATTRIBUTES):
         known = ", ".join((*_LEXEME_ATTRIBUTES, *_HARMLESS_ATTRIBUTES))
         line, column = attribute.at
-        raise GrammarError(f"there is no attribute {attribute.name!r}", line=line, column=column, expected=known)
+        raise GrammarError(f"there is no attribute {shown(attribute.name)}", line=line, column=column, expected=known)
     if attribute.name == "suffix":
         if attribute.value is None or isinstance(attribute.value, str):
             raise _refuse("suffix= needs a literal, a regex or a terminal", attribute.at, 'write suffix="..."')
@@ -254,7 +254,7 @@ def _check_lexeme(body: Expr, what: str) -> None:
     for expr in walk(body):
         match expr:
             case Name(name=name, at=at) if not expr.is_terminal:
-                raise _refuse(f"{what} holds the rule {name!r}", at, "only terminals, literals and regexes fit")
+                raise _refuse(f"{what} holds the rule {shown(name)}", at, "only terminals, literals and regexes fit")
             case JsonExpr(at=at):
                 raise _refuse(f"{what} holds %json", at, "use it in a rule")
             case RoleMark(at=at):
@@ -293,7 +293,7 @@ def _check_productive(source: Source) -> None:
     leads_back = {name for group in groups for name in group if len(group) > 1 or name in uses[name]}
     for name in _reachable(uses, "start"):
         if name not in productive and name in leads_back:
-            raise _refuse(f"the rule {name!r} can never end", rules[name].at, "give it an option without itself")
+            raise _refuse(f"the rule {shown(name)} can never end", rules[name].at, "give it an option without itself")
 
 
 def _is_productive(expr: Expr, rules: dict[str, Definition], productive: set[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from special_tokens.errors import RequestError
+from special_tokens.errors import RequestError, shown
 
 __all__ = ["ALIASES", "LEVELS", "NATIVE_BUDGETS", "normal_effort"]
 
@@ -31,11 +31,13 @@ def normal_effort(effort: str | None) -> str | None:
     if effort is None:
         return None
     if not isinstance(effort, str):
-        raise RequestError(f"{effort!r} is not a level", place="reasoning_effort", expected=", ".join(LEVELS))
+        raise RequestError(f"{shown(effort)} is not a level", place="reasoning_effort", expected=", ".join(LEVELS))
     if effort[:7].lower() == "custom:":
         return "custom:" + effort[7:]
     level = ALIASES.get(effort.strip().lower(), effort.strip().lower())
     if level not in LEVELS:
         names = ", ".join((*LEVELS, *ALIASES))
-        raise RequestError(f"unknown level {effort!r}", place="reasoning_effort", expected=f"{names} or custom:LARK")
+        raise RequestError(
+            f"unknown level {shown(effort)}", place="reasoning_effort", expected=f"{names} or custom:LARK"
+        )
     return level

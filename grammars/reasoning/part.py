@@ -13,7 +13,7 @@ from grammars.reasoning.levels import NATIVE_BUDGETS, normal_effort
 from grammars.reasoning.template import SHIPPED, Template, custom_template, shipped_template
 from grammars.tool_calls.pattern import parse_pattern
 from grammars.tree import Node, Pattern, Rule, Sub, Text, Until, opt, seq
-from special_tokens.errors import RequestError
+from special_tokens.errors import RequestError, shown
 
 __all__ = ["ANY_TEXT", "ReasoningPart", "framing", "reasoning_part"]
 
@@ -59,7 +59,7 @@ def reasoning_part(
     level = normal_effort(effort)
     custom = level is not None and level.startswith("custom:")
     if preset not in ("native", "structured"):
-        raise RequestError(f"unknown preset {preset!r}", place="reasoning_preset", expected="native or structured")
+        raise RequestError(f"unknown preset {shown(preset)}", place="reasoning_preset", expected="native or structured")
     form = format.reasoning
     if form is None:
         if custom:
@@ -81,7 +81,7 @@ def _without_markers(level: str | None, preset: str) -> ReasoningPart:
     notes: tuple[str, ...] = ()
     if level not in (None, "none"):
         notes = (
-            f"reasoning_effort={level!r} has no effect: this model has no reasoning markers "
+            f"reasoning_effort={shown(level)} has no effect: this model has no reasoning markers "
             "(a family file with plain_markers opts in to <think> as text)",
         )
     return ReasoningPart(plan=ReasoningPlan(level, preset, False), notes=notes)

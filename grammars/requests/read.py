@@ -24,7 +24,7 @@ from grammars.requests.keys import (
 )
 from grammars.requests.shape import check_shape
 from grammars.requests.sources import constraint_of
-from special_tokens.errors import RequestError
+from special_tokens.errors import RequestError, shown
 
 __all__ = ["Request", "read_request"]
 
@@ -91,7 +91,7 @@ def _flat(body: Mapping[str, Any]) -> dict[str, Any]:
         if key == "extra_body":
             raise RequestError("an extra_body of its own", place="extra_body.extra_body", expected="no such key")
         if key in out and out[key] != value:
-            raise RequestError(f"{key!r} is in the body as well", place="extra_body", expected="each key once")
+            raise RequestError(f"{shown(key)} is in the body as well", place="extra_body", expected="each key once")
         out[key] = value
     return out
 
@@ -106,10 +106,12 @@ def _ignored(body: Mapping[str, Any], ignore_unknown: bool) -> tuple[str, ...]:
         if key in UNSUPPORTED:
             if not any(value == same and type(value) is type(same) for same in UNSUPPORTED[key]):
                 neutral = " or ".join(map(repr, UNSUPPORTED[key]))
-                raise RequestError(f"{value!r} is not supported", place=str(key), expected=neutral or "no such key")
+                raise RequestError(
+                    f"{shown(value)} is not supported", place=str(key), expected=neutral or "no such key"
+                )
         elif key not in HARMLESS and not (ignore_unknown and not _asks_for_guidance(key)):
             near = difflib.get_close_matches(str(key), known_keys(), 1)
-            raise RequestError("unknown key", place=str(key), hint=f"is it {near[0]!r}?" if near else "")
+            raise RequestError("unknown key", place=str(key), hint=f"is it {shown(near[0])}?" if near else "")
         ignored.append(str(key))
     return tuple(ignored)
 
@@ -160,7 +162,7 @@ def _effort(body: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
             elif key in ("summary", "generate_summary", "context", "mode", "exclude"):
                 ignored.append(f"reasoning.{key}")
             else:
-                raise RequestError(f"unknown key {key!r}", place="reasoning", expected="effort")
+                raise RequestError(f"unknown key {shown(key)}", place="reasoning", expected="effort")
     if len({normal_effort(value) for value in given.values()} if len(given) > 1 else given) > 1:
         raise RequestError(f"{' and '.join(map(repr, given.values()))} at once", place=" and ".join(given))
     return next(iter(given.values()), None), tuple(ignored)
@@ -194,7 +196,7 @@ def _switch(value: Any, place: str) -> bool:
                                hint="use reasoning_effort")  # fmt: skip
         value = value["type"] != "disabled"
     if not isinstance(value, bool):
-        raise RequestError(f"{value!r} is not true or false", place=place)
+        raise RequestError(f"{shown(value)} is not true or false", place=place)
     return value
 
 
@@ -202,9 +204,9 @@ def _stops(body: Mapping[str, Any]) -> Stops:
     stop, ids = body.get("stop", ()), body.get("stop_token_ids", ())
     texts = (stop,) if isinstance(stop, str) else stop
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
-        raise RequestError(f"{stop!r} is no stop sequence", place="stop", expected="a text or a list of texts")
+        raise RequestError(f"{shown(stop)} is no stop sequence", place="stop", expected="a text or a list of texts")
     if not isinstance(ids, list | tuple) or not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
-        raise RequestError(f"{ids!r} are no token ids", place="stop_token_ids", expected="a list of ids")
+        raise RequestError(f"{shown(ids)} are no token ids", place="stop_token_ids", expected="a list of ids")
     return Stops(tuple(texts), tuple(ids), include=_flag(body, "include_stop_str_in_output", False))
 
 
@@ -212,7 +214,7 @@ def _max_tokens(body: Mapping[str, Any]) -> int | None:
     given = {key: body[key] for key in ("max_tokens", "max_completion_tokens", "max_output_tokens") if key in body}
     for key, value in given.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise RequestError(f"{value!r} is no number of tokens", place=key, expected="a whole number from 1")
+            raise RequestError(f"{shown(value)} is no number of tokens", place=key, expected="a whole number from 1")
     if len(set(given.values())) > 1:
         raise RequestError(" and ".join(map(str, given.values())) + " at once", place=" and ".join(given))
     return next(iter(given.values()), None)
@@ -221,7 +223,7 @@ def _max_tokens(body: Mapping[str, Any]) -> int | None:
 def _policy(body: Mapping[str, Any]) -> Any:
     policy = body.get("schema_policy", "warn")
     if not _is_one_of(policy, ("warn", "strict")):
-        raise RequestError(f"unknown policy {policy!r}", place="schema_policy", expected="warn or strict")
+        raise RequestError(f"unknown policy {shown(policy)}", place="schema_policy", expected="warn or strict")
     return policy
 
 
@@ -240,7 +242,7 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
         try:
             out["logit_bias"] = {int(token): value for token, value in bias.items()}
         except (AttributeError, ValueError, TypeError):
-            raise RequestError(f"{bias!r} is no map", place="logit_bias", expected="token id -> number") from None
+            raise RequestError(f"{shown(bias)} is no map", place="logit_bias", expected="token id -> number") from None
     return out
 
 
@@ -251,12 +253,12 @@ def _is_one_of(value: Any, words: tuple[str, ...]) -> bool:
 def _flag(body: Mapping[str, Any], key: str, default: bool) -> bool:
     value = body.get(key, default)
     if not isinstance(value, bool):
-        raise RequestError(f"{value!r} is not true or false", place=key)
+        raise RequestError(f"{shown(value)} is not true or false", place=key)
     return value
 
 
 def _text(body: Mapping[str, Any], key: str, default: str) -> str:
     value = body.get(key, default)
     if not isinstance(value, str):
-        raise RequestError(f"{value!r} is no text", place=key)
+        raise RequestError(f"{shown(value)} is no text", place=key)
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from special_tokens.errors import RequestError
+from special_tokens.errors import RequestError, shown
 
 __all__ = ["MAX_DEPTH", "MAX_DIGITS", "MAX_VALUES", "check_shape"]
 
@@ -21,7 +21,7 @@ def check_shape(body: Mapping[str, Any], *, skip: tuple[str, ...] = ()) -> None:
     """Raises `RequestError`, with the place, for what no JSON body holds; the keys in ``skip`` are not looked into."""
     for key, value in body.items():
         if not isinstance(key, str):
-            raise RequestError(f"the key {key!r} is not a text", place="body", expected="JSON")
+            raise RequestError(f"the key {shown(key)} is not a text", place="body", expected="JSON")
         if key not in skip:
             _check(value, key)
 
@@ -38,7 +38,7 @@ def _check(value: Any, place: str) -> None:
             elif isinstance(inner, dict):
                 for key, item in inner.items():
                     if not isinstance(key, str) and not (place == "logit_bias" and type(key) is int):
-                        raise RequestError(f"the key {key!r} is not a text", place=at, expected="JSON")
+                        raise RequestError(f"the key {shown(key)} is not a text", place=at, expected="JSON")
                     if not isinstance(item, str | bool | None):
                         following.append((item, f"{at}.{key}"))
             elif isinstance(inner, list | tuple):

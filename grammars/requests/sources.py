@@ -9,7 +9,7 @@ from typing import Any
 
 from grammars.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from grammars.requests.keys import CONSTRAINT_ALIASES
-from special_tokens.errors import GrammarError, RequestError, SchemaError
+from special_tokens.errors import GrammarError, RequestError, SchemaError, shown
 
 __all__ = ["STRUCTURED_OUTPUTS", "constraint_of"]
 
@@ -68,9 +68,9 @@ def _responses_format(text: Any) -> Any:
         raise RequestError("not an object", place="text", expected='{"format": {...}}')
     unknown = sorted(set(text) - {"format", "verbosity"})
     if unknown:
-        raise RequestError(f"unknown key {unknown[0]!r}", place="text", expected="format")
+        raise RequestError(f"unknown key {shown(unknown[0])}", place="text", expected="format")
     if text.get("verbosity") not in (None, "medium"):
-        raise RequestError(f"{text['verbosity']!r} is not supported", place="text.verbosity", expected="medium")
+        raise RequestError(f"{shown(text['verbosity'])} is not supported", place="text.verbosity", expected="medium")
     format = text.get("format")
     if format == {}:
         raise RequestError("there is no type", place="text.format", expected='{"type": ...}')
@@ -85,10 +85,10 @@ def _structured(value: Any, trusted: bool) -> tuple[str, Any]:
         raise RequestError("not an object", place=place, expected=_one_of())
     for key, neutral in _BESIDE.items():
         if value.get(key) is not None and value[key] not in neutral:
-            raise RequestError(f"{value[key]!r} is not supported", place=f"{place}.{key}")
+            raise RequestError(f"{shown(value[key])} is not supported", place=f"{place}.{key}")
     unknown = sorted(set(value) - {*STRUCTURED_OUTPUTS, *_BESIDE})
     if unknown:
-        raise RequestError(f"unknown key {unknown[0]!r}", place=place, expected=_one_of())
+        raise RequestError(f"unknown key {shown(unknown[0])}", place=place, expected=_one_of())
     given = [name for name in STRUCTURED_OUTPUTS if value.get(name) is not None]
     if value.get("json_object") is False:
         given.remove("json_object")
@@ -115,7 +115,7 @@ def _of_kind(kind: str, value: Any, place: str, trusted: bool) -> Any:
             return _schema(value, place)
         case "json_object":
             if value is not True:
-                raise RequestError(f"{value!r} is not true", place=place)
+                raise RequestError(f"{shown(value)} is not true", place=place)
             return {"type": "json_object"}
         case "structural_tag":
             return StructuralTag(value, trusted)
@@ -141,7 +141,7 @@ def _grammar(value: Any, place: str, trusted: bool) -> Any:
         if isinstance(kind, str) and kind in kinds:
             return _of_kind(kinds[kind], value["value"], f"{place}.value", trusted)
         if kind not in ("lark", "llguidance"):
-            raise RequestError(f"unknown type {kind!r}", place=f"{place}.type",
+            raise RequestError(f"unknown type {shown(kind)}", place=f"{place}.type",
                                expected="regex, json_schema, lark or llguidance")  # fmt: skip
         return Llguidance(value["value"], trusted)
     if isinstance(value, Mapping):
@@ -158,7 +158,9 @@ def _legacy(body: Mapping[str, Any], trusted: bool) -> tuple[str, Any]:
     if value is None:
         raise RequestError("there is no constraint", place="constraint", expected="a text beside constraint_type")
     if kind not in _CONSTRAINT_TYPES:
-        raise RequestError(f"unknown type {kind!r}", place="constraint_type", expected=", ".join(_CONSTRAINT_TYPES))
+        raise RequestError(
+            f"unknown type {shown(kind)}", place="constraint_type", expected=", ".join(_CONSTRAINT_TYPES)
+        )
     if kind == "regex":
         return "constraint", Regex(value)
     if kind == "lark":

@@ -56,7 +56,7 @@ from grammars.tree import (
     tokens_except,
 )
 from special_tokens import SpecialTokens
-from special_tokens.errors import GrammarError, SchemaError
+from special_tokens.errors import GrammarError, SchemaError, shown
 
 __all__ = ["FORMATS", "Builder"]
 
@@ -80,7 +80,9 @@ class Builder:
         body = read_object(spec, place)
         kind = body.get("type")
         if not isinstance(kind, str) or kind not in FORMATS:
-            raise GrammarError(f"unknown format {kind!r}", place=f"{place}.type", expected=", ".join(sorted(FORMATS)))
+            raise GrammarError(
+                f"unknown format {shown(kind)}", place=f"{place}.type", expected=", ".join(sorted(FORMATS))
+            )
         make, keys = FORMATS[kind]
         only_keys(body, {"type", *keys}, place)
         self.depth += 1
@@ -98,7 +100,7 @@ class Builder:
     def json_schema(self, body: Mapping[str, Any], end: End, place: str) -> Node:
         if body.get("style", "json") != "json":
             raise GrammarError(
-                f"style {body['style']!r} is not supported here", place=f"{place}.style", expected="json",
+                f"style {shown(body['style'])} is not supported here", place=f"{place}.style", expected="json",
                 hint="pass the functions as tools: their syntax is the model's own",
             )  # fmt: skip
         if read_flag(body, "any_order", place):
@@ -223,7 +225,9 @@ class Builder:
             fitting = [trigger for trigger in by_trigger if begin.startswith(trigger)]
             if not fitting:
                 raise GrammarError(
-                    f"{begin!r} begins with no trigger", place=f"{at}.begin", expected=" or ".join(map(repr, triggers))
+                    f"{shown(begin)} begins with no trigger",
+                    place=f"{at}.begin",
+                    expected=" or ".join(map(repr, triggers)),
                 )
             by_trigger[fitting[0]].append(partial(self._tag, tag, fitting[0], None, at))
             openings.append(partial(self._tag, tag, "", None, at))
@@ -329,12 +333,12 @@ class Builder:
         return self.markers.tokens
 
     def _token(self, name: Any, place: str) -> Tokens:
-        tokens = self._registry(f"{name!r} is a token, not text", place)
+        tokens = self._registry(f"{shown(name)} is a token, not text", place)
         found = name if isinstance(name, int) and not isinstance(name, bool) else tokens.id_of(str(name))
         if found is None or not 0 <= found < tokens.vocab_size:
-            raise GrammarError(f"there is no token {name!r}", place=place, expected="an added token or an id")
+            raise GrammarError(f"there is no token {shown(name)}", place=place, expected="an added token or an id")
         if found in tokens.end_ids:
-            raise GrammarError(f"{name!r} ends the turn", place=place, hint="every plan ends by itself")
+            raise GrammarError(f"{shown(name)} ends the turn", place=place, hint="every plan ends by itself")
         return token(found, str(name))
 
     def _other_tokens(self, body: Mapping[str, Any], end: End, place: str) -> Node:
@@ -343,7 +347,7 @@ class Builder:
         barred: set[int] = set()
         for i, name in enumerate(names):
             if isinstance(name, bool) or not isinstance(name, int | str):
-                raise GrammarError(f"{name!r} is no token", place=f"{place}.exclude_tokens[{i}]",
+                raise GrammarError(f"{shown(name)} is no token", place=f"{place}.exclude_tokens[{i}]",
                                    expected="the text of an added token or an id")  # fmt: skip
             found = name if isinstance(name, int) else tokens.id_of(name)
             barred |= set() if found is None else {found}

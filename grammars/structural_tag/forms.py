@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from grammars.structural_tag.values import only_keys, read_list, read_object
-from special_tokens.errors import GrammarError
+from special_tokens.errors import GrammarError, shown
 
 __all__ = ["one_form"]
 
@@ -52,7 +52,9 @@ def _tag_form(spec: Mapping[str, Any], place: str) -> Mapping[str, Any]:
     if end is None:
         match = re.match(r"\s*([<\[])([\w:.-]+)", begin)
         if match is None:
-            raise GrammarError(f"no end tag can be told from {begin!r}", place=f"{place}.end_tag", expected="a text")
+            raise GrammarError(
+                f"no end tag can be told from {shown(begin)}", place=f"{place}.end_tag", expected="a text"
+            )
         end = f"{match[1]}/{match[2]}{'>' if match[1] == '<' else ']'}"
     schema = {"type": "json_schema", "json_schema": spec.get("schema", {"type": "object"})}
     return {"type": "tag", "begin": begin, "content": schema, "end": end}

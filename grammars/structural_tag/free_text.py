@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grammars.tree import Lexeme, Node, Pattern, Text, alt, is_empty, is_terminal, seq
-from special_tokens.errors import GrammarError
+from special_tokens.errors import GrammarError, shown
 
 __all__ = [
     "alternatives", "beginning", "containing", "end_text", "fused", "is_free", "outermost", "without_beginning",
@@ -59,7 +59,7 @@ def outermost(triggers: Sequence[str], place: str) -> list[str]:
     for one in found:
         for other in found:
             if one != other and one in other:
-                raise GrammarError(f"{one!r} stands inside {other!r}", place=f"{place}.triggers",
+                raise GrammarError(f"{shown(one)} stands inside {shown(other)}", place=f"{place}.triggers",
                                    hint="both would fire at once")  # fmt: skip
     return list(dict.fromkeys(found))
 

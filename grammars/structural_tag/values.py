@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from special_tokens.errors import GrammarError
+from special_tokens.errors import GrammarError, shown
 
 __all__ = [
     "only_keys", "read_count", "read_flag", "read_format", "read_list", "read_object", "read_rules",
@@ -23,7 +23,7 @@ def read_object(value: Any, place: str) -> Mapping[str, Any]:
 def read_format(value: Any, kind: str, place: str) -> Mapping[str, Any]:
     body = read_object(value, place)
     if body.get("type", kind) != kind:
-        raise GrammarError(f"unexpected format {body['type']!r}", place=f"{place}.type", expected=kind)
+        raise GrammarError(f"unexpected format {shown(body['type'])}", place=f"{place}.type", expected=kind)
     only_keys(body, {"type", "begin", "content", "end"}, place)
     return body
 
@@ -31,7 +31,7 @@ def read_format(value: Any, kind: str, place: str) -> Mapping[str, Any]:
 def only_keys(body: Mapping[str, Any], known: AbstractSet[str], place: str) -> None:
     unknown = sorted(set(body) - known)
     if unknown:
-        raise GrammarError(f"unknown key {unknown[0]!r}", place=place, expected=", ".join(sorted(known)))
+        raise GrammarError(f"unknown key {shown(unknown[0])}", place=place, expected=", ".join(sorted(known)))
 
 
 def read_list(value: Any, place: str, *, empty: bool = False) -> Sequence[Any]:
@@ -44,14 +44,14 @@ def read_strings(value: Any, place: str) -> list[str]:
     found = list(read_list(value, place, empty=True))
     for i, text in enumerate(found):
         if not isinstance(text, str) or not text:
-            raise GrammarError(f"{text!r} is no text", place=f"{place}[{i}]", expected="at least one character")
+            raise GrammarError(f"{shown(text)} is no text", place=f"{place}[{i}]", expected="at least one character")
     return found
 
 
 def read_string(body: Mapping[str, Any], key: str, place: str, *, empty: bool = False) -> str:
     value = body.get(key)
     if not isinstance(value, str) or not (value or empty):
-        raise GrammarError(f"{value!r} is no text", place=f"{place}.{key}", expected="at least one character")
+        raise GrammarError(f"{shown(value)} is no text", place=f"{place}.{key}", expected="at least one character")
     return value
 
 
@@ -60,7 +60,7 @@ def read_count(body: Mapping[str, Any], key: str, place: str, *, needed: bool = 
     if value is None and not needed:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 100_000:
-        raise GrammarError(f"{value!r} is no count", place=f"{place}.{key}", expected="a number from 0 to 100,000")
+        raise GrammarError(f"{shown(value)} is no count", place=f"{place}.{key}", expected="a number from 0 to 100,000")
     return value
 
 
@@ -69,7 +69,7 @@ def read_flag(body: Mapping[str, Any], key: str, place: str, *, default: bool = 
     if value is None:
         return default
     if not isinstance(value, bool):
-        raise GrammarError(f"{value!r} is not true or false", place=f"{place}.{key}")
+        raise GrammarError(f"{shown(value)} is not true or false", place=f"{place}.{key}")
     return value
 
 

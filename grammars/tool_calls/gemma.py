@@ -26,7 +26,7 @@ from grammars.tool_calls.values import ValueCoding, Words, ended_string, json_sc
 from grammars.tools import Tool
 from grammars.tree import EMPTY, Group, Node, Ref, RuleDef, Text, alt, opt, repeat, seq
 from grammars.tree import Pattern as Regex
-from special_tokens.errors import ToolError
+from special_tokens.errors import ToolError, shown
 
 __all__ = ["Gemma"]
 
@@ -76,7 +76,7 @@ class _GemmaValues:
         match value:
             case str():
                 if self.quote in value:
-                    raise ToolError(f"the text holds {self.quote!r}, which ends a string", place=parameter.place)
+                    raise ToolError(f"the text holds {shown(self.quote)}, which ends a string", place=parameter.place)
                 return self.quote + value + self.quote
             case Mapping():
                 for key in value:

@@ -28,7 +28,7 @@ from grammars.tool_calls.section import SectionReader, wrapped
 from grammars.tool_calls.steps import CallSteps, lead_texts
 from grammars.tools import Call, Tool
 from grammars.tree import Node, Rule, Text, alt, seq
-from special_tokens.errors import ToolError
+from special_tokens.errors import ToolError, shown
 
 __all__ = ["Harmony"]
 
@@ -94,7 +94,7 @@ class Harmony:
 
 def _check(name: str, place: str) -> None:
     if not name or any(char.isspace() or char == "<" for char in name):
-        raise ToolError(f"name {name!r} holds white space or '<', which end a recipient", place=place)
+        raise ToolError(f"name {shown(name)} holds white space or '<', which end a recipient", place=place)
 
 
 class _HarmonyReader(SectionReader):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grammars.tool_calls.pattern import Hole, Pattern
-from special_tokens.errors import ToolError
+from special_tokens.errors import ToolError, shown
 
 __all__ = ["check_name", "enders", "first_word"]
 
@@ -32,11 +32,11 @@ def first_word(text: str) -> str:
 def check_name(name: str, pattern: Pattern, after: Sequence[str] = (), *, place: str, hole: str = "name") -> None:
     """Raises `ToolError` for a name that this pattern could not read back."""
     if not name or name != name.strip():
-        raise ToolError(f"name {name!r} is empty or begins or ends with white space", place=place)
+        raise ToolError(f"name {shown(name)} is empty or begins or ends with white space", place=place)
     for end in enders(pattern, hole, after):
         if end in name:
             raise ToolError(
-                f"name {name!r} holds {end!r}, which ends a name in this model's format",
+                f"name {shown(name)} holds {shown(end)}, which ends a name in this model's format",
                 place=place,
                 expected="letters, digits, _ and -",
             )

@@ -31,7 +31,7 @@ from grammars.tool_calls.steps import until
 from grammars.tool_calls.values import JsonValues, ValueCoding, Words, json_text
 from grammars.tools import Call, Tool
 from grammars.tree import And, Lexeme, Node, Pattern, alt, seq
-from special_tokens.errors import ToolError
+from special_tokens.errors import ToolError, shown
 
 __all__ = ["Pythonic"]
 
@@ -86,7 +86,7 @@ class Pythonic(ParameterList):
 def _check_identifier(name: str, place: str) -> None:
     """Raises `ToolError` for what Python takes for no name of a function or an argument."""
     if not _NAME.fullmatch(name) or any(map(iskeyword, name.split("."))):
-        raise ToolError(f"{name!r} is no Python name", place=place, expected="an identifier that is no keyword")
+        raise ToolError(f"{shown(name)} is no Python name", place=place, expected="an identifier that is no keyword")
 
 
 class _PythonValues(JsonValues):

@@ -22,7 +22,7 @@ from grammars.tool_calls.raw_text import ended, is_writable, without_end
 from grammars.tool_calls.reader import Broken, Cut, Reader, Script
 from grammars.tool_calls.schema_types import type_of
 from grammars.tree import Node, alt, seq
-from special_tokens.errors import ToolError
+from special_tokens.errors import ToolError, shown
 
 __all__ = [
     "DelimitedValues",
@@ -62,7 +62,7 @@ def ended_string(parameter: Parameter, end: str, markers: Markers) -> Node:
     """The parameter's strings as raw text, and ``end``; raises `ToolError` where each of them holds ``end``."""
     if not is_writable(parameter.strings, end, markers):
         raise ToolError(
-            f"every string that the schema allows holds {end!r}, which ends a value in this model's format",
+            f"every string that the schema allows holds {shown(end)}, which ends a value in this model's format",
             place=parameter.place,
             expected="a string that can be written",
         )
@@ -75,7 +75,7 @@ def lost_strings(parameter: Parameter, end: str, markers: Markers) -> tuple[Repo
     listed = [part.args for part in (language.args if language.op == "alt" else (language,)) if part.op == "words"]
     kept = without_end(words(word for part in listed for word in part), end, markers)
     lost = sorted({word for part in listed for word in part} - (kept.args if kept.op == "words" else {""}))
-    reason = f"{', '.join(map(repr, lost[:3]))} cannot be written: {end!r} ends a value in this model's format"
+    reason = f"{', '.join(map(repr, lost[:3]))} cannot be written: {shown(end)} ends a value in this model's format"
     return (ReportRow(parameter.place, "enum", Outcome.NARROWED, reason),) if lost else ()
 
 

@@ -12,7 +12,7 @@ import typer
 
 import guided
 from guided.cli.groups import takes
-from special_tokens.errors import RequestError
+from special_tokens.errors import RequestError, shown
 
 __all__ = ["AsJson", "Asked", "Model", "format_options", "request_options", "sampling_options", "stop_options"]
 
@@ -94,7 +94,7 @@ class Asked:
             return guide.plan(**self.options, **more)
         body = dict(self.body)
         for key in [key for key in more if key in body]:
-            raise RequestError(f"--{key.replace('_', '-')} beside a request that has {key!r}", place="--request")
+            raise RequestError(f"--{key.replace('_', '-')} beside a request that has {shown(key)}", place="--request")
         if "max_tokens" in more:
             body["max_tokens"] = more["max_tokens"]
         if "stop" in more:

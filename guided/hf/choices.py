@@ -14,7 +14,7 @@ from grammars.plan import Plan
 from guided.compile import Engine
 from guided.hf.soundness import not_numbers
 from guided.sampling import ChoiceProbability
-from special_tokens.errors import RequestError
+from special_tokens.errors import RequestError, shown
 
 if TYPE_CHECKING:
     from guided.hf.guide import Guide
@@ -41,7 +41,7 @@ def choice_probabilities(guide: Guide, prompt_ids: Sequence[int], plan: Plan) ->
     best = max(logprobs)
     for text, logprob in zip(texts, logprobs, strict=True):
         if math.isnan(logprob) or best == -math.inf:
-            raise not_numbers(f"choice {text!r}")
+            raise not_numbers(f"choice {shown(text)}")
     weights = [math.exp(logprob - best) for logprob in logprobs]
     return tuple(
         ChoiceProbability(text, weight / sum(weights), logprob, len(option))
@@ -62,7 +62,9 @@ def _written(text: str, engine: Engine) -> list[int]:
             pieces = engine.tokens_within(rest[: len(engine.token_bytes(ids[whole]))])
             if not pieces:
                 raise RequestError(
-                    f"{text!r} cannot be written without its marker", place="response_format.choice", expected="text"
+                    f"{shown(text)} cannot be written without its marker",
+                    place="response_format.choice",
+                    expected="text",
                 )
             out.append(pieces[-1])
             rest = rest[len(engine.token_bytes(pieces[-1])) :]

@@ -36,7 +36,7 @@ from guided.shortest import check_max_tokens, min_tokens
 from guided.stop import check_stops, stops_of
 from guided.stop_vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
-from special_tokens.errors import ModelError, PlanError, RequestError
+from special_tokens.errors import ModelError, PlanError, RequestError, shown
 
 __all__ = ["Guide"]
 
@@ -70,7 +70,7 @@ class Guide:
             model = AutoModelForCausalLM.from_pretrained(name, **model_kwargs).eval()
         except Exception as error:  # files of strangers make loaders raise anything
             raise ModelError(
-                f"cannot load {str(name)!r}: {first_line(error)}",
+                f"cannot load {shown(str(name))}: {first_line(error)}",
                 place="model",
                 expected="a model name or a folder with config.json, weights and tokenizer.json",
             ) from error
@@ -299,7 +299,7 @@ class Guide:
             plan = self._plan_of(options)
         elif set(options) - {"max_tokens"}:
             raise RequestError(
-                f"{sorted(set(options) - {'max_tokens'})[0]!r} beside a finished plan",
+                f"{shown(sorted(set(options) - {'max_tokens'})[0])} beside a finished plan",
                 place="chat",
                 hint="pass it to guide.plan()",
             )

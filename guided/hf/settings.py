@@ -11,7 +11,7 @@ from grammars.plan import Plan
 from guided.hf.inputs import Inputs
 from guided.sampling import RowSampling, Sampling, per_row, resolve
 from guided.sequence import RowPlan
-from special_tokens.errors import RequestError
+from special_tokens.errors import RequestError, shown
 
 __all__ = ["row_samplings", "sampling_defaults", "token_limit"]
 
@@ -62,7 +62,7 @@ def token_limit(plan: RowPlan, max_tokens: int | None, inputs: Inputs, model: An
         return room
     if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
         raise RequestError(
-            f"{max_tokens!r} is out of range", place="max_tokens", expected="an integer of 1 or more for all chats"
+            f"{shown(max_tokens)} is out of range", place="max_tokens", expected="an integer of 1 or more for all chats"
         )
     return min(max_tokens, room)
 

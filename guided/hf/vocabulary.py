@@ -13,7 +13,7 @@ from guided.compile import Engine
 from guided.hf.formats import format_of, inference_of, inference_of_template, inference_of_tokens
 from guided.hf.tokenizer import facts_of, first_line, tokenizer_json
 from special_tokens import SpecialTokens
-from special_tokens.errors import ModelError
+from special_tokens.errors import ModelError, shown
 from special_tokens.facts import facts_from_config, template_of
 
 __all__ = ["described_vocabulary", "engine_of", "vocabulary_of"]
@@ -67,7 +67,7 @@ def _load(name: str | Path) -> tuple[SpecialTokens, Any]:
         tokenizer = AutoTokenizer.from_pretrained(name)
     except Exception as error:  # files of strangers make loaders raise anything
         raise ModelError(
-            f"cannot load the tokenizer of {str(name)!r}: {first_line(error)}",
+            f"cannot load the tokenizer of {shown(str(name))}: {first_line(error)}",
             place="model",
             expected="a model name or a folder with tokenizer.json",
         ) from error

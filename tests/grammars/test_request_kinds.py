@@ -136,11 +136,11 @@ def test_two_changes_at_once_are_planned_or_refused(engine: Engine, data: st.Dat
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"temperature": 10**400}, "temperature: 10+ is out of range"),
-        ({"top_p": 10**400}, "top_p: 10+ is out of range"),
-        ({"presence_penalty": -(10**400)}, "presence_penalty: -10+ is out of range"),
+        ({"temperature": 10**400}, r"temperature: 10+\.\.\. is out of range"),
+        ({"top_p": 10**400}, r"top_p: 10+\.\.\. is out of range"),
+        ({"presence_penalty": -(10**400)}, r"presence_penalty: -10+\.\.\. is out of range"),
         ({"seed": 10**6_000}, "seed: a number of more than 1000 digits"),
-        ({"logit_bias": {"5": 10**400}}, r"logit_bias\[5\]: 10+ is out of range"),
+        ({"logit_bias": {"5": 10**400}}, r"logit_bias\[5\]: 10+\.\.\. is out of range"),
         ({"logit_bias": {"100000": 1.0}}, "logit_bias: 100000 is no token of this model; expected ids from 0 to"),
         ({"logit_bias": {"-1": 1.0}}, "logit_bias: -1 is no token of this model"),
         ({"text": {"format": {}}}, 'text.format: there is no type; expected {"type": ...}'),

@@ -1,0 +1,57 @@
+"""What an error says of a caller's value, however strange the value is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guided.sampling import Sampling
+from special_tokens.errors import GuidedError, RequestError, shown
+
+
+class Unshowable:
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+def nested(depth: int) -> Any:
+    value: Any = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("value", ["a'b", 3, None, [1, "x"], {"a": 1.5}, "x" * 150, b"\xff"])
+def test_a_short_value_is_shown_as_it_is(value: object) -> None:
+    assert shown(value) == repr(value)
+
+
+STRANGE: dict[str, Any] = {
+    "text": "x" * 10**6,
+    "number": 10**6_000,
+    "nested": nested(100_000),
+    "list": ["y" * 10**5],
+    "key": {"k" * 10**5: 1},
+    "class": Unshowable(),
+}
+
+
+@pytest.mark.parametrize("value", STRANGE.values(), ids=STRANGE)
+def test_any_other_value_is_shown_in_short(value: object) -> None:
+    assert 3 < len(shown(value)) < 300
+
+
+@pytest.mark.parametrize("name", ["temperature", "seed", "top_k", "n", "logprobs", "min_p"])
+def test_a_number_of_thousands_of_digits_is_refused_like_any_other(name: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        Sampling(**{name: -(10**6_000)})
+    assert caught.value.place == name
+    assert len(str(caught.value)) < 500
+
+
+def test_the_text_of_an_error_is_bounded_and_its_parts_are_whole() -> None:
+    error = GuidedError("m" * 10**6, place="p" * 10**6, expected="e" * 10**6, hint="h" * 10**6)
+    assert len(str(error)) < 10_000
+    assert str(error).startswith("ppp")
+    assert {len(part) for part in (error.place, error.message, error.expected, error.hint)} == {10**6}
