@@ -134,6 +134,10 @@ def request_options(
     if strict:
         options["schema_policy"] = "strict"
     if request is None:
+        _check_used(one_call and not tools, "--one-call", "--tools FILE")
+        without = response is None or isinstance(response, _WITHOUT_SCHEMAS)
+        _check_used(strict and without and not tools, "--strict", "a format with a schema, or --tools")
+        _check_used(trusted and not isinstance(response, _TRUSTED), "--trusted", _TRUSTING)
         return Asked(options)
     if options:
         raise RequestError(
@@ -143,6 +147,18 @@ def request_options(
     if not isinstance(body, dict):
         raise RequestError("the request is no object", place="--request", expected="a JSON object")
     return Asked(body=body, trusted=trusted)
+
+
+#: What a caller may have trusted, with the flags for it; and what holds no schema.
+_TRUSTED = (guided.Lark, guided.Llguidance, guided.StructuralTag)
+_WITHOUT_SCHEMAS = (guided.Regex, guided.Choice, guided.Gbnf)
+_TRUSTING = "--lark, --llguidance, --structural-tag or --request"
+
+
+def _check_used(is_idle: bool, flag: str, expected: str) -> None:
+    """Refuse a flag that has nothing to act on: whoever sets it believes that it does something."""
+    if is_idle:
+        raise RequestError("there is nothing to act on", place=flag, expected=f"{expected} beside it")
 
 
 def sampling_options(
