@@ -96,7 +96,7 @@ class Offers:
         taken: Words | None = None
         if watch is not None:
             before = words.copy()
-            watch.restrict(words, matcher)
+            watch.restrict(words, matcher, may_end=bool(ends))
             taken = before & ~words
         for end in ends:
             words |= self._end_bits[end.sentinel]

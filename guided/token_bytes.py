@@ -101,6 +101,11 @@ class TokenBytes:
         return {prefix: self._row(ids) for prefix, ids in groups.items()}
 
     @cached_property
+    def behind_numbers(self) -> list[int]:
+        """A few tokens one of which may stand behind a number that may end there, in most places."""
+        return [i for data in (b",", b", ", b"}", b"]") for i in self.ids.get(data, ())[:1]]
+
+    @cached_property
     def exponents_of_zero(self) -> NDArray[np.int32]:
         """Tokens that write an exponent behind nothing but zeros."""
         exponent = re.compile(rb"[-\s.0]*[eE]")

@@ -56,23 +56,24 @@ class ValueWatch:
             return False
         return self.tokens.has_large_exponents
 
-    def restrict(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
+    def restrict(self, words: NDArray[np.int32], scan: ScanState, matcher: Any, *, may_end: bool = False) -> None:
         """Take the tokens out of ``words`` that would repeat, or write a number without end or bound.
 
-        ``words`` is one row as the engine filled it, without bits past the vocabulary; ``matcher`` stands at the same
-        position and is only copied.  A mask never gets empty.
+        ``words`` is one row as the engine filled it, without bits past the vocabulary and without ends; ``matcher``
+        stands at the same position and is only copied.  ``may_end`` says that an end is open here, which is a way on
+        as well: without it a mask never gets empty.
         """
         if self.most_digits and self._is_number_near(scan):
             kept = words.copy()
-            self._clear_digits(words, scan)
-            if not words.any():
+            self._clear_digits(words, scan, matcher)
+            if not may_end and not words.any():
                 words[:] = kept
         if self.is_unique and self._is_repeat_near(scan):
             self._restrict(words, scan, matcher, _LOOK_AHEAD)
 
     # -- numbers
 
-    def _clear_digits(self, words: NDArray[np.int32], scan: ScanState) -> None:
+    def _clear_digits(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
         """Digits past the most in a row, and an exponent past what a double holds."""
         if self.tokens.has_large_exponents:
             some = words & self.tokens.large_exponents
@@ -90,6 +91,22 @@ class ValueWatch:
             written = min(int(exponent.lstrip(b"+-") or b"0"), 10**6)
             over |= written * 10 ** np.minimum(digits.sizes, 6) + digits.values > most
         _clear_ids(words, digits.ids[over].tolist())
+        if run + digits.longest >= self.most_digits and not mark:
+            last = digits.ids[digits.sizes == self.most_digits - run].tolist()
+            _clear_ids(words, [i for i in last if is_allowed(words, i) and self._is_endless(i, matcher)])
+
+    def _is_endless(self, token_id: int, matcher: Any) -> bool:
+        """Must the number go on with a digit behind this token: zeros that wait for another digit, say?"""
+        if not self.tokens.of[token_id].isdigit():
+            return False
+        if any(int(matcher.validate_tokens([token_id, i])) == 2 for i in self.tokens.behind_numbers):
+            return False
+        copy = matcher.deep_copy()
+        if not copy.consume_token(token_id) or copy.is_accepting():
+            return False
+        row = np.frombuffer(copy.compute_bitmask(), dtype=np.int32).copy()  # an end may stand in it as well
+        _clear_ids(row, self.tokens.digits.ids.tolist())
+        return not copy.is_error() and not row.any()
 
     # -- repeats
 

@@ -127,8 +127,8 @@ class Watch:
         value, scan, _ = self._records[-1]
         return value is not None and value.is_near(scan)
 
-    def restrict(self, words: NDArray[np.int32], matcher: Any) -> None:
+    def restrict(self, words: NDArray[np.int32], matcher: Any, *, may_end: bool = False) -> None:
         """Take what must not be written out of ``words``, see `ValueWatch.restrict`."""
         value, scan, _ = self._records[-1]
         if value is not None:
-            value.restrict(words, scan, matcher)
+            value.restrict(words, scan, matcher, may_end=may_end)

@@ -198,6 +198,57 @@ def test_a_number_by_itself_ends_where_a_double_does(digit_tokens: Engine) -> No
     assert not accepts(digit_tokens, NUMBER, "1e400")
 
 
+@pytest.mark.parametrize("tokens", ["engine", "byte_tokens", "digit_tokens", "plain_engine"])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer"},
+        NUMBER,
+        {},
+        {"type": "number", "minimum": 0},
+        {"type": "number", "exclusiveMinimum": 0},
+        {"type": ["number", "string"]},
+        {"anyOf": [{"type": "number"}, {"type": "array", "items": NUMBER}]},
+    ],
+)
+def test_a_number_by_itself_has_as_few_digits_as_others(
+    request: pytest.FixtureRequest, tokens: str, schema: Any
+) -> None:
+    """The end is a way on: where only digits are left beside it, they are not given back."""
+    engine = request.getfixturevalue(tokens)
+    assert accepts(engine, schema, "1" * 40)
+    for text in (
+        "1" * 5000,
+        "1" * 65,
+        "0." + "0" * 500,
+        "0." + "0" * 500 + "1",
+        "1e" + "0" * 500 + "1",
+        "1e999",
+        "-1e309",
+    ):
+        assert not accepts(engine, schema, text), text[:20]
+
+
+@pytest.mark.parametrize("tokens", ["engine", "byte_tokens", "digit_tokens"])
+@pytest.mark.parametrize("digit", "059")
+@pytest.mark.parametrize("wrap", [False, True])
+def test_zeros_that_wait_for_another_digit_end_in_time(
+    request: pytest.FixtureRequest, tokens: str, digit: str, wrap: bool
+) -> None:
+    engine = request.getfixturevalue(tokens)
+    schema: Any = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+    state = start(engine, {"type": "array", "items": schema} if wrap else schema)
+    state.commit(engine.tokenize("[0." if wrap else "0."))
+    one = engine.tokenize(digit)[0]
+    written = 0
+    while state.allows(one):
+        state.commit([one])
+        written += 1
+        assert written <= 64
+    assert written == 63 + (digit != "0")
+    assert state.is_accepting or any(state.allows(i) for n in b"1]" for i in engine.tokenize(chr(n)))
+
+
 @pytest.mark.parametrize(
     ("schema", "number", "accepted"),
     [
