@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from grammars.json_schema.number_texts import regexes, step_digits
@@ -13,14 +15,16 @@ from grammars.json_schema.shapes import Shape
 from grammars.json_schema.states import State
 from grammars.json_schema.strings import lexeme, spell
 from grammars.tree import And, Json, Lexeme, Node, Not, Pattern, Text
+from special_tokens.errors import GrammarError
 
-__all__ = ["finite_values", "scalar_nodes"]
+__all__ = ["engine_number", "finite_values", "scalar_nodes"]
 
 _NULL, _FALSE, _TRUE = Text("null"), Text("false"), Text("true")
 _WHOLE = Numbers(integer=True)
 _NUMBER = Lexeme("number", Pattern(regexes(ANY_NUMBER)[0][0]))
 _INTEGER = Lexeme("integer", Pattern(regexes(_WHOLE)[0][0]))
 _MAX_STEP = 10_000  # the engine's automaton of a step grows with it
+_TOP = 10**15  # how far multiples are counted
 
 #: Outcome, keyword and reason of something that a lexeme does not hold to.
 Note = tuple[Outcome, str, str]
@@ -65,30 +69,58 @@ def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) 
     """Multiples of a step that its last digits do not decide: the engine counts remainders."""
     step = numbers.step
     assert step is not None
+    bounds = _engine_bounds(numbers, step)
+    loose = replace(numbers, steps=(), not_steps=(), excluded=frozenset())
     if step.numerator > _MAX_STEP or step.denominator > 10**6 or numbers.not_steps or numbers.excluded:
         notes.append((Outcome.RELAXED, "multipleOf", f"not enforced: the step is above {_MAX_STEP} or has exceptions"))
-        loose = Numbers(numbers.low, numbers.low_open, numbers.high, numbers.high_open, numbers.integer)
         return _number_node(loose, options, notes)
+    if bounds is None:
+        notes.append((Outcome.RELAXED, "multipleOf", f"not enforced: the bounds are beyond {_TOP:.0e}"))
+        return _number_node(loose, options, notes)
+    low, high = bounds
+    if low > high:
+        return None
     whole = numbers.integer or step.denominator == 1
-    schema: dict[str, Any] = {"type": "integer" if whole else "number"}
-    schema["multipleOf"] = step.numerator if step.denominator == 1 else float(step)
-    schema.update(_engine_bounds(numbers))
+    schema: dict[str, Any] = {
+        "type": "integer" if whole else "number",
+        "multipleOf": step.numerator if step.denominator == 1 else float(step),
+        "minimum": int(low) if whole else float(low),
+        "maximum": int(high) if whole else float(high),
+    }
     reason = "multiples are written without exponent or zeros at the end, and with at most 15 digits before the point"
     notes.append((Outcome.NARROWED, "multipleOf", reason))
-    return Json(schema, options)
+    return engine_number(schema, options)
 
 
-def _engine_bounds(numbers: Numbers) -> dict[str, Any]:
-    """Bounds for the engine, which keep numbers of digits finite."""
-    top = 10**15 - 1
-    low = -top if numbers.low is None else numbers.low
-    high = top if numbers.high is None else numbers.high
-    out: dict[str, Any] = {}
-    for name, bound, is_open in (("inimum", low, numbers.low_open), ("aximum", high, numbers.high_open)):
-        value = int(bound) if bound == int(bound) else float(bound)
-        letter = name[0]
-        out[f"exclusive{letter.upper()}{name}" if is_open else f"m{name}"] = value
-    return out
+#: What a number of the engine may be asked: it takes no notice of any other word.
+_ENGINE_WORDS = frozenset(("type", "multipleOf", "minimum", "maximum"))
+
+
+def engine_number(schema: Mapping[str, Any], options: Mapping[str, Any]) -> Json:
+    """A number by the engine's own compiler.  Raises `GrammarError` for a word that it would pass over in silence."""
+    unknown = schema.keys() - _ENGINE_WORDS
+    if unknown:
+        raise GrammarError(
+            f"the engine's numbers know no {sorted(unknown)[0]!r}", expected=", ".join(sorted(_ENGINE_WORDS))
+        )
+    return Json(dict(schema), options)
+
+
+def _engine_bounds(numbers: Numbers, step: Fraction) -> tuple[Fraction, Fraction] | None:
+    """The first and the last multiple of ``step`` for the engine, which keep numbers of digits finite.
+
+    The first is the larger where there is none between them; None where the bounds are beyond what it counts to.
+    """
+    if (numbers.low is not None and numbers.low > _TOP) or (numbers.high is not None and numbers.high < -_TOP):
+        return None
+    low, high = Fraction(-_TOP), Fraction(_TOP)
+    bounds = replace(
+        numbers,
+        low=low if numbers.low is None else max(low, numbers.low),
+        high=high if numbers.high is None else min(high, numbers.high),
+    )
+    first, last = replace(bounds, steps=(step,)).index_range()
+    return first * step, last * step
 
 
 def finite_values(state: State) -> list[Node] | None:
