@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import grammars.json_schema.facts as facts
 from grammars.json_schema.documents import Place
-from grammars.json_schema.meet import union
+from grammars.json_schema.formats import FORMATS
+from grammars.json_schema.meet import apart, union
 from grammars.json_schema.regular import ALL, NONE
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, both
@@ -172,10 +173,37 @@ def _overlaps(space: Space, place: Place, shapes: Sequence[Shape], alive: Sequen
     out: dict[int, list[int]] = {}
     for n, i in enumerate(alive):
         for j in alive[n + 1 :]:
-            if not space.disjoint(shapes[i], shapes[j], place):
+            if not _apart(space, shapes[i], shapes[j], place):
                 out.setdefault(i, []).append(j)
                 out.setdefault(j, []).append(i)
     return out
+
+
+def _apart(space: Space, one: Shape, two: Shape, place: Place) -> bool:
+    """True when surely no value is in both, formats that are narrower here than for a validator included."""
+    space.spend(1 + len(one.objects) * len(two.objects), place)
+    if one.strings != NONE and two.strings != NONE and any(map(_is_narrowed, (*one.notes, *two.notes))):
+        return False
+    return apart(one, two, lambda conj: not _has_narrowed(space, conj) and space.is_empty(conj))
+
+
+def _is_narrowed(row: ReportRow) -> bool:
+    return row.keyword == "format" and row.outcome is Outcome.NARROWED
+
+
+def _has_narrowed(space: Space, conj: Conj) -> bool:
+    """May a format that is narrowed here decide whether the conjunction holds anything?"""
+    todo: list[Any] = [space.documents[abs(literal)].schema for literal in conj]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, list):
+            todo += value
+        elif isinstance(value, dict):
+            row = FORMATS.get(value["format"]) if isinstance(value.get("format"), str) else None
+            if "$ref" in value or (row is not None and row.outer):
+                return True  # what a reference leads to is not looked at
+            todo += value.values()
+    return False
 
 
 def _tagged(space: Space, shapes: Sequence[Shape]) -> bool:

@@ -125,7 +125,7 @@ def _objects(
 ) -> tuple[ObjectForm, ...]:
     if not any(k in schema for k in objects.KEYWORDS):
         return (ANY_OBJECT,)
-    found = objects.allow(schema, place, space.documents, space.child, _names(space), notes)
+    found = objects.allow(schema, place, space.documents, space.child, _names(space, notes), notes)
     form = settle_object(found, space.is_empty)
     if form is None:
         return ()
@@ -134,8 +134,15 @@ def _objects(
     return (form,)
 
 
-def _names(space: Space) -> Callable[[Conj], Regular]:
-    return lambda conj: space.shape(conj).strings
+def _names(space: Space, notes: list[ReportRow]) -> Callable[[Conj], Regular]:
+    """The strings of a schema; what is to be said of them goes to ``notes``."""
+
+    def names(conj: Conj) -> Regular:
+        shape = space.shape(conj)
+        notes.extend(shape.notes)
+        return shape.strings
+
+    return names
 
 
 # -- enum
@@ -245,7 +252,7 @@ def _settled_arrays(space: Space, forms: tuple[ArrayForm, ...]) -> tuple[ArrayFo
 def _broken_objects(
     space: Space, place: Place, schema: dict[str, Any], notes: list[ReportRow]
 ) -> tuple[ObjectForm, ...]:
-    found = objects.deny(schema, place, space.documents, space.child, _names(space), notes)
+    found = objects.deny(schema, place, space.documents, space.child, _names(space, notes), notes)
     form = None if found is None else settle_object(found, space.is_empty)
     return () if form is None else (form,)
 

@@ -2,8 +2,9 @@
 
 Each row is a pattern in our own ECMA dialect, after the RFC that the specification names.  Where the RFC has rules
 that no regular language can check, the row is the largest safe part that can (``narrowed``): a format is never
-wider than its RFC.  A format that is not in the table is an annotation, as the specification has it, and the
-report says so.
+wider than its RFC.  Where a format is negated the same must hold, so such a row has an outer pattern as well, wider
+than the RFC and than the checkers we know: what is written there surely is not of the format.  A format that is not
+in the table is an annotation, as the specification has it, and the report says so.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ __all__ = ["FORMATS", "Format", "ignored_format"]
 
 @dataclass(frozen=True)
 class Format:
-    """One format: its source, a whole-string pattern, and what the pattern leaves out."""
+    """One format: its source, a whole-string pattern, what the pattern leaves out, and a pattern that leaves out
+    nothing (where it is not the same)."""
 
     source: str
     pattern: str
     reason: str = ""
+    outer: str = ""
 
     @property
     def outcome(self) -> Outcome:
@@ -34,6 +37,16 @@ class Format:
     @cached_property
     def language(self) -> Regular:
         return language(f"^(?:{self.pattern})$")
+
+    @cached_property
+    def outer_language(self) -> Regular:
+        """Every string of the format, and maybe more: what is not in it surely is not of the format."""
+        return language(f"^(?:{self.outer})$") if self.outer else self.language
+
+    @property
+    def outer_reason(self) -> str:
+        """What is left out where the format is negated; "" where nothing is."""
+        return "negated: what may be of the format after all is not written" if self.outer else ""
 
 
 def ignored_format(name: str) -> str:
@@ -49,9 +62,11 @@ _DATE = (
     f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     f"|02-(?:0[1-9]|1[0-9]|2[0-8]))|{_LEAP_YEAR}-02-29)"
 )
+_ANY_DATE = _DATE.replace(_YEAR, "[0-9]{4}")  # some checkers know a year 0
 _FRACTION = "(?:\\.[0-9]{1,18})?"
 _OFFSET = "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 _TIME = f"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]{_FRACTION}{_OFFSET}"
+_ANY_TIME = f"(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:[.,][0-9]+)?{_OFFSET}"
 _NO_LEAP = "no leap second (:60) and at most 18 digits of a second are written"
 
 _TIME_PART = "T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)"
@@ -158,36 +173,54 @@ def _regex() -> str:
 
 _ONE_LABEL = "labels with -- (A-labels) are not written"
 
+_PLANES = "planes above 2 are not written"
+_ANY_MAIL = "[^]*@[^]*"
+_ANY_IRI = _identifier("\\u00a0-\\u{10ffff}", "", relative=False)
+_ANY_IRI_REFERENCE = _identifier("\\u00a0-\\u{10ffff}", "", relative=True)
+
 FORMATS: Mapping[str, Format] = {
-    "date": Format("RFC 3339 full-date", _DATE),
-    "time": Format("RFC 3339 full-time", _TIME, _NO_LEAP),
-    "date-time": Format("RFC 3339 date-time", f"{_DATE}[Tt]{_TIME}", _NO_LEAP),
-    "duration": Format("RFC 3339 appendix A", _DURATION, "numbers have at most 12 digits"),
+    "date": Format("RFC 3339 full-date", _DATE, outer=_ANY_DATE),
+    "time": Format("RFC 3339 full-time", _TIME, _NO_LEAP, _ANY_TIME),
+    "date-time": Format("RFC 3339 date-time", f"{_DATE}[Tt]{_TIME}", _NO_LEAP, f"{_ANY_DATE}[Tt ]{_ANY_TIME}"),
+    "duration": Format("RFC 3339 appendix A", _DURATION, "numbers have at most 12 digits", "[+-]?P[0-9A-Z.,+-]*"),
     "email": Format(
         "RFC 5321 Mailbox",
         f"{_LOCAL}@{_EMAIL_HOST}",
         f"no long dotted names, no IPv6 literals, and {_ONE_LABEL}",
+        _ANY_MAIL,
     ),
     "idn-email": Format(
         "RFC 6531 Mailbox",
         f"(?:{_UTEXT}{{1,20}}(?:\\.{_UTEXT}{{1,20}}){{0,2}})@(?:{_EMAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL})*)",
         "only letters outside the contextual rules of IDNA are written",
+        _ANY_MAIL,
     ),
-    "hostname": Format("RFC 1123", _NAME, f"names of many long labels, and {_ONE_LABEL}"),
+    "hostname": Format("RFC 1123", _NAME, f"names of many long labels, and {_ONE_LABEL}", "[a-zA-Z0-9._-]+"),
     "idn-hostname": Format(
         "RFC 5890",
         f"{_MAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL}){{0,6}}",
         "only letters outside the contextual rules of IDNA are written",
+        "[a-zA-Z0-9._\\u0080-\\u{10ffff}-]+",
     ),
     "ipv4": Format("RFC 2673", _IPV4),
     "ipv6": Format("RFC 4291", _IPV6),
     "uri": Format("RFC 3986", _identifier("", "", relative=False)),
     "uri-reference": Format("RFC 3986", _identifier("", "", relative=True)),
-    "iri": Format("RFC 3987", _identifier(_UCS, _PRIVATE, relative=False), "planes above 2 are not written"),
-    "iri-reference": Format("RFC 3987", _identifier(_UCS, _PRIVATE, relative=True), "planes above 2 are not written"),
+    "iri": Format("RFC 3987", _identifier(_UCS, _PRIVATE, relative=False), _PLANES, _ANY_IRI),
+    "iri-reference": Format("RFC 3987", _identifier(_UCS, _PRIVATE, relative=True), _PLANES, _ANY_IRI_REFERENCE),
     "uri-template": Format("RFC 6570", _TEMPLATE),
     "uuid": Format("RFC 4122", "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"),
     "json-pointer": Format("RFC 6901", _POINTER),
-    "relative-json-pointer": Format("draft-handrews-relative-json-pointer", f"(?:0|[1-9][0-9]{{0,8}})(?:#|{_POINTER})"),
-    "regex": Format("ECMA-262", _regex(), "patterns with look-around or groups more than two deep are not written"),
+    "relative-json-pointer": Format(
+        "draft-handrews-relative-json-pointer",
+        f"(?:0|[1-9][0-9]{{0,8}})(?:#|{_POINTER})",
+        "numbers have at most 9 digits",
+        f"[0-9]+(?:#|{_POINTER})",
+    ),
+    "regex": Format(
+        "ECMA-262",
+        _regex(),
+        "patterns with look-around or groups more than two deep are not written",
+        "(?:[^*+?][^]*)?",  # nothing to repeat at the start is an error everywhere
+    ),
 }

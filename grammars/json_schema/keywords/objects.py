@@ -196,8 +196,9 @@ def deny(
         if broken is not None:
             facts.append(some(neg(alt(words(properties), *(language for language, _ in known))), broken))
     if "propertyNames" in schema:
-        legal = child(place, schema["propertyNames"], "propertyNames")
-        facts.append(some(neg(NONE if legal is None else names(legal)), TRUE))
+        broken = negation(child(place, schema["propertyNames"], "propertyNames"))
+        if broken is not None:
+            facts.append(some(names(broken), TRUE))
     facts += [lacks(key) for key in schema.get("required", ())]
     if schema.get("minProperties"):
         facts.append(Fact("most", schema["minProperties"] - 1))

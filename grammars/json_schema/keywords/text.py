@@ -27,15 +27,19 @@ def allow(schema: Mapping[str, Any], place: Place, documents: Documents, notes: 
 
 
 def deny(schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow]) -> Regular | None:
-    """The strings that break at least one keyword; None when no keyword can be broken."""
-    before = len(notes)
-    parts = _parts(schema, place, documents, notes)
-    if len(notes) > before:
+    """The strings that break at least one keyword (or some of them, with a note); None when none can be broken."""
+    own: list[ReportRow] = []
+    parts = _parts(schema, place, documents, own, negated=True)
+    notes += own
+    if any(row.outcome is Outcome.RELAXED for row in own):
         return ALL  # what is not understood may be broken by any string
     return neg(inter(*parts)) if parts else None
 
 
-def _parts(schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow]) -> list[Regular]:
+def _parts(
+    schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow], *, negated: bool = False
+) -> list[Regular]:
+    """The language of each keyword: never wider than the keyword, or never narrower where it is to be negated."""
     parts: list[Regular] = []
     if "minLength" in schema or "maxLength" in schema:
         parts.append(_length(schema, place, documents))
@@ -43,7 +47,7 @@ def _parts(schema: Mapping[str, Any], place: Place, documents: Documents, notes:
         found = pattern_language(schema["pattern"], "pattern", place, documents, notes)
         parts += [found] if found is not None else []
     if "format" in schema:
-        found = _format(schema["format"], place, notes)
+        found = _format(schema["format"], place, notes, negated)
         parts += [found] if found is not None else []
     return parts
 
@@ -144,14 +148,15 @@ def _first(term: Regular) -> Regular:
     return ANY if term != EPS else NONE
 
 
-def _format(name: str, place: Place, notes: list[ReportRow]) -> Regular | None:
+def _format(name: str, place: Place, notes: list[ReportRow], negated: bool) -> Regular | None:
     source = FORMATS.get(name)
     if source is None:
         notes.append(ReportRow(place.pointer, "format", Outcome.EXACT, ignored_format(name)))
         return None
-    if source.reason:
-        notes.append(ReportRow(place.pointer, "format", source.outcome, source.reason))
-    return source.language
+    reason = source.outer_reason if negated else source.reason
+    if reason:
+        notes.append(ReportRow(place.pointer, "format", Outcome.NARROWED, reason))
+    return source.outer_language if negated else source.language
 
 
 def _shown(pattern: str) -> str:

@@ -1,0 +1,117 @@
+"""Formats where they are negated: what a checker may call of the format must not be written there.
+
+Each schema is judged by both validators, and a value that they call invalid must not be accepted, ``strict`` or not,
+unless the report says so.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks.json_schema import Judge
+from benchmarks.json_schema_laws import byte_judge
+from grammars.json_schema.ecma import language
+from grammars.json_schema.formats import FORMATS
+from grammars.json_schema.regular import matches
+from guided.validate import judge as verdicts
+from special_tokens.errors import GuidedError
+
+#: Strings of each format that its own pattern leaves out or that checkers take besides, and some that it writes.
+STRINGS = {
+    "date": ["2020-01-01", "0000-01-01"],
+    "time": ["12:00:00Z", "23:59:60Z", "12:00:00.1234567890123456789Z"],
+    "date-time": ["2020-01-01T00:00:00Z", "1998-12-31T23:59:60Z"],
+    "duration": ["P1D", "P1234567890123Y", "PT36H", "P2W"],
+    "email": ["a@b.co", "a.b.c.d.e@b.co", "joe@[IPv6:2001:db8::1]", "a@xn--nxasmq6b.co", "a b@c"],
+    "idn-email": ["a@b.co", "실례@실례.테스트"],
+    "hostname": ["abc", "xn--nxasmq6b", ".".join(["abcdefghijklmnopqrstuvwxyz"] * 9)],
+    "idn-hostname": ["abc", "실례.테스트", "xn--nxasmq6b", "bücher.example", "〡〢"],
+    "ipv4": ["127.0.0.1"],
+    "ipv6": ["::1", "2001:db8::1"],
+    "uri": ["http://a.b/c"],
+    "uri-reference": ["a/b", ""],
+    "iri": ["http://a.b/ü", "http://a.b/\U00030000"],
+    "uuid": ["123e4567-e89b-12d3-a456-426614174000"],
+    "json-pointer": ["/a", ""],
+    "relative-json-pointer": ["0#", "12345678901/a"],
+    "regex": ["a+", "(?=a)b", "((((a))))", "(?<n>a)\\k<n>"],
+}
+
+NEGATIONS: dict[str, Any] = {
+    "not": lambda f: {"type": "string", "not": {"format": f}},
+    "not of a type": lambda f: {"not": {"type": "string", "format": f}},
+    "one of": lambda f: {"oneOf": [{"type": "string", "format": f}, {"type": "string"}]},
+    "if": lambda f: {"if": {"type": "string", "format": f}, "then": {"enum": ["x"]}},
+    "names": lambda f: {"type": "object", "not": {"propertyNames": {"format": f}}, "maxProperties": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return byte_judge(None)
+
+
+@pytest.mark.parametrize("way", list(NEGATIONS))
+@pytest.mark.parametrize("name", list(STRINGS))
+def test_what_may_be_of_a_format_is_not_written_where_it_is_negated(judge: Judge, name: str, way: str) -> None:
+    schema = NEGATIONS[way](name)
+    found = judge.compiled(schema, "strict")
+    for text in STRINGS[name]:
+        value = {text: 1} if way == "names" else text
+        if any(verdict.is_valid is False for verdict in verdicts(schema, value)):
+            assert not found.accepts(json.dumps(value, ensure_ascii=False)), value
+    other = "*{" if way != "names" else {"*{": 1}
+    if way != "if" and all(verdict.is_valid for verdict in verdicts(schema, other)):
+        assert found.accepts(json.dumps(other))
+
+
+@pytest.mark.parametrize("schema", [
+    {"type": "array", "contains": {"type": "string", "format": "email"}, "maxContains": 1},
+    {"type": "array", "unevaluatedItems": False, "contains": {"type": "string", "format": "email"}, "maxContains": 1},
+])  # fmt: skip
+def test_items_that_may_be_of_a_format_are_counted(judge: Judge, schema: Any) -> None:
+    for policy in ("warn", "strict"):
+        try:
+            found = judge.compiled(schema, policy)
+        except GuidedError:
+            continue
+        assert found.accepts('["a@b.co"]')
+        assert not found.accepts('["a@b.co", "a.b.c.d.e@b.co"]')
+
+
+@pytest.mark.parametrize("schema", [
+    {"oneOf": [{"type": "string", "format": "idn-hostname"}, {"type": "string", "pattern": "^.n--"}]},
+    {"oneOf": [{"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "format": "hostname"}}},
+               {"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "pattern": "^xn--"}}}]},
+])  # fmt: skip
+def test_branches_that_only_seem_to_exclude_each_other_are_told_apart(judge: Judge, schema: Any) -> None:
+    found = judge.compiled(schema)
+    text = "xn--nxasmq6b"
+    value = text if "pattern" in schema["oneOf"][1] else {"a": text}
+    assert all(verdict.is_valid is False for verdict in verdicts(schema, value))
+    assert not found.accepts(json.dumps(value))
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_the_outer_pattern_of_a_format_is_wider(name: str) -> None:
+    row = FORMATS[name]
+    for text in STRINGS.get(name, ()):
+        if matches(row.language, text):
+            assert matches(row.outer_language, text)
+    assert bool(row.outer) >= bool(row.reason)
+    assert language(f"^(?:{row.pattern})$") == row.language
+
+
+def test_an_unknown_format_can_not_be_broken(judge: Judge) -> None:
+    schema = {"type": ["string", "null"], "not": {"type": "string", "format": "colour"}}
+    found = judge.compiled(schema)
+    assert found.accepts("null")
+    assert not found.accepts('"red"')
+
+
+def test_names_that_no_regular_language_can_say_are_reported(judge: Judge) -> None:
+    schema = {"type": "object", "propertyNames": {"pattern": "^(a|b)\\1$"}}
+    assert judge.plan(schema).schema_report.relaxed
