@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from benchmarks.json_schema_hostile_more import MORE  # noqa: E402
+from grammars.deadline import deadline  # noqa: E402
 from grammars.json_schema import SchemaReport, build  # noqa: E402
 from grammars.render import render  # noqa: E402
 from guided.compile import compile_grammar  # noqa: E402
@@ -48,15 +50,19 @@ class Result:
     seconds: float
 
 
-def run(case: Case, tokenizer: Any) -> Result:
-    """Builds, compiles and computes one mask; anything but a typed error is raised as it is."""
+def run(case: Case, tokenizer: Any, seconds: float | None = None) -> Result:
+    """Builds, compiles and computes one mask; anything but a typed error is raised as it is.
+
+    All of it under one deadline, of ``seconds`` or the usual one.
+    """
     schema = case.make()
     begin = time.perf_counter()
     report = SchemaReport()
     try:
-        built = build(schema, watch=True)
-        report = built.report
-        compile_grammar(tokenizer, render(built.node).engine_text())
+        with deadline(seconds):
+            built = build(schema, watch=True)
+            report = built.report
+            compile_grammar(tokenizer, render(built.node).engine_text())
     except GuidedError as error:
         return Result(error, report, time.perf_counter() - begin)
     return Result(None, report, time.perf_counter() - begin)
@@ -363,6 +369,7 @@ CASES: tuple[Case, ...] = (
         lambda: {"type": "object", "properties": {"a": False}, "required": ["a"]},
         "unsatisfiable",
     ),
+    *(Case(*row) for row in MORE),
 )
 
 

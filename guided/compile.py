@@ -17,8 +17,9 @@ from typing import Any
 import llguidance
 
 from grammars.costly_place import costly_place
+from grammars.deadline import deadline, is_late, time_left
 from grammars.plan import SENTINELS, Plan
-from guided.compile_trial import Trial
+from guided.compile_trial import Trial, Verdict
 from guided.watch import TokenBytes
 from special_tokens import SpecialTokens
 from special_tokens.errors import GrammarError, LimitExceeded, MatcherFailed, PlanError, RequestError, TokenizerError
@@ -27,10 +28,10 @@ __all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_b
 
 #: Raised over the engine's defaults, which stop valid JSON in mid-string (a pattern with a large maxLength);
 #: measured harmless elsewhere.
-_LIMITS = {"initial_lexer_fuel": 10_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 2_000_000}
+_LIMITS = {"initial_lexer_fuel": 1_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 2_000_000}
 LIMITS = llguidance.LLParserLimits(verbose_errors=False, **_LIMITS)
-#: What a grammar may cost that has passed a trial.  The engine's own count of work is the estimate of that cost: of
-#: 3,346 real schemas one needs more than a tenth of the first limit and none more than all of it (0.2 to 1 s).
+#: What a grammar may cost that has passed a trial.  The engine's own count of work is the estimate of that cost, and
+#: the first limit is spent in 0.2 s at the most: few of 4,750 real schemas need more.
 _TRIED_LIMITS = _LIMITS | {"initial_lexer_fuel": 100_000_000}
 _trial = Trial()
 
@@ -52,6 +53,9 @@ _LARGE_REPEAT = re.compile(r"\{[0-9]{4,}")
 _MANY_CHARACTERS = 30_000  # JSON schemas stand in one line, whatever their depth
 _stack_lock = threading.Lock()
 
+#: What the engine says of a grammar for which the first limit is too low.
+_COSTLY_WORDS = ("fuel", "initial lexer configuration")
+_SIMPLER = "use fewer or simpler intersections, complements and repeats"
 _LIMIT_REASONS = {"MaxTokensTotal", "ParserTooComplex", "LexerTooComplex"}
 _LIMIT_WORDS = ("too big", "too many", "Too many", "max is", "fuel", "limit")
 
@@ -221,17 +225,34 @@ def compile_grammar(tokenizer: Any, grammar: str) -> Any:
     """A matcher of ``grammar`` on one of the engine's tokenizers, compiled now.
 
     Raises `GrammarError` or `LimitExceeded` where the engine refuses the grammar or it has no sentence.  A grammar that
-    costs the engine much is compiled in a helper process first, which is ended where it takes too long.
+    costs the engine much is compiled in a helper process first, which is ended where it takes too long; what came out
+    is remembered.  All of it ends at the deadline of the thread (`grammars.deadline`), or one of its own.
     """
-    matcher = _compiled(tokenizer, grammar, LIMITS)
-    if matcher.is_error() and "fuel" in (message := _message(matcher)):
-        error = _trial.error_of(grammar, vocab_size=tokenizer.vocab_size, limits=_TRIED_LIMITS)
-        if error is not None:  # a helper knows no named tokens: what it has not compiled is not compiled here
-            raise LimitExceeded(f"the grammar does not compile: {message}", hint="use fewer intersections and repeats")
-        matcher = _compiled(tokenizer, grammar, llguidance.LLParserLimits(verbose_errors=False, **_TRIED_LIMITS))
-    check_matcher(matcher, "the grammar does not compile")
-    _probe(matcher, step=len(grammar) > _STEP_CHARACTERS or _LARGE_REPEAT.search(grammar) is not None)
-    return matcher
+    with deadline():
+        if is_late():
+            raise LimitExceeded("the grammar is not compiled before the deadline of its request", hint=_SIMPLER)
+        vocab_size = tokenizer.vocab_size
+        verdict = _trial.known(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
+        matcher = _compiled(tokenizer, grammar, LIMITS) if verdict is None else None
+        if matcher is None or (matcher.is_error() and any(w in _message(matcher) for w in _COSTLY_WORDS)):
+            if verdict is None:
+                verdict = _trial.verdict(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
+            _check_verdict(verdict)
+            matcher = _compiled(tokenizer, grammar, llguidance.LLParserLimits(verbose_errors=False, **_TRIED_LIMITS))
+        check_matcher(matcher, "the grammar does not compile")
+        _probe(matcher, step=len(grammar) > _STEP_CHARACTERS or _LARGE_REPEAT.search(grammar) is not None)
+        return matcher
+
+
+def _check_verdict(verdict: Verdict) -> None:
+    """Raise `LimitExceeded` for what must not be compiled in this process, now or at all."""
+    if verdict.limit:
+        raise LimitExceeded(verdict.limit, hint=_SIMPLER)
+    if verdict.error is not None:  # a helper knows no named tokens: what it has not compiled is not compiled here
+        raise LimitExceeded(f"the grammar does not compile: {_words(verdict.error)}", hint=_SIMPLER)
+    if verdict.seconds > time_left():
+        seconds = f"takes {verdict.seconds:.1f} s, and {max(0.0, time_left()):.1f} s are left until its deadline"
+        raise LimitExceeded(f"compiling the grammar {seconds}", hint="try again when the machine is less busy")
 
 
 def _compiled(tokenizer: Any, grammar: str, limits: Any) -> Any:
@@ -246,7 +267,11 @@ def _compiled(tokenizer: Any, grammar: str, limits: Any) -> Any:
 
 def _message(matcher: Any) -> str:
     """What the engine says is wrong, without its quotations."""
-    return str(matcher.get_error()).split("\n<")[0].strip()
+    return _words(str(matcher.get_error()))
+
+
+def _words(error: str) -> str:
+    return error.split("\n<")[0].strip()
 
 
 def _on_a_large_stack(make: Callable[[], Any]) -> Any:

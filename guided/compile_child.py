@@ -1,18 +1,22 @@
 """Compiles grammars for another process that may end this one: run as a script, never imported.
 
 Requests come on stdin and answers go to stdout, each four bytes of length (big-endian) and JSON.  A request is
-``{"grammar", "vocab_size", "limits", "seconds", "bytes"}``; the answer ``{"error"}`` is null when the grammar
-compiles.  ``seconds`` of processor time or ``bytes`` of memory more and the process is gone, which is the answer too.
+``{"grammar", "vocab_size", "limits", "seconds", "bytes"}``; in the answer ``{"error", "seconds", "bytes"}`` the error
+is null when the grammar compiles, and the others are the processor time that took and the memory then held.
+``seconds`` of processor time or ``bytes`` of memory more and the process is gone, which is the answer too.
 It imports nothing of ours, so that it starts at once.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import struct
 import sys
+import time
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import llguidance
@@ -22,19 +26,23 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answers until there is nothing more to read."""
     while head := requests.read(4):
         request = json.loads(requests.read(struct.unpack(">I", head)[0]))
-        body = json.dumps({"error": error_of(request)}).encode()
+        body = json.dumps(answer_to(request)).encode()
         answers.write(struct.pack(">I", len(body)) + body)
         answers.flush()
 
 
-def error_of(request: dict[str, Any]) -> str | None:
-    """What the engine says to a grammar; None where it compiles."""
+def answer_to(request: dict[str, Any]) -> dict[str, Any]:
+    """What the engine says to a grammar, and what that cost."""
     limits = llguidance.LLParserLimits(verbose_errors=False, **request["limits"])
     tokenizer = tokenizer_of(request["vocab_size"])
+    begun = time.process_time()
     bound(request["seconds"], request["bytes"])
     matcher = llguidance.LLMatcher(tokenizer, request["grammar"], log_level=0, limits=limits)
+    error = str(matcher.get_error()) if matcher.is_error() else None
+    if error is None:
+        matcher.compute_bitmask()  # only for what it costs: a grammar without a sentence is told by the caller
     bound(0, None)
-    return str(matcher.get_error()) if matcher.is_error() else None
+    return {"error": error, "seconds": time.process_time() - begun, "bytes": bytes_held()}
 
 
 def bound(seconds: float, size: int | None) -> None:
@@ -47,6 +55,15 @@ def bound(seconds: float, size: int | None) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         most = size if hard == resource.RLIM_INFINITY else min(size, hard)
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def bytes_held() -> int:
+    """The memory of this process, 0 where the system does not say (the most ever had would count its parent's)."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0
 
 
 @lru_cache(maxsize=4)

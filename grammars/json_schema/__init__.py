@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from grammars.deadline import deadline, is_late
 from grammars.json_schema.direct import direct
 from grammars.json_schema.documents import Documents
 from grammars.json_schema.emit import emit
 from grammars.json_schema.general import KEY_ORDER, general_rows
-from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, survey
+from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, check_deadline, survey
 from grammars.json_schema.numbers import MAX_DIGITS
 from grammars.json_schema.regular import within
 from grammars.json_schema.report import Outcome, ReportRow, SchemaReport
@@ -19,6 +23,7 @@ from grammars.json_schema.spelling import DEFAULT_SPELLING, Spelling
 from grammars.json_schema.states import explore
 from grammars.json_schema.watchers import DigitWatch, UniqueWatch, Watcher
 from grammars.json_schema.watching import has_free_keys, has_key_order, has_long_numbers, unique_nodes, unique_rows
+from grammars.remembered import Remembered, digest
 from grammars.tree import Node
 from special_tokens.errors import SchemaError
 
@@ -33,6 +38,12 @@ __all__ = [
     "Watcher",
     "build",
 ]
+
+#: Errors that took long to find, so that the same request again does not: for a while only, since the time that a
+#: schema takes is not the same every time, and still shorter where only the deadline ended it.
+_errors: Remembered[SchemaError] = Remembered(256)
+_COSTLY_S = 0.1
+_KEPT_S, _KEPT_LATE_S = 600.0, 30.0
 
 _MOST_SEARCHED = 9_000_000  # parts of languages looked at for one schema: real ones take 8 million at the most
 
@@ -66,23 +77,54 @@ def build(
 
     ``documents`` are other documents by URI that references may lead to; nothing is fetched.  With ``watch`` the
     caller promises to run the watchers; without, nothing is left to them, and what only they could enforce is
-    relaxed.  Raises `SchemaError` for a schema that is broken, contradictory, past a limit, or (policy ``strict``)
-    not enforceable in full.
+    relaxed.  Raises `SchemaError` for a schema that is broken, contradictory, past a limit, not worked out before
+    the deadline (`grammars.deadline`), or (policy ``strict``) not enforceable in full.
     """
-    seen = survey(schema, limits)
-    if watch:
-        found = direct(schema, spelling, seen.keys)
-        if found is not None:
-            watchers: tuple[Watcher, ...] = (DigitWatch(MAX_DIGITS),) if found.has_numbers else ()
-            watchers += (UniqueWatch(),) if found.has_free_keys else ()
-            return _judged(Built(found.node, SchemaReport(found.rows), watchers), policy)
-    return _judged(_compiled(Documents(schema, documents, limits=limits), spelling, watch=watch), policy)
+    with deadline():
+        seen = survey(schema, limits)
+        if watch:
+            found = direct(schema, spelling, seen.keys)
+            if found is not None:
+                watchers: tuple[Watcher, ...] = (DigitWatch(MAX_DIGITS),) if found.has_numbers else ()
+                watchers += (UniqueWatch(),) if found.has_free_keys else ()
+                return _judged(Built(found.node, SchemaReport(found.rows), watchers), policy)
+        return _judged(_worked_out(schema, spelling, documents, limits, watch=watch), policy)
 
 
 def _judged(built: Built, policy: Policy) -> Built:
     if policy == "strict" and built.report.relaxed:
         raise refusal(built.report)
     return built
+
+
+def _worked_out(
+    schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None, limits: Limits, *, watch: bool
+) -> Built:
+    """What is built of a schema, or the error of it; one that was costly to find is remembered."""
+    request = (schema, spelling, documents, limits, watch)
+    key = _key(*request) if _errors else None
+    known = None if key is None else _errors.get(key)
+    if known is not None:
+        raise copy.copy(known)
+    begun = time.thread_time()
+    try:
+        built = _compiled(Documents(schema, documents, limits=limits), spelling, watch=watch)
+        check_deadline()  # searches that gave up because of it have left their mark on what was built
+    except SchemaError as error:
+        if time.thread_time() - begun > _COSTLY_S and (key := key or _key(*request)) is not None:
+            _errors.put(key, copy.copy(error), _KEPT_LATE_S if is_late() else _KEPT_S)
+        raise
+    return built
+
+
+def _key(
+    schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None, limits: Limits, watch: bool
+) -> bytes | None:
+    """The content of a request; None where it cannot be told."""
+    try:
+        return digest(json.dumps([schema, dict(documents or {})]), spelling, limits, watch)
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _compiled(documents: Documents, spelling: Spelling, *, watch: bool) -> Built:

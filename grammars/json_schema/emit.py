@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.regular import ALL
 from grammars.json_schema.report import ReportRow
 from grammars.json_schema.scalars import finite_values, scalar_nodes
@@ -38,7 +39,7 @@ from special_tokens.errors import SchemaError
 __all__ = ["Emitted", "emit"]
 
 _OPEN, _CLOSE, _LEFT, _RIGHT = Text("["), Text("]"), Text("{"), Text("}")
-_SET_SIZE = 64  # bits of a rule's parameter
+_SET_SIZE = 63  # bits of a rule's parameter that can be counted up to
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ class _Writer:
     def write_all(self) -> None:
         """Write the rules of all states that were named, and of those they name."""
         while self.todo:
+            check_deadline()
             conj = self.todo.pop()
             state = self.states[conj]
             name = self.names[conj]

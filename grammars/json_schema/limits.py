@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from grammars.deadline import is_late
 from special_tokens.errors import SchemaError
 
-__all__ = ["DEFAULT_LIMITS", "Limits", "Survey", "survey"]
+__all__ = ["DEFAULT_LIMITS", "Limits", "Survey", "check_deadline", "survey"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,11 @@ class Limits:
     states: int = 20_000  #: conjunctions of subschemas that need a rule of their own
     steps: int = 200_000  #: forms built while schemas are intersected
     edges: int = 16_000  #: members and items in all rules: the engine's grammars end at 65,535 symbols
-    seconds: float = 2.5  #: time for working a schema out (twice: a coarse second try follows)
+    seconds: float = 2.2  #: processor time for working a schema out (twice: a coarse second try follows)
     forms: int = 400  #: alternatives of one intersection; beyond, the keyword is relaxed
     regex: int = 30_000  #: characters of a pattern with its repeats written out
     keys: int = 3_000  #: listed keys of one object
-    items: int = 5_000  #: positions of one array that are written out
+    items: int = 2_000  #: positions of one array that are written out
 
 
 DEFAULT_LIMITS = Limits()
@@ -44,6 +45,24 @@ class Survey:
     keys: frozenset[str]
     depth: int
     nodes: int
+
+
+class _Pointed(Protocol):
+    @property
+    def pointer(self) -> str: ...
+
+
+def check_deadline(place: _Pointed | None = None) -> None:
+    """Raises `SchemaError` past the deadline of the thread (`grammars.deadline`).
+
+    Never an `Overrun`: a coarser plan must not be made of a schema because the machine is busy.
+    """
+    if is_late():
+        raise SchemaError(
+            "the schema is not worked out before the deadline of its request",
+            pointer=place.pointer if place is not None else "",
+            hint="use fewer nested allOf, anyOf and oneOf, or try again when the machine is less busy",
+        )
 
 
 _CONTAINERS = (str, dict, list)
@@ -63,7 +82,10 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
         if nodes > limits.nodes:
             raise _over("values", nodes, limits.nodes, "nodes")
         if deepest > limits.depth:
-            raise _over("levels of nesting", deepest, limits.depth, "depth", pointer=_deep_pointer(schema))
+            raise _over(
+                "levels of nesting", deepest, limits.depth, "depth", pointer=_deep_pointer(schema, limits.depth)
+            )
+        check_deadline()
         following: list[Any] = []
         for value in level:
             kind = type(value)
@@ -123,11 +145,13 @@ def _over(what: str, found: int, most: int, name: str, *, pointer: str = "") -> 
     )
 
 
-def _deep_pointer(schema: Any) -> str:
+def _deep_pointer(schema: Any, most: int) -> str:
     """The pointer of one of the deepest places, shortened to its first steps."""
     steps: list[str] = []
     level: list[tuple[Any, tuple[Any, ...]]] = [(schema, ())]
-    while level:
+    for _ in range(most):  # what holds itself has no end
+        if not level:
+            break
         last = level[0]
         level = [
             (value, (key, path))

@@ -70,6 +70,7 @@ class _ObjectTrack:
         self.entries = entries
         self.others = others
         self.number = Builder(limit)
+        self._met: dict[tuple[Regular, tuple[Regular, ...]], Regular] = {}
         self.required_after = [0] * (len(entries) + 1)
         for i in range(len(entries) - 1, -1, -1):
             self.required_after[i] = self.required_after[i + 1] + (entries[i][0] in form.required)
@@ -153,10 +154,17 @@ class _ObjectTrack:
                 after = _counted(left.clauses, frozenset(chosen))
                 if after is None:
                     continue
-                keys = inter(language, *(f.what for f in chosen))
+                keys = self._keys(language, tuple(f.what for f in chosen))
                 target = _Left(left.at, after, max(0, left.least - 1), most)
                 node.edges.append(Edge(conj, self.number(target), keys=keys))
         return node
+
+    def _keys(self, language: Regular, also: tuple[Regular, ...]) -> Regular:
+        """What is in all of the languages: few combinations, asked for at every node."""
+        found = self._met.get((language, also))
+        if found is None:
+            found = self._met[language, also] = inter(language, *also)
+        return found
 
 
 _MAX_CHOICES = 5  # facts about one value whose every combination is tried; beyond, each alone and all together

@@ -2,7 +2,8 @@
 
 What the engine would answer too late for us (may this key match that pattern, is anything left of this string) is
 searched for by derivatives.  A search carries a budget; past it the answer is `UNKNOWN`, and callers must then assume
-the worst.  Work is counted in parts of terms and not in seconds, so that a busy machine answers alike.
+the worst.  Work is counted in parts of terms and not in seconds, so that a busy machine answers alike; past the
+deadline of the thread (`grammars.deadline`) a search gives up as well, and `build` raises before it hands anything out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Literal
 
+from grammars.deadline import is_late
 from grammars.json_schema.terms import (
     ALL,
     ANY,
@@ -125,6 +127,7 @@ class _Allowance(threading.local):
 
 _allowance = _Allowance()
 _MOST_WORK = 6_000_000  # parts of terms that one search may look at: some seconds at the worst
+_WORK_UNLOOKED = 10_000  # parts between two looks at the clock: some milliseconds
 
 
 @contextmanager
@@ -157,7 +160,7 @@ def _shortest(term: Regular, budget: int) -> str | Unknown | None:
         return None
     left = _allowance.left
     most = _MOST_WORK if left is None else min(left, _MOST_WORK)
-    work = 0
+    work = checked = 0
     try:
         seen = {term}
         queue: deque[tuple[Regular, str]] = deque([(term, "")])
@@ -167,6 +170,10 @@ def _shortest(term: Regular, budget: int) -> str | Unknown | None:
                 return word
             for code in representatives(state):
                 work += state.size
+                if work > checked:
+                    checked = work + _WORK_UNLOOKED
+                    if is_late():
+                        raise _Spent
                 if work > most:
                     if most == _MOST_WORK:
                         return UNKNOWN

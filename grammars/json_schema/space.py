@@ -12,6 +12,7 @@ from typing import Any
 
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.expand import allowed, denied
+from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.meet import TooManyForms, apart, meet
 from grammars.json_schema.passes.kinds import CHECKS
 from grammars.json_schema.regular import NONE
@@ -96,6 +97,7 @@ class Space:
 
     def spend(self, steps: int, place: Place | None = None) -> None:
         """Count work done; raises `SchemaError` when a limit is passed."""
+        check_deadline(place)
         self._steps += steps
         if self._steps <= self.limits.steps and time.thread_time() <= self._end:
             return

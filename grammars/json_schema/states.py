@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from grammars.json_schema.array_tracks import array_track
 from grammars.json_schema.cases import cases
 from grammars.json_schema.documents import Place
+from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.naming import naming_order
 from grammars.json_schema.numbers import shortest_number
 from grammars.json_schema.numbers import writable as writable_numbers
@@ -31,7 +32,8 @@ __all__ = ["INFINITE", "State", "States", "explore"]
 
 INFINITE = 1 << 60
 
-_COUNTING = 400  # rules that one array may take for counting items
+_MOST_ITEMS = 500_000  # that an array must have
+_COUNTING = 400  # rules that one array may take for counting items, beside those of its positions
 _NODES_PER_KEY = 40  # rules that one object may take for conditions across its keys
 _WORD_BUDGET = 1_500  # states of the search for a shortest string
 _MAX_TWICE = 24  # with more forms than this only the schema's order is written
@@ -76,6 +78,7 @@ class States:
             conj = todo.popleft()
             if conj in self.by_conj:
                 continue
+            check_deadline(self._place(conj))
             if len(self.by_conj) >= self.limits.states:
                 raise Overrun(
                     f"the schema needs more than {self.limits.states} rules, the limit 'states'",
@@ -86,18 +89,17 @@ class States:
             self.by_conj[conj] = state
             self.order.append(conj)
             for track in (*state.arrays, *state.objects):
-                self._count_edges(track, conj)
                 for value in track.values():
                     self.users.setdefault(value, []).append(conj)
                     if value not in self.by_conj:
                         todo.append(value)
 
-    def _count_edges(self, track: Track, conj: Conj) -> None:
-        self.num_edges += sum(1 + len(node.edges) for node in track.nodes)
+    def _count_edges(self, tracks: list[Track], place: Place) -> None:
+        self.num_edges += sum(1 + len(node.edges) for track in tracks for node in track.nodes)
         if self.num_edges > self.limits.edges:
             raise Overrun(
                 f"the schema needs more than {self.limits.edges} members in its rules, the limit 'edges'",
-                pointer=self._place(conj).pointer,
+                pointer=place.pointer,
                 hint="use fewer alternatives that share keys",
             )
 
@@ -114,6 +116,7 @@ class States:
             if settled is not None:
                 self._check_items(settled, place)
                 state.arrays.append(self._array(settled, state, place))
+                self._count_edges(state.arrays[-1:], place)
         forms = [f for f in (settle_object(form, self.space.is_empty) for form in shape.objects) if f is not None]
         order = naming_order(self.space, conj) if forms else []
         for obj in forms:
@@ -124,13 +127,22 @@ class States:
                     keyword="properties",
                     hint="use patternProperties or additionalProperties",
                 )
-            state.objects += self._objects(obj, order, state, place, alone=len(forms) <= _MAX_TWICE)
+            tracks = self._objects(obj, order, state, place, alone=len(forms) <= _MAX_TWICE)
+            self._count_edges(tracks, place)
+            state.objects += tracks
         return state
 
     def _check_items(self, form: ArrayForm, place: Place) -> None:
-        if form.least > 100 * self.limits.items:
+        if len(form.prefix) > self.limits.items:
             raise SchemaError(
-                f"at least {form.least} items, the limit is {100 * self.limits.items}",
+                f"an array lists {len(form.prefix)} positions, the limit 'items' is {self.limits.items}",
+                pointer=place.pointer,
+                keyword="prefixItems",
+                hint="use items for the positions that are alike",
+            )
+        if form.least > _MOST_ITEMS:
+            raise SchemaError(
+                f"at least {form.least} items, the limit is {_MOST_ITEMS}",
                 pointer=place.pointer,
                 keyword="minItems",
                 hint="ask for fewer items",
@@ -138,7 +150,7 @@ class States:
 
     def _array(self, form: ArrayForm, state: State, place: Place) -> Track:
         try:
-            return array_track(form, _COUNTING)
+            return array_track(form, _COUNTING + len(form.prefix))
         except TooManyNodes:
             reason = f"not enforced: counting items needs more than {_COUNTING} rules"
             state.notes += [ReportRow(place.pointer, k, Outcome.RELAXED, reason) for k in _blamed(place)]
@@ -198,6 +210,7 @@ class States:
         while todo:
             conj = todo.popleft()
             waiting.discard(conj)
+            check_deadline()
             state = self.by_conj[conj]
             cost = self._cost(state)
             if cost < state.cost:

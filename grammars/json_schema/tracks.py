@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.regular import Regular
 from grammars.json_schema.shapes import Conj
 
@@ -83,6 +84,7 @@ class Builder:
         if found is None:
             found = self.numbers[key] = len(self.numbers)
             self.todo.append(key)
+            check_deadline()
             if found > self.limit:
                 raise TooManyNodes
         return found

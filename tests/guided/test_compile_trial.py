@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from typing import Any
 
 import llguidance
@@ -11,8 +12,9 @@ import pytest
 
 import guided.compile as compiling
 from grammars.constraints import JsonSchema, Lark
+from grammars.deadline import deadline
 from guided.compile import Engine, compile_grammar
-from guided.compile_trial import Trial
+from guided.compile_trial import Trial, Verdict
 from guided.state import GuidanceState
 from special_tokens.errors import LimitExceeded
 from tests.plan_laws import accepts, plan_of
@@ -43,7 +45,7 @@ def asked(trial: Trial, grammar: str) -> str | None:
 
 def test_what_takes_too_long_is_ended_and_the_next_grammar_is_compiled(trial: Trial) -> None:
     assert asked(trial, 'start: "a"') is None
-    with pytest.raises(LimitExceeded, match=r"more than 0.3 s of processor time .* the limits of a trial"):
+    with pytest.raises(LimitExceeded, match=r"more than 0.3 s of processor time, one of the limits of a trial"):
         asked(trial, HANGS)
     assert asked(trial, 'start: "a" <[399]>') is None
     assert "unknown name" in str(asked(trial, "start: nowhere"))
@@ -52,7 +54,7 @@ def test_what_takes_too_long_is_ended_and_the_next_grammar_is_compiled(trial: Tr
 def test_memory_is_bounded_as_time_is() -> None:
     trial = Trial(seconds=30, size=300 << 20)
     try:
-        with pytest.raises(LimitExceeded, match="limits of a trial"):
+        with pytest.raises(LimitExceeded, match=r"more than 0.29 GB of memory, one of the limits of a trial"):
             asked(trial, HANGS)
         assert asked(trial, 'start: "a"') is None
     finally:
@@ -74,8 +76,103 @@ def test_one_helper_serves_many_threads(trial: Trial) -> None:
 
 def test_without_a_helper_nothing_costly_is_compiled(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(LimitExceeded, match="limits of a trial"):
+    with pytest.raises(LimitExceeded, match=r"needs a helper process, and none can be started"):
         asked(trial, 'start: "a"')
+    monkeypatch.undo()
+    assert asked(trial, 'start: "a"') is None  # nothing was found out, so nothing is remembered
+
+
+class Counted(Trial):
+    """Counts what is really tried."""
+
+    tried = 0
+
+    def _tried(self, body: bytes) -> Any:
+        self.tried += 1
+        return super()._tried(body)
+
+
+def test_what_came_out_is_not_tried_again() -> None:
+    trial = Counted(seconds=0.3)
+    try:
+        for _ in range(3):
+            with pytest.raises(LimitExceeded, match="of processor time"):
+                asked(trial, HANGS)
+            assert asked(trial, 'start: "a"') is None
+            assert "unknown name" in str(asked(trial, "start: nowhere"))
+        assert trial.tried == 3
+        assert trial.error_of('start: "a"', vocab_size=500, limits=LIMITS) is None  # another vocabulary, another answer
+        assert trial.tried == 4
+    finally:
+        trial.close()
+
+
+def test_a_request_that_comes_twice_at_once_is_tried_once() -> None:
+    trial = Counted(seconds=0.3)
+    limits: list[str] = []
+    ask = lambda: limits.append(trial.verdict(HANGS, vocab_size=400, limits=LIMITS).limit)  # noqa: E731
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert trial.tried == 1
+        assert len(set(limits)) == 1
+        assert "of processor time" in limits[0]
+    finally:
+        trial.close()
+
+
+def test_the_deadline_ends_a_trial_and_its_error_is_kept_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = Counted(seconds=60)
+    try:
+        asked(trial, 'start: "a"')
+        with (
+            deadline(0.3),
+            pytest.raises(LimitExceeded, match=r"left until its deadline, one of the limits of a trial"),
+        ):
+            asked(trial, HANGS)
+        with pytest.raises(LimitExceeded, match="left until its deadline"):
+            asked(trial, HANGS)
+        assert trial.tried == 2
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now + 31)
+        assert trial.known(HANGS, vocab_size=400, limits=LIMITS) is None
+        assert trial.known('start: "a"', vocab_size=400, limits=LIMITS) is not None
+    finally:
+        trial.close()
+
+
+def test_who_has_no_time_left_does_not_wait_for_the_trials_of_others(trial: Trial) -> None:
+    trial._lock.acquire()
+    try:
+        with deadline(0.05), pytest.raises(LimitExceeded, match="other grammars are on trial"):
+            asked(trial, 'start: "a"')
+    finally:
+        trial._lock.release()
+    assert asked(trial, 'start: "a"') is None
+
+
+def test_a_helper_that_has_grown_is_not_used_again(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked(trial, 'start: "a"')
+    first = trial._process
+    assert first is not None
+    asked(trial, 'start: "b"')
+    assert trial._process is first
+    monkeypatch.setattr("guided.compile_trial._LARGE", 1)
+    asked(trial, 'start: "c"')
+    assert first.poll() is not None
+    assert asked(trial, 'start: "d"') is None
+
+
+def test_what_would_not_be_compiled_before_the_deadline_is_not_begun(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling._trial, "known", lambda *_, **__: Verdict(seconds=2.0))
+    with deadline(1.0), pytest.raises(LimitExceeded, match=r"takes 2.0 s, and \d.\d s are left"):
+        compile_grammar(engine.ll_tokenizer, 'start: "a"')
+    assert not compile_grammar(engine.ll_tokenizer, 'start: "a"').is_error()
 
 
 def test_a_clients_grammar_that_would_hang_is_refused_with_its_limit(engine: Engine) -> None:

@@ -18,7 +18,7 @@ def tokenizer() -> Any:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_hostile_schema_has_the_outcome_that_the_table_says(case: Case, tokenizer: Any) -> None:
-    result = run(case, tokenizer)
+    result = run(case, tokenizer, seconds=60.0)  # the outcome, on a machine of any speed
     if case.says:
         assert isinstance(result.error, GuidedError), result.report.relaxed
         assert case.says in str(result.error)

@@ -7,6 +7,7 @@ import re
 import llguidance
 import pytest
 
+from grammars.deadline import deadline
 from grammars.json_schema import build
 from grammars.render import render
 from guided.compile import compile_grammar
@@ -38,6 +39,7 @@ def test_exactly_one_of_several_patterns(size: int) -> None:
 
 @pytest.mark.parametrize("size", [7, 8, 60])
 def test_more_than_the_engine_can_follow_are_reported(size: int) -> None:
-    built = build({"oneOf": [{"type": "string", "pattern": f"a.*{i}"} for i in range(size)]})
+    with deadline(60.0):  # what is reported, on a machine of any speed
+        built = build({"oneOf": [{"type": "string", "pattern": f"a.*{i}"} for i in range(size)]})
     assert [(row.keyword, row.pointer) for row in built.report.relaxed] == [("oneOf", "")]
     assert accepts(render(built.node).engine_text(), '"a12"')

@@ -1,0 +1,84 @@
+"""A deadline turns what is late into an error, never into another plan; costly errors are found again."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import pytest
+
+import grammars.json_schema as schemas
+from grammars.deadline import deadline, is_late, time_left
+from grammars.json_schema import build
+from grammars.json_schema.limits import Limits
+from grammars.remembered import Remembered, digest
+from special_tokens.errors import SchemaError
+
+COSTLY: dict[str, Any] = {
+    "type": "object",
+    "properties": {f"k{i}": {"type": "integer"} for i in range(60)},
+    "oneOf": [{"required": [f"k{i}"]} for i in range(60)],
+}
+
+
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas, "_errors", Remembered(8))
+
+
+def test_the_outermost_deadline_counts() -> None:
+    assert time_left() == math.inf
+    assert not is_late()
+    with deadline(100):
+        for inner in (1_000, None):
+            with deadline(inner):
+                assert 90 < time_left() <= 100
+        with deadline(-1):
+            assert is_late()
+        assert not is_late()
+    assert time_left() == math.inf
+
+
+def test_a_schema_that_is_late_is_an_error_and_not_a_coarser_plan() -> None:
+    with deadline(0), pytest.raises(SchemaError, match=r"^schema.*: the schema is not worked out before the deadline"):
+        build(COSTLY, watch=True)
+    assert not build({"type": "object", "minProperties": 1}, watch=True).report.relaxed
+
+
+def test_a_costly_error_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas, "_COSTLY_S", 0.0)
+    tries: list[Any] = []
+    compiled = schemas._compiled
+    monkeypatch.setattr(schemas, "_compiled", lambda *a, **k: tries.append(a) or compiled(*a, **k))
+    limits = Limits(edges=100)
+    said = []
+    for _ in range(3):
+        with pytest.raises(SchemaError, match="the limit 'edges'") as caught:
+            build(COSTLY, limits=limits)
+        said.append((str(caught.value), caught.value.pointer, type(caught.value)))
+    assert len(set(said)) == 1
+    assert len(tries) == 1
+    with pytest.raises(SchemaError):  # another order of keys is another schema
+        build(dict(reversed(COSTLY.items())), limits=limits)
+    assert len(tries) == 2
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 601)
+    with pytest.raises(SchemaError):
+        build(COSTLY, limits=limits)
+    assert len(tries) == 3
+
+
+def test_what_is_remembered_is_bounded_and_leaves_in_the_order_of_use() -> None:
+    kept: Remembered[int] = Remembered(2)
+    for name, value in (("a", 1), ("b", 2)):
+        kept.put(digest(name), value)
+    assert kept.get(digest("a")) == 1
+    kept.put(digest("c"), 3)
+    assert [kept.get(digest(name)) for name in "abc"] == [1, None, 3]
+    assert len(kept) == 2
+
+
+def test_parts_of_a_digest_do_not_run_together() -> None:
+    assert digest("ab", "c") != digest("a", "bc")
+    assert digest("1") == digest("1") != digest("1", "")
