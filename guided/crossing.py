@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
 
 from guided.json_scanner import Frame, Mode, ScanState
+from guided.spelled import canonical, unfinished
 
 __all__ = ["Crossings"]
 
@@ -23,6 +24,9 @@ _WORD = re.compile(
     re.DOTALL,
 )
 
+#: How a token goes on inside an escape.
+_ESCAPED = re.compile(rb"[nrtbfu0-9a-fA-F/\\]|$")
+
 _Ids = dict[int, None]
 
 
@@ -30,8 +34,10 @@ class Crossings:
     """The tokens of one vocabulary that end more than one JSON token.  Build once; immutable."""
 
     def __init__(self, of: Sequence[bytes]) -> None:
+        #: All texts are `canonical`.
         self._holding: dict[bytes, list[int]] = {}  # a string between quotes -> tokens that hold it
         self._mirrors: dict[bytes, list[int]] = {}  # how a string began -> tokens that end it and write it again
+        self._spelled: list[int] = []  # tokens that may finish an escape, and write the string again
         self._alone: list[int] = []  # tokens that write something twice by themselves
         self._words: list[int] = []  # tokens with numbers and literals, which no index holds
         for i, data in enumerate(of):
@@ -39,10 +45,13 @@ class Crossings:
                 continue
             if _WORD.search(data):
                 self._words.append(i)
-            strings = list(_between_quotes(data))
+            strings = [canonical(string) for string in _between_quotes(data)]
             if b"," in data and len(set(strings)) < len(strings):
                 self._alone.append(i)
             first = data.partition(b'"')[0]
+            if strings and _ESCAPED.match(first):
+                self._spelled.append(i)
+            first = canonical(first)
             for string in dict.fromkeys(strings):
                 self._holding.setdefault(string, []).append(i)
                 if string.endswith(first):
@@ -62,7 +71,11 @@ class Crossings:
 
     def mirrors(self, scan: ScanState) -> Sequence[int]:
         """Tokens that end the string that is being written, and write it again behind that."""
-        return self._mirrors.get(scan.text, ()) if scan.mode in (Mode.STRING, Mode.IN_KEY) else ()
+        if scan.mode is not Mode.STRING and scan.mode is not Mode.IN_KEY:
+            return ()
+        if scan.escaped or unfinished(scan.text):
+            return self._spelled
+        return self._mirrors.get(canonical(scan.text), ())
 
     @property
     def words(self) -> Sequence[int]:

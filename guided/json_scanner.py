@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from grammars.json_schema.watchers import UniqueNode
+from guided.spelled import canonical, decoded
 
 __all__ = ["Frame", "Mode", "ScanState", "Seen", "feed", "item_value", "read_value"]
 
@@ -64,8 +65,8 @@ _NOTHING = Seen()
 class Frame(NamedTuple):
     """An open array or object.
 
-    ``seen`` are the keys, or the items that must differ, written so far; ``node`` is the number of its `UniqueNode`
-    (-1: none); ``armed`` says that this frame or one around it has seen something.
+    ``seen`` are the keys, or the items that must differ, written so far (texts `canonical`); ``node`` is the number
+    of its `UniqueNode` (-1: none); ``armed`` says that this frame or one around it has seen something.
     """
 
     is_object: bool
@@ -98,13 +99,13 @@ _IN_STRING = re.compile(rb'["\\]')
 
 
 def item_value(mode: Mode, text: bytes) -> object:
-    """What an item is compared by: a string by its bytes, a number by its value, a literal by its word."""
+    """What an item is compared by: a string by its text, a number by its value, a literal by its word."""
     if mode is Mode.NUMBER:
         try:
             return Fraction(text.decode("ascii"))
         except (ValueError, ZeroDivisionError):
             return text
-    return (mode, text)
+    return (mode, canonical(text))
 
 
 def feed(state: ScanState, data: bytes, nodes: tuple[UniqueNode, ...]) -> ScanState:
@@ -163,9 +164,10 @@ def _key_ended(state: ScanState, text: bytes, nodes: tuple[UniqueNode, ...]) -> 
     frame = state.frame
     assert frame is not None
     below = -1
+    text = canonical(text)
     if frame.node >= 0:
         node = nodes[frame.node]
-        name = text.decode("utf-8", "replace")
+        name = decoded(text)
         below = next((n for key, n in node.keys if key == name), node.others)
     after = Frame(True, frame.node, frame.parent, frame.seen.with_value(text), frame.at, below, True)
     return ScanState(Mode.AFTER_KEY, after, repeated=text in frame.seen)

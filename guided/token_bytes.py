@@ -11,10 +11,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.bitmask import from_ids
+from guided.bitmask import from_ids, is_allowed
 from guided.crossing import Crossings
 
-__all__ = ["DigitTokens", "TokenBytes"]
+__all__ = ["Beginnings", "DigitTokens", "TokenBytes", "clear_ids"]
 
 _COUNTED = 6  # digits of a token that are read as a number; no exponent in use has more
 
@@ -27,6 +27,29 @@ class DigitTokens:
     sizes: NDArray[np.int64]
     values: NDArray[np.int64]
     longest: int  #: the largest of the sizes
+
+
+class Beginnings:
+    """Tokens that begin a text and do not end it, by how much of it they write."""
+
+    def __init__(self, found: Iterable[tuple[bytes, int]]) -> None:
+        self.ids: dict[bytes, list[int]] = {}
+        for text, i in found:
+            self.ids.setdefault(text, []).append(i)
+        self._prefixes = {text[:size] for text in self.ids for size in range(len(text) + 1)}
+
+    def may_be(self, text: bytes) -> bool:
+        """Does a token write ``text`` and perhaps more?"""
+        return text in self._prefixes
+
+    def of(self, text: bytes) -> list[int]:
+        """Ids of the tokens that write some of ``text``, all of it included."""
+        found: list[int] = []
+        for size in range(len(text) + 1):
+            if text[:size] not in self._prefixes:
+                break
+            found += self.ids.get(text[:size], ())
+        return found
 
 
 class TokenBytes:
@@ -134,6 +157,55 @@ class TokenBytes:
             max((len(run) for _, run in found), default=0),
         )
 
+    @cached_property
+    def keys_begun(self) -> Beginnings:
+        """Tokens that begin a key where one is to come, by what stands behind its quote."""
+        return self._begun(rb'[ \t\n\r]*"([^"]*)', b'"')
+
+    @cached_property
+    def keys_begun_later(self) -> Beginnings:
+        """Tokens that end something and begin the next key, by what stands behind its quote, which is something."""
+        return self._begun(rb'.*,[ \t\n\r]*"([^"\\]+)', b",")
+
+    @cached_property
+    def keys_crossed(self) -> list[int]:
+        """Tokens in which a key has its value, behind which the next may be to come or begin: `": 1, "a`."""
+        found = re.compile(rb'.*"[ \t\n\r]*:.*,[ \t\n\r]*(?:"[^"\\]*)?', re.DOTALL)
+        return [i for i in self._holding(b":").tolist() if found.fullmatch(self.of[i])]
+
+    @cached_property
+    def commas(self) -> list[int]:
+        """Tokens behind which a key may be to come, or its first byte."""
+        last = re.compile(rb',[ \t\n\r]*"?$')
+        return [i for i in self._holding(b",").tolist() if last.search(self.of[i])]
+
+    @cached_property
+    def blanks(self) -> list[int]:
+        """Tokens that are nothing but white space."""
+        return [i for i in self._beginning(b" \t\n\r").tolist() if not self.of[i].strip(b" \t\n\r")]
+
+    def _begun(self, pattern: bytes, letters: bytes) -> Beginnings:
+        found = re.compile(pattern, re.DOTALL)
+        ids = self._holding(letters).tolist()
+        return Beginnings((m.group(1), i) for i in ids if (m := found.fullmatch(self.of[i])) is not None)
+
+    def may_be(self, prefix: bytes) -> bool:
+        """Does a token begin with ``prefix``?"""
+        start = bisect_left(self._sorted, (prefix, -1))
+        return start < len(self._sorted) and self._sorted[start][0].startswith(prefix)
+
+    def within(self, text: bytes) -> list[int]:
+        """Ids of the tokens that write some of ``text``, all of it included."""
+        ids = self.ids
+        found: list[int] = []
+        for size in range(1, min(len(text), self._longest) + 1):
+            found += ids.get(text[:size], ())
+        return found
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self.of), default=0)
+
     def beginning(self, prefix: bytes) -> list[int]:
         """Ids of the tokens that begin with ``prefix``."""
         start = bisect_left(self._sorted, (prefix, -1))
@@ -146,6 +218,14 @@ class TokenBytes:
 
     def _row(self, ids: Iterable[int]) -> NDArray[np.int32]:
         return from_ids(ids, len(self.of))
+
+
+def clear_ids(words: NDArray[np.int32], ids: Iterable[int]) -> None:
+    """Take the bits of ``ids`` out of one row of a bitmask."""
+    view = words.view(np.uint32)
+    for i in ids:
+        if is_allowed(words, i):
+            view[i >> 5] &= np.uint32(~(1 << (i & 31)) & 0xFFFFFFFF)
 
 
 def _table(letters: bytes) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from grammars.json_schema.direct import direct
 from grammars.json_schema.documents import Documents
 from grammars.json_schema.emit import emit
 from grammars.json_schema.general import KEY_ORDER, general_rows
+from grammars.json_schema.key_bounds import key_bounds
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, check_deadline, survey
 from grammars.json_schema.numbers import MAX_DIGITS
 from grammars.json_schema.regular import within
@@ -86,7 +87,7 @@ def build(
             found = direct(schema, spelling, seen.keys)
             if found is not None:
                 watchers: tuple[Watcher, ...] = (DigitWatch(MAX_DIGITS),) if found.has_numbers else ()
-                watchers += (UniqueWatch(),) if found.has_free_keys else ()
+                watchers += (UniqueWatch((), *found.key_bounds),) if found.has_free_keys else ()
                 return _judged(Built(found.node, SchemaReport(found.rows), watchers), policy)
         return _judged(_worked_out(schema, spelling, documents, limits, watch=watch), policy)
 
@@ -151,7 +152,7 @@ def _compile(space: Space, spelling: Spelling, *, watch: bool) -> Built:
     rows += general_rows(root.schema, root.dialect, has_numbers=has_long_numbers(states))
     watchers: tuple[Watcher, ...] = ()
     if watch and (emitted.watched or has_free_keys(states)):
-        watchers = (UniqueWatch(unique_nodes(states) if emitted.watched else ()),)
+        watchers = (UniqueWatch(unique_nodes(states) if emitted.watched else (), *key_bounds(states)),)
     return Built(emitted.node, SchemaReport(tuple(dict.fromkeys(rows))), watchers)
 
 

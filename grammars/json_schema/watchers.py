@@ -42,10 +42,14 @@ class UniqueNode:
 class UniqueWatch:
     """No object may have a key twice, and arrays at places marked ``unique`` no item twice.
 
-    ``nodes[0]`` is the whole value; without nodes only keys are watched.
+    ``nodes[0]`` is the whole value; without nodes only keys are watched.  ``tight_keys``: a key that no schema lists
+    may be begun somewhere that can only end as one that is there; ``fewest_keys``: the fewest of them that some
+    object has words for, behind which it must close (0: more than anyone writes).
     """
 
     nodes: tuple[UniqueNode, ...] = ()
+    tight_keys: bool = False
+    fewest_keys: int = 0
 
 
 Watcher = DigitWatch | UniqueWatch

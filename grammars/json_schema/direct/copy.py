@@ -13,6 +13,7 @@ from grammars.json_schema.direct.definitions import is_productive, merged_size
 from grammars.json_schema.direct.patterns import pattern_language
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.general import KEY_ORDER, general_rows
+from grammars.json_schema.key_bounds import KeyBounds
 from grammars.json_schema.passes.dialect import nullable
 from grammars.json_schema.passes.kinds import CHECKS
 from grammars.json_schema.regular import matches
@@ -37,13 +38,14 @@ class Direct:
     """A schema for the engine: ``node``, the report's rows, and what has to be watched at run time.
 
     ``has_numbers``: numbers of any length may be written; ``has_free_keys``: some objects take keys that no schema
-    lists, which could be written twice.
+    lists, which could be written twice; ``key_bounds`` say how soon these keys are used up.
     """
 
     node: Json
     rows: tuple[ReportRow, ...]
     has_numbers: bool
     has_free_keys: bool
+    key_bounds: KeyBounds
 
 
 @dataclass(slots=True)
@@ -72,6 +74,7 @@ class Copy:
     open_keys: bool = False
     rare_text: bool = False
     free_keys: bool = False
+    key_bounds: KeyBounds = KeyBounds()
     ordered: bool = False
 
     def __post_init__(self) -> None:
@@ -106,7 +109,7 @@ class Copy:
         if self.ordered:
             self.rows.append(KEY_ORDER)
         general = general_rows(self.root, self.dialect, has_numbers=self.numbers, keys=self.keys)
-        return Direct(Json(body, options), (*self.rows, *general), self.numbers, self.free_keys)
+        return Direct(Json(body, options), (*self.rows, *general), self.numbers, self.free_keys, self.key_bounds)
 
     # -- the walk
 

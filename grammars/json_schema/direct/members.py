@@ -11,6 +11,7 @@ from grammars.json_schema.direct.copy import Copy, Reader
 from grammars.json_schema.direct.patterns import engine_pattern, pattern_language
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.direct.values import counted, keep
+from grammars.json_schema.key_bounds import KeyBounds, joined, key_bounds_of
 from grammars.json_schema.regular import Ranges, Regular, leading, lengths, matches, shortest
 
 __all__ = ["READERS"]
@@ -58,6 +59,11 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
     if copied:
         out["patternProperties"] = copied
         copy.free_keys = True
+        if schema.get("additionalProperties", True) is False:
+            terms = [term for term, sub in zip(known, value.values(), strict=True) if sub is not False]
+            copy.key_bounds = joined(copy.key_bounds, key_bounds_of(terms))
+        else:
+            copy.key_bounds = joined(copy.key_bounds, KeyBounds(key_bounds_of(known).tight))
 
 
 def _begin_apart(prefixes: list[str]) -> bool:

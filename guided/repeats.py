@@ -1,0 +1,344 @@
+"""Keys and items that must not be written twice: the tokens that would, and those behind which nothing else is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammars.json_schema.watchers import UniqueWatch
+from guided.bitmask import is_allowed, num_words
+from guided.json_scanner import Frame, Mode, ScanState, Seen, feed
+from guided.spelled import canonical, spellings, unfinished
+from guided.token_bytes import TokenBytes, clear_ids
+
+__all__ = ["Repeats"]
+
+_LOOKED_AT = 200  # places that one search for a way on may look at, each some 0.1 ms
+_LOOKED_AT_ALL = 2_000  # where all keys that there are seem to be written
+_LITERALS = (b"true", b"false", b"null")
+#: How a text is tried to go on otherwise than any before: what most languages have, cheap to ask for.
+_OTHERWISE = tuple(bytes((byte,)) for byte in b'"ae1A_0 -')
+
+
+class _Search:
+    """One search for a way on: the places that it may still look at, and what it has found."""
+
+    def __init__(self, places: int) -> None:
+        self.places = places
+        #: By what is written, and the `id` of what was before it, which is kept here, so that it stays its own.
+        self.found: dict[tuple[Mode, bytes, int], tuple[bool, Seen]] = {}
+
+
+class Repeats:
+    """What a `UniqueWatch` takes out of masks.  Immutable; what was written is a `ScanState`."""
+
+    def __init__(self, watcher: UniqueWatch, tokens: TokenBytes) -> None:
+        self.tokens = tokens
+        self.nodes = watcher.nodes
+        self.tight_keys = watcher.tight_keys
+        self.fewest_keys = watcher.fewest_keys
+        # Of what was asked for last; frames and what they have seen never change.
+        self._known: tuple[Frame | None, Sequence[int]] = (None, ())
+        self._next_keys: tuple[Frame | None, Sequence[int]] = (None, ())
+        self._used_up: tuple[Seen | None, bool] = (None, False)
+
+    def is_near(self, scan: ScanState) -> bool:
+        """Is there a token that could be a repeat here, or lead to one?"""
+        frame, mode = scan.frame, scan.mode
+        if frame is None:
+            return False
+        if not frame.armed:  # nothing was written yet that a token could repeat, but for what it ends itself
+            is_item = mode is Mode.STRING and not frame.is_object and self._is_unique(frame)
+            return (is_item or mode is Mode.IN_KEY) and bool(self._crossing(scan) or self._crossed())
+        if not frame.is_object:  # what an object holds is taken by its keys alone
+            at_repeat = bool(len(frame.seen))
+        else:
+            at_repeat = mode is Mode.IN_KEY or (self.tight_keys and mode is Mode.KEY)
+        return at_repeat or bool(self._crossing(scan)) or (self.tight_keys and self._is_key_near(frame))
+
+    def _is_unique(self, frame: Frame) -> bool:
+        return frame.node >= 0 and self.nodes[frame.node].unique
+
+    def _crossed(self) -> Sequence[int]:
+        return self.tokens.keys_crossed if self.tight_keys else ()
+
+    def _is_key_near(self, frame: Frame) -> bool:
+        return bool(self._begun_later(frame) or self._crossed()) or self._may_be_used_up(frame)
+
+    def restrict(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
+        """Clear what repeats, and what can only end as a repeat; where nothing else is left ``words`` stays."""
+        kept = words.copy()
+        self._clear_repeats(words, scan)
+        if self._is_tight(scan):
+            self._clear_stuck(words, scan, matcher)
+        if self.tight_keys and scan.frame is not None:
+            self._clear_next_keys(words, scan, scan.frame, matcher)
+        if not words.any():
+            words[:] = kept
+
+    def _clear_repeats(self, words: NDArray[np.int32], scan: ScanState) -> None:
+        self._clear_direct(words, scan)
+        clear_ids(words, [i for i in self._crossing(scan) if is_allowed(words, i) and self._repeats(scan, i)])
+
+    # -- tokens that end a key or an item for the second time
+
+    def _crossing(self, scan: ScanState) -> Sequence[int]:
+        """Tokens that may end more than one JSON token, the last of them as a repeat."""
+        crossings, frame = self.tokens.crossings, scan.frame
+        last, known = self._known
+        if last is not frame:  # inside a string, and mostly elsewhere, it is the one of the token before
+            known = crossings.known(frame)
+            self._known = frame, known
+        mirrors = crossings.mirrors(scan)
+        if self.nodes or mirrors:
+            return [*known, *mirrors, *(crossings.words if self.nodes else ())]
+        return known
+
+    def _repeats(self, scan: ScanState, token_id: int) -> bool:
+        after = feed(scan, self.tokens.of[token_id], self.nodes)
+        if after.repeated or after.mode is not Mode.LITERAL or after.frame is None:
+            return after.repeated
+        # A literal is decided by its first letter.
+        return any((Mode.LITERAL, word) in after.frame.seen for word in _LITERALS if word.startswith(after.text))
+
+    def _clear_direct(self, words: NDArray[np.int32], scan: ScanState) -> None:
+        """Tokens that end the current key or scalar as one that was there before."""
+        frame = scan.frame
+        assert frame is not None
+        match scan.mode:
+            case Mode.IN_KEY:
+                self._clear_strings(words, scan.text, _strings(frame))
+            case Mode.STRING if not frame.is_object:
+                self._clear_strings(words, scan.text, _strings(frame))
+            case Mode.AFTER if self._is_exhausted(scan):
+                clear_ids(words, self.tokens.beginning(b","))
+            case Mode.NUMBER | Mode.VALUE if not frame.is_object:
+                self._clear_numbers(words, scan.text, {s for s in frame.seen if isinstance(s, Fraction)})
+                if scan.mode is Mode.VALUE:
+                    self._clear_literals(words, frame.seen)
+
+    def _is_exhausted(self, scan: ScanState) -> bool:
+        frame = scan.frame
+        if frame is None or frame.is_object or frame.node < 0:
+            return False
+        values = self.nodes[frame.node].values
+        return bool(values) and len(frame.seen) >= values
+
+    def _clear_strings(self, words: NDArray[np.int32], text: bytes, seen: Iterable[bytes]) -> None:
+        for rest in self._rests(text, seen):
+            clear_ids(words, self.tokens.beginning(rest + b'"'))
+
+    def _rests(self, text: bytes, seen: Iterable[bytes]) -> Iterator[bytes]:
+        """How ``text`` can go on to become one of ``seen``, as far as tokens may write it."""
+        begun = unfinished(text)
+        text = canonical(text).removesuffix(begun)
+        for before in seen:
+            if before.startswith(text):
+                yield from spellings(before[len(text) :], begun, self.tokens.may_be)
+
+    def _clear_numbers(self, words: NDArray[np.int32], text: bytes, seen: set[Fraction]) -> None:
+        if not seen:
+            return
+        if Fraction(0) in seen and not text.strip(b"-0."):  # whatever exponent follows, it stays zero
+            _clear(words, self.tokens.exponents_of_zero)
+        for digits, row in self.tokens.number_ends.items():
+            try:
+                if Fraction((text + digits).decode("ascii")) in seen:
+                    _clear(words, row)
+            except (ValueError, ZeroDivisionError):
+                continue
+
+    def _clear_literals(self, words: NDArray[np.int32], seen: Seen) -> None:
+        for word in _LITERALS:
+            if (Mode.LITERAL, word) in seen:
+                for size in range(1, len(word)):
+                    clear_ids(words, self.tokens.ids.get(word[:size], ()))
+                clear_ids(words, self.tokens.beginning(word))
+
+    # -- tokens that begin what can only end as a repeat
+
+    def _is_tight(self, scan: ScanState) -> bool:
+        """Is a key or an item being written whose texts are short or few?"""
+        frame = scan.frame
+        if frame is None:
+            return False
+        if frame.is_object:
+            return self.tight_keys and scan.mode in (Mode.KEY, Mode.IN_KEY)
+        in_item = scan.mode in (Mode.VALUE, Mode.STRING, Mode.NUMBER)
+        return in_item and frame.node >= 0 and self.nodes[frame.node].tight
+
+    def _clear_stuck(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
+        search = _Search(_LOOKED_AT)
+        of = self.tokens.of
+        free: list[bytes] = []
+        ways = [i for i in self._toward(scan) if is_allowed(words, i)]
+        stuck: list[int] = []
+        for i in sorted(ways, key=lambda i: len(of[i]), reverse=True):
+            if any(longer.startswith(of[i]) for longer in free):
+                continue  # what can go on behind more of the text can behind less of it
+            if self._is_stuck(scan, i, matcher, search):
+                stuck.append(i)
+            else:
+                free.append(of[i])
+        clear_ids(words, stuck)
+
+    def _toward(self, scan: ScanState) -> list[int]:
+        """Tokens that go on exactly as a key or a value that was there before does, and do not end it."""
+        frame = scan.frame
+        assert frame is not None
+        found: dict[int, None] = {}
+        match scan.mode:
+            case Mode.KEY:
+                begun = self.tokens.keys_begun
+                for key in _strings(frame):
+                    for text in spellings(key, b"", begun.may_be):
+                        found.update(dict.fromkeys(begun.of(text)))
+            case Mode.IN_KEY | Mode.STRING:
+                for rest in self._rests(scan.text, _strings(frame)):
+                    found.update(dict.fromkeys(self.tokens.within(rest)))
+            case _:
+                for text in self._begun_values(scan):
+                    if text.startswith(scan.text):
+                        found.update(dict.fromkeys(self.tokens.within(text[len(scan.text) :])))
+        return list(found)
+
+    def _begun_values(self, scan: ScanState) -> Iterator[bytes]:
+        """How the items before begin in the text, as far as it matters: strings with their first quote."""
+        frame = scan.frame
+        assert frame is not None
+        for before in frame.seen:
+            if isinstance(before, Fraction):
+                texts = [(str(before) if before.denominator == 1 else repr(float(before))).encode()]
+                texts += [b"-" + text for text in texts] if before == 0 else []
+            else:
+                mode, text = before if isinstance(before, tuple) else (Mode.LITERAL, before)
+                is_string = mode is Mode.STRING
+                texts = [b'"' + way for way in spellings(text, b"", self._may_begin)] if is_string else [bytes(text)]
+            for text in texts:
+                yield text
+                if scan.mode is Mode.VALUE:
+                    yield b" " + text
+
+    def _may_begin(self, text: bytes) -> bool:
+        return self.tokens.may_be(b'"' + text)
+
+    def _is_stuck(self, scan: ScanState, token_id: int, matcher: Any, search: _Search) -> bool:
+        """Can what begins with the token, which the mask allows, only end as a repeat?"""
+        after = feed(scan, self.tokens.of[token_id], self.nodes)
+        if after.frame is None:
+            return False
+        place = (after.mode, after.text, id(after.frame.seen))
+        known = search.found.get(place)
+        if known is not None:
+            return known[0]
+        free = self._may_leave(after, token_id, matcher)
+        found = not free and self._is_dead_behind(after, token_id, matcher, search)
+        search.found[place] = found, after.frame.seen
+        return found
+
+    def _may_leave(self, after: ScanState, token_id: int, matcher: Any) -> bool:
+        """A quick look whether the string can go on otherwise than any before; False says nothing."""
+        if after.mode is not Mode.IN_KEY and after.mode is not Mode.STRING:
+            return False
+        if after.frame is None or after.escaped or unfinished(after.text):
+            return False
+        text = canonical(after.text)
+        size = len(text)
+        taken = {before[size : size + 1] or b'"' for before in _strings(after.frame) if before.startswith(text)}
+        for other in _OTHERWISE:
+            ids = self.tokens.ids.get(other) if other not in taken else None
+            if ids and int(matcher.validate_tokens([token_id, ids[0]])) == 2:
+                return True
+        return False
+
+    def _is_dead_behind(self, after: ScanState, token_id: int, matcher: Any, search: _Search) -> bool:
+        if search.places <= 0:
+            return False
+        search.places -= 1
+        matcher = matcher.deep_copy()
+        if not matcher.consume_token(token_id):
+            return False
+        words = np.frombuffer(matcher.compute_bitmask(), dtype=np.int32)[: num_words(len(self.tokens.of))].copy()
+        if matcher.is_error():
+            return False
+        self._clear_repeats(words, after)
+        ways = [i for i in self._toward(after) if is_allowed(words, i)]
+        away = words.copy()
+        clear_ids(away, ways)
+        if after.mode is Mode.KEY:
+            blanks = [i for i in self.tokens.blanks if is_allowed(away, i)]
+            clear_ids(away, blanks)
+            if not ways:  # behind one as behind the other
+                ways = blanks[:1]
+        if away.any():
+            return False
+        ways.sort(key=lambda i: len(self.tokens.of[i]))
+        return all(self._is_stuck(after, i, matcher, search) for i in ways)
+
+    # -- tokens behind which the next key can only be a repeat
+
+    def _clear_next_keys(self, words: NDArray[np.int32], scan: ScanState, frame: Frame, matcher: Any) -> None:
+        search = _Search(_LOOKED_AT)
+        in_key = scan.mode is Mode.IN_KEY
+        for i in (*self._crossed(), *(() if in_key else self._begun_later(frame))):
+            after = self._next_key(words, scan, i)
+            if after is not None and after.text and self._is_stuck(scan, i, matcher, search):
+                clear_ids(words, (i,))
+        may_be_used_up = not in_key and self._may_be_used_up(frame)
+        for i in self.tokens.commas if may_be_used_up else self._crossed():
+            after = self._next_key(words, scan, i)
+            if after is None or after.frame is None or not 0 < self.fewest_keys <= len(after.frame.seen):
+                continue
+            seen, is_used_up = self._used_up
+            if seen is not after.frame.seen:
+                is_used_up = self._is_stuck(scan, i, matcher, _Search(_LOOKED_AT_ALL))
+                self._used_up = after.frame.seen, is_used_up
+            if is_used_up:
+                clear_ids(words, (i,))
+
+    def _next_key(self, words: NDArray[np.int32], scan: ScanState, token_id: int) -> ScanState | None:
+        """Where a token leads that is allowed, if it is to the next key or into it."""
+        if not is_allowed(words, token_id):
+            return None
+        after = feed(scan, self.tokens.of[token_id], self.nodes)
+        return after if after.mode is Mode.KEY or after.mode is Mode.IN_KEY else None
+
+    def _begun_later(self, frame: Frame) -> Sequence[int]:
+        """Tokens that end a value in ``frame``, or in one below it, and go on as one of its keys does."""
+        last, ids = self._next_keys
+        if last is not frame:
+            found: dict[int, None] = {}
+            at: Frame | None = frame
+            while at is not None:
+                for key in _strings(at) if at.is_object else ():
+                    found.update(dict.fromkeys(self.tokens.keys_begun_later.of(key)))
+                at = at.parent
+            ids = list(found)
+            self._next_keys = frame, ids
+        return ids
+
+    def _may_be_used_up(self, frame: Frame | None) -> bool:
+        """Has an object around here as many keys as there may be words for?"""
+        while self.fewest_keys and frame is not None:
+            if frame.is_object and len(frame.seen) >= self.fewest_keys:
+                return True
+            frame = frame.parent
+        return False
+
+
+def _strings(frame: Frame) -> Iterator[bytes]:
+    """The keys of an object, or the strings of an array, that were there before."""
+    for before in frame.seen:
+        if isinstance(before, bytes):
+            if frame.is_object:
+                yield before
+        elif isinstance(before, tuple) and before[0] is Mode.STRING:
+            yield before[1]
+
+
+def _clear(words: NDArray[np.int32], row: NDArray[np.int32]) -> None:
+    np.bitwise_and(words, ~row[: len(words)], out=words)
