@@ -8,9 +8,12 @@
 Processors: no model.  One JSON document is written token by token, as ``generate`` does it (histories that grow by
 ``torch.cat``, fresh float32 scores), through each processor in turn: ours (processor and stopping criterion), a naive
 one over llguidance (bits to bool, ``masked_fill``), and those of xgrammar and outlines where they are installed.  The
-same schema, the same separators, the same tokens: the same masks.  Bare llguidance is fill and consume alone.  Numbers
-are microseconds per row and step.  *quiet*: the least of all repeats at each step, then the mean over the steps, which
-is what it costs when no neighbour evicts our caches; *median* and *mean* of everything beside it.
+same schema, the same separators, the same tokens: the same masks.  Those of xgrammar and outlines write into the scores
+that ``generate`` hands over, and with them into what ``output_logits`` returns; beside them stands ours with
+``in_place=True``, and beside ours by default what they cost behind a ``scores.clone()``.  Bare llguidance is fill and
+consume alone.  Numbers are microseconds per row and step.  *quiet*: the least of all repeats at each step, then the
+mean over the steps, which is what it costs when no neighbour evicts our caches; *median* and *mean* of everything
+beside it.
 
 Steps: SmolLM2-135M, one thread.  The time inside our two hooks as a share of a step of the same ``generate`` without
 us; both from per-step medians of turns taken one after the other.
@@ -100,7 +103,10 @@ class Vocabulary:
 # -- processors
 
 
-def ours(vocabulary: Vocabulary, num_rows: int) -> Callable[[torch.Tensor, torch.Tensor], Any]:
+Step = Callable[[torch.Tensor, torch.Tensor], Any]
+
+
+def ours(vocabulary: Vocabulary, num_rows: int, *, in_place: bool = False) -> Step:
     prompts = [[1, 2, 3]] * num_rows
     session = Session(
         lambda prompt, row, ids: RowSequence(vocabulary.plan, vocabulary.engine, row=row),
@@ -108,6 +114,7 @@ def ours(vocabulary: Vocabulary, num_rows: int) -> Callable[[torch.Tensor, torch
         num_prompts=num_rows,
         prompts=prompts,
         padded=prompts,
+        in_place=in_place,
     )
     processor, criteria = GuidanceProcessor(session), GuidanceCriteria(session, [vocabulary.end])
 
@@ -119,7 +126,11 @@ def ours(vocabulary: Vocabulary, num_rows: int) -> Callable[[torch.Tensor, torch
     return step
 
 
-def naive(vocabulary: Vocabulary, num_rows: int) -> Callable[[torch.Tensor, torch.Tensor], Any]:
+def ours_in_place(vocabulary: Vocabulary, num_rows: int) -> Step:
+    return ours(vocabulary, num_rows, in_place=True)
+
+
+def naive(vocabulary: Vocabulary, num_rows: int) -> Step:
     """What one writes in an afternoon: a matcher per row, bits to bool, ``masked_fill``."""
     tokenizer = llguidance.LLTokenizer(
         tokenizer_json(vocabulary.tokenizer), n_vocab=vocabulary.size, eos_token=[vocabulary.end]
@@ -145,7 +156,7 @@ def naive(vocabulary: Vocabulary, num_rows: int) -> Callable[[torch.Tensor, torc
     return step
 
 
-def xgrammar(vocabulary: Vocabulary, num_rows: int) -> Callable[[torch.Tensor, torch.Tensor], Any]:
+def xgrammar(vocabulary: Vocabulary, num_rows: int) -> Step:
     import xgrammar as xgr
 
     info = xgr.TokenizerInfo.from_huggingface(vocabulary.tokenizer, vocab_size=vocabulary.size)
@@ -156,7 +167,7 @@ def xgrammar(vocabulary: Vocabulary, num_rows: int) -> Callable[[torch.Tensor, t
     return xgr.contrib.hf.LogitsProcessor([grammar] * num_rows)
 
 
-def outlines(vocabulary: Vocabulary, num_rows: int) -> Callable[[torch.Tensor, torch.Tensor], Any]:
+def outlines(vocabulary: Vocabulary, num_rows: int) -> Step:
     from outlines.backends.llguidance import LLGuidanceLogitsProcessor
 
     tokenizer = llguidance.LLTokenizer(
@@ -168,7 +179,26 @@ def outlines(vocabulary: Vocabulary, num_rows: int) -> Callable[[torch.Tensor, t
     return LLGuidanceLogitsProcessor(grammar, tokenizer, "torch")
 
 
-PROCESSORS = {"ours": ours, "naive llguidance": naive, "xgrammar": xgrammar, "outlines": outlines}
+def with_copy(make: Callable[[Vocabulary, int], Step]) -> Callable[[Vocabulary, int], Step]:
+    """A processor that writes into the scores, for those who want to keep them."""
+
+    def made(vocabulary: Vocabulary, num_rows: int) -> Step:
+        step = make(vocabulary, num_rows)
+        return lambda input_ids, scores: step(input_ids, scores.clone())
+
+    return made
+
+
+#: Those that leave the scores as they were, and those that write into them.
+PROCESSORS = {
+    "ours": ours,
+    "naive llguidance": naive,
+    "xgrammar + copy": with_copy(xgrammar),
+    "outlines + copy": with_copy(outlines),
+    "ours, in place": ours_in_place,
+    "xgrammar": xgrammar,
+    "outlines": outlines,
+}
 
 
 def bare(vocabulary: Vocabulary, num_rows: int) -> list[float]:
@@ -206,7 +236,8 @@ def measure_processors(vocabulary: Vocabulary, num_rows: int, repeats: int) -> d
     for _ in range(repeats + 1):  # one turn to warm up
         found["bare llguidance"].extend(bare(vocabulary, num_rows))
         for name, make in PROCESSORS.items():
-            if importlib.util.find_spec(name) is None and name not in ("ours", "naive llguidance"):
+            peer = name.partition(" ")[0]
+            if peer in ("xgrammar", "outlines") and importlib.util.find_spec(peer) is None:
                 continue
             with torch.no_grad():
                 found.setdefault(name, []).extend(drive(make(vocabulary, num_rows), vocabulary, num_rows))
@@ -282,6 +313,8 @@ CASES: dict[str, tuple[int, Sequence[bool], dict[str, Any]]] = {
     "batch 8, guided": (8, [True] * 8, {"do_sample": False}),
     "batch 8, 1 guided": (8, [True] + [False] * 7, {"do_sample": False}),
     "batch 8, none guided": (8, [False] * 8, {"do_sample": False}),
+    "batch 8, guided, in place": (8, [True] * 8, {"do_sample": False}),
+    "batch 8, 1 guided, in place": (8, [True] + [False] * 7, {"do_sample": False}),
     "batch 1, beams 4": (1, [True], {"do_sample": False, "num_beams": 4}),
     "batch 1, prompt lookup": (1, [True], {"do_sample": False, "prompt_lookup_num_tokens": 4}),
 }
@@ -296,12 +329,13 @@ def measure_steps(guide: Any, steps: int, repeats: int) -> dict[str, dict[str, f
         pairs = []
         for _ in range(repeats):
             plain, _ = one_call(guide, inputs, {}, steps, options)
-            _, inside = one_call(guide, inputs, guide.generate_kwargs(inputs, plans), steps, options)
+            kwargs = guide.generate_kwargs(inputs, plans, in_place=name.endswith("in place"))
+            _, inside = one_call(guide, inputs, kwargs, steps, options)
             pairs.append((plain, inside))
         plain = statistics.median(pair[0] for pair in pairs)
         inside = statistics.median(pair[1] for pair in pairs)
         found[name] = {"step_ms": plain * 1e3, "inside_us": inside * 1e6, "percent": 100 * inside / plain}
-        print(f"  {name:24} step {plain * 1e3:7.1f} ms   inside {inside * 1e6:7.0f} us   {100 * inside / plain:6.3f} %")
+        print(f"  {name:28} step {plain * 1e3:7.1f} ms   inside {inside * 1e6:7.0f} us   {100 * inside / plain:6.3f} %")
     return found
 
 

@@ -32,7 +32,7 @@ SECTIONS = {
     ),
     "inputs and caches": ("mixed_batch", "left_padding", "inputs_embeds", "static_cache", "chunked_prefill"),
     "the same objects again": ("reuse", "interrupted", "threads", "pipeline"),
-    "outputs": ("outputs", "streamers"),
+    "outputs": ("outputs", "in_place", "streamers"),
     "what goes wrong": ("forbidding_processors", "failing_rows", "vocabulary"),
     "machines": ("accelerator", "deferred_stop", "memory"),
 }  # fmt: skip

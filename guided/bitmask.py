@@ -6,15 +6,12 @@ is 1 when token ``i`` may follow.  ``vocab_size`` is the width of the logits; bi
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Scratch",
     "allocate_bitmask",
     "allowed_ids",
     "count_allowed",
@@ -22,7 +19,6 @@ __all__ = [
     "is_allowed",
     "num_words",
     "only_id",
-    "scratch_of",
 ]
 
 
@@ -68,33 +64,3 @@ def from_ids(token_ids: Iterable[int], vocab_size: int) -> NDArray[np.int32]:
     for i in token_ids:
         view[i >> 5] |= 1 << (i & 31)
     return words.view(np.int32)
-
-
-class Scratch(NamedTuple):
-    """Memory for the engine to write one mask into."""
-
-    row: NDArray[np.int32]
-    address: int  #: of the row; slow to ask for
-    size_bytes: int
-    items: memoryview  #: the words of the row as plain integers
-    words: NDArray[np.int32]  #: the part of the row that is a mask
-
-
-class _Scratches(threading.local):
-    """One row of each width, for this thread alone: the engine fills masks without holding the interpreter's lock."""
-
-    def __init__(self) -> None:
-        self.rows: dict[tuple[int, int], Scratch] = {}
-
-
-_scratches = _Scratches()
-
-
-def scratch_of(sizes: tuple[int, int]) -> Scratch:
-    """What the engine may write into until the next call; ``sizes``: its own vocabulary's and the mask's, in ids."""
-    found = _scratches.rows.get(sizes)
-    if found is None:
-        row = np.zeros(num_words(sizes[0]), dtype=np.int32)
-        found = Scratch(row, row.ctypes.data, row.nbytes, row.data, row[: num_words(sizes[1])])
-        _scratches.rows[sizes] = found
-    return found

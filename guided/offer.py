@@ -7,48 +7,90 @@ plan and engine, so that a mask costs little more than the engine takes to fill 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grammars.plan import End, Plan
-from guided.bitmask import from_ids, num_words, only_id, scratch_of
+from guided.bitmask import from_ids, num_words, only_id
 from guided.compile import Engine
 from guided.watch import Watch
 
-__all__ = ["Offer", "Offers"]
+__all__ = ["MaskRow", "Offer", "Offers"]
 
 Words: TypeAlias = NDArray[np.int32]
 
 
-class Offer(NamedTuple):
-    """The mask of one place, and the ids that end the answer there.  Never changed, so forks share it."""
+class Offer:
+    """The mask of one place, and the ids that end the answer there.
 
-    words: Words
-    forced: int | None = None  #: the one legal token, where there is but one
-    end_ids: tuple[int, ...] = ()  #: of the ends that are open, the ones to prefer first
-    taken: Words | None = None  #: what the engine would allow and a watcher does not
-    is_repaired: bool = False  #: the engine forced a marker that it would itself refuse
+    Never changed, so forks share it; its words are a `MaskRow`'s, which nobody writes to while the offer stands.
+    """
+
+    __slots__ = ("end_ids", "forced", "is_repaired", "taken", "words")
+
+    def __init__(
+        self,
+        words: Words,
+        forced: int | None = None,
+        end_ids: tuple[int, ...] = (),
+        taken: Words | None = None,
+        is_repaired: bool = False,
+    ) -> None:
+        self.words = words
+        self.forced = forced  #: the one legal token, where there is but one
+        self.end_ids = end_ids  #: of the ends that are open, the ones to prefer first
+        self.taken = taken  #: what the engine would allow and a watcher does not
+        self.is_repaired = is_repaired  #: the engine forced a marker that it would itself refuse
+
+
+class MaskRow:
+    """Memory that one sequence has the engine write its masks into, sentinels behind the tokens.
+
+    Its own, not its thread's: the engine fills it without holding the interpreter's lock, and the mask need not be
+    copied out of it.
+    """
+
+    __slots__ = ("address", "items", "nbytes", "plain", "words")
+
+    def __init__(self, num_ids: int, vocab_size: int) -> None:
+        row = np.zeros(num_words(num_ids), dtype=np.uint32)
+        self.items = row.data  #: the words as plain integers, which numpy's are slow to become
+        self.words: Words = row.view(np.int32)[: num_words(vocab_size)]  #: the part that is a mask
+        self.address = row.ctypes.data  #: slow to ask for
+        self.nbytes = row.nbytes
+        self.plain = Offer(self.words)  #: the offer of most places: many legal tokens and no end
 
 
 class Offers:
-    """What is the same in every mask of one plan on one engine.  Immutable but for the thread's scratch; share it."""
+    """What is the same in every mask of one plan on one engine.  Immutable; share it."""
 
     def __init__(self, plan: Plan, engine: Engine, entry: str = "") -> None:
         self.engine = engine
         size = engine.vocab_size
         self._sizes = (int(engine.ll_tokenizer.vocab_size), size)
-        self._last = num_words(size) - 1
         self._markers = engine.tokens.marker_ids
         #: the token that stands for the only end where the grammar has no sentinels
         self.eos = engine.grammar_of(plan, entry)[1]
         #: word and bit of each sentinel (or of that token), and the end that is open where it is set
         self._sentinels = tuple((at >> 5, 1 << (at & 31), end) for end in plan.ends for at in (self.sentinel(end),))
-        self._end_bits = {end.sentinel: from_ids(end.ids, size) for end in plan.ends}
+        self._end_bits = {end.sentinel: tuple((i >> 5, 1 << (i & 31)) for i in end.ids) for end in plan.ends}
+        self._last = num_words(size) - 1
+        self._below = (1 << size % 32) - 1 if size % 32 else 0xFFFFFFFF
+        self._special = self._special_bits()
+        #: Two words that have legal tokens wherever there are many, as in text: no need to count them.
+        self._probes = (self._last // 3, self._last - self._last // 3)
+
+    def _special_bits(self) -> tuple[tuple[int, int], ...]:
+        """Words and their bits that are set only where an end is open: sentinels, and what may stand beside them."""
+        bits: dict[int, int] = {}
+        for at, bit, _ in self._sentinels:
+            bits[at] = bits.get(at, 0) | bit
         # Where tokens do not fill their last word, the first sentinels stand in it.
-        self._spare = size % 32
-        self._below = np.uint32((1 << self._spare) - 1)
+        if self._below != 0xFFFFFFFF:
+            bits[self._last] = bits.get(self._last, 0) | (0xFFFFFFFF ^ self._below)
+        return tuple(bits.items())
 
     def sentinel(self, end: End) -> int:
         """The id that the engine offers where ``end`` is open."""
@@ -60,6 +102,10 @@ class Offers:
             return bool(matcher.is_accepting())  # behind a whole value the engine has stopped and validates nothing
         return int(matcher.validate_tokens([*tokens, self.sentinel(end)])) == len(tokens) + 1
 
+    def row(self) -> MaskRow:
+        """Memory for the masks of one sequence."""
+        return MaskRow(*self._sizes)
+
     def single(self, token_id: int) -> Offer:
         """The offer of a place where one token is forced."""
         return Offer(from_ids((token_id,), self.engine.vocab_size), token_id)
@@ -68,40 +114,62 @@ class Offers:
         """The offer of a place behind an end."""
         return Offer(from_ids(ids, self.engine.vocab_size))
 
-    def read(self, matcher: Any, watch: Watch | None = None) -> Offer | None:
-        """What ``matcher`` offers, less what ``watch`` takes from it; None when the engine is in error."""
-        _, address, size_bytes, items, row = scratch_of(self._sizes)
-        matcher.unsafe_compute_mask_ptr(address, size_bytes)
+    def read(self, matcher: Any, row: MaskRow, watch: Watch | None = None) -> Offer | None:
+        """What ``matcher`` offers, less what ``watch`` takes from it; None when the engine is in error.
+
+        The words are those of ``row`` in most cases, good until it is read into again.
+        """
+        matcher.unsafe_compute_mask_ptr(row.address, row.nbytes)
         if matcher.is_error():
             return None
-        # Read now: whatever is asked of the engine next may write to the scratch row.
-        ends: tuple[End, ...] = ()
-        for at, bit, end in self._sentinels:
-            if items[at] & bit:
-                ends += (end,)
-        if ends and self.eos is not None and not matcher.is_accepting():
-            ends = ()  # a constant spells the engine's end token, see `_spelled`
-        words = row.copy()
-        if ends and self.eos is not None:  # it may be no end of this plan
-            words.view(np.uint32)[self.eos >> 5] &= ~np.uint32(1 << (self.eos & 31))
-        if self._spare and items[self._last] >> self._spare:
-            words.view(np.uint32)[-1] &= self._below
-        repaired = False
-        only = only_id(words)
+        items = row.items
+        for at, bits in self._special:
+            if items[at] & bits:
+                return self._with_ends(matcher, row, watch)
+        one, other = self._probes
+        if items[one] and items[other] and watch is None and one != other:  # the usual case
+            return row.plain
+        return self._finished(matcher, row, watch, ())
+
+    def _with_ends(self, matcher: Any, row: MaskRow, watch: Watch | None) -> Offer:
+        """The offer of a place where sentinels are set: they go, the ends that they stand for come."""
+        items = row.items
+        ends = tuple(end for at, bit, end in self._sentinels if items[at] & bit)
+        if self.eos is not None and ends:
+            if matcher.is_accepting():
+                items[self.eos >> 5] &= ~(1 << (self.eos & 31))  # it may be no end of this plan
+            else:
+                ends = ()  # a constant spells the engine's end token, see `_spelled`
+        items[self._last] &= self._below
+        return self._finished(matcher, row, watch, ends)
+
+    def _finished(self, matcher: Any, row: MaskRow, watch: Watch | None, ends: tuple[End, ...]) -> Offer:
+        """The offer of a row without sentinels where ``ends`` are open."""
+        words, repaired = row.words, False
+        only = self._only_id(words, row)
         if only is not None and only in self._markers and matcher.validate_tokens([only]) != 1:
             words, repaired = self._spelled(words, matcher)
             only = only_id(words)
-        if watch is None and not ends:  # the usual case
+        if watch is None and not ends:
             return Offer(words, only, (), None, repaired)
         taken: Words | None = None
         if watch is not None:
             before = words.copy()
             watch.restrict(words, matcher, may_end=bool(ends))
             taken = before & ~words
+        items = words.view(np.uint32).data
         for end in ends:
-            words |= self._end_bits[end.sentinel]
+            for at, bit in self._end_bits[end.sentinel]:
+                items[at] |= bit
         end_ids = tuple(dict.fromkeys(i for end in ends for i in end.ids))
-        return Offer(words, only_id(words), end_ids, taken, repaired)
+        return Offer(words, self._only_id(words, row), end_ids, taken, repaired)
+
+    def _only_id(self, words: Words, row: MaskRow) -> int | None:
+        """The id that alone is allowed; None where there are more or none."""
+        one, other = self._probes
+        if words is row.words and row.items[one] and row.items[other] and one != other:
+            return None
+        return only_id(words)
 
     def _spelled(self, words: Words, matcher: Any) -> tuple[Words, bool]:
         """The mask where the engine forces a marker that it would itself refuse: the spelled-out pieces instead.

@@ -18,6 +18,7 @@ from guided.binding import FRESH, Begin
 from guided.compile import Engine
 from guided.free import FreeSequence
 from guided.message import Guidance, Message, MessageBuilder, Usage
+from guided.offer import Offer
 from guided.parse import MakeId, OutputParser
 from guided.regions import RegionMap
 from guided.state import GuidanceState
@@ -97,11 +98,19 @@ class RowSequence:
         return self.stops is None and bool(self.plan.end_ids())
 
     def mask(self) -> NDArray[np.int32] | None:
-        """This row's mask, one row of a bitmask, read only; None where the row is done, free or has failed."""
+        """This row's mask, one row of a bitmask; None where the row is done, free or has failed.
+
+        Read only, and good until the row goes on: see `GuidanceState.mask`.
+        """
+        offer = self.offer()
+        return offer.words if offer is not None else None
+
+    def offer(self) -> Offer | None:
+        """This row's mask and the ids that would end it here; None and good as `mask` is."""
         if self.error is not None or self.is_done:
             return None
         try:
-            return self.state.mask()
+            return self.state.offer()
         except GuidanceError as error:
             self._fail(error)
             return None

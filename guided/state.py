@@ -17,7 +17,7 @@ from grammars.plan import End, Plan, RegionName
 from guided.bitmask import is_allowed
 from guided.closing import Closings
 from guided.compile import Engine, check_matcher
-from guided.offer import Offer, Offers
+from guided.offer import MaskRow, Offer, Offers
 from guided.regions import RegionMap
 from guided.trail import Trail
 from guided.watch import Watch
@@ -70,6 +70,7 @@ class GuidanceState:
         self._pristine = engine.matcher(plan, self.entry.name)  # never advanced; forks share it
         self._matcher = self._pristine.deep_copy()
         self._offers = Offers(plan, engine, self.entry.name)
+        self._row: MaskRow | None = None  # the memory of the masks, from the first one on
         self._closings = Closings(plan.budgets, self.regions, engine.tokenize) if plan.budgets else None
         self._by_end: dict[int, tuple[End, ...]] = {
             i: tuple(end for end in plan.ends if i in end.ids) for i in plan.end_ids()
@@ -119,8 +120,7 @@ class GuidanceState:
     @property
     def size_bytes(self) -> int:
         """Memory of this state alone, the engine's matcher apart (a few kilobytes, see docs/generate.md)."""
-        offer = self._offer.words.nbytes if self._offer is not None else 0
-        return self._trail.size_bytes + offer
+        return self._trail.size_bytes + (self._row.nbytes if self._row is not None else 0)
 
     # -- the mask
 
@@ -133,8 +133,11 @@ class GuidanceState:
         bitmask[row] = self.mask()
 
     def mask(self) -> Words:
-        """The tokens allowed next as one row of a bitmask, read only; what `fill_bitmask` writes, without the copy."""
-        return self._offered().words
+        """The tokens allowed next as one row of a bitmask; what `fill_bitmask` writes, without the copy.
+
+        Read only, and good until the next commit, rollback or reset: the next mask is written into the same memory.
+        """
+        return (self._offer or self._offered()).words
 
     def open_end_ids(self) -> tuple[int, ...]:
         """The ids that would end the sequence here, the ones to prefer first."""
@@ -146,28 +149,37 @@ class GuidanceState:
         """Is the bit of ``token`` set in the mask of this place?"""
         return 0 <= token < self.engine.vocab_size and is_allowed(self.mask(), token)
 
-    def _offered(self) -> Offer:
-        if self._offer is None:
-            self._offer = self._compute_offer()
-        return self._offer
+    def offer(self) -> Offer:
+        """The mask of this place together with the ids that would end the sequence here; good as long as `mask`."""
+        return self._offer or self._offered()
 
-    def _compute_offer(self) -> Offer:
+    def _offered(self) -> Offer:
+        offer = self._offer
+        if offer is not None:
+            return offer
         if self._stop is not None:
-            return self._offers.only(self.open_end_ids())
+            offer = self._offer = self._offers.only(self.open_end_ids())
+            return offer
         forced = self._closings.forced(self._trail, self._matcher) if self._closings is not None else ()
-        offer: Offer | None
         if forced:
             offer = self._offers.single(forced[0])
         else:
             watch = self._watch
-            near = watch is not None and watch.is_near
-            offer = self._offers.read(self._matcher, watch if near else None)
+            if watch is not None and not watch.is_near:
+                watch = None
+            row = self._row
+            if row is None:
+                row = self._row = self._offers.row()
+            offer = self._offers.read(self._matcher, row, watch)
             if offer is None:
                 self._fail("computing a mask")
+        self._offer = offer
         counters = self.counters
         counters.masks += 1
-        counters.forced += offer.forced is not None
-        counters.repairs += offer.is_repaired
+        if offer.forced is not None:
+            counters.forced += 1
+        if offer.is_repaired:
+            counters.repairs += 1
         return offer
 
     # -- moving
@@ -329,8 +341,11 @@ class GuidanceState:
 
     def fork(self) -> GuidanceState:
         """An independent copy at the same position; costs microseconds and a few kilobytes."""
+        if self._offer is not None:
+            self._row = None  # the offer is both's now: whoever computes the next mask takes other memory
         twin = object.__new__(GuidanceState)
         twin.__dict__.update(self.__dict__)
+        twin._row = None
         twin.counters = replace(self.counters)
         twin._trail = self._trail.fork()
         twin._watch = self._watch.fork() if self._watch is not None else None

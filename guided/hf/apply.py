@@ -1,4 +1,4 @@
-"""Packed masks onto score tensors.  Never in place: other consumers hold the same tensor.
+"""Packed masks onto score tensors: onto a copy, since other consumers hold the same tensor.
 
 A row's scores end up as they were where its mask allows, and -inf elsewhere.  Where something before us left no legal
 score (every legal token at -inf, at the lowest number or NaN), the grammar wins: the legal tokens all get `RESCUE`,
@@ -36,6 +36,7 @@ class RowMask:
     """What is to be done to row ``row``: ``words`` int32 ``[ceil(vocab / 32)]`` and the ids that would end it here.
 
     ``is_imposed``: the scores do not count, as in a row that has failed; ``has_ended``: nobody reads what comes.
+    ``only``: the one id that ``words`` allow, where that is known.
     `apply_masks` sets the last three: ``overridden``, the best score was masked; ``rescued``, no legal token had one;
     ``unsound``, some score is NaN, legal or not: what the row writes then means nothing.
     """
@@ -45,6 +46,7 @@ class RowMask:
     ends: Sequence[int] = ()
     is_imposed: bool = False
     has_ended: bool = False
+    only: int | None = None
     overridden: bool = False
     rescued: bool = False
     unsound: bool = False

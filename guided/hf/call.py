@@ -35,6 +35,7 @@ class Rows:
     expand: int | None = None
     on_error: OnError = "end"
     max_rollbacks: int | None = None
+    in_place: bool = False
 
     def __post_init__(self) -> None:
         check_on_error(self.on_error)
@@ -75,6 +76,7 @@ def generate_kwargs(
         padded=inputs["input_ids"].tolist(),
         expand=how.expand,
         filler=guide.pad_id,
+        in_place=how.in_place,
     )
     return _hooks(guide, inputs.session)
 
@@ -93,7 +95,7 @@ def _unbound(guide: Guide, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Sess
         begin = begin_of(plan, ids, engine) if isinstance(plan, Plan) else FRESH
         return how.row(plan, engine, begin, number)
 
-    return Session(make, engine, num_prompts=None, filler=guide.pad_id)
+    return Session(make, engine, num_prompts=None, filler=guide.pad_id, in_place=how.in_place)
 
 
 def _hooks(guide: Guide, session: Session) -> dict[str, Any]:

@@ -192,11 +192,13 @@ class _Loop:
         """Process the logits ``[rows, vocab]``, choose once, record."""
         raw = logits.to(copy=True, dtype=torch.float32, device=self._ids.device)
         sampler = self.watch.sampler
+        # A mask may hide what the model said; one that is written in place leaves nothing to look at afterwards.
+        best = raw.amax(dim=-1) if sampler is not None and len(self._processor) > 0 else None
         scores = self._processor(self.history, sampler.adjust(raw) if sampler is not None else raw)
         if sampler is not None:
             tokens, sound = sampler.choose(scores)
-            if scores is not raw:  # a mask may hide what the model said
-                sound &= raw.amax(dim=-1).isfinite()
+            if best is not None:
+                sound &= best.isfinite()
             self._fail(sound)
         elif self._config.do_sample:
             tokens = torch.multinomial(scores.softmax(dim=-1), num_samples=1).squeeze(1)

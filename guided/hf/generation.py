@@ -60,12 +60,14 @@ class Generation:
         self.trace = trace
         self.tokens: list[list[int]] = [[] for _ in rows]
         self.call_ids = [CallIds(plan if isinstance(plan, Plan) else None) for plan in plans]
-        self._options = guide.generate_kwargs(inputs, plans, on_error=on_error)
+        recorder = self._recorder()
+        # The loop's logits are a copy of its own: only a recorder wants them as the model wrote them.
+        self._options = guide.generate_kwargs(inputs, plans, on_error=on_error, in_place=recorder is None)
         self._options |= _NEUTRAL | {"max_new_tokens": max(max_tokens)}
         self.watch = Watch(
             sampler=BatchSampler(rows, inputs.prompt_ids),
             max_tokens=tuple(max_tokens),
-            recorder=self._recorder(),
+            recorder=recorder,
             streamer=streamer,
         )
 

@@ -218,15 +218,17 @@ class Guide:
         expand: int | None = None,
         on_error: OnError = "end",
         max_rollbacks: int | None = None,
+        in_place: bool = False,
     ) -> dict[str, Any]:
         """What to pass to ``model.generate`` beside ``inputs``, for any number of calls one after the other.
 
         A row of ``plans`` is a plan, stops alone (its logits stay untouched), or None.  A batch of None gets nothing
         at all.  ``expand`` is num_beams or num_return_sequences, taken from the call itself by default.  Without
         ``inputs`` one plan guides every row of whatever prompts come, as in a pipeline.  ``max_rollbacks`` ends a row
-        that a search or drafts take back more often.
+        that a search or drafts take back more often.  ``in_place`` writes masks into the very tensor that ``generate``
+        hands over, which spares a copy of all scores and leaves ``output_logits`` masked.
         """
-        return generate_kwargs(self, inputs, plans, Rows(expand, on_error, max_rollbacks))
+        return generate_kwargs(self, inputs, plans, Rows(expand, on_error, max_rollbacks, in_place))
 
     def messages(self, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
         """The messages of what ``generate`` returned (a tensor or its output object) for these inputs and plans.

@@ -30,6 +30,7 @@ class GuidanceProcessor(LogitsProcessor):
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> Any:
         """``input_ids`` int64 ``[rows, length]``, ``scores`` float ``[rows, vocab]``; returns a new tensor.
 
+        A session that is ``in_place`` may have its masks written into ``scores`` instead.
         Raises `PlanError` for prompts that the session was not made for, and where there is no history to follow.
         """
         if input_ids.dim() != 2:
@@ -42,7 +43,7 @@ class GuidanceProcessor(LogitsProcessor):
             return session.link(scores.device).apply(scores, masks, session.is_done())
         if not masks:
             return scores
-        out = session.host.apply(scores, masks)
+        out = session.host.apply(scores, masks, in_place=session.in_place)
         session.count(masks)
         return out
 

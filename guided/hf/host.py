@@ -30,6 +30,9 @@ _FORMS = 8
 #: Results whose memory is used again: ``generate`` holds one while it asks for the next.
 _BUFFERS = 2
 
+#: In so few words bits are found one by one, which needs no code that the model's own has evicted.
+_FEW = 16
+
 #: For each byte of a mask the most that its eight tokens may score.
 _OF_BYTE = np.where(
     np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").view(np.bool_), np.inf, -np.inf
@@ -69,20 +72,27 @@ class HostLink:
         """Two results, and at most eight forms of no more than four bytes a token of the vocabulary."""
         return self._buffers.size_bytes + sum(form.size_bytes for form in self._forms)
 
-    def apply(self, scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:
-        """What `guided.hf.apply.apply_masks` returns, for scores ``[rows, vocab]`` of any floating dtype."""
+    def apply(self, scores: torch.Tensor, masks: Sequence[RowMask], *, in_place: bool = False) -> torch.Tensor:
+        """What `guided.hf.apply.apply_masks` returns, for scores ``[rows, vocab]`` of any floating dtype.
+
+        ``in_place`` allows to write into ``scores`` and to return them: done for contiguous float32 scores.
+        """
         if scores.dtype is not torch.float32:
             return apply_masks(scores, masks)
-        raw: Floats = scores.detach().numpy()
-        out, result = self._buffers.take(raw.shape)
+        raw: Floats = (scores.detach() if scores.requires_grad else scores).numpy()
         num_rows, width = raw.shape
-        forms = [self._form(mask.words, width) for mask in masks]
+        forms = [self._form(mask, width) for mask in masks]
+        if in_place and scores.is_contiguous() and not scores.requires_grad:
+            for mask, form in zip(masks, forms, strict=True):
+                self._mask_row(raw[mask.row], raw[mask.row], mask, form, True)
+            return scores
+        out, result = self._buffers.take(raw.shape)
         num_copied = num_rows - len(masks)
         for form in forms:
             num_copied += form is not None and form.ceiling is None
         copied = num_rows > 1 and 4 * num_copied >= 3 * num_rows
         if copied:
-            np.copyto(out, raw)  # all at once, which takes the memory less time than one by one
+            result.copy_(scores)  # all at once, which takes the memory less time than one by one
         elif len(masks) < num_rows:
             for row in set(range(num_rows)).difference(mask.row for mask in masks):
                 out[row] = raw[row]  # row by row: an index of rows would copy twice
@@ -91,12 +101,19 @@ class HostLink:
         return result
 
     def _mask_row(self, raw: Floats, out: Floats, mask: RowMask, form: _Form | None, copied: bool) -> None:
-        """Write ``raw`` ``[vocab]`` under ``mask`` to ``out`` ``[vocab]``, which may hold a copy of it already."""
-        best = int(raw.argmax())
+        """Write ``raw`` ``[vocab]`` under ``mask`` to ``out`` ``[vocab]``.
+
+        ``copied``: ``out`` holds the same scores already, it may be ``raw`` itself.
+        """
+        # What is called here is cold in a real step, when the model has just gone through the caches: few kinds of
+        # calls count for more than few of them.
+        best = raw.argmax()
+        high = raw[best]
         if form is None:
-            ids = _ids(mask.words, len(raw))
+            few: int | list[int] | Ids = mask.only if mask.only is not None else _ids(mask.words, len(raw))
+            legal = raw[few]
             out.fill(-np.inf)
-            out[ids] = raw[ids]
+            out[few] = legal
         elif form.ceiling is not None:
             np.minimum(form.ceiling, raw, out=out)
         else:
@@ -105,17 +122,19 @@ class HostLink:
             out[form.masked] = -np.inf
         if out[best] > _LOWEST and not mask.is_imposed:  # false for NaN as well
             return
-        mask.unsound = bool(np.isnan(raw[best]))  # the first NaN is the best for numpy
-        top = out.max()
+        mask.unsound = bool(high != high)  # the first NaN is the best for numpy
+        top = out[out.argmax()]
         if mask.is_imposed or not top > _LOWEST:
             row = torch.from_numpy(out)
             row.copy_(rescue_row(row, bool_mask(mask.words, len(raw)), mask))
-            top = out.max()
-        mask.overridden = bool(raw[best] > top)
+            top = out[out.argmax()]
+        mask.overridden = bool(high > top)
 
-    def _form(self, words: Words, width: int) -> _Form | None:
-        """How ``words`` are applied to ``width`` scores; None where little is allowed."""
-        kept = self._forms
+    def _form(self, mask: RowMask, width: int) -> _Form | None:
+        """How ``mask`` is applied to ``width`` scores; None where little is allowed."""
+        if mask.only is not None and mask.only < width:
+            return None
+        words, kept = mask.words, self._forms
         key = words.tobytes()
         for i, form in enumerate(kept):
             if form.key == key and form.width == width:
@@ -126,7 +145,7 @@ class HostLink:
             return None
         num_masked = max(width, 32 * words.size) - int.from_bytes(key, "little").bit_count()
         if num_masked <= self._few_masked * width:
-            masked = _ids(~words, width)
+            masked = np.asarray(_ids(~words, width), dtype=np.int64)
             if 32 * words.size < width:  # scores past the mask
                 masked = np.concatenate([masked, np.arange(32 * words.size, width)])
             form = _Form(key, width, None, masked)
@@ -175,9 +194,18 @@ class _Buffers:
         return array, torch.from_numpy(array)
 
 
-def _ids(words: Words, width: int) -> Ids:
+def _ids(words: Words, width: int) -> list[int] | Ids:
     """The ids below ``width`` whose bits are set, quick where few words have any."""
     at = words.nonzero()[0]
+    if at.size <= _FEW:
+        found: list[int] = []
+        for i, word in zip(at.tolist(), words[at].tolist(), strict=True):
+            word &= 0xFFFFFFFF
+            while word:
+                low = word & -word
+                found.append(32 * i + low.bit_length() - 1)
+                word ^= low
+        return found if not found or found[-1] < width else [i for i in found if i < width]
     bits = np.unpackbits(words[at].view(np.uint8), bitorder="little").reshape(-1, 32).nonzero()
     ids: Ids = at[bits[0]] * 32 + bits[1]
-    return ids[ids < width] if at.size and 32 * (int(at[-1]) + 1) > width else ids
+    return ids[ids < width] if 32 * (int(at[-1]) + 1) > width else ids

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from math import gcd
 from typing import TypeAlias
 
 import numpy as np
@@ -22,10 +20,11 @@ from guided.hf.apply import RowMask
 from guided.hf.device import DeviceLink, Seen
 from guided.hf.history import History, Ids
 from guided.hf.host import HostLink
+from guided.hf.prompts import Prompts
 from guided.hf.soundness import not_numbers
 from guided.lineage import Lineage, Row
 from guided.sequence import RowSequence
-from special_tokens.errors import PlanError, TokenRefused
+from special_tokens.errors import TokenRefused
 
 __all__ = ["Memory", "RowMaker", "Session"]
 
@@ -52,7 +51,7 @@ class Session:
 
     ``prompts`` are the unpadded prompts and ``padded`` what ``generate`` gets of them; both None for a session that
     takes whatever prompts come.  ``expand`` is how many rows continue each prompt, None for as many as come.
-    ``filler`` is the id that a failed row writes.
+    ``filler`` is the id that a failed row writes.  ``in_place`` allows to write masks into the scores themselves.
     """
 
     def __init__(
@@ -65,15 +64,15 @@ class Session:
         padded: Sequence[Sequence[int]] | None = None,
         expand: int | None = None,
         filler: int = 0,
+        in_place: bool = False,
     ) -> None:
         self.engine = engine
+        self.in_place = in_place
         self.filler = filler
         self.prompt_len: int | None = None
         self.host = HostLink()
+        self.prompts = Prompts(num_prompts, prompts, padded, expand)
         self._make_row = make_row
-        self._num_prompts = num_prompts
-        self._prompts, self._padded = prompts, padded
-        self._expand = expand
         self._lineages: list[Lineage | None] = []
         self._num_rows = 0
         self._history = History(np.empty((0, 0), dtype=np.int64))
@@ -104,11 +103,11 @@ class Session:
         return self._num_rows // len(self._lineages) if self._lineages else 1
 
     def _make_rows(self, num_rows: int, prompts: Sequence[Sequence[int]]) -> None:
-        expand = num_rows // self._num_prompts if self._num_prompts else _run_length(prompts)
+        expand = self.prompts.expand_of(num_rows, prompts)
         self._num_rows = num_rows
         self._lineages = []
         for p in range(num_rows // expand):
-            prompt = prompts[p if self._prompts is not None else p * expand]
+            prompt = prompts[p if self.prompts.ids is not None else p * expand]
             made = [self._make_row(p, p * expand + k, prompt) for k in range(expand)]
             rows = [row for row in made if row is not None]
             self._lineages.append(Lineage(rows) if rows else None)
@@ -137,10 +136,10 @@ class Session:
         if continues and ids.shape[1] == size + 1:  # the usual case: one token more
             self._follow(ids, continues)
         elif self._is_new_call(ids, continues):
-            if not self._fits(ids):
+            if not self.prompts.fit(ids):
                 if width is not None and width != self.engine.vocab_size:
                     return False
-                self._refuse(ids)
+                self.prompts.refuse(ids)
             self._begin(ids)
         else:
             self._follow(ids, continues)
@@ -186,15 +185,15 @@ class Session:
         if length > self._longest + 1 or not (continues or self._history.begins(ids, self.prompt_len)):
             return True
         # The same kwargs once with embeddings or with new ids alone, where no prompt is shown, and then with all ids.
-        shown = self._padded is not None and self.prompt_len < length == len(self._padded[0])
-        return shown and self._padded is not None and ids[0].tolist() == list(self._padded[0])
+        padded = self.prompts.padded
+        return padded is not None and self.prompt_len < length == len(padded[0]) and ids[0].tolist() == list(padded[0])
 
     def _has_failed(self) -> bool:
         return any(row is not None and row.error is not None for row in self._rows)
 
     def _begin(self, ids: Ids) -> None:
-        if len(ids) != self._num_rows or self._prompts is None:
-            self._make_rows(len(ids), self._prompts if self._prompts is not None else ids.tolist())
+        if len(ids) != self._num_rows or self.prompts.ids is None:
+            self._make_rows(len(ids), self.prompts.ids if self.prompts.ids is not None else ids.tolist())
         else:
             for row in self._rows:
                 if row is not None:
@@ -203,37 +202,6 @@ class Session:
         self._history = History(ids)
         self._stepped = False
         self._link = None
-
-    def _fits(self, ids: Ids) -> bool:
-        """Are these rows of the call that the session was made for?"""
-        if not self._fits_rows(len(ids)):
-            return False
-        if self._prompts is None or self._padded is None:
-            return True
-        expand = len(ids) // len(self._prompts)
-        return all(
-            _is_tail(row, self._padded[r // expand]) or _is_tail(self._prompts[r // expand], row)
-            for r, row in enumerate(ids.tolist())
-        )
-
-    def _fits_rows(self, num_rows: int) -> bool:
-        expand, rest = divmod(num_rows, self._num_prompts or num_rows)
-        return rest == 0 and expand == (self._expand or expand or 1)
-
-    def _refuse(self, ids: Ids) -> None:
-        """Raise what is wrong with the rows of a call."""
-        if not self._fits_rows(len(ids)):
-            planned = (self._num_prompts or 1) * (self._expand or 1)
-            raise PlanError(
-                f"{len(ids)} rows are generated, {planned} were planned",
-                place="generate_kwargs",
-                hint="expand is num_return_sequences or num_beams; without it any number will do",
-            )
-        raise PlanError(
-            "these rows do not end with the prompts that the kwargs were made for",
-            place="generate_kwargs",
-            hint="call guide.generate_kwargs for each inputs; an assistant model needs the same tokenizer",
-        )
 
     def _follow(self, ids: Ids, continues: bool) -> None:
         """Bring every row to ``ids`` int64 ``[rows, prompt + generated]``."""
@@ -267,9 +235,9 @@ class Session:
         for r, row in enumerate(self._rows):
             if row is None:
                 continue
-            words = row.mask()
-            if words is not None:
-                out.append(RowMask(r, words, row.open_end_ids()))
+            offer = row.offer() if isinstance(row, RowSequence) else None
+            if offer is not None:
+                out.append(RowMask(r, offer.words, offer.end_ids, only=offer.forced))
             elif row.has_failed:
                 out.append(RowMask(r, self._only([self.filler]), is_imposed=True))
             elif row.is_done and (self.expand > 1 or isinstance(row, RowSequence)):
@@ -391,15 +359,3 @@ class Session:
 def _on_host(input_ids: torch.Tensor) -> Ids:
     ids: Ids = input_ids.numpy() if input_ids.is_cpu else input_ids.numpy(force=True)
     return ids
-
-
-def _run_length(prompts: Sequence[Sequence[int]]) -> int:
-    """How many rows may be taken to continue one prompt, where nobody said: equal neighbours do.
-
-    Two requests with one prompt and one plan may share their rows as well.
-    """
-    return gcd(*(len(list(run)) for _, run in groupby(map(tuple, prompts))))
-
-
-def _is_tail(tail: Sequence[int], whole: Sequence[int]) -> bool:
-    return len(tail) <= len(whole) and list(whole[len(whole) - len(tail) :]) == list(tail)

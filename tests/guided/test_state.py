@@ -231,6 +231,27 @@ def test_a_fork_is_independent(engine: Engine, parts: dict[str, Any], data: st.D
     assert_same(state, state_of(engine, **parts))
 
 
+@given(parts=st.sampled_from(PLANS), data=st.data())
+@settings(max_examples=30)
+def test_a_mask_stands_while_its_forks_go_on(engine: Engine, parts: dict[str, Any], data: st.DataObject) -> None:
+    """Masks are computed in place; a fork that shares one must not lose it to the other's next."""
+    state = state_of(engine, **parts)
+    walk(state, data.draw, 3)
+    held = state.mask()
+    was = held.copy()
+    twins = [state.fork() for _ in range(2)]
+    late = twins[0].fork()
+    assert all(twin.mask() is held for twin in (*twins, late)), "forks need not ask the engine again"
+    for one in (twins[1], twins[0]):
+        walk(one, data.draw, 3)
+        one.mask()
+    assert np.array_equal(late.mask(), was)
+    assert np.array_equal(held, was)
+    assert np.array_equal(mask(state), was)
+    masks = [one.mask() for one in (*twins, state) if one is state or one.num_tokens > state.num_tokens]
+    assert not any(np.shares_memory(a, b) for i, a in enumerate(masks) for b in masks[:i])
+
+
 def test_rollback_across_an_end_and_past_the_beginning(engine: Engine) -> None:
     state = state_of(engine, response_format=Choice(["yes"]))
     write(state, "yes")

@@ -259,6 +259,11 @@ def test_every_implementation_agrees_with_the_contract(data: st.DataObject, widt
     judge = naive(scores, masks).nan_to_num(nan=77.0)
     one_by_one, ceilings = HostLink(), HostLink(few_words=0, few_masked=0)
     holes = HostLink(few_words=0, few_masked=1)
+
+    def in_place(host: HostLink) -> Callable[..., torch.Tensor]:
+        return lambda scores, masks: host.apply(scores.clone(), masks, in_place=True)
+
+    written = [in_place(host) for host in (one_by_one, ceilings, holes)]
     link = DeviceLink(torch.device("cpu"), 3, num_words(60), 2)
     assert torch.equal(link.apply(scores, masks, [False] * 3).nan_to_num(nan=77.0), judge)
     with_nan = {r for r in range(3) if bool(given_scores[r].isnan().any())}
@@ -266,7 +271,13 @@ def test_every_implementation_agrees_with_the_contract(data: st.DataObject, widt
     found_unsound = link.take_unsound()
     assert found_unsound is not None
     assert {r for r, flag in enumerate(found_unsound.tolist()) if flag} == told
-    for apply in (apply_masks, one_by_one.apply, *[ceilings.apply] * 2, *[holes.apply] * 2):  # then masks are known
+    for apply in (
+        apply_masks,
+        one_by_one.apply,
+        *[ceilings.apply] * 2,
+        *[holes.apply] * 2,
+        *written,
+    ):  # known masks too
         copies = [replace(mask) for mask in masks]
         found = apply(scores, copies)
         assert found.dtype is dtype

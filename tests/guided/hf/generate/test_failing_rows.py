@@ -36,10 +36,10 @@ class Fault:
 
 
 FAULTS: list[tuple[str, int, Any]] = [
-    ("mask", 0, MatcherFailed("injected")),
-    ("mask", 3, LimitExceeded("too many items")),
+    ("offer", 0, MatcherFailed("injected")),
+    ("offer", 3, LimitExceeded("too many items")),
     ("commit", 4, MatcherFailed("injected")),
-    ("mask", 2, "poison"),
+    ("offer", 2, "poison"),
     ("commit", 2, "poison"),
 ]
 
@@ -95,14 +95,14 @@ def test_g3_by_option_the_row_goes_on_unguided_with_one_warning(
 def test_a_search_whose_guidance_fails_ends_with_the_error(
     tiny_guide: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = GuidanceState.mask
+    real = GuidanceState.offer
 
     def broken(state: GuidanceState) -> Any:
         if state.num_tokens == 4:
             raise LimitExceeded("injected")
         return real(state)
 
-    monkeypatch.setattr(GuidanceState, "mask", broken)
+    monkeypatch.setattr(GuidanceState, "offer", broken)
     *_, (message,) = generate(tiny_guide, CHATS[:1], ["json"], **options)
     assert message.finish_reason == "error"
     assert isinstance(message.error, LimitExceeded)
