@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from grammars.json_schema.python_types import read_value
 from grammars.plan import Plan
+from guided.json_text import read_json
 from guided.parse import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 from guided.sampling import TokenLogprob
 from guided.trace import Trace
@@ -23,7 +23,10 @@ FinishReason = Literal["stop", "length", "tool_calls", "error"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call.  ``arguments`` is the JSON text exactly as written; ``parsed`` its value, None while broken."""
+    """One call.  ``arguments`` is the JSON text exactly as written; ``parsed`` its value.
+
+    ``parsed`` is None where not every reader of JSON finds the same one: the text is broken, or holds a key twice.
+    """
 
     id: str
     name: str
@@ -71,9 +74,10 @@ class Message:
     """One finished answer.
 
     ``parsed`` is the response format's value (a model instance, a dict, the chosen text); None where there is no
-    format, the answer was cut, or something is wrong with it.  ``violations`` says what: what two independent
-    validators find (`guided.validate`), where only the ``relaxed`` rows of the plan's schema report leave room, and
-    what the response format's Python type refuses.
+    format, the answer was cut, or something is wrong with it.  ``violations`` says what: a key that is there twice or
+    a number that overflows (in arguments of calls as well), what two independent validators find
+    (`guided.validate`), where only the ``relaxed`` rows of the plan's schema report leave room, and what the response
+    format's Python type refuses.
     """
 
     content: str | None = None
@@ -149,7 +153,8 @@ class MessageBuilder:
         ``freed`` says that the row went on without guidance after ``error``.
         """
         content = "".join(self._content)
-        calls = tuple(self._tool_call(self._calls[index]) for index in sorted(self._calls))
+        read = [self._tool_call(self._calls[index]) for index in sorted(self._calls)]
+        calls = tuple(call for call, _ in read)
         finish: FinishReason = "stop" if ended else "length"
         if error is not None and not freed:
             finish = "error"
@@ -157,7 +162,7 @@ class MessageBuilder:
             # OpenAI says "stop" for a call that tool_choice named, "tool_calls" for the model's own choice.
             finish = "stop" if self.plan is not None and self.plan.tool_choice == "named" else "tool_calls"
         parsed: Any = None
-        violations: tuple[str, ...] = ()
+        violations = tuple(f"the call of {call.name!r}: {fault}" for call, faults in read for fault in faults)
         if ended and whole and error is None and not calls:  # a request that cuts its own answer violates nothing
             parsed, violations = self._parsed(content)
         return Message(
@@ -175,15 +180,17 @@ class MessageBuilder:
             token_ids=token_ids,
         )
 
-    def _tool_call(self, call: _Call) -> ToolCall:
+    def _tool_call(self, call: _Call) -> tuple[ToolCall, tuple[str, ...]]:
+        """The call, and what is wrong with its arguments where they are JSON."""
         text = "".join(call.arguments)
-        value = None
+        value: Any = None
+        faults: tuple[str, ...] = ()
         if call.complete:
             try:
-                value = json.loads(text) if text else {}
-            except ValueError:
+                value, faults = read_json(text) if text else ({}, ())
+            except (ValueError, RecursionError):
                 value = None
-        return ToolCall(call.id, call.name, text, value)
+        return ToolCall(call.id, call.name, text, None if faults else value), faults
 
     def _parsed(self, content: str) -> tuple[Any, tuple[str, ...]]:
         response = self.plan.response if self.plan is not None else None
@@ -192,10 +199,10 @@ class MessageBuilder:
         if response.kind != "json":
             return content, ()
         try:
-            value = json.loads(content)
-        except ValueError as error:
+            value, faults = read_json(content)
+        except (ValueError, RecursionError) as error:
             return None, (f"not JSON: {error}",)
-        found = violations_of(
+        found = faults + violations_of(
             response.schema, value, documents=response.documents, must_judge=bool(response.report.relaxed)
         )
         if found or self.plan.python_type is None:

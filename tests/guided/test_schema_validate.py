@@ -10,7 +10,7 @@ import pytest
 from grammars.constraints import JsonSchema
 from guided.compile import Engine
 from guided.message import Guidance, Message, MessageBuilder, Usage
-from guided.parse import ContentDelta
+from guided.parse import ContentDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 from guided.validate import VALIDATORS, judge, violations
 from tests.plan_laws import plan_of
 
@@ -78,6 +78,28 @@ def test_what_a_relaxed_keyword_let_through_is_marked_and_not_parsed(engine: Eng
     assert len(message.violations) == len(VALIDATORS)
     assert all("unique" in text for text in message.violations)
     assert answered(engine, schema, [{"a": 1}, {"a": 2}]).parsed == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('{"EN": 1, "EN": 2}', 'JSON: the key "EN" is written twice in one object'),
+        ('{"x": [{"a": 1, "b": 1, "\\u0061": 1}]}', 'JSON: the key "a" is written twice in one object'),
+        ('{"a": 1e999}', "JSON: the number 1e999 is larger than a double can be"),
+        ('{"a": NaN}', "not JSON: NaN is no JSON value"),
+    ],
+)
+def test_what_a_reader_of_json_would_pass_over_is_marked(engine: Engine, text: str, fault: str) -> None:
+    plan = plan_of(engine, response_format=JsonSchema({"type": "object"}))
+    builder = MessageBuilder(plan)
+    builder.add([ContentDelta(text)])
+    message = builder.message(ended=True, usage=Usage(), guidance=Guidance())
+    assert (message.parsed, message.violations, message.content) == (None, (fault,), text)
+    call = MessageBuilder(plan)
+    call.add([ToolCallStart(0, "c", "look"), ToolCallArguments(0, text), ToolCallEnd(0)])
+    message = call.message(ended=True, usage=Usage(), guidance=Guidance())
+    assert (message.tool_calls[0].parsed, message.tool_calls[0].arguments) == (None, text)
+    assert message.violations == ((f"the call of 'look': {fault}",) if fault.startswith("JSON") else ())
 
 
 def test_null_that_openapi_allows_is_no_violation(engine: Engine) -> None:

@@ -1,0 +1,37 @@
+"""A JSON text as a value, and what a reader of JSON would pass over: keys that come twice, numbers that overflow."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+__all__ = ["read_json"]
+
+
+def read_json(text: str) -> tuple[Any, tuple[str, ...]]:
+    """The value of a JSON text, and its faults: a key that is there twice, a number that no double holds.
+
+    Raises `ValueError` for what is no JSON; ``NaN`` and ``Infinity`` are none.
+    """
+    faults: dict[str, None] = {}
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(found)
+        if len(value) < len(found):
+            keys = [key for key, _ in found]
+            twice = next(key for i, key in enumerate(keys) if key in keys[:i])
+            faults[f"JSON: the key {json.dumps(twice[:100], ensure_ascii=False)} is written twice in one object"] = None
+        return value
+
+    def number(digits: str) -> float:
+        value = float(digits)
+        if math.isinf(value):
+            faults[f"JSON: the number {digits[:100]} is larger than a double can be"] = None
+        return value
+
+    def constant(word: str) -> Any:
+        raise ValueError(f"{word} is no JSON value")
+
+    value = json.loads(text, object_pairs_hook=pairs, parse_float=number, parse_constant=constant)
+    return value, tuple(faults)
