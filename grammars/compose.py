@@ -13,6 +13,7 @@ from typing import Any, get_args
 from grammars.answer import Answer
 from grammars.call_steps import CallStep
 from grammars.custom_tools import carries_lark, custom_input_node
+from grammars.deadline import deadline
 from grammars.formats.format import Format
 from grammars.json_schema import Policy, ReportRow, SchemaReport, Watcher, build
 from grammars.json_schema.closed import closed
@@ -80,10 +81,12 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
+@deadline()
 def compose(parts: Parts, *, tokens: SpecialTokens, format: Format) -> Plan:
     """The plan for these parts under one vocabulary and format.
 
-    Raises `RequestError` (or its subclasses) for a request that cannot be honoured as it stands.
+    Raises `RequestError` (or its subclasses) for a request that cannot be honoured as it stands, or not worked out
+    before its deadline (`grammars.deadline`).
     """
     markers = Markers(tokens)
     tools = normal_tools(parts.tools)

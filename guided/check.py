@@ -14,11 +14,12 @@ from typing import Any
 import llguidance
 
 from grammars.compose import compose
+from grammars.deadline import deadline
 from grammars.formats.format import Format
 from grammars.json_schema import Policy, ReportRow
 from grammars.plan import Plan
 from grammars.render import render
-from grammars.requests import read_request
+from grammars.requests import Request, read_request
 from grammars.response import response_part
 from guided.compile import Engine, compile_grammar
 from guided.sampling import Sampling, check_bias
@@ -100,6 +101,11 @@ def check_request(
 ) -> CheckedRequest:
     """Reads, composes and (with an engine) compiles a whole request; raises `RequestError` for what is refused."""
     request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
+    with deadline():  # one for all of it
+        return _checked(request, tokens, format, engine)
+
+
+def _checked(request: Request, tokens: SpecialTokens, format: Format, engine: Engine | None) -> CheckedRequest:
     check_bias(Sampling(**request.sampling), tokens.vocab_size)
     plan = compose(request.parts, tokens=tokens, format=format)
     check_stops(plan.stops, tokens)

@@ -11,6 +11,7 @@ from typing import Any
 
 from grammars.compose import Parts, compose
 from grammars.constraints import Choice
+from grammars.deadline import deadline
 from grammars.describe import add_system_text, describe_plan
 from grammars.formats.format import Format
 from grammars.json_schema import Policy
@@ -156,8 +157,9 @@ class Guide:
         return plan
 
     def _composed(self, parts: Parts) -> Plan:
-        plan = compose(parts, tokens=self.tokens, format=self.format)
-        self.engine.prepare(plan, plan.entries[0].name)
+        with deadline():  # one for both
+            plan = compose(parts, tokens=self.tokens, format=self.format)
+            self.engine.prepare(plan, plan.entries[0].name)
         return plan
 
     def min_tokens(self, plan: Plan) -> int:

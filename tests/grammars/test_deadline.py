@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 
+import grammars.deadline as deadlines
 import grammars.json_schema as schemas
+import guided.compile as compiling
 from grammars.deadline import deadline, is_late, time_left
 from grammars.json_schema import build
 from grammars.json_schema.limits import Limits
 from grammars.remembered import Remembered, digest
+from guided.check import check_request
+from guided.compile import Engine
 from special_tokens.errors import SchemaError
+from tests.plan_laws import FORMAT
 
 COSTLY: dict[str, Any] = {
     "type": "object",
@@ -44,6 +49,23 @@ def test_a_schema_that_is_late_is_an_error_and_not_a_coarser_plan() -> None:
     with deadline(0), pytest.raises(SchemaError, match=r"^schema.*: the schema is not worked out before the deadline"):
         build(COSTLY, watch=True)
     assert not build({"type": "object", "minProperties": 1}, watch=True).report.relaxed
+
+
+def test_one_deadline_is_around_all_of_a_request(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[float] = []
+
+    def seen(function: Any) -> Any:
+        return lambda *a, **k: ends.append(deadlines._end.at) or function(*a, **k)
+
+    monkeypatch.setattr(schemas, "_compiled", seen(schemas._compiled))
+    monkeypatch.setattr(compiling, "is_late", seen(compiling.is_late))
+    schema = {"type": "object", "properties": {"one_deadline": {"type": "integer"}}}
+    tools = [{"type": "function", "function": {"name": name, "parameters": schema}} for name in ("f", "g")]
+    body = {"tools": tools, "response_format": {"type": "json_schema", "json_schema": {"name": "r", "schema": schema}}}
+    check_request(body, tokens=engine.tokens, format=FORMAT, engine=engine)
+    assert len(ends) >= 3
+    assert len(set(ends)) == 1
+    assert ends[0] < math.inf
 
 
 def test_a_costly_error_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
