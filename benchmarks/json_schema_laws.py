@@ -91,7 +91,8 @@ def violated(schema: Any, value: Any, documents: Any = None) -> set[tuple[str, s
         todo.extend(error.context)
         steps = [str(step) for step in error.absolute_schema_path]
         found.update((_canonical(schema, steps[:n]), steps[n]) for n in range(len(steps)))
-    return found
+    # the validator's paths do not name the condition that a branch belongs to
+    return found | {(pointer, "if") for pointer, keyword in found if keyword in ("then", "else")}
 
 
 def _canonical(schema: Any, steps: list[str]) -> str:

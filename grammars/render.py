@@ -83,7 +83,8 @@ class Rendered:
         """
         if entry not in self.json_texts:
             found = None if self.subs else _JSON_ALONE.fullmatch(self.lark(entry))
-            self.json_texts[entry] = f'{{"grammars":[{{"json_schema":{found[2]}}}]}}' if found else None
+            alone = found is not None and _is_one_value(found[2])
+            self.json_texts[entry] = f'{{"grammars":[{{"json_schema":{found[2]}}}]}}' if found and alone else None
         return self.json_texts[entry]
 
     def _engine_text(self, entry: str) -> str:
@@ -92,6 +93,13 @@ class Rendered:
         parts = [{"name": "main", "lark_grammar": self.lark(entry)}]
         parts += [{"name": name, "lark_grammar": lark} for name, lark in self.subs]
         return json.dumps({"grammars": parts}, ensure_ascii=False)
+
+
+def _is_one_value(text: str) -> bool:
+    """Is this text, which begins with a JSON object and ends with a brace, that object alone?"""
+    if "} " not in text:  # our JSON has no blank behind a brace but in strings
+        return True
+    return json.JSONDecoder().raw_decode(text)[1] == len(text)
 
 
 def quote(text: str, *, ignore_case: bool = False) -> str:

@@ -133,7 +133,11 @@ class _Writer:
         options, notes = scalar_nodes(state.shape, self.options)
         self.rows += state.notes
         place = self.states.space.documents[state.conj[0]] if state.conj else self.states.space.documents.root
-        self.rows += [ReportRow(place.pointer, keyword, outcome, reason) for outcome, keyword, reason in notes]
+        self.rows += [
+            ReportRow(pointer, keyword, outcome, reason)
+            for outcome, pointers, keyword, reason in notes
+            for pointer in pointers or (place.pointer,)
+        ]
         return options
 
     # -- arrays

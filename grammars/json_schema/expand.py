@@ -93,7 +93,7 @@ def _typed(space: Space, place: Place, schema: dict[str, Any], notes: list[Repor
     types = _types(schema)
     numbers: tuple[Numbers, ...] = ()
     if types & {"number", "integer"}:
-        found = numeric.allow(schema)
+        found = numeric.allow(schema, place.pointer)
         if "number" not in types:
             found = meet(found, Numbers(integer=True))
         numbers = () if found.is_empty() else (found,)
@@ -200,7 +200,7 @@ def denied(space: Space, place: Place, tracked: bool) -> Shape:
         options.append(_other_types(types))
     options.append(
         Shape(
-            numbers=_deny_numbers(schema) if types & {"number", "integer"} else (),
+            numbers=_deny_numbers(schema, place, notes) if types & {"number", "integer"} else (),
             strings=_deny_strings(space, place, schema, notes) if "string" in types else NONE,
             arrays=_settled_arrays(space, arrays.deny(schema, place, space.child, notes)) if "array" in types else (),
             objects=_broken_objects(space, place, schema, notes) if "object" in types else (),
@@ -234,8 +234,8 @@ def _other_types(types: frozenset[str]) -> Shape:
     )
 
 
-def _deny_numbers(schema: dict[str, Any]) -> tuple[Numbers, ...]:
-    return numeric.deny(schema) if any(k in schema for k in numeric.KEYWORDS) else ()
+def _deny_numbers(schema: dict[str, Any], place: Place, notes: list[ReportRow]) -> tuple[Numbers, ...]:
+    return numeric.deny(schema, place, notes) if any(k in schema for k in numeric.KEYWORDS) else ()
 
 
 def _deny_strings(space: Space, place: Place, schema: dict[str, Any], notes: list[ReportRow]) -> Regular:

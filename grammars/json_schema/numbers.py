@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor, lcm
 from typing import Any
@@ -25,6 +25,7 @@ __all__ = [
     "num_decimals",
     "shortest_number",
     "spellings",
+    "tight",
     "without_step",
     "writable",
 ]
@@ -51,6 +52,7 @@ class Numbers:
     not_steps: tuple[Fraction, ...] = ()
     excluded: frozenset[Fraction] = frozenset()
     values: tuple[tuple[Fraction, str], ...] | None = None
+    steps_at: tuple[str, ...] = field(default=(), compare=False)
 
     def holds(self, value: Fraction) -> bool:
         """Does ``value`` satisfy every field but ``values``?"""
@@ -148,6 +150,7 @@ def meet(one: Numbers, two: Numbers) -> Numbers:
         tuple(dict.fromkeys(one.steps + two.steps)),
         tuple(dict.fromkeys(one.not_steps + two.not_steps)),
         one.excluded | two.excluded,
+        steps_at=tuple(dict.fromkeys(one.steps_at + two.steps_at)),
     )
 
 
@@ -249,6 +252,34 @@ def writable(numbers: Numbers) -> Numbers:
     if high is not None and high >= top:
         numbers = replace(numbers, high=None, high_open=False)
     return numbers
+
+
+def tight(numbers: Numbers) -> Numbers:
+    """The same set; one of integers with bounds that are members, one step, and no other exceptions than its own."""
+    if not numbers.integer or numbers.values is not None or numbers.step is None:
+        return numbers
+    step = numbers.step
+    gaps = tuple(dict.fromkeys(Fraction(s.numerator) for s in numbers.not_steps))  # the whole multiples of s
+    if any((step / gap).denominator == 1 for gap in gaps):
+        return Numbers(values=())
+    own = frozenset(v for v in numbers.excluded if v.denominator == 1)
+    out = replace(numbers, steps=(step,) if step != 1 else (), not_steps=gaps, excluded=own)
+    if out.low is not None:
+        low = _member(out, ceil(out.low / step) * step, step)
+        out = replace(out, low=low, low_open=False)
+    if out.high is not None:
+        high = _member(out, floor(out.high / step) * step, -step)
+        out = replace(out, high=high, high_open=False)
+    return out
+
+
+def _member(numbers: Numbers, first: Fraction, step: Fraction) -> Fraction:
+    """The first member of the set from ``first`` on; where none is near, what is beyond those looked at."""
+    for _ in range(_ENUMERABLE):
+        if numbers.holds(first):
+            return first
+        first += step
+    return first
 
 
 def without_step(numbers: Numbers, step: Fraction) -> Numbers:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from grammars.json_schema.number_texts import regexes, step_digits
-from grammars.json_schema.numbers import ANY_NUMBER, Numbers, writable
+from grammars.json_schema.number_texts import Digits, digits, regexes, step_digits
+from grammars.json_schema.numbers import ANY_NUMBER, Numbers, num_decimals, tight, writable
 from grammars.json_schema.regular import NONE
 from grammars.json_schema.report import Outcome
 from grammars.json_schema.shapes import Shape
@@ -26,8 +26,8 @@ _INTEGER = Lexeme("integer", Pattern(regexes(_WHOLE)[0][0]))
 _MAX_STEP = 10_000  # the engine's automaton of a step grows with it
 _TOP = 10**15  # how far multiples are counted
 
-#: Outcome, keyword and reason of something that a lexeme does not hold to.
-Note = tuple[Outcome, str, str]
+#: Outcome, pointers (none: where the lexeme stands), keyword and reason of something that a lexeme does not hold to.
+Note = tuple[Outcome, tuple[str, ...], str, str]
 
 
 def scalar_nodes(shape: Shape, options: Mapping[str, Any]) -> tuple[list[Node], list[Note]]:
@@ -49,20 +49,33 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
         return _NUMBER
     if numbers == _WHOLE:
         return _INTEGER
-    numbers = writable(numbers).listed()
+    numbers = tight(writable(numbers)).listed()
     if numbers.is_empty():
         return None
     if any(step_digits(s) is None for s in numbers.steps):
         return _multiples(numbers, options, notes)
-    if any(step_digits(s) is None for s in numbers.not_steps):
-        notes.append((Outcome.RELAXED, "multipleOf", "that a number is no multiple cannot be enforced for this step"))
-    if numbers.integer is False:
-        reason = "numbers that are no integers are written with at most 15 digits, as doubles keep apart"
-        notes.append((Outcome.NARROWED, "type", reason))
+    match digits(numbers):
+        case Digits.SHORT | Digits.NEAR:
+            reason = "numbers with a point are written with at most 15 digits, as doubles keep apart"
+            notes.append((Outcome.NARROWED, numbers.steps_at, _cause(numbers), reason))
+        case Digits.LOST:
+            reason = "numbers of more than 15 digits are not enforced: doubles do not keep them apart"
+            notes.append((Outcome.RELAXED, numbers.steps_at, _cause(numbers), reason))
     wanted, unwanted = regexes(numbers)
     parts: list[Node] = [Pattern(w) for w in wanted]
     parts += [Not(Pattern(u)) for u in unwanted]
     return Lexeme("number", parts[0] if len(parts) == 1 else And(tuple(parts)))
+
+
+def _cause(numbers: Numbers) -> str:
+    """The keyword for which numbers have few digits."""
+    if numbers.steps or numbers.not_steps:
+        return "multipleOf"
+    if numbers.integer is False:
+        return "type"
+    if numbers.low_open or numbers.high_open:
+        return "exclusiveMinimum" if numbers.low_open else "exclusiveMaximum"
+    return "enum"
 
 
 def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) -> Node | None:
@@ -70,13 +83,16 @@ def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) 
     step = numbers.step
     assert step is not None
     bounds = _engine_bounds(numbers, step)
-    loose = replace(numbers, steps=(), not_steps=(), excluded=frozenset())
+    reason = ""
     if step.numerator > _MAX_STEP or step.denominator > 10**6 or numbers.not_steps or numbers.excluded:
-        notes.append((Outcome.RELAXED, "multipleOf", f"not enforced: the step is above {_MAX_STEP} or has exceptions"))
-        return _number_node(loose, options, notes)
-    if bounds is None:
-        notes.append((Outcome.RELAXED, "multipleOf", f"not enforced: the bounds are beyond {_TOP:.0e}"))
-        return _number_node(loose, options, notes)
+        reason = f"not enforced: the step is above {_MAX_STEP} or has exceptions"
+    elif numbers.integer is False:
+        reason = "not enforced: the engine counts no multiples without the integers among them"
+    elif bounds is None:
+        reason = f"not enforced: the bounds are beyond {_TOP:.0e}"
+    if reason or bounds is None:
+        notes.append((Outcome.RELAXED, numbers.steps_at, "multipleOf", reason))
+        return _number_node(replace(numbers, steps=()), options, notes)
     low, high = bounds
     if low > high:
         return None
@@ -87,8 +103,8 @@ def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) 
         "minimum": int(low) if whole else float(low),
         "maximum": int(high) if whole else float(high),
     }
-    reason = "multiples are written without exponent or zeros at the end, and with at most 15 digits before the point"
-    notes.append((Outcome.NARROWED, "multipleOf", reason))
+    reason = "multiples are written without exponent or zeros at the end, and with at most 15 digits"
+    notes.append((Outcome.NARROWED, numbers.steps_at, "multipleOf", reason))
     return engine_number(schema, options)
 
 
@@ -111,9 +127,10 @@ def _engine_bounds(numbers: Numbers, step: Fraction) -> tuple[Fraction, Fraction
 
     The first is the larger where there is none between them; None where the bounds are beyond what it counts to.
     """
-    if (numbers.low is not None and numbers.low > _TOP) or (numbers.high is not None and numbers.high < -_TOP):
+    top = Fraction(_TOP, 10 ** (num_decimals(step) or 0))
+    if (numbers.low is not None and numbers.low > top) or (numbers.high is not None and numbers.high < -top):
         return None
-    low, high = Fraction(-_TOP), Fraction(_TOP)
+    low, high = -top, top
     bounds = replace(
         numbers,
         low=low if numbers.low is None else max(low, numbers.low),

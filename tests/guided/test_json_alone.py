@@ -32,6 +32,7 @@ SCHEMAS: dict[str, Any] = {
         "required": ["a"],
         "additionalProperties": False,
     },
+    "blanks": {"enum": ["} | %json {", "} "]},
     "either": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"type": "integer"}}]},
 }
 
@@ -90,7 +91,7 @@ def test_every_step_is_the_step_of_the_grammar_with_a_sentinel(
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_a_whole_value_only_ends(engine: Engine, name: str) -> None:
     values = {"boolean": "true", "integer": "12", "number": "1.5", "string": '"ab"', "enum": '"ab"', "array": "[true]"}
-    values |= {"object": '{"a": 1, "b": "x"}', "either": "null", "marker": '"<|im_ end|>"'}
+    values |= {"object": '{"a": 1, "b": "x"}', "either": "null", "blanks": '"} "', "marker": '"<|im_ end|>"'}
     state = GuidanceState(plan_of(engine, SCHEMAS[name]), engine)
     pieces = values[name].split(" ") if name == "marker" else [values[name]]  # as text, never as the token
     state.commit([token for piece in pieces for token in engine.tokenize(piece)])
@@ -130,3 +131,10 @@ def test_only_a_json_value_alone_goes_without_its_lark(engine: Engine) -> None:
     text, end = engine.grammar_of(plan_of(engine, SCHEMAS["object"]))
     assert end == engine.eos
     assert set(json.loads(text)["grammars"][0]) == {"json_schema"}
+
+
+def test_two_values_are_not_one(engine: Engine) -> None:
+    plan = plan_of(engine, {"type": "integer", "multipleOf": 7, "not": {"minimum": 5, "maximum": 20}})
+    assert plan.grammar.rules.count("%json") == 2
+    assert plan.grammar.json_text() is None
+    GuidanceState(plan, engine).mask()

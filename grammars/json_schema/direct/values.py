@@ -131,8 +131,8 @@ def _bound(keyword: str) -> Reader:
             value = _LONG
         elif not isinstance(value, float) or keyword != bound or not _is_kept_by_engine(value, bound):
             _check_safe(value)
-        if other in schema:
-            raise NotDirect
+        if other in schema or (keyword != bound and value != 0 and "number" in kinds):
+            raise NotDirect  # 0.99999999999999999999 is 1 to a reader that keeps doubles: digits count there
         out[keyword] = value
         if "number" in kinds:
             copy.note(keyword, Outcome.NARROWED, "numbers with bounds are written without exponent")

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from grammars.json_schema.numbers import Numbers, negated
+from grammars.json_schema.documents import Place
+from grammars.json_schema.number_texts import step_digits
+from grammars.json_schema.numbers import ANY_NUMBER, Numbers, negated
+from grammars.json_schema.report import Outcome, ReportRow
 
 __all__ = ["KEYWORDS", "allow", "deny", "exact"]
 
@@ -18,12 +21,12 @@ def exact(value: Any) -> Fraction:
     return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
 
 
-def allow(schema: Mapping[str, Any]) -> Numbers:
-    """The numbers that satisfy the keywords."""
+def allow(schema: Mapping[str, Any], pointer: str = "") -> Numbers:
+    """The numbers that satisfy the keywords of the schema at ``pointer``."""
     low, low_open = _bound(schema, "minimum", "exclusiveMinimum", max)
     high, high_open = _bound(schema, "maximum", "exclusiveMaximum", min)
     steps = (exact(schema["multipleOf"]),) if "multipleOf" in schema else ()
-    return Numbers(low, low_open, high, high_open, steps=steps)
+    return Numbers(low, low_open, high, high_open, steps=steps, steps_at=(pointer,) if steps else ())
 
 
 def _bound(schema: Mapping[str, Any], name: str, exclusive: str, tighter: Any) -> tuple[Fraction | None, bool]:
@@ -34,6 +37,11 @@ def _bound(schema: Mapping[str, Any], name: str, exclusive: str, tighter: Any) -
     return bound, any(is_open for value, is_open in given if value == bound)
 
 
-def deny(schema: Mapping[str, Any]) -> tuple[Numbers, ...]:
-    """The numbers that break at least one keyword."""
-    return negated(allow(schema))
+def deny(schema: Mapping[str, Any], place: Place, notes: list[ReportRow]) -> tuple[Numbers, ...]:
+    """The numbers that break at least one keyword; of a step that the last digits do not decide all, with a note."""
+    found = allow(schema)
+    if any(step_digits(step) is None for step in found.steps):
+        reason = "that a number is no multiple cannot be enforced for this step"
+        notes.append(ReportRow(place.pointer, "multipleOf", Outcome.RELAXED, reason))
+        return (ANY_NUMBER,)
+    return negated(found)

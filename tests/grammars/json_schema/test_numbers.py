@@ -5,16 +5,22 @@ The judge is exact arithmetic on the text, and on the double that a reader keeps
 
 from __future__ import annotations
 
+import json
+import random
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from benchmarks.json_schema import Judge
-from benchmarks.json_schema_laws import byte_judge
+from benchmarks.json_schema_laws import byte_judge, violated
 from grammars.json_schema import DEFAULT_SPELLING, build
+from grammars.json_schema.number_texts import Digits, digits
+from grammars.json_schema.numbers import Numbers, tight
 from grammars.json_schema.scalars import engine_number
 from grammars.tree import Json
-from special_tokens.errors import GrammarError
+from guided.bitmask import allowed_ids
+from special_tokens.errors import GrammarError, GuidedError
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +52,169 @@ def test_a_word_that_the_engine_would_pass_over_is_an_error() -> None:
     node = build({"exclusiveMaximum": 2, "multipleOf": 7, "type": "integer"}, spelling=DEFAULT_SPELLING).node
     assert isinstance(node, Json)
     assert node.schema.keys() == {"type", "multipleOf", "minimum", "maximum"}
+
+
+# -- random sets, alone and inside
+
+_LIMITS = [0, 1, -1, 2.3, 0.01, 7.5, 10, 99.99, -3.25, 100, 33.3, 3.5, 1000, 1450, 14000, -100, 4.5, 12345.678, -0.5]
+_STEPS = [1, 2, 3, 5, 7, 0.1, 0.5, 0.25, 1.5, 0.01, 2.5, 10, 0.3, 100, 1000, 8, 0.05]
+_EXCEPTIONS: list[dict[str, Any]] = [
+    {"type": "integer"},
+    {"multipleOf": 10},
+    {"multipleOf": 0.1},
+    {"multipleOf": 1000},
+    {"multipleOf": 0.25},
+    {"minimum": 5, "maximum": 7},
+    {"const": 100},
+    {"const": 1000},
+    {"const": 0.5},
+]
+
+
+def made_up(rng: random.Random) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": rng.choice(["number", "integer"])}
+    for keyword in rng.sample(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"], rng.randint(0, 3)):
+        schema[keyword] = rng.choice(_LIMITS)
+    if rng.random() < 0.6:
+        schema["multipleOf"] = rng.choice(_STEPS)
+    if rng.random() < 0.35:
+        schema["not"] = rng.choice(_EXCEPTIONS)
+    return schema
+
+
+def is_valid(schema: dict[str, Any], value: Fraction) -> bool:
+    checks = {
+        "type": lambda kind: kind == "number" or value.denominator == 1,
+        "minimum": lambda bound: value >= Fraction(str(bound)),
+        "maximum": lambda bound: value <= Fraction(str(bound)),
+        "exclusiveMinimum": lambda bound: value > Fraction(str(bound)),
+        "exclusiveMaximum": lambda bound: value < Fraction(str(bound)),
+        "multipleOf": lambda step: (value / Fraction(str(step))).denominator == 1,
+        "const": lambda other: value == Fraction(str(other)),
+        "not": lambda other: not is_valid(other, value),
+    }
+    return all(checks[keyword](asked) for keyword, asked in schema.items())
+
+
+def answer(judge: Judge, found: Any, rng: random.Random) -> str | None:
+    """What is written at random to an end; None where that takes too long."""
+    state, ends, out = found.start.fork(), found.plan.end_ids(), b""
+    while not state.is_stopped:
+        ids = list(allowed_ids(state.mask()))
+        closing = [i for i in ids if i in ends]
+        if len(out) > 90:
+            return None
+        token = rng.choice(closing if closing and (rng.random() < 0.35 or len(out) > 25) else ids)
+        state.commit([token])
+        out += b"" if token in ends else judge.engine.token_bytes(token)
+    return out.decode()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_numbers_are_written_to_their_ends_and_valid(judge: Judge, seed: int) -> None:
+    """No engine error, as where an intersection is finished and the engine does not see it; none out of bounds."""
+    rng = random.Random(seed)
+    schema = made_up(rng)
+    inside = seed % 4 == 0
+    try:
+        found = judge.compiled({"type": "array", "items": schema, "minItems": 1, "maxItems": 1} if inside else schema)
+    except GuidedError:
+        tried = (Fraction(rng.randint(-20_000, 20_000), rng.choice([1, 1, 10, 100, 4])) for _ in range(300))
+        assert not any(is_valid(schema, value) for value in tried)
+        return
+    for _ in range(10):
+        text = answer(judge, found, rng)
+        if text is None or found.plan.schema_report.relaxed:
+            continue
+        assert is_valid(schema, Fraction(text.strip("[]"))), (schema, text)
+        kept = json.loads(text.strip("[]"))  # as a reader has it
+        assert is_valid(schema, Fraction(repr(kept))), (schema, text)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "integer", "maximum": 3.5}, "3"),
+        ({"type": "integer", "exclusiveMaximum": 4.5}, "4"),
+        ({"maximum": 99.99, "multipleOf": 10}, "90"),
+        ({"oneOf": [{"multipleOf": 0.01}, {"type": "integer"}]}, "0.12"),
+        ({"type": "number", "maximum": 0.5, "not": {"type": "integer"}}, "0.5"),
+        ({"type": "number", "multipleOf": 0.25, "not": {"type": "integer"}}, "0.5"),
+        ({"type": "integer", "maximum": 1000, "not": {"const": 1000}}, "100"),
+        ({"type": "integer", "maximum": 1000, "minimum": 1, "not": {"multipleOf": 1000}}, "100"),
+        ({"type": "integer", "maximum": 100000, "not": {"multipleOf": 10}}, "9"),
+    ],
+)
+def test_a_number_that_nothing_can_follow_ends(judge: Judge, schema: dict[str, Any], text: str) -> None:
+    found = judge.compiled(schema)
+    for _ in range(2):  # an engine that failed once would fail every time
+        state = found.start.fork()
+        for byte in text:
+            state.commit(judge.engine.tokenize(byte))
+            state.mask()
+        assert state.is_accepting
+        state.commit([min(found.plan.end_ids())])
+        assert state.is_stopped
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "number", "exclusiveMaximum": 1}, "0.99999999999999999999"),
+        ({"type": "number", "exclusiveMaximum": 1}, "9.9999999999999999999e-1"),
+        ({"type": "number", "exclusiveMinimum": -1}, "-0.99999999999999999999"),
+        ({"type": "number", "not": {"multipleOf": 0.1}}, "67910503726206560002450000031000400.0004"),
+        ({"type": "number", "not": {"const": 0.5}}, "0.50000000000000000001"),
+        ({"type": "number", "multipleOf": 2, "not": {"multipleOf": 10}}, "49190056550948638.0"),
+    ],
+)
+def test_numbers_that_a_double_takes_for_others_are_not_written(
+    judge: Judge, schema: dict[str, Any], text: str
+) -> None:
+    found = judge.compiled(schema)
+    assert not found.accepts(text)
+    assert any("15 digits" in row.reason for row in found.plan.schema_report.narrowed)
+
+
+def test_where_doubles_lose_what_counts_it_is_relaxed(judge: Judge) -> None:
+    schema = {"type": "number", "exclusiveMinimum": 1e-20, "exclusiveMaximum": 1e-19}
+    report = judge.plan(schema).schema_report
+    assert [row.outcome.value for row in report.relaxed] == ["relaxed"]
+    assert digits(Numbers(Fraction(1, 10**20), True)) is Digits.LOST
+
+
+def test_bounds_of_integers_are_members() -> None:
+    found = tight(Numbers(Fraction(-7, 2), True, Fraction(1000), False, True, not_steps=(Fraction(500),)))
+    assert (found.low, found.high) == (-3, 999)
+    assert tight(Numbers(integer=True, not_steps=(Fraction(1, 4),))).is_empty()
+    assert tight(Numbers(integer=True, steps=(Fraction(3, 2),))).steps == (3,)
+
+
+@pytest.mark.parametrize("schema", [
+    {"type": "integer", "minimum": 9007199254740993, "multipleOf": 1.5},
+    {"type": "number", "minimum": 1e20, "multipleOf": 7},
+    {"type": "integer", "maximum": -(10**18), "multipleOf": 1.5},
+])  # fmt: skip
+def test_far_multiples_are_relaxed_and_not_called_impossible(judge: Judge, schema: dict[str, Any]) -> None:
+    found = judge.compiled(schema)
+    assert "multipleOf" in {row.keyword for row in found.plan.schema_report.relaxed}
+
+
+@pytest.mark.parametrize(
+    ("schema", "invalid", "row"),
+    [
+        ({"type": "integer", "not": {"multipleOf": 3}}, 9, ("", "not")),
+        ({"oneOf": [{"multipleOf": 7}, {"type": "number"}]}, 7, ("", "oneOf")),
+        ({"type": "array", "items": {"if": {"multipleOf": 7}, "then": {"type": "string"}}}, [7], ("/items", "if")),
+        ({"allOf": [{"multipleOf": 10007}]}, 1, ("/allOf/0", "multipleOf")),
+        ({"allOf": [{"multipleOf": 0.3}], "not": {"type": "integer"}}, 0.1, ("/allOf/0", "multipleOf")),
+    ],
+)
+def test_steps_that_are_not_enforced_are_reported_where_they_stand(
+    judge: Judge, schema: Any, invalid: Any, row: tuple[str, str]
+) -> None:
+    found = judge.compiled(schema)
+    assert found.accepts(json.dumps(invalid))
+    relaxed = {(r.pointer, r.keyword) for r in found.plan.schema_report.relaxed}
+    assert row in relaxed
+    assert relaxed & violated(schema, invalid)
