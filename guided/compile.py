@@ -158,6 +158,16 @@ class Engine:
                 self._evictions += 1
         return matcher
 
+    def forget(self, plan: Plan, entry: str = "") -> None:
+        """Compile the grammar of an entry of a plan anew when it is asked for again.
+
+        For a matcher that failed: a panic of the engine leaves what all copies of a matcher share unusable.
+        """
+        grammar, _ = self.grammar_of(plan, entry)
+        with self._lock:
+            if self._cache.pop(grammar, None) is not None:
+                self._cache_bytes -= grammar_bytes(grammar)
+
     def cache_info(self) -> CacheInfo:
         """Counters of the compile cache since the engine was built."""
         with self._lock:

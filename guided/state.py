@@ -337,6 +337,8 @@ class GuidanceState:
         self._stop = None
         self._offer = None
         self.counters = Counters()
+        if self._matcher.is_error():  # what the copies of a matcher share may have failed with it
+            self._pristine = self.engine.matcher(self.plan, self.entry.name)
         self._matcher = self._pristine.deep_copy()
 
     def fork(self) -> GuidanceState:
@@ -359,5 +361,7 @@ class GuidanceState:
             check_matcher(self._matcher, doing)
         except GuidanceError as error:
             error.place = place
+            if isinstance(error, MatcherFailed):
+                self.engine.forget(self.plan, self.entry.name)  # nobody else begins with what failed
             raise
         raise MatcherFailed(f"{doing}: the engine stopped without a reason", place=place)
