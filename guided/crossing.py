@@ -73,9 +73,12 @@ class Crossings:
         """Tokens that end the string that is being written, and write it again behind that."""
         if scan.mode is not Mode.STRING and scan.mode is not Mode.IN_KEY:
             return ()
-        if scan.escaped or unfinished(scan.text):
-            return self._spelled
-        return self._mirrors.get(canonical(scan.text), ())
+        text = scan.text
+        if b"\\" in text or b"\x7f" in text:
+            if unfinished(text):
+                return self._spelled
+            text = canonical(text)
+        return self._mirrors.get(text, ())
 
     @property
     def words(self) -> Sequence[int]:

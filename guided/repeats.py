@@ -132,13 +132,17 @@ class Repeats:
         for rest in self._rests(text, seen):
             clear_ids(words, self.tokens.beginning(rest + b'"'))
 
-    def _rests(self, text: bytes, seen: Iterable[bytes]) -> Iterator[bytes]:
+    def _rests(self, text: bytes, seen: Iterable[bytes]) -> list[bytes]:
         """How ``text`` can go on to become one of ``seen``, as far as tokens may write it."""
-        begun = unfinished(text)
-        text = canonical(text).removesuffix(begun)
-        for before in seen:
-            if before.startswith(text):
-                yield from spellings(before[len(text) :], begun, self.tokens.may_be)
+        begun = b""
+        if b"\\" in text or b"\x7f" in text:
+            begun = unfinished(text)
+            text = canonical(text).removesuffix(begun)
+        size = len(text)
+        rests = [before[size:] for before in seen if before.startswith(text)]
+        if begun or any(b"\\" in rest for rest in rests):
+            return [way for rest in rests for way in spellings(rest, begun, self.tokens.may_be)]
+        return rests
 
     def _clear_numbers(self, words: NDArray[np.int32], text: bytes, seen: set[Fraction]) -> None:
         if not seen:
@@ -330,14 +334,11 @@ class Repeats:
         return False
 
 
-def _strings(frame: Frame) -> Iterator[bytes]:
+def _strings(frame: Frame) -> list[bytes]:
     """The keys of an object, or the strings of an array, that were there before."""
-    for before in frame.seen:
-        if isinstance(before, bytes):
-            if frame.is_object:
-                yield before
-        elif isinstance(before, tuple) and before[0] is Mode.STRING:
-            yield before[1]
+    if frame.is_object:
+        return [before for before in frame.seen if isinstance(before, bytes)]
+    return [before[1] for before in frame.seen if isinstance(before, tuple) and before[0] is Mode.STRING]
 
 
 def _clear(words: NDArray[np.int32], row: NDArray[np.int32]) -> None:
