@@ -316,10 +316,12 @@ class Repeats:
         last, ids = self._next_keys
         if last is not frame:
             found: dict[int, None] = {}
+            begun = self.tokens.keys_begun_later
             at: Frame | None = frame
             while at is not None:
                 for key in _strings(at) if at.is_object else ():
-                    found.update(dict.fromkeys(self.tokens.keys_begun_later.of(key)))
+                    for text in spellings(key, b"", begun.may_be):
+                        found.update(dict.fromkeys(begun.of(text)))
                 at = at.parent
             ids = list(found)
             self._next_keys = frame, ids

@@ -16,6 +16,7 @@ from guided.crossing import Crossings
 
 __all__ = ["Beginnings", "DigitTokens", "TokenBytes", "clear_ids"]
 
+_UNCLOSED = rb'(?:[^"\\]|\\.)*\\?'  # what stands in a string that is not closed
 _COUNTED = 6  # digits of a token that are read as a number; no exponent in use has more
 
 
@@ -160,17 +161,17 @@ class TokenBytes:
     @cached_property
     def keys_begun(self) -> Beginnings:
         """Tokens that begin a key where one is to come, by what stands behind its quote."""
-        return self._begun(rb'[ \t\n\r]*"([^"]*)', b'"')
+        return self._begun(rb'[ \t\n\r]*"(' + _UNCLOSED + rb")", b'"')
 
     @cached_property
     def keys_begun_later(self) -> Beginnings:
         """Tokens that end something and begin the next key, by what stands behind its quote, which is something."""
-        return self._begun(rb'.*,[ \t\n\r]*"([^"\\]+)', b",")
+        return self._begun(rb'.*,[ \t\n\r]*"(?!$)(' + _UNCLOSED + rb")", b",")
 
     @cached_property
     def keys_crossed(self) -> list[int]:
         """Tokens in which a key has its value, behind which the next may be to come or begin: `": 1, "a`."""
-        found = re.compile(rb'.*"[ \t\n\r]*:.*,[ \t\n\r]*(?:"[^"\\]*)?', re.DOTALL)
+        found = re.compile(rb'.*"[ \t\n\r]*:.*,[ \t\n\r]*(?:"' + _UNCLOSED + rb")?", re.DOTALL)
         return [i for i in self._holding(b":").tolist() if found.fullmatch(self.of[i])]
 
     @cached_property

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from grammars.json_schema.few_words import number_of_words
 from grammars.json_schema.regular import ALL, Regular, inter, matches, neg, words
 from grammars.json_schema.shapes import TRUE, Clause, Conj, Fact, ObjectForm, both
 from grammars.json_schema.tracks import Builder, Edge, Node, Track
@@ -70,6 +72,7 @@ class _ObjectTrack:
         self.entries = entries
         self.others = others
         self.number = Builder(limit)
+        self._most_others: float | None = None
         self._met: dict[tuple[Regular, tuple[Regular, ...]], Regular] = {}
         self.required_after = [0] * (len(entries) + 1)
         for i in range(len(entries) - 1, -1, -1):
@@ -137,6 +140,8 @@ class _ObjectTrack:
 
     def _rest(self, left: _Left) -> Node:
         """Keys that are not listed, in any order."""
+        if left.least > 1 and left.least > self.most_others:
+            return Node()  # there are not so many
         if not left.clauses:
             if not self.others or left.most == 0:
                 return Node(final=left.least == 0)
@@ -158,6 +163,14 @@ class _ObjectTrack:
                 target = _Left(left.at, after, max(0, left.least - 1), most)
                 node.edges.append(Edge(conj, self.number(target), keys=keys))
         return node
+
+    @property
+    def most_others(self) -> float:
+        """How many keys there are that are not listed, as far as they are counted."""
+        if self._most_others is None:
+            count = number_of_words(language for language, _ in self.others)
+            self._most_others = math.inf if count is None else count
+        return self._most_others
 
     def _keys(self, language: Regular, also: tuple[Regular, ...]) -> Regular:
         """What is in all of the languages: few combinations, asked for at every node."""

@@ -21,6 +21,8 @@ from guided.bitmask import allowed_ids
 from guided.compile import Engine
 from guided.spelled import canonical, decoded, spellings, unfinished
 from guided.state import GuidanceState
+from guided.validate import violations
+from special_tokens.errors import SchemaError
 from tests.conftest import MARKERS, small_tokenizer, small_tokens
 from tests.plan_laws import END, plan_of
 
@@ -48,7 +50,23 @@ def long_tokens() -> Engine:
     words = [
         *('", "', '": "', ', "', ',"', ' "', '"a', '"ab', ' "a', ', "a', ', "ab', '", "a', '", "b', '}, "', '}, "a'),
         *("ab", "ba", "aa", '": 1, "', '": 1, "a', '": 1, "ab": 1', '"ab": 1', "x-", "00", "\\n", "\\u", "00a", '\\n"'),
-        *("000a", '\\u000a": ', "], ", '1, "', '0, "', "20", "-0", "01", '{"', '{"a'),
+        *(
+            "000a",
+            '\\u000a": ',
+            "], ",
+            '1, "',
+            '0, "',
+            "20",
+            "-0",
+            "01",
+            '{"',
+            '{"a',
+            ', "\\',
+            '"\\"',
+            ' "\\"',
+            '"\\',
+            '}, "\\',
+        ),
     ]
     text = small_tokenizer(MARKERS, words=words, special=_SPECIAL)
     return Engine(text, small_tokens(text))
@@ -104,6 +122,10 @@ FEW = keys("^[ab]{1,2}$")
         ({"type": "object", "propertyNames": {"format": "date"}}, '{"2020-01-01": 1, "2020-01-01": 2}', False),
         ({"type": "object", "propertyNames": {"maxLength": 1}}, '{"a": 1, "b": 1}', True),
         ({"type": "object", "propertyNames": {"maxLength": 1}}, '{"a": 1, "a": 1}', False),
+        ({"type": "object", "propertyNames": {"maxLength": 1}}, r'{"\"": {}, "\n": {}, "\\": 1}', True),
+        ({"type": "object", "propertyNames": {"maxLength": 1}}, r'{"\"": {}, "\"": {}}', False),
+        ({"type": "object", "propertyNames": {"maxLength": 1}}, r'{"\\": {}, "\\": {}}', False),
+        ({"type": "object", "propertyNames": {"maxLength": 1}}, r'{"\n": {}, "\u000a": {}}', False),
         (keys("^a{1,2}$", {"type": "object"}), '{"aa": {}, "a": {}}', True),
         (keys("^aa?$", {"type": "object"}), '{"a": {}, "aa": {}, "a": {}}', False),
         ({"type": "array", "items": TWO}, '[{"ab": "a"}, {"ab": "b"}]', True),
@@ -171,12 +193,22 @@ def test_the_watcher_knows_how_soon_keys_are_used_up() -> None:
 
     assert bounds(FREE) == bounds(INTEGERS) == (False, 0)
     assert bounds(keys("^x-")) == bounds(keys("^[a-z]+$")) == (False, 0)
+    assert bounds(keys("^(a|ab|b)(b|bb)?$")) == (True, 7)
     assert bounds(TWO) == (True, 26 * 26)
     assert bounds(keys("^x-[0-9]{3}$")) == (True, 1000)
     assert bounds({"type": "object", "propertyNames": {"maxLength": 3}}) == (True, 0)
     assert bounds({"type": "array", "items": [keys("^[abc]$"), TWO, FREE]}) == (True, 3)
     assert bounds({**TWO, "additionalProperties": {"type": "integer"}}) == (True, 0)
-    assert bounds({"type": "object", "propertyNames": {"pattern": "^(a|bc)(d|ee)$"}})[1] in range(1, 5)
+    assert bounds({"type": "object", "propertyNames": {"pattern": "^(a|bc)(d|ee)$"}}) == (True, 4)
+
+
+@pytest.mark.parametrize("extra", [{}, {"properties": {"c": {}}, "required": ["c"]}])
+def test_more_keys_than_there_are_words_are_impossible(engine: Engine, extra: Any) -> None:
+    number = len(extra.get("required", ()))
+    for pattern, count in (("^[ab]$", 2), ("^[ab]{1,2}$", 6), ("^(a|ab)(b|bb)$", 3)):
+        build({**keys(pattern), **extra, "minProperties": count + number}, watch=True)
+        with pytest.raises(SchemaError, match="unsatisfiable"):
+            build({**keys(pattern), **extra, "minProperties": count + number + 1}, watch=True)
 
 
 # -- spellings
@@ -289,6 +321,8 @@ def check_walk(engine: Engine, schema: Any, rng: random.Random, most: int = 250)
         state.commit([token])
     if state.is_stopped:
         check_text(schema, bytes_of(engine, state, end).decode())
+        if not state.plan.schema_report.relaxed:
+            assert violations(schema, json.loads(bytes_of(engine, state, end))) == ()
 
 
 @lru_cache(maxsize=4)

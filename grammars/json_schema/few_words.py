@@ -1,0 +1,92 @@
+"""The words of a language that has few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from grammars.json_schema.regular import Regular, lengths, matches
+
+__all__ = ["few_words", "number_of_words"]
+
+_MOST_KEYS = 3_000  # nobody writes more of them into one object
+
+
+class _TooMany(Exception):
+    """More words than are looked at."""
+
+
+@lru_cache(maxsize=2_000)
+def few_words(language: Regular, most: int) -> frozenset[str] | None:
+    """All words of the language; None where they may be more than ``most``."""
+    if lengths(language)[1] is None:
+        return None
+    try:
+        return _words(language, most)
+    except _TooMany:
+        return None
+
+
+def number_of_words(languages: Iterable[Regular], most: int = _MOST_KEYS) -> int | None:
+    """How many words the languages have together; None where they may be more than ``most``."""
+    every: set[str] = set()
+    for language in languages:
+        words = few_words(language, most)
+        if words is None:
+            return None
+        every |= words
+        if len(every) > most:
+            return None
+    return len(every)
+
+
+def _words(language: Regular, most: int) -> frozenset[str]:
+    match language.op:
+        case "chars":
+            if sum(high - low + 1 for low, high in language.args) > most:
+                raise _TooMany
+            return frozenset(chr(code) for low, high in language.args for code in range(low, high + 1))
+        case "words":
+            return _no_more(language.args, most)
+        case "alt":
+            return _no_more((word for part in language.args for word in _words(part, most)), most)
+        case "cat":
+            found = frozenset(("",))
+            for part in language.args:
+                found = _pairs(found, _words(part, most), most)
+            return found
+        case "rep":
+            body, least, times = language.args
+            if times is None:
+                raise _TooMany
+            one = _words(body, most)
+            last = frozenset(("",))
+            every = set() if least else {""}
+            for time in range(1, times + 1):
+                longer = _pairs(last, one, most)
+                if time >= least:
+                    if longer <= every:
+                        break
+                    every |= longer
+                last = longer
+            return _no_more(every, most)
+        case "and":
+            finite = [part for part in language.args if lengths(part)[1] is not None]
+            for part in finite:
+                words = few_words(part, most)
+                if words is not None:
+                    return frozenset(word for word in words if matches(language, word))
+    raise _TooMany
+
+
+def _pairs(ones: frozenset[str], twos: frozenset[str], most: int) -> frozenset[str]:
+    return _no_more((one + two for one in ones for two in twos), most)
+
+
+def _no_more(words: Iterable[str], most: int) -> frozenset[str]:
+    found: set[str] = set()
+    for word in words:
+        found.add(word)
+        if len(found) > most:
+            raise _TooMany
+    return frozenset(found)
