@@ -33,7 +33,7 @@ SECTIONS = {
     "inputs and caches": ("mixed_batch", "left_padding", "inputs_embeds", "static_cache", "chunked_prefill"),
     "the same objects again": ("reuse", "interrupted", "threads", "pipeline"),
     "outputs": ("outputs", "in_place", "streamers"),
-    "what goes wrong": ("forbidding_processors", "failing_rows", "vocabulary"),
+    "what goes wrong": ("forbidding_processors", "stops_of_others", "failing_rows", "vocabulary"),
     "machines": ("accelerator", "deferred_stop", "memory"),
 }  # fmt: skip
 

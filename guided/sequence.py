@@ -6,7 +6,7 @@ A row without a plan has no state at all and costs nothing per step.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from typing import Literal, TypeAlias, get_args
 
@@ -192,6 +192,19 @@ class RowSequence:
         if self.error is not None:
             return self._holds(generated, same)
         return same == self.num_tokens and (self.is_done or same == len(generated))
+
+    def before_padding(self, generated: Sequence[int], pads: Collection[int]) -> RowSequence | None:
+        """The row as it was when others ended it, where ``generated`` goes on with nothing but one of ``pads``.
+
+        None where the row was not ended from outside.  A loop fills what follows a stop of its own, which the grammar
+        refuses to read: no failure of the row.
+        """
+        size = self.num_tokens
+        if self._refused not in pads or not size or any(token != self._refused for token in generated[size:]):
+            return None
+        ended = copy(self)
+        ended.error = ended._refused = None
+        return ended
 
     def _holds(self, generated: Sequence[int], same: int) -> bool:
         """Does the error lie on the way to ``generated``?"""

@@ -12,10 +12,12 @@ from grammars.plan import Plan, Stops
 from guided.binding import FRESH, Begin, begin_of
 from guided.compile import Engine
 from guided.free import FreeSequence
+from guided.hf.calls import CallList
 from guided.hf.conflicts import warn_of_conflicts
 from guided.hf.hooks import GuidanceCriteria, GuidanceProcessor
 from guided.hf.inputs import Inputs
 from guided.hf.session import Session
+from guided.hf.tokenizer import eos_ids, logits_widths
 from guided.lineage import Row
 from guided.message import Message
 from guided.sequence import OnError, RowPlan, RowSequence, check_on_error, read_answer
@@ -77,6 +79,7 @@ def generate_kwargs(
         expand=how.expand,
         filler=guide.pad_id,
         in_place=how.in_place,
+        widths=logits_widths(guide.model),
     )
     return _hooks(guide, inputs.session)
 
@@ -95,15 +98,16 @@ def _unbound(guide: Guide, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Sess
         begin = begin_of(plan, ids, engine) if isinstance(plan, Plan) else FRESH
         return how.row(plan, engine, begin, number)
 
-    return Session(make, engine, num_prompts=None, filler=guide.pad_id, in_place=how.in_place)
+    widths = logits_widths(guide.model)
+    return Session(make, engine, num_prompts=None, filler=guide.pad_id, in_place=how.in_place, widths=widths)
 
 
 def _hooks(guide: Guide, session: Session) -> dict[str, Any]:
     config = guide.model.generation_config
-    warn_of_conflicts(config)
+    warn_of_conflicts(config, guide.tokens)
     kwargs: dict[str, Any] = {
-        "logits_processor": [GuidanceProcessor(session)],
-        "stopping_criteria": [GuidanceCriteria(session, guide.tokens.end_ids)],
+        "logits_processor": CallList([GuidanceProcessor(session)]),
+        "stopping_criteria": CallList([GuidanceCriteria(session, guide.tokens.end_ids)]),
     }
     if getattr(config, "pad_token_id", None) is None:
         kwargs["pad_token_id"] = guide.pad_id
@@ -121,9 +125,14 @@ def read_messages(guide: Guide, output: Any, inputs: Inputs, plans: Sequence[Row
         )
     expand = num_rows // inputs.num_rows
     generated = inputs.generated(sequences)
-    rows: Sequence[Row | None] = [None] * num_rows
+    rows: list[Row | None] = [None] * num_rows
     if inputs.session is not None:
         rows = inputs.session.rows_at(generated)
+    pads = _pads(guide)
+    for r, row in enumerate(rows):
+        ended = row.before_padding(generated[r], pads) if isinstance(row, RowSequence) else None
+        if ended is not None:
+            rows[r], generated[r] = ended, generated[r][: ended.num_tokens]
     return [
         read_answer(
             tokens,
@@ -135,6 +144,13 @@ def read_messages(guide: Guide, output: Any, inputs: Inputs, plans: Sequence[Row
         )
         for r, tokens in enumerate(generated)
     ]
+
+
+def _pads(guide: Guide) -> set[int]:
+    """The ids that ``generate`` may fill rows with; without a pad token it takes the first end."""
+    config = guide.model.generation_config
+    pads = eos_ids(getattr(config, "pad_token_id", None)) or eos_ids(getattr(config, "eos_token_id", None))
+    return {guide.pad_id, *pads[:1]}
 
 
 def _sequences(output: Any) -> torch.Tensor:

@@ -3,6 +3,9 @@
 Their processors run before ours, and a custom processor cannot see that they are there: it sees scores of -inf.  So
 the grammar wins where they leave no legal token (`guided.hf.apply`), and whoever loads a model whose config carries
 such fields is told once.  The fields are not switched off: rows without a plan must be as without us.
+
+An ``eos_token_id`` that is ordinary text is worse: ``generate`` ends a row wherever the text occurs, and no processor
+can prevent it.  That is told as well.
 """
 
 from __future__ import annotations
@@ -10,7 +13,10 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-__all__ = ["conflicts", "warn_of_conflicts"]
+from guided.hf.tokenizer import eos_ids
+from special_tokens import SpecialTokens
+
+__all__ = ["conflicts", "text_ends", "warn_of_conflicts"]
 
 log = logging.getLogger("guided")
 
@@ -29,6 +35,7 @@ FIELDS = {
 }
 
 _warned: set[tuple[str, ...]] = set()
+_warned_ends: set[tuple[int, ...]] = set()
 
 
 def conflicts(config: Any) -> dict[str, str]:
@@ -36,11 +43,23 @@ def conflicts(config: Any) -> dict[str, str]:
     return {name: effect for name, effect in FIELDS.items() if getattr(config, name, None) not in (None, 0, [], {})}
 
 
-def warn_of_conflicts(config: Any) -> None:
-    """Log which fields of a model's generation config the grammar overrides, once for each set of fields."""
-    found = conflicts(config)
-    if not found or tuple(found) in _warned:
-        return
-    _warned.add(tuple(found))
-    fields = "; ".join(f"{name} {effect}" for name, effect in found.items())
-    log.warning("the model's generation config sets %s. Where no legal token is left, the grammar wins.", fields)
+def text_ends(config: Any, tokens: SpecialTokens) -> tuple[int, ...]:
+    """The ids at which ``generate`` ends a row although they are ordinary text."""
+    return tuple(i for i in eos_ids(getattr(config, "eos_token_id", None)) if i not in tokens.added)
+
+
+def warn_of_conflicts(config: Any, tokens: SpecialTokens) -> None:
+    """Log what in a model's generation config guidance overrides or cannot prevent, once for each set of it."""
+    found, ends = conflicts(config), text_ends(config, tokens)
+    if found and tuple(found) not in _warned:
+        _warned.add(tuple(found))
+        fields = "; ".join(f"{name} {effect}" for name, effect in found.items())
+        log.warning("the model's generation config sets %s. Where no legal token is left, the grammar wins.", fields)
+    if ends and ends not in _warned_ends:
+        _warned_ends.add(ends)
+        log.warning(
+            "the model's generation config names %s in eos_token_id, which are ordinary text: generate cuts every "
+            "answer that contains them, in the middle of JSON as well, and guidance cannot prevent it. Take them out "
+            "of model.generation_config.eos_token_id.",
+            ", ".join(map(str, ends)),
+        )

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor, StoppingCriteria
 
+from guided.hf.calls import at_once
 from guided.hf.session import Session
 from special_tokens.errors import PlanError
 
@@ -24,28 +25,40 @@ class GuidanceProcessor(LogitsProcessor):
 
     supports_continuous_batching = False
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, call: int | None = None) -> None:
         self.session = session
+        self.call = call
+
+    def of_call(self) -> GuidanceProcessor:
+        """The processor of one call of ``generate``, which begins now."""
+        return GuidanceProcessor(self.session, self.session.calls.announce())
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> Any:
         """``input_ids`` int64 ``[rows, length]``, ``scores`` float ``[rows, vocab]``; returns a new tensor.
 
         A session that is ``in_place`` may have its masks written into ``scores`` instead.
-        Raises `PlanError` for prompts that the session was not made for, and where there is no history to follow.
+        Raises `PlanError` for prompts that the session was not made for, where there is no history to follow, and
+        where two calls run at once.
         """
         if input_ids.dim() != 2:
             raise PlanError(_PAGED, place="generate")
         session = self.session
-        if not session.read(input_ids, scores.shape[-1]):
-            return scores
-        masks = session.masks()
-        if scores.device.type != "cpu":
-            return session.link(scores.device).apply(scores, masks, session.is_done())
-        if not masks:
-            return scores
-        out = session.host.apply(scores, masks, in_place=session.in_place)
-        session.count(masks)
-        return out
+        lock = session.calls.lock
+        if not lock.acquire(False):
+            raise at_once()
+        try:
+            if not session.read(input_ids, scores.shape[-1], self.call):
+                return scores
+            masks = session.masks()
+            if scores.device.type != "cpu":
+                return session.link(scores.device).apply(scores, masks, session.is_done())
+            if not masks:
+                return scores
+            out = session.host.apply(scores, masks, in_place=session.in_place)
+            session.count(masks)
+            return out
+        finally:
+            lock.release()
 
 
 class GuidanceCriteria(StoppingCriteria):
@@ -58,9 +71,20 @@ class GuidanceCriteria(StoppingCriteria):
         self.session = session
         self.eos_token_id = list(eos_token_id)
 
+    def of_call(self) -> GuidanceCriteria:
+        """The same criterion; says that a call of ``generate`` begins."""
+        self.session.calls.announce()
+        return self
+
     def __call__(self, input_ids: torch.LongTensor, scores: Any, **kwargs: Any) -> Any:
-        """``input_ids`` int64 ``[rows, length]`` -> bool ``[rows]``."""
-        return self.session.ended(input_ids)
+        """``input_ids`` int64 ``[rows, length]`` -> bool ``[rows]``; raises `PlanError` where two calls run at once."""
+        lock = self.session.calls.lock
+        if not lock.acquire(False):
+            raise at_once()
+        try:
+            return self.session.ended(input_ids)
+        finally:
+            lock.release()
 
     def __repr__(self) -> str:
         # ``generate(cache_implementation="paged")`` refuses stopping criteria and shows them in its message.

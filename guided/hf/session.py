@@ -1,12 +1,13 @@
 """The rows of one ``generate`` call, followed by what the call shows of them: their histories.
 
-A session belongs to prompts; what is shown after them is what was generated.  ``generate`` never says that a call
-begins, that rows moved or that drafts were taken back, so every call is compared with what was seen before.
+A session belongs to prompts; what is shown after them is what was generated.  That a call begins is told by
+`guided.hf.calls`; that rows moved or that drafts were taken back nobody says, so every history is compared with what
+was seen before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from guided.bitmask import from_ids, num_words
 from guided.compile import Engine
 from guided.hf.apply import RowMask
+from guided.hf.calls import Calls
 from guided.hf.device import DeviceLink, Seen
 from guided.hf.history import History, Ids
 from guided.hf.host import HostLink
@@ -24,7 +26,7 @@ from guided.hf.prompts import Prompts
 from guided.hf.soundness import not_numbers
 from guided.lineage import Lineage, Row
 from guided.sequence import RowSequence
-from special_tokens.errors import TokenRefused
+from special_tokens.errors import ModelError, PlanError, TokenRefused
 
 __all__ = ["Memory", "RowMaker", "Session"]
 
@@ -52,6 +54,7 @@ class Session:
     ``prompts`` are the unpadded prompts and ``padded`` what ``generate`` gets of them; both None for a session that
     takes whatever prompts come.  ``expand`` is how many rows continue each prompt, None for as many as come.
     ``filler`` is the id that a failed row writes.  ``in_place`` allows to write masks into the scores themselves.
+    ``widths`` are those that the model's scores may have, beside the engine's: others are an assistant's.
     """
 
     def __init__(
@@ -65,8 +68,10 @@ class Session:
         expand: int | None = None,
         filler: int = 0,
         in_place: bool = False,
+        widths: Collection[int] = (),
     ) -> None:
         self.engine = engine
+        self.calls = Calls()
         self.in_place = in_place
         self.filler = filler
         self.prompt_len: int | None = None
@@ -78,6 +83,9 @@ class Session:
         self._history = History(np.empty((0, 0), dtype=np.int64))
         self._longest = 0  # longest history seen since the call began
         self._stepped = False  # a token was chosen since the call began
+        self._begins = False  # a call has begun, none of its histories was read
+        self._widths = frozenset((engine.vocab_size, *widths))
+        self._strange: int | None = None  # the width of the last scores, where it was none of them
         self._link: DeviceLink | None = None
         self._last: Seen | None = None  # the history that the rows stand at
         self._rows: tuple[Row | None, ...] = ()
@@ -121,13 +129,24 @@ class Session:
 
     # -- following
 
-    def read(self, input_ids: torch.Tensor, width: int | None = None) -> bool:
+    def read(self, input_ids: torch.Tensor, width: int | None = None, call: int | None = None) -> bool:
         """Bring every row to ``input_ids`` int64 ``[rows, prompt + generated]``; False where the call is not ours.
 
-        ``width`` is that of the scores: an assistant model with another vocabulary runs the same processors over ids
-        of its own.  Raises `PlanError` for prompts that these rows were not made for.
+        ``width`` is that of the scores, None for a criterion: an assistant model with another vocabulary runs the same
+        processors over ids of its own.  ``call`` is the processor's number.  Raises `PlanError` for prompts that these
+        rows were not made for, and where nobody can say what is a prompt.
         """
-        if self._last is not None and self._last.is_same(input_ids):
+        if width is not None and not self.calls.goes_on(call):
+            self._enter(call, input_ids.shape[1])
+        if width is not None and width not in self._widths and self._is_foreign(input_ids):
+            self._strange = width
+            return False
+        self._strange = None
+        if self._begins:
+            self._begin(_on_host(input_ids))
+            self._last = Seen(input_ids)
+            return True
+        if self._last is not None and self._last.is_same(input_ids) and not self._failed_at_prompt():
             return True
         newest = self._newest(input_ids)
         size = self._history.size
@@ -136,15 +155,35 @@ class Session:
         if continues and ids.shape[1] == size + 1:  # the usual case: one token more
             self._follow(ids, continues)
         elif self._is_new_call(ids, continues):
-            if not self.prompts.fit(ids):
-                if width is not None and width != self.engine.vocab_size:
-                    return False
-                self.prompts.refuse(ids)
             self._begin(ids)
         else:
             self._follow(ids, continues)
         self._last = Seen(input_ids)
         return True
+
+    def _enter(self, call: int | None, length: int) -> None:
+        """A processor comes that does not simply go on."""
+        if not self.calls.enter(call, shows_prompt=length == self.prompt_len):
+            return
+        self._strange = None
+        self._begins = self.calls.is_announced
+        if self.prompts.ids is None and not self._begins:
+            self.calls.leave()
+            raise PlanError(
+                "kwargs without inputs were copied, so that nobody can say where a prompt ends",
+                place="generate_kwargs",
+                expected="the lists of kwargs['logits_processor'] and kwargs['stopping_criteria'] themselves",
+                hint="append to them instead of making new ones, or call guide.generate_kwargs with inputs",
+            )
+
+    def _is_foreign(self, input_ids: torch.Tensor) -> bool:
+        """Are scores of a strange width those of an assistant with other ids, as far as prompts can tell?"""
+        if self.prompts.ids is None:
+            return True
+        ids = _on_host(input_ids)
+        if not self._begins and self.prompt_len and self._history.begins(ids, self.prompt_len):
+            return False
+        return not self.prompts.fit(ids)
 
     def _newest(self, input_ids: torch.Tensor | None = None) -> Ids | None:
         """The tokens ``[rows]`` on their way from the device; rows whose scores were NaN fail."""
@@ -175,23 +214,37 @@ class Session:
 
     def _is_new_call(self, ids: Ids, continues: bool) -> bool:
         """Does ``generate`` begin here?  ``continues`` says that ``ids`` begin with the history."""
-        num_rows, length = ids.shape
-        if self.prompt_len is None or num_rows != self._num_rows or length < self.prompt_len:
+        length = ids.shape[1]
+        if self.prompt_len is None:
+            return True
+        goes_on = continues or self._history.begins(ids, self.prompt_len)  # no for another number of rows as well
+        if not goes_on and self.prompts.ids is None:  # whose beginning was told
+            raise PlanError(
+                "the history that a row shows does not begin with its prompt",
+                place="generate",
+                expected="whole rows, in their number and order of the first step",
+            )
+        if not goes_on or (length > self._longest + 1 and not self.calls.is_announced):
             return True
         if length == self.prompt_len and (self._stepped or self._has_failed()):
             # Drafts come back to the prompt's end before the first token is chosen, a new call does so after it.  A
             # loop that does not ask our criterion looks like drafts: its rows are taken back, which is as good.
             return True
-        if length > self._longest + 1 or not (continues or self._history.begins(ids, self.prompt_len)):
-            return True
         # The same kwargs once with embeddings or with new ids alone, where no prompt is shown, and then with all ids.
         padded = self.prompts.padded
         return padded is not None and self.prompt_len < length == len(padded[0]) and ids[0].tolist() == list(padded[0])
+
+    def _failed_at_prompt(self) -> bool:
+        return self._history.size == self.prompt_len and self._has_failed()
 
     def _has_failed(self) -> bool:
         return any(row is not None and row.error is not None for row in self._rows)
 
     def _begin(self, ids: Ids) -> None:
+        """The rows of a new call, whose prompts are ``ids`` int64 ``[rows, length]``."""
+        if not self.prompts.fit(ids):
+            self.prompts.refuse(ids)
+        self._begins = False
         if len(ids) != self._num_rows or self.prompts.ids is None:
             self._make_rows(len(ids), self.prompts.ids if self.prompts.ids is not None else ids.tolist())
         else:
@@ -274,7 +327,17 @@ class Session:
         """Which rows of ``input_ids`` int64 ``[rows, length]`` have ended, bool ``[rows]`` on their device.
 
         Beam search shows its candidates instead, more rows than there are: each continues one of the rows.
+        Raises `ModelError` where no scores of this model came before.
         """
+        if self.calls.is_awaited:  # a loop that asks before its first step
+            return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
+        self.calls.check_thread()
+        if self._strange is not None:
+            raise ModelError(
+                f"the scores are {self._strange} wide, those of the guide's model {max(self._widths)}",
+                place="logits",
+                hint="call generate of the model that the guide was made with",
+            )
         self._stepped = True
         link = self._link
         if self.prompt_len is not None and input_ids.shape[0] != self._num_rows:

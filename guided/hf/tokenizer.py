@@ -8,7 +8,7 @@ from typing import Any
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from special_tokens.errors import TokenizerError
 
-__all__ = ["eos_ids", "facts_of", "first_line", "tokenizer_json"]
+__all__ = ["eos_ids", "facts_of", "first_line", "head_width", "logits_widths", "tokenizer_json"]
 
 _PROBED = 4096
 _NAMED = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
@@ -97,6 +97,26 @@ def _logits_size(config: Any) -> int | None:
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     size = getattr(text, "vocab_size", None)
     return int(size) if size else None
+
+
+def head_width(model: Any) -> int | None:
+    """How many scores the model's last layer gives, whatever its config says; None where it does not show."""
+    find = getattr(model, "get_output_embeddings", None)
+    try:
+        head = find() if find is not None else None
+    except NotImplementedError:
+        return None
+    size = getattr(head, "out_features", None)
+    if isinstance(size, int) and not isinstance(size, bool):
+        return size
+    shape: Sequence[int] = getattr(getattr(head, "weight", None), "shape", ())
+    return int(shape[0]) if len(shape) == 2 else None
+
+
+def logits_widths(model: Any) -> set[int]:
+    """The widths that the model's scores may have: its last layer's, and what its config says."""
+    widths = (head_width(model), _logits_size(getattr(model, "config", None)))
+    return {width for width in widths if width is not None}
 
 
 def _template(tokenizer: Any) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 
+from special_tokens.errors import ModelError
 from tests.conftest import small_tokenizer
 from tests.guided.hf.conftest import tiny_model
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy
+from tests.guided.hf.generate.laws import CHATS, FORMATS, check_all, generate, greedy, plan_of
 
 MODE = ("assisted decoding, same tokenizer", "right", "drafts are masked, tested and taken back")
 MODES = [
@@ -48,9 +49,9 @@ def test_sampled_drafts(tiny_guide: Any, assistant: Any, seed: int) -> None:
     check_all(tiny_guide, ["json"], generate(tiny_guide, CHATS[:1], ["json"], **options))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def foreigner() -> tuple[Any, Any]:
-    """A model over another vocabulary, and its tokenizer."""
+    """A model over another vocabulary, and its tokenizer.  Made anew: sampling rewrites the assistant's layers."""
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
@@ -84,6 +85,57 @@ def test_another_tokenizer_sampled(tiny_guide: Any, foreigner: tuple[Any, Any]) 
             assistant_model=model, tokenizer=tiny_guide.tokenizer, assistant_tokenizer=tokenizer,
         )  # fmt: skip
         check_all(tiny_guide, ["json"], result)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_another_tokenizer_without_inputs(tiny_guide: Any, foreigner: tuple[Any, Any], name: str) -> None:
+    """The assistant's prompt comes first: it was taken for ours."""
+    model, tokenizer = foreigner
+    plan = plan_of(tiny_guide, name)
+    kwargs = tiny_guide.generate_kwargs(None, plan)
+    for chat in CHATS[:2]:
+        inputs = tiny_guide.inputs([chat], [plan])
+        out = tiny_guide.model.generate(
+            **inputs, max_new_tokens=40, do_sample=False, assistant_model=model,
+            tokenizer=tiny_guide.tokenizer, assistant_tokenizer=tokenizer, **kwargs,
+        )  # fmt: skip
+        assert out[0, inputs.prompt_len :].tolist() == greedy(tiny_guide, inputs.prompt_ids[0], plan)
+
+
+@pytest.fixture(scope="module")
+def padded_assistant(tiny_guide: Any) -> Any:
+    """A model over the same tokenizer whose vocabulary is padded to another width."""
+    model = tiny_model(len(tiny_guide.tokenizer) + 24, hidden_size=16, intermediate_size=24, num_hidden_layers=1)
+    model.generation_config.eos_token_id = tiny_guide.model.generation_config.eos_token_id
+    model.generation_config.pad_token_id = tiny_guide.model.generation_config.pad_token_id
+    return model
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_padded_vocabulary(tiny_guide: Any, padded_assistant: Any, bound: bool) -> None:
+    plan = plan_of(tiny_guide, "json")
+    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    kwargs = tiny_guide.generate_kwargs(inputs, [plan]) if bound else tiny_guide.generate_kwargs(None, plan)
+    for _ in range(2):
+        out = tiny_guide.model.generate(
+            **inputs, max_new_tokens=40, do_sample=False, assistant_model=padded_assistant,
+            tokenizer=tiny_guide.tokenizer, assistant_tokenizer=tiny_guide.tokenizer, **kwargs,
+        )  # fmt: skip
+        assert out[0, inputs.prompt_len :].tolist() == greedy(tiny_guide, inputs.prompt_ids[0], plan)
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_kwargs_for_a_model_of_another_width_are_refused(tiny_guide: Any, padded_assistant: Any, bound: bool) -> None:
+    """Not taken for an assistant's scores and left unmasked."""
+    plan = plan_of(tiny_guide, "json")
+    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    kwargs = tiny_guide.generate_kwargs(inputs, [plan]) if bound else tiny_guide.generate_kwargs(None, plan)
+    others = tiny_guide.inputs(["something else"])
+    for options in ({}, {"num_beams": 2}, {"prompt_lookup_num_tokens": 2}):
+        with pytest.raises(ModelError, match=r"scores are \d+ wide.*the guide was made with"):
+            padded_assistant.generate(**others, max_new_tokens=9, do_sample=False, **options, **kwargs)
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
+    assert out[0, inputs.prompt_len :].tolist() == greedy(tiny_guide, inputs.prompt_ids[0], plan)
 
 
 def test_another_tokenizer_of_the_same_width_is_refused(tiny_guide: Any) -> None:

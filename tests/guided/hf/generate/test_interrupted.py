@@ -43,6 +43,77 @@ def test_an_exception_in_mid_run_and_then_again(tiny_guide: Any, at: int, option
     check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), message)
 
 
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"num_beams": 3},
+        {"prompt_lookup_num_tokens": 3},
+        {"do_sample": True, "top_k": 1},
+        {"suppress_tokens": list(range(296))},
+    ],
+    ids=["greedy", "beams", "lookup", "sampled", "rescued"],
+)
+@pytest.mark.parametrize("place", ["before ours", "behind ours"])
+@pytest.mark.parametrize("bound", [True, False])
+def test_counters_are_those_of_the_last_call(
+    tiny_guide: Any, at: int, options: dict[str, Any], place: str, bound: bool
+) -> None:
+    """An exception at the first step, or among the first drafts, left its counters behind."""
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(['{"ok": true, "n": 7} and {"ok": false'], plans)
+    options = {"max_new_tokens": 40, "do_sample": False} | options
+    expected = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
+    (judged,) = tiny_guide.messages(expected, inputs, plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans) if bound else tiny_guide.generate_kwargs(None, plans[0])
+    inputs.session = kwargs["logits_processor"][0].session
+    calls = 0
+
+    def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise Interrupted
+        return scores
+
+    kwargs["logits_processor"].insert(0 if place == "before ours" else 1, interrupt)
+    for _ in range(2):
+        calls = 0
+        with pytest.raises(Interrupted):
+            tiny_guide.model.generate(**inputs, **options, **kwargs)
+    calls = at
+    out = tiny_guide.model.generate(**inputs, **options, **kwargs)
+    assert torch.equal(out, expected)
+    (message,) = tiny_guide.messages(out, inputs, plans)
+    assert message == judged
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_a_failure_at_the_first_step_is_not_kept(tiny_guide: Any, copied: bool) -> None:
+    """NaN ended the guided row, the plain row made sampling raise; then the same kwargs again."""
+    plans = [plan_of(tiny_guide, "json"), None]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    if copied:
+        kwargs |= {key: list(kwargs[key]) for key in ("logits_processor", "stopping_criteria")}
+
+    def poison(module: Any, args: Any, output: Any) -> Any:
+        output.logits[:] = float("nan")
+        return output
+
+    hook = tiny_guide.model.register_forward_hook(poison)
+    try:
+        with pytest.raises(RuntimeError, match="probability tensor"):
+            tiny_guide.model.generate(**inputs, max_new_tokens=20, do_sample=True, **kwargs)
+    finally:
+        hook.remove()
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
+    message = tiny_guide.messages(out, inputs, plans)[0]
+    check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), message)
+    assert message.guidance.masks == message.guidance.commits == len(message.token_ids)
+
+
 def test_g4_a_plain_call_after_guided_cancelled_and_failed_ones(tiny_guide: Any) -> None:
     """Nothing of us stays in the model: plain output is bit-identical to the first."""
     plans = [plan_of(tiny_guide, "json"), None, plan_of(tiny_guide, "choice")]

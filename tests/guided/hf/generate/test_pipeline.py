@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 from transformers import pipeline
 
 from special_tokens.errors import PlanError
@@ -12,6 +13,12 @@ from tests.guided.hf.generate.laws import CHATS, CHOICES, FORMATS, greedy, plan_
 
 MODE = ("text-generation pipeline", "right", "`generate_kwargs(None, plan)` guides whatever prompts come")
 
+MODES_OF_SEARCH: list[dict[str, Any]] = [
+    {},
+    {"num_beams": 3},
+    {"prompt_lookup_num_tokens": 3},
+    {"do_sample": True, "top_k": 1},
+]
 OPTIONS = {"max_new_tokens": 40, "do_sample": False, "return_full_text": False}
 
 
@@ -68,6 +75,126 @@ def test_bound_kwargs_serve_the_prompt_they_belong_to(tiny_guide: Any, pipe: Any
     assert text in CHOICES
     with pytest.raises(PlanError, match="do not end with the prompts"):
         pipe(chats(CHATS[2:3]), **OPTIONS, **kwargs)
+
+
+# -- prompts that continue the last prompt and answer, which were taken for drafts taken back
+
+
+def alone(guide: Any, name: str, ids: torch.Tensor, **options: Any) -> list[int]:
+    """What a call with kwargs of its own writes after ``ids``."""
+    kwargs = guide.generate_kwargs(None, plan_of(guide, name))
+    options = {"max_new_tokens": 40, "do_sample": False} | options
+    return guide.model.generate(ids, attention_mask=torch.ones_like(ids), **options, **kwargs)[
+        0, ids.shape[1] :
+    ].tolist()
+
+
+def ids_of(guide: Any, text: str) -> torch.Tensor:
+    return torch.tensor([guide.tokenizer.encode(text)])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_prompts_that_begin_with_the_last_prompt(tiny_guide: Any, pipe: Any, name: str) -> None:
+    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, name))
+    prompts = ["Hello", "Hello there", "Hello there you", "Hello", "Hello", "Hello{", 'Hello{"', "Hell"]
+    found = texts_of(pipe(prompts, **OPTIONS, **kwargs))
+    for prompt, text in zip(prompts, found, strict=True):
+        assert FORMATS[name][1](text), prompt
+        tokens = alone(tiny_guide, name, ids_of(tiny_guide, prompt))
+        assert text == tiny_guide.tokenizer.decode(tokens, skip_special_tokens=True)
+
+
+@pytest.mark.parametrize("options", MODES_OF_SEARCH, ids=str)
+@pytest.mark.parametrize("size", [1, 4, 40])
+def test_an_output_is_the_next_prompt(tiny_guide: Any, options: dict[str, Any], size: int) -> None:
+    """The very tensor that came out, and one token less or more of it."""
+    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    ids = first = ids_of(tiny_guide, "Say")
+    for _ in range(3):
+        mask = torch.ones_like(ids)
+        out = tiny_guide.model.generate(
+            ids, attention_mask=mask, **{"max_new_tokens": size, "do_sample": False} | options, **kwargs
+        )
+        assert out[0, ids.shape[1] :].tolist() == alone(tiny_guide, "json", ids, **options, max_new_tokens=size)
+        ids = out
+    for prompt in (ids[:, :-1], ids, first, ids[:, : first.shape[1] + 1], torch.cat([ids, first], dim=1)):
+        mask = torch.ones_like(prompt)
+        out = tiny_guide.model.generate(
+            prompt, attention_mask=mask, **{"max_new_tokens": size, "do_sample": False} | options, **kwargs
+        )
+        assert out[0, prompt.shape[1] :].tolist() == alone(tiny_guide, "json", prompt, **options, max_new_tokens=size)
+
+
+def test_modes_one_after_the_other_over_growing_prompts(tiny_guide: Any) -> None:
+    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    ids = ids_of(tiny_guide, "Say")
+    for options in [*MODES_OF_SEARCH, *reversed(MODES_OF_SEARCH)]:
+        options = {"max_new_tokens": 5, "do_sample": False} | options
+        out = tiny_guide.model.generate(ids, attention_mask=torch.ones_like(ids), **options, **kwargs)
+        assert out[0, ids.shape[1] :].tolist() == alone(tiny_guide, "json", ids, **options)
+        ids = out
+
+
+def test_embeddings_and_then_ids_without_inputs(tiny_guide: Any) -> None:
+    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    ids = ids_of(tiny_guide, "Say")
+    expected = alone(tiny_guide, "json", ids)
+    embeds = tiny_guide.model.get_input_embeddings()(ids)
+    shown: list[dict[str, Any]] = [{"inputs_embeds": embeds}, {"input_ids": ids}, {"inputs_embeds": embeds}]
+    for which in shown:
+        out = tiny_guide.model.generate(
+            **which, attention_mask=torch.ones_like(ids), max_new_tokens=40, do_sample=False, **kwargs
+        )
+        assert out[0, -len(expected) :].tolist() == expected
+        again = tiny_guide.model.generate(out, attention_mask=torch.ones_like(out), max_new_tokens=6, **kwargs)
+        assert again[0, out.shape[1] :].tolist() == alone(tiny_guide, "json", out, max_new_tokens=6)
+
+
+def test_after_an_interrupted_call_a_longer_prompt(tiny_guide: Any) -> None:
+    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    ids = ids_of(tiny_guide, "Say")
+
+    def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        raise KeyboardInterrupt
+
+    interrupted = kwargs | {"logits_processor": [*kwargs["logits_processor"], interrupt]}
+    for options in MODES_OF_SEARCH:
+        with pytest.raises(KeyboardInterrupt):
+            tiny_guide.model.generate(
+                ids, attention_mask=torch.ones_like(ids), max_new_tokens=9, **options, **interrupted
+            )
+        longer = torch.cat([ids, tiny_guide.model.generate(ids, max_new_tokens=1, **kwargs)[:, -1:]], dim=1)
+        out = tiny_guide.model.generate(longer, attention_mask=torch.ones_like(longer), max_new_tokens=40, **kwargs)
+        assert out[0, longer.shape[1] :].tolist() == alone(tiny_guide, "json", longer)
+
+
+def test_copied_lists_are_refused_where_nobody_can_tell(tiny_guide: Any) -> None:
+    """One of the two lists is enough; with neither of them a prompt cannot be told from its continuation."""
+    ids = ids_of(tiny_guide, "Say")
+    mask = torch.ones_like(ids)
+    expected = alone(tiny_guide, "json", ids)
+    for kept in (("logits_processor",), ("stopping_criteria",), ()):
+        kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+        kwargs |= {key: list(kwargs[key]) for key in ("logits_processor", "stopping_criteria") if key not in kept}
+        for _ in range(2):
+            if kept:
+                out = tiny_guide.model.generate(ids, attention_mask=mask, max_new_tokens=40, **kwargs)
+                assert out[0, ids.shape[1] :].tolist() == expected
+                continue
+            with pytest.raises(PlanError, match=r"kwargs without inputs were copied.*append to them"):
+                tiny_guide.model.generate(ids, attention_mask=mask, max_new_tokens=40, **kwargs)
+
+
+def test_a_loop_that_loses_its_prompt_is_refused(tiny_guide: Any) -> None:
+    def window(model: Any, input_ids: Any, logits_processor: Any, stopping_criteria: Any, **rest: Any) -> Any:
+        for _ in range(5):
+            scores = logits_processor(input_ids[:, -3:], model(input_ids).logits[:, -1].float())
+            input_ids = torch.cat([input_ids, scores.argmax(-1)[:, None]], dim=-1)
+        return input_ids
+
+    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    with pytest.raises(PlanError, match="does not begin with its prompt"):
+        tiny_guide.model.generate(ids_of(tiny_guide, "Say a thing"), max_new_tokens=9, custom_generate=window, **kwargs)
 
 
 def test_unbound_kwargs_want_one_plan(tiny_guide: Any) -> None:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Thread
 from typing import Any
 
-from tests.guided.hf.generate.laws import CHATS, check_answer, plan_of
+import pytest
+import torch
+
+from special_tokens.errors import PlanError
+from tests.guided.hf.generate.laws import CHATS, check_answer, greedy, plan_of
 
 MODE = ("threads sharing a model", "right", "each call has its own session; guide, engine and plans are shared")
+MODES = [("threads sharing one set of kwargs", "refused", "PlanError in one of them; one after the other is right")]
 
 
 def test_each_thread_gets_what_it_would_get_alone(tiny_guide: Any) -> None:
@@ -27,3 +33,66 @@ def test_each_thread_gets_what_it_would_get_alone(tiny_guide: Any) -> None:
     alone = [answer(job) for job in jobs]
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(answer, jobs)) == alone
+
+
+class Turns:
+    """A processor that makes two calls take turns: each waits for the other at its steps."""
+
+    def __init__(self) -> None:
+        self.barrier = Barrier(2, timeout=20)
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if not self.barrier.broken:
+            try:
+                self.barrier.wait()
+            except Exception:  # the other one is through, or was refused
+                self.barrier.abort()
+        return scores
+
+
+@pytest.mark.parametrize("bound", [True, False])
+@pytest.mark.parametrize("copied", [(), ("logits_processor",), ("stopping_criteria",)], ids=str)
+def test_two_calls_at_once_with_the_same_kwargs_are_not_silently_wrong(
+    tiny_guide: Any, bound: bool, copied: tuple[str, ...]
+) -> None:
+    plan = plan_of(tiny_guide, "json")
+    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    expected = greedy(tiny_guide, inputs.prompt_ids[0], plan)
+    kwargs = tiny_guide.generate_kwargs(inputs, [plan]) if bound else tiny_guide.generate_kwargs(None, plan)
+    kwargs |= {key: list(kwargs[key]) for key in copied}
+    kwargs["logits_processor"].insert(0, Turns())
+    results: list[Any] = []
+
+    def run() -> None:
+        try:
+            out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
+            results.append(out[0, inputs.prompt_len :].tolist())
+        except PlanError as error:
+            kwargs["logits_processor"][0].barrier.abort()
+            results.append(str(error))
+
+    threads = [Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    refused = [result for result in results if isinstance(result, str)]
+    assert refused
+    assert all("two calls of generate use the same kwargs at once" in text for text in refused)
+    assert all(result == expected for result in results if not isinstance(result, str))
+    kwargs["logits_processor"].pop(0)
+    run()
+    assert results[-1] == expected
+
+
+def test_kwargs_may_go_from_thread_to_thread(tiny_guide: Any) -> None:
+    plan = plan_of(tiny_guide, "json")
+    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    expected = greedy(tiny_guide, inputs.prompt_ids[0], plan)
+    bound = tiny_guide.generate_kwargs(inputs, [plan])
+    copied = {"logits_processor": list(bound["logits_processor"])}
+    for kwargs in (bound, tiny_guide.generate_kwargs(None, plan), copied):
+        for _ in range(3):
+            with ThreadPoolExecutor(1) as pool:
+                call = pool.submit(tiny_guide.model.generate, **inputs, max_new_tokens=40, do_sample=False, **kwargs)
+                assert call.result()[0, inputs.prompt_len :].tolist() == expected

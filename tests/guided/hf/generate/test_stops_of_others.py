@@ -1,0 +1,121 @@
+"""Rows that ``generate`` stops for reasons of its own: stop strings, ends and criteria of the call."""
+
+from __future__ import annotations
+
+import logging
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import torch
+from transformers import StoppingCriteria
+
+from guided.hf import conflicts
+from tests.guided.hf.generate.laws import CHATS, check_answer, generate, greedy, plan_of
+
+MODE = (
+    "stop_strings, eos_token_id, criteria of the call",
+    "right",
+    "a row that they cut ends with length, as alone",
+)
+
+NAMES = ["json", "regex", None]
+
+
+class After(StoppingCriteria):
+    """Ends row ``row`` after ``size`` tokens; alone it ends the call."""
+
+    def __init__(self, row: int, size: int, prompt_len: int) -> None:
+        self.row, self.length = row, prompt_len + size
+
+    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> torch.Tensor:
+        done = torch.zeros(len(input_ids), dtype=torch.bool)
+        done[self.row if len(input_ids) > 1 else 0] = input_ids.shape[1] >= self.length
+        return done
+
+
+def stops(guide: Any) -> dict[str, dict[str, Any]]:
+    return {
+        "stop_strings": {"stop_strings": ['"ok"'], "tokenizer": guide.tokenizer},
+        "eos_token_id": {"eos_token_id": [guide.engine.tokenize("k")[0], *guide.tokens.end_ids]},
+        "criterion": {},
+    }
+
+
+@pytest.mark.parametrize("which", ["stop_strings", "eos_token_id", "criterion"])
+@pytest.mark.parametrize("on_error", ["end", "unconstrained"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_a_row_cut_by_others_is_the_same_with_neighbours_and_without(
+    tiny_guide: Any, which: str, on_error: str, sampled: bool
+) -> None:
+    """It was blamed for the padding behind it."""
+    plans = [plan_of(tiny_guide, name) if name else None for name in NAMES]
+    messages = {}
+    for rows in ((0,), (0, 1), (0, 1, 2), (0, 2)):
+        used = [plans[r] for r in rows]
+        inputs = tiny_guide.inputs([CHATS[r] for r in rows], used)
+        kwargs = tiny_guide.generate_kwargs(inputs, used, on_error=on_error)
+        if which == "criterion":
+            kwargs["stopping_criteria"].append(After(0, 3, inputs.prompt_len))
+        options = {"do_sample": True, "top_k": 1} if sampled else {"do_sample": False}
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=30, **options, **stops(tiny_guide)[which], **kwargs)
+        message, *others = tiny_guide.messages(out, inputs, used)
+        assert (message.error, message.finish_reason, message.guidance.applied) == (None, "length", True)
+        assert message.guidance.commits == len(message.token_ids) > 1
+        spare = message.guidance.masks - message.guidance.commits  # one for a step that was padded
+        assert spare in (0, int(len(rows) > 1))
+        assert all(other.error is None for other in others)
+        messages[rows] = (message.content, message.token_ids, message.usage.completion_tokens)
+    assert len(set(messages.values())) == 1
+    assert messages[0,][1] == tuple(greedy(tiny_guide, inputs.prompt_ids[0], plans[0]))[: len(messages[0,][1])]
+
+
+@pytest.mark.parametrize("options", [{"num_beams": 3, "num_return_sequences": 2}, {"num_beams": 2}], ids=str)
+def test_beams_cut_by_others(tiny_guide: Any, options: dict[str, Any]) -> None:
+    *_, messages = generate(
+        tiny_guide, CHATS[:2], ["json", "json"], stop_strings=['"n"'], tokenizer=tiny_guide.tokenizer, **options
+    )
+    for message in messages:
+        assert message.error is None
+        assert message.finish_reason == "length"
+        assert '"n"' in (message.content or "")[-5:]  # its last token may hold more than the stop
+
+
+def test_the_first_token_against_the_mask_is_no_padding(tiny_guide: Any) -> None:
+    """Nobody ends a row before its first token: the pad token was chosen there."""
+    plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "regex")]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+
+    def force(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        scores = scores.clone()
+        scores[0, tiny_guide.pad_id] = 1e6
+        return scores
+
+    kwargs["logits_processor"].append(force)
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
+    first, second = tiny_guide.messages(out, inputs, plans)
+    assert first.finish_reason == "error"
+    check_answer(tiny_guide, "regex", out[1, inputs.prompt_len :].tolist(), second)
+
+
+def test_ordinary_text_in_a_configs_ends_is_told_before_the_first_token(
+    tiny_guide: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(conflicts, "_warned_ends", set())
+    config = deepcopy(tiny_guide.model.generation_config)
+    text = tiny_guide.engine.tokenize("k")[0]
+    config.eos_token_id = [*tiny_guide.tokens.end_ids, text]
+    monkeypatch.setattr(tiny_guide.model, "generation_config", config)
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    with caplog.at_level(logging.WARNING, logger="guided"):
+        for _ in range(2):
+            tiny_guide.generate_kwargs(inputs, plans)
+    (record,) = caplog.records
+    assert f"names {text} in eos_token_id, which are ordinary text" in record.message
+    out = tiny_guide.model.generate(
+        **inputs, max_new_tokens=30, do_sample=False, **tiny_guide.generate_kwargs(inputs, plans)
+    )
+    (message,) = tiny_guide.messages(out, inputs, plans)
+    assert (message.content, message.finish_reason, message.error) == ('{"ok', "length", None)
