@@ -18,7 +18,7 @@ from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, Survey, survey
 from special_tokens.errors import SchemaError
 
-__all__ = ["Documents", "Place"]
+__all__ = ["OLDER", "Documents", "Place", "written_word"]
 
 _IDENTIFIERS = {"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"}
 _DYNAMIC = {"$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor"}
@@ -51,14 +51,51 @@ class Place:
 
     @property
     def pointer(self) -> str:
+        """Where it stands in the document, by the words that are written there."""
         parts: list[str] = []
         place: Place | None = self
         prefix = ""
         while place is not None:
-            parts[:0] = [str(s).replace("~", "~0").replace("/", "~1") for s in place.steps]
+            written = _as_written(place)
+            parts[:0] = [str(s).replace("~", "~0").replace("/", "~1") for s in written]
             prefix = place.root
             place = place.parent
         return prefix + "".join("/" + p for p in parts)
+
+
+def _as_written(place: Place) -> tuple[str | int, ...]:
+    """The steps to a place from its parent, which may be in words of draft 2020-12 where others are written."""
+    owner = place.parent
+    while owner is not None and owner.parent is not None and not owner.steps:
+        owner = owner.parent  # what we made on behalf of it
+    steps = place.steps
+    if owner is None or not isinstance(owner.schema, dict) or not steps:
+        return steps
+    word, others = written_word(owner.schema, str(steps[0])), steps[1:]
+    if word == "items" and steps[0] == "items" and isinstance(owner.schema["items"], list) and not others:
+        word = "additionalItems"
+    elif steps[0] == "anyOf" and word is None and "nullable" in owner.schema:
+        return others[1:]
+    elif steps[0] == "enum" and word == "const":
+        others = others[1:]
+    return (word or steps[0], *others)
+
+
+#: Words of draft 2020-12, and what schemas may have in their place.
+OLDER = {
+    "prefixItems": "items",
+    "dependentSchemas": "dependencies",
+    "dependentRequired": "dependencies",
+    "enum": "const",
+}
+
+
+def written_word(schema: Mapping[str, Any], word: str) -> str | None:
+    """The keyword of ``schema`` that ``word`` is read from; None where there is none."""
+    if word in schema:
+        return word
+    older = OLDER.get(word)
+    return older if older in schema else None
 
 
 @dataclass(frozen=True, slots=True)

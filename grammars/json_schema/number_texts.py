@@ -35,6 +35,7 @@ _SHORT = (
     + "|".join(f"(?:0|[1-9][0-9]{{0,{n - 1}}})(?:\\.[0-9]{{1,{_SAFE_DIGITS - n}}})?" for n in (2, 5, 8, 11, 14))
     + ")"
 )
+_LONG_WHOLE = f"-?[1-9][0-9]{{14,{MAX_DIGITS - 1}}}(?:\\.0{{1,{MAX_DIGITS}}})?"
 _LONG = f"-?[1-9][0-9]{{14,{MAX_DIGITS - 1}}}{_TAIL}"
 _ZEROS = "(?:\\.0+)?"
 _BROKEN = "-?[0-9]+\\.[0-9]*[1-9][0-9]*"  # no integer
@@ -92,9 +93,11 @@ def _base(numbers: Numbers) -> list[str]:
     if numbers.integer:
         return [_INTEGER]
     size = digits(numbers)
-    plain = {Digits.SHORT: _SHORT, Digits.NEAR: f"{_SHORT}|{_LONG}"}.get(size, _INTEGER + _TAIL)
+    whole_too = not numbers.not_steps and all(s.numerator == 1 for s in numbers.steps)  # every integer is a multiple
+    short = f"{_SHORT}|{_LONG_WHOLE}" if whole_too else _SHORT
+    plain = {Digits.SHORT: short, Digits.NEAR: f"{_SHORT}|{_LONG}"}.get(size, _INTEGER + _TAIL)
     if numbers.integer is False:
-        return [plain, _BROKEN]
+        return [_SHORT if size is Digits.SHORT else plain, _BROKEN]
     if numbers.low is None and numbers.high is None and not _has_gaps(numbers):
         short = f"{plain}(?:[eE][+-]?0?[0-9]{{1,2}})?"
         return [f"{short}|-?{_MANTISSA}[eE][+-]?(?:[12][0-9]{{2}}|30[0-7])|-?{_TOP}"]

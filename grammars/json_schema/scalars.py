@@ -56,7 +56,7 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
         return _multiples(numbers, options, notes)
     match digits(numbers):
         case Digits.SHORT | Digits.NEAR:
-            reason = "numbers with a point are written with at most 15 digits, as doubles keep apart"
+            reason = "numbers are written with at most 15 digits where more would count, as doubles keep no more apart"
             notes.append((Outcome.NARROWED, numbers.steps_at, _cause(numbers), reason))
         case Digits.LOST:
             reason = "numbers of more than 15 digits are not enforced: doubles do not keep them apart"

@@ -8,12 +8,13 @@ needs them.  Searches for emptiness made on the way are bounded and never wrong 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.expand import allowed, denied
 from grammars.json_schema.limits import check_deadline
-from grammars.json_schema.meet import TooManyForms, apart, meet
+from grammars.json_schema.meet import TooManyForms, meet
 from grammars.json_schema.passes.kinds import CHECKS
 from grammars.json_schema.regular import NONE
 from grammars.json_schema.report import Outcome, ReportRow
@@ -94,6 +95,10 @@ class Space:
             if bare != ["$ref"]:
                 return TRUE if CHECKS.keys().isdisjoint(found.schema) else (found.number,)
             place, schema, keyword = found, found.schema, "$ref"
+
+    def targets(self) -> Iterable[tuple[tuple[int, str], Place]]:
+        """Where the references lead that were followed: by the place that has it and its keyword."""
+        return self._targets.items()
 
     def spend(self, steps: int, place: Place | None = None) -> None:
         """Count work done; raises `SchemaError` when a limit is passed."""
@@ -203,11 +208,6 @@ class Space:
             if conj is None or self.is_empty(conj):
                 return False
         return True
-
-    def disjoint(self, one: Shape, two: Shape, place: Place) -> bool:
-        """True when surely no value is in both shapes."""
-        self.spend(1 + len(one.objects) * len(two.objects), place)
-        return apart(one, two, self.is_empty)
 
 
 def with_notes(shape: Shape, notes: tuple[ReportRow, ...]) -> Shape:

@@ -185,9 +185,9 @@ def test_where_doubles_lose_what_counts_it_is_relaxed(judge: Judge) -> None:
 
 def test_bounds_of_integers_are_members() -> None:
     found = tight(Numbers(Fraction(-7, 2), True, Fraction(1000), False, True, not_steps=(Fraction(500),)))
-    assert (found.low, found.high) == (-3, 999)
+    assert (found.low, found.high) == (Fraction(-3), Fraction(999))
     assert tight(Numbers(integer=True, not_steps=(Fraction(1, 4),))).is_empty()
-    assert tight(Numbers(integer=True, steps=(Fraction(3, 2),))).steps == (3,)
+    assert tight(Numbers(integer=True, steps=(Fraction(3, 2),))).steps == (Fraction(3),)
 
 
 @pytest.mark.parametrize("schema", [
