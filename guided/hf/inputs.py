@@ -56,22 +56,23 @@ class Inputs(UserDict[str, torch.Tensor]):
     def generated(self, sequences: torch.Tensor) -> list[list[int]]:
         """What follows the prompts in ``sequences`` int64 ``[rows, length]``, which ``generate`` returned.
 
-        With ``inputs_embeds`` it returns no prompts.  Raises `PlanError` for the sequences of other prompts.
+        They begin with the prompts, or with as much of them as the last call was shown: with ``inputs_embeds`` nothing,
+        beside ``past_key_values`` perhaps the new ids alone.  Raises `PlanError` for the sequences of other prompts.
         """
         rows: list[list[int]] = sequences.tolist()
         expand = len(rows) // self.num_rows
         prompts = self.data["input_ids"].tolist()
-        size = self.prompt_len
-        if self.session is not None and self.session.prompt_len == 0:
-            return rows
-        for r, row in enumerate(rows):
-            if row[:size] != prompts[r // expand]:
-                raise PlanError(
-                    f"row {r} does not begin with the prompt of these inputs",
-                    place="messages",
-                    hint="pass the inputs that generate was called with",
-                )
-        return [row[size:] for row in rows]
+        whole = self.prompt_len
+        shown = self.session.prompt_len if self.session is not None else None
+        for size in (whole,) if shown is None or shown >= whole else (whole, shown):
+            if all(row[:size] == prompts[r // expand][whole - size :] for r, row in enumerate(rows)):
+                return [row[size:] for row in rows]
+        r = next(r for r, row in enumerate(rows) if row[:whole] != prompts[r // expand])
+        raise PlanError(
+            f"row {r} does not begin with the prompt of these inputs",
+            place="messages",
+            hint="pass the inputs that generate was called with",
+        )
 
 
 def pad_left(rows: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:

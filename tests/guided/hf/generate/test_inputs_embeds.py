@@ -41,7 +41,9 @@ def test_embeddings_and_then_ids_with_the_same_kwargs(tiny_guide: Any) -> None:
     kwargs = tiny_guide.generate_kwargs(inputs, plans)
     expected = greedy(tiny_guide, inputs.prompt_ids[0], plans[0])
     embeds = tiny_guide.model.get_input_embeddings()(inputs["input_ids"])
+    whole = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
     for shown in ({"inputs_embeds": embeds}, dict(inputs), {"inputs_embeds": embeds}):
         out = tiny_guide.model.generate(**shown, max_new_tokens=40, do_sample=False, **kwargs)
-        (message,) = tiny_guide.messages(out, inputs, plans)
-        assert list(message.token_ids) == expected
+        for output in (out, whole):  # an earlier output can still be read
+            (message,) = tiny_guide.messages(output, inputs, plans)
+            assert list(message.token_ids) == expected

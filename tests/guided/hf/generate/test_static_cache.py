@@ -8,7 +8,8 @@ import pytest
 import torch
 from transformers import DynamicCache
 
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy
+from special_tokens.errors import PlanError
+from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy, plan_of
 
 MODE = ("static cache", "right", "processors run outside the compiled forward")
 MODES = [
@@ -50,7 +51,39 @@ def test_a_prefix_that_is_cached(tiny_guide: Any, shown: str) -> None:
     )  # fmt: skip
     expected = greedy(tiny_guide, inputs.prompt_ids[0], plans[0], 20)
     assert out[0, options["input_ids"].shape[1] :].tolist() == expected
-    full = torch.cat([ids, out[:, options["input_ids"].shape[1] :]], dim=1)
-    (message,) = tiny_guide.messages(full, inputs, plans)
+    (message,) = tiny_guide.messages(out, inputs, plans)
     assert message.parsed in (True, False)
+    assert message.token_ids == tuple(expected)
     assert message.guidance.masks == len(expected)
+
+
+@pytest.mark.parametrize("size", [1, 6, -1])
+@pytest.mark.parametrize("expand", [1, 2])
+def test_new_ids_alone_in_a_batch_and_then_all_ids(tiny_guide: Any, size: int, expand: int) -> None:
+    """The messages of what came out as it came out, for all outputs of the same kwargs."""
+    plans = [plan_of(tiny_guide, name) for name in ("json", "choice")]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    options = {"max_new_tokens": 40, "do_sample": True, "top_k": 1, "num_return_sequences": expand}
+    whole = tiny_guide.model.generate(**inputs, **options, **kwargs)
+    expected = [(m.content, m.token_ids) for m in tiny_guide.messages(whole, inputs, plans)]
+    assert [m.finish_reason for m in tiny_guide.messages(whole, inputs, plans)] == ["stop"] * 2 * expand
+    ids, mask = inputs["input_ids"], inputs["attention_mask"]
+    for _ in range(2):
+        cache = DynamicCache(config=tiny_guide.model.config)
+        with torch.no_grad():
+            tiny_guide.model(
+                ids[:, :size].repeat_interleave(expand, 0), attention_mask=mask[:, :size].repeat_interleave(expand, 0),
+                position_ids=(mask.cumsum(-1) - 1).clamp(min=0)[:, :size].repeat_interleave(expand, 0),
+                past_key_values=cache,
+            )  # fmt: skip
+        out = tiny_guide.model.generate(
+            input_ids=ids[:, size:], attention_mask=mask, past_key_values=cache, **options, **kwargs
+        )
+        assert out.shape[1] < whole.shape[1]
+        for output in (out, whole, out):
+            messages = tiny_guide.messages(output, inputs, plans)
+            assert [(m.content, m.token_ids) for m in messages] == expected
+    if size > 0:  # the last token of all prompts is the same
+        with pytest.raises(PlanError, match="row 0 does not begin with the prompt"):
+            tiny_guide.messages(out.flip(0), inputs, plans)
