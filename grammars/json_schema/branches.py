@@ -200,7 +200,7 @@ def _has_narrowed(space: Space, conj: Conj) -> bool:
             todo += value
         elif isinstance(value, dict):
             row = FORMATS.get(value["format"]) if isinstance(value.get("format"), str) else None
-            if "$ref" in value or (row is not None and row.outer):
+            if "$ref" in value or (row is not None and (row.outer or row.since > space.documents.root.dialect.order)):
                 return True  # what a reference leads to is not looked at
             todo += value.values()
     return False

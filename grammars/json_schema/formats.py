@@ -3,8 +3,11 @@
 Each row is a pattern in our own ECMA dialect, after the RFC that the specification names.  Where the RFC has rules
 that no regular language can check, the row is the largest safe part that can (``narrowed``): a format is never
 wider than its RFC.  Where a format is negated the same must hold, so such a row has an outer pattern as well, wider
-than the RFC and than the checkers we know: what is written there surely is not of the format.  A format that is not
-in the table is an annotation, as the specification has it, and the report says so.
+than the RFC and than the checkers we know: what is written there surely is not of the format.
+
+A format is enforced in drafts before its own too, for whoever writes ``uuid`` means it; their validators take it for
+an annotation, so there it cannot be broken.  A format that is not in the table is an annotation, as the specification
+has it, and the report says so.
 """
 
 from __future__ import annotations
@@ -13,11 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from grammars.json_schema.dialects import Dialect
 from grammars.json_schema.ecma import language
 from grammars.json_schema.regular import Regular
 from grammars.json_schema.report import Outcome
 
-__all__ = ["FORMATS", "Format", "ignored_format"]
+__all__ = ["FORMATS", "Format", "early_format", "ignored_format"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Format:
     pattern: str
     reason: str = ""
     outer: str = ""
+    since: int = 4  #: the first draft that has it (8 is 2019-09)
 
     @property
     def outcome(self) -> Outcome:
@@ -47,6 +52,12 @@ class Format:
     def outer_reason(self) -> str:
         """What is left out where the format is negated; "" where nothing is."""
         return "negated: what may be of the format after all is not written" if self.outer else ""
+
+
+def early_format(name: str, dialect: Dialect) -> str:
+    """The report's words for a format that the dialect does not have; "" for one that it has."""
+    row = FORMATS[name]
+    return f"enforced, though {dialect.name} has no such format" if dialect.order < row.since else ""
 
 
 def ignored_format(name: str) -> str:
@@ -179,10 +190,12 @@ _ANY_IRI = _identifier("\\u00a0-\\u{10ffff}", "", relative=False)
 _ANY_IRI_REFERENCE = _identifier("\\u00a0-\\u{10ffff}", "", relative=True)
 
 FORMATS: Mapping[str, Format] = {
-    "date": Format("RFC 3339 full-date", _DATE, outer=_ANY_DATE),
-    "time": Format("RFC 3339 full-time", _TIME, _NO_LEAP, _ANY_TIME),
+    "date": Format("RFC 3339 full-date", _DATE, outer=_ANY_DATE, since=7),
+    "time": Format("RFC 3339 full-time", _TIME, _NO_LEAP, _ANY_TIME, since=7),
     "date-time": Format("RFC 3339 date-time", f"{_DATE}[Tt]{_TIME}", _NO_LEAP, f"{_ANY_DATE}[Tt ]{_ANY_TIME}"),
-    "duration": Format("RFC 3339 appendix A", _DURATION, "numbers have at most 12 digits", "[+-]?P[0-9A-Z.,+-]*"),
+    "duration": Format(
+        "RFC 3339 appendix A", _DURATION, "numbers have at most 12 digits", "[+-]?P[0-9A-Z.,+-]*", since=8
+    ),
     "email": Format(
         "RFC 5321 Mailbox",
         f"{_LOCAL}@{_EMAIL_HOST}",
@@ -201,21 +214,25 @@ FORMATS: Mapping[str, Format] = {
         f"{_MAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL}){{0,6}}",
         "only letters outside the contextual rules of IDNA are written",
         "[a-zA-Z0-9._\\u0080-\\u{10ffff}-]+",
+        since=7,
     ),
     "ipv4": Format("RFC 2673", _IPV4),
     "ipv6": Format("RFC 4291", _IPV6),
     "uri": Format("RFC 3986", _identifier("", "", relative=False)),
-    "uri-reference": Format("RFC 3986", _identifier("", "", relative=True)),
-    "iri": Format("RFC 3987", _identifier(_UCS, _PRIVATE, relative=False), _PLANES, _ANY_IRI),
-    "iri-reference": Format("RFC 3987", _identifier(_UCS, _PRIVATE, relative=True), _PLANES, _ANY_IRI_REFERENCE),
-    "uri-template": Format("RFC 6570", _TEMPLATE),
-    "uuid": Format("RFC 4122", "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"),
-    "json-pointer": Format("RFC 6901", _POINTER),
+    "uri-reference": Format("RFC 3986", _identifier("", "", relative=True), since=6),
+    "iri": Format("RFC 3987", _identifier(_UCS, _PRIVATE, relative=False), _PLANES, _ANY_IRI, since=7),
+    "iri-reference": Format(
+        "RFC 3987", _identifier(_UCS, _PRIVATE, relative=True), _PLANES, _ANY_IRI_REFERENCE, since=7
+    ),
+    "uri-template": Format("RFC 6570", _TEMPLATE, since=6),
+    "uuid": Format("RFC 4122", "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", since=8),
+    "json-pointer": Format("RFC 6901", _POINTER, since=6),
     "relative-json-pointer": Format(
         "draft-handrews-relative-json-pointer",
         f"(?:0|[1-9][0-9]{{0,8}})(?:#|{_POINTER})",
         "numbers have at most 9 digits",
         f"[0-9]+(?:#|{_POINTER})",
+        since=7,
     ),
     "regex": Format(
         "ECMA-262",

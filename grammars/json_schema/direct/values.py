@@ -9,7 +9,7 @@ from typing import Any
 from grammars.json_schema.direct.copy import Copy, Reader
 from grammars.json_schema.direct.patterns import engine_pattern, format_pattern, pattern_language
 from grammars.json_schema.direct.refusal import NotDirect
-from grammars.json_schema.formats import FORMATS, ignored_format
+from grammars.json_schema.formats import FORMATS, early_format, ignored_format
 from grammars.json_schema.keywords.numeric import allow
 from grammars.json_schema.keywords.text import written_out
 from grammars.json_schema.numbers import shortest_number
@@ -229,8 +229,9 @@ def _format(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, An
     found = format_pattern(value)
     if found is None or ("pattern" in schema and "allOf" in schema):
         raise NotDirect
-    if row.reason:
-        copy.note("format", row.outcome, row.reason)
+    for reason in (early_format(value, copy.dialect), row.reason):
+        if reason:
+            copy.note("format", Outcome.NARROWED, reason)
     if "pattern" in schema:
         out["allOf"] = [{"pattern": found}]
         copy.has_merges = True

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.ecma import InvalidPattern, NotRegular, language
-from grammars.json_schema.formats import FORMATS, ignored_format
+from grammars.json_schema.formats import FORMATS, early_format, ignored_format
 from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, chars, disjoint, inter, neg, rep
 from grammars.json_schema.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
@@ -47,7 +47,7 @@ def _parts(
         found = pattern_language(schema["pattern"], "pattern", place, documents, notes)
         parts += [found] if found is not None else []
     if "format" in schema:
-        found = _format(schema["format"], place, notes, negated)
+        found = _format(schema["format"], place, notes, negated, inter(*parts) if parts else ALL)
         parts += [found] if found is not None else []
     return parts
 
@@ -148,14 +148,19 @@ def _first(term: Regular) -> Regular:
     return ANY if term != EPS else NONE
 
 
-def _format(name: str, place: Place, notes: list[ReportRow], negated: bool) -> Regular | None:
+def _format(name: str, place: Place, notes: list[ReportRow], negated: bool, beside: Regular) -> Regular | None:
+    """The language of a format, or None where it asks for nothing; ``beside``: what the other keywords ask for."""
     source = FORMATS.get(name)
     if source is None:
         notes.append(ReportRow(place.pointer, "format", Outcome.EXACT, ignored_format(name)))
         return None
+    early = early_format(name, place.dialect)
+    if early and (negated or disjoint(source.language, beside)):
+        reason = f"{place.dialect.name} has no such format: an annotation, not enforced here"
+        notes.append(ReportRow(place.pointer, "format", Outcome.EXACT, reason))
+        return None  # nothing breaks it, and what contradicts it is valid
     reason = source.outer_reason if negated else source.reason
-    if reason:
-        notes.append(ReportRow(place.pointer, "format", Outcome.NARROWED, reason))
+    notes.extend(ReportRow(place.pointer, "format", Outcome.NARROWED, why) for why in (early, reason) if why)
     return source.outer_language if negated else source.language
 
 

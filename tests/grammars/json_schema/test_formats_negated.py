@@ -115,3 +115,30 @@ def test_an_unknown_format_can_not_be_broken(judge: Judge) -> None:
 def test_names_that_no_regular_language_can_say_are_reported(judge: Judge) -> None:
     schema = {"type": "object", "propertyNames": {"pattern": "^(a|b)\\1$"}}
     assert judge.plan(schema).schema_report.relaxed
+
+
+_SEVEN = {"$schema": "http://json-schema.org/draft-07/schema#"}
+
+
+def test_a_format_of_a_later_draft_is_enforced_and_said_to_be_narrowed(judge: Judge) -> None:
+    for schema in (
+        {**_SEVEN, "type": "string", "format": "uuid"},
+        {**_SEVEN, "type": "string", "allOf": [{"format": "uuid"}]},
+    ):
+        found = judge.compiled(schema, "strict")
+        assert found.accepts('"123e4567-e89b-12d3-a456-426614174000"')
+        assert not found.accepts('"x"')
+        assert any(row.keyword == "format" and "draft 7" in row.reason for row in found.plan.schema_report.narrowed)
+
+
+@pytest.mark.parametrize("beside", [{"maxLength": 9}, {"pattern": "^[0-9]+$"}, {"pattern": "^z", "minLength": 2}])
+def test_a_format_of_a_later_draft_never_makes_a_schema_impossible(judge: Judge, beside: Any) -> None:
+    found = judge.compiled({**_SEVEN, "type": "string", "format": "uuid", **beside}, "strict")
+    word = '"z1"' if beside.get("pattern") == "^z" else '"12345"'
+    assert found.accepts(word)
+
+
+def test_a_format_of_a_later_draft_can_not_be_broken(judge: Judge) -> None:
+    found = judge.compiled({**_SEVEN, "oneOf": [{"type": "string", "format": "uuid"}, {"type": ["string", "null"]}]})
+    assert found.accepts("null")
+    assert not found.accepts('"x"')  # valid in both, for a validator of draft 7

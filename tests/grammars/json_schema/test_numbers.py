@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -83,7 +84,7 @@ def made_up(rng: random.Random) -> dict[str, Any]:
 
 
 def is_valid(schema: dict[str, Any], value: Fraction) -> bool:
-    checks = {
+    checks: dict[str, Callable[[Any], bool]] = {
         "type": lambda kind: kind == "number" or value.denominator == 1,
         "minimum": lambda bound: value >= Fraction(str(bound)),
         "maximum": lambda bound: value <= Fraction(str(bound)),
