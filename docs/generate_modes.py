@@ -28,7 +28,7 @@ BEGIN, END = "<!-- modes: written by docs/generate_modes.py -->", "<!-- end of m
 SECTIONS = {
     "ways to search": (
         "greedy", "sampling", "num_return_sequences", "beams", "beam_sampling", "prompt_lookup", "assisted",
-        "guidance_scale", "custom_generate", "continuous_batching",
+        "guidance_scale", "custom_generate", "continuous_batching", "refused_by_transformers",
     ),
     "inputs and caches": ("mixed_batch", "left_padding", "inputs_embeds", "static_cache", "chunked_prefill"),
     "the same objects again": ("reuse", "interrupted", "threads", "pipeline"),

@@ -22,7 +22,7 @@ from guided.lineage import Row
 from guided.message import Message
 from guided.sequence import OnError, RowPlan, RowSequence, check_on_error, read_answer
 from guided.stop import compile_stops
-from special_tokens.errors import PlanError
+from special_tokens.errors import PlanError, shown
 
 if TYPE_CHECKING:
     from guided.hf.guide import Guide
@@ -41,6 +41,8 @@ class Rows:
 
     def __post_init__(self) -> None:
         check_on_error(self.on_error)
+        _check_count(self.expand, "expand", 1)
+        _check_count(self.max_rollbacks, "max_rollbacks", 0)
 
     def row(self, plan: RowPlan, engine: Engine, begin: Begin, number: int) -> Row | None:
         """The row of ``plan``; None for an unguided one."""
@@ -53,6 +55,23 @@ class Rows:
         )
 
 
+def _check_count(value: object, name: str, least: int) -> None:
+    """Raise `PlanError` for what is neither None nor an integer of at least ``least``."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
+        return
+    raise PlanError(
+        f"{name}={shown(value)}", place="generate_kwargs", expected=f"an integer of {least} or more, or None"
+    )
+
+
+def _check_inputs(inputs: object, place: str) -> None:
+    """Raise `PlanError` for what did not come from `guided.Guide.inputs`: it says nothing of prompts and begins."""
+    if not isinstance(inputs, Inputs):
+        raise PlanError(
+            f"inputs is {type(inputs).__name__}", place=place, expected="what guide.inputs() gave, the same object"
+        )
+
+
 def generate_kwargs(
     guide: Guide, inputs: Inputs | None, plans: Sequence[RowPlan] | RowPlan, how: Rows
 ) -> dict[str, Any]:
@@ -60,9 +79,8 @@ def generate_kwargs(
     engine = guide.engine
     if inputs is None:
         return _hooks(guide, _unbound(guide, plans, how))
+    _check_inputs(inputs, "generate_kwargs")
     rows, begins = check_rows(plans, inputs.num_rows), inputs.begins
-    if how.expand is not None and how.expand < 1:
-        raise PlanError(f"expand={how.expand}", place="generate_kwargs", expected="1 or more")
     if all(plan is None for plan in rows):
         inputs.session = None
         return {}
@@ -109,14 +127,15 @@ def _hooks(guide: Guide, session: Session) -> dict[str, Any]:
         "logits_processor": CallList([GuidanceProcessor(session)]),
         "stopping_criteria": CallList([GuidanceCriteria(session, guide.tokens.end_ids)]),
     }
-    if getattr(config, "pad_token_id", None) is None:
-        kwargs["pad_token_id"] = guide.pad_id
+    if getattr(config, "pad_token_id", None) is None and not eos_ids(getattr(config, "eos_token_id", None)):
+        kwargs["pad_token_id"] = guide.pad_id  # else ``generate`` finds one, or the caller names one
     return kwargs
 
 
 def read_messages(guide: Guide, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
     """See `guided.Guide.messages`."""
     sequences = _sequences(output)
+    _check_inputs(inputs, "messages")
     plans = check_rows(plans, inputs.num_rows)
     num_rows = int(sequences.shape[0])
     if num_rows % inputs.num_rows:

@@ -40,7 +40,13 @@ _warned_ends: set[tuple[int, ...]] = set()
 
 def conflicts(config: Any) -> dict[str, str]:
     """The fields that ``config`` sets, and what each does to legal tokens."""
-    return {name: effect for name, effect in FIELDS.items() if getattr(config, name, None) not in (None, 0, [], {})}
+    return {name: effect for name, effect in FIELDS.items() if _is_set(getattr(config, name, None))}
+
+
+def _is_set(value: Any) -> bool:
+    if hasattr(value, "tolist"):  # ids as a tensor, whose comparison is none
+        value = value.tolist()
+    return value not in (None, 0, [], {})
 
 
 def text_ends(config: Any, tokens: SpecialTokens) -> tuple[int, ...]:

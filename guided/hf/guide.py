@@ -28,7 +28,7 @@ from guided.hf.inputs import Inputs, pad_left
 from guided.hf.settings import row_samplings, token_limit
 from guided.hf.stream import Stream
 from guided.hf.template import messages_of, render_chat
-from guided.hf.tokenizer import facts_of, first_line, tokenizer_json
+from guided.hf.tokenizer import facts_of, first_line, logits_widths, tokenizer_json
 from guided.message import Message
 from guided.plan_cache import PlanCache
 from guided.sampling import ChoiceProbability, Sampling, check_bias, sampling_of
@@ -87,8 +87,9 @@ class Guide:
         return self.engine.cache_info()
 
     def _check_width(self) -> None:
-        logits, vocabulary = self.tokens.facts.logits_size, self.tokens.facts.vocab_size
-        if logits is not None and logits < vocabulary:
+        widths, vocabulary = logits_widths(self.model), self.tokens.facts.vocab_size
+        logits = min(widths, default=vocabulary)  # a last layer may be narrower than the config says
+        if logits < vocabulary:
             raise ModelError(
                 f"the model's logits are {logits} wide, the tokenizer has ids up to {vocabulary - 1}",
                 place="tokenizer",

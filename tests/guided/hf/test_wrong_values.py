@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 import pytest
+from transformers import GenerationConfig
 
 import guided
 from grammars.json_schema.python_types import read_value, schema_of_type
@@ -19,6 +20,7 @@ from special_tokens.errors import (
     GuidedError,
     LimitExceeded,
     ModelError,
+    PlanError,
     RequestError,
     SchemaError,
     ToolError,
@@ -32,6 +34,56 @@ def test_a_misspelt_on_error_never_frees_a_row(tiny_guide: Guide, value: Any) ->
         tiny_guide.generate(["hi"], [plan], on_error=value)
     with pytest.raises(RequestError, match="on_error"):
         tiny_guide.generate_kwargs(tiny_guide.inputs(["hi"]), [None], on_error=value)
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"expand": "2"}, "expand='2'; expected an integer of 1 or more, or None"),
+        ({"expand": 2.0}, r"expand=2\.0"),
+        ({"expand": 0}, "expand=0"),
+        ({"expand": True}, "expand=True"),
+        ({"max_rollbacks": "3"}, "max_rollbacks='3'; expected an integer of 0 or more, or None"),
+        ({"max_rollbacks": -1}, "max_rollbacks=-1"),
+        ({"max_rollbacks": True}, "max_rollbacks=True"),
+        ({"max_rollbacks": 2.5}, r"max_rollbacks=2\.5"),
+    ],
+)
+@pytest.mark.parametrize("bound", [True, False])
+def test_counts_of_generate_kwargs(tiny_guide: Guide, options: dict[str, Any], place: str, bound: bool) -> None:
+    plan = tiny_guide.plan(response_format=Choice(["a"]))
+    with pytest.raises(PlanError, match=place):
+        if bound:
+            tiny_guide.generate_kwargs(tiny_guide.inputs(["hi"], [plan]), [plan], **options)
+        else:
+            tiny_guide.generate_kwargs(None, plan, **options)
+
+
+def test_inputs_that_are_none_of_ours(tiny_guide: Guide) -> None:
+    plans = [tiny_guide.plan(response_format=Choice(["a"]))]
+    inputs = tiny_guide.inputs(["hi"], plans)
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=2)
+    for other in (dict(inputs), inputs["input_ids"], inputs.data, "hi"):
+        with pytest.raises(PlanError, match=r"generate_kwargs: inputs is .*expected what guide.inputs\(\) gave"):
+            tiny_guide.generate_kwargs(other, plans)  # type: ignore[arg-type]
+        with pytest.raises(PlanError, match=r"messages: inputs is .*expected what guide.inputs\(\) gave"):
+            tiny_guide.messages(out, other, plans)  # type: ignore[arg-type]
+
+
+def test_a_pad_token_may_be_named_beside_our_kwargs(tiny_guide: Guide, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two values for one keyword; what we name is named only where ``generate`` finds none."""
+    end = tiny_guide.tokens.end_ids[0]
+    plans = [tiny_guide.plan(response_format=Choice(["a"])), None]
+    inputs = tiny_guide.inputs(["hi", "a longer one"], plans)
+    for config, named in ((GenerationConfig(eos_token_id=end), False), (GenerationConfig(), True)):
+        monkeypatch.setattr(tiny_guide.model, "generation_config", config)
+        kwargs = tiny_guide.generate_kwargs(inputs, plans)
+        assert ("pad_token_id" in kwargs) == named
+        pad = {} if named else {"pad_token_id": tiny_guide.pad_id}
+        out = tiny_guide.model.generate(**inputs, **pad, max_new_tokens=9, do_sample=False, **kwargs)
+        assert tiny_guide.messages(out, inputs, plans)[0].content == "a"
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=9, do_sample=False, **kwargs)
+        assert tiny_guide.messages(out, inputs, plans)[0].content == "a"
 
 
 @pytest.mark.parametrize(

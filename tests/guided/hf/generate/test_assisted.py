@@ -14,6 +14,7 @@ from tests.guided.hf.generate.laws import CHATS, FORMATS, check_all, generate, g
 
 MODE = ("assisted decoding, same tokenizer", "right", "drafts are masked, tested and taken back")
 MODES = [
+    ("assisted by its own first layers (assistant_early_exit)", "right", "as with the same tokenizer"),
     ("assisted decoding, another tokenizer", "right", "drafts in other ids stay unmasked; the verification masks them"),
     ("the same, with a vocabulary of the same width", "refused", "by transformers, which takes it for one tokenizer"),
 ]
@@ -40,6 +41,13 @@ def test_the_model_as_its_own_assistant_has_every_draft_accepted(tiny_guide: Any
     """Drafts were masked as the answer is: none of them is refused."""
     result = generate(tiny_guide, CHATS[:1], ["json"], assistant_model=tiny_guide.model)
     check_all(tiny_guide, ["json"], result)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_models_own_first_layers(tiny_guide: Any, name: str) -> None:
+    result = inputs, plans, _, messages = generate(tiny_guide, CHATS[:1], [name], assistant_early_exit=1)
+    check_all(tiny_guide, [name], result)
+    assert list(messages[0].token_ids) == greedy(tiny_guide, inputs.prompt_ids[0], plans[0])
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -132,6 +132,16 @@ def test_scores_without_any_legal_token_are_an_error_and_no_accident() -> None:
         apply_masks(torch.zeros((1, 64)), [RowMask(0, words)])
 
 
+@pytest.mark.parametrize("ids", [[5, 6], []], ids=str)
+def test_fields_may_be_tensors(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch, ids: list[int]) -> None:
+    config = GenerationConfig(eos_token_id=tiny_guide.tokens.end_ids[0], pad_token_id=tiny_guide.pad_id)
+    config.suppress_tokens = torch.tensor(ids, dtype=torch.long)
+    monkeypatch.setattr(tiny_guide.model, "generation_config", config)
+    assert ("suppress_tokens" in conflicts.conflicts(config)) == bool(ids)
+    plans = [plan_of(tiny_guide, "json")]
+    assert tiny_guide.generate_kwargs(tiny_guide.inputs(CHATS[:1], plans), plans)
+
+
 def test_fields_of_a_hub_config_are_named_once(
     tiny_guide: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -10,10 +10,12 @@ import torch
 import guided
 from special_tokens.errors import ModelError
 from tests.guided.hf.conftest import tiny_model
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, plan_of
+from tests.guided.hf.generate.laws import CHATS, check_all, check_answer, generate, plan_of
 
 MODE = ("logits wider than the tokenizer", "right", "the tail is masked")
-MODES = [("logits narrower than the tokenizer", "refused", "ModelError when the guide is made")]
+MODES = [
+    ("logits narrower than the tokenizer", "refused", "ModelError when the guide is made, by the model itself")
+]
 
 
 def guide_of(tiny_guide: Any, width: int) -> Any:
@@ -49,3 +51,31 @@ def test_a_model_that_was_resized_behind_the_guides_back(tiny_guide: Any) -> Non
     processor = guide.generate_kwargs(inputs, plans)["logits_processor"][0]
     with pytest.raises(ModelError, match="build the guide with this very model"):
         processor(inputs["input_ids"], torch.zeros(1, 40))
+
+
+@pytest.mark.parametrize("width", [280, 295])
+def test_g6_a_last_layer_narrower_than_its_config_is_refused_as_well(tiny_guide: Any, width: int) -> None:
+    """It died in mid-run, where the grammar first wanted a token beyond it."""
+    model = tiny_model(len(tiny_guide.tokenizer))
+    model.lm_head = torch.nn.Linear(32, width, bias=False)
+    with pytest.raises(ModelError, match=f"logits are {width} wide, the tokenizer has ids up to 295"):
+        guided.Guide(model, tiny_guide.tokenizer)
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_last_layer_wider_than_its_config(tiny_guide: Any, bound: bool) -> None:
+    model = tiny_model(len(tiny_guide.tokenizer))
+    narrow, model.lm_head = model.lm_head, torch.nn.Linear(32, 340, bias=False)
+    with torch.no_grad():
+        model.lm_head.weight *= 50
+        model.lm_head.weight[:296] = narrow.weight
+    model.generation_config = tiny_guide.model.generation_config
+    guide = guided.Guide(model, tiny_guide.tokenizer)
+    plans = [plan_of(guide, "json")]
+    for options in ({}, {"num_beams": 3}, {"prompt_lookup_num_tokens": 3}):
+        inputs = guide.inputs(CHATS[:1], plans)
+        kwargs = guide.generate_kwargs(inputs, plans) if bound else guide.generate_kwargs(None, plans[0])
+        inputs.session = kwargs["logits_processor"][0].session
+        out = model.generate(**inputs, max_new_tokens=40, do_sample=False, **options, **kwargs)
+        (message,) = guide.messages(out, inputs, plans)
+        check_answer(guide, "json", out[0, inputs.prompt_len :].tolist(), message)

@@ -1,0 +1,53 @@
+"""Modes that transformers itself refuses, guided or not: before the first token, and nothing of us is in the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from transformers import TextStreamer
+
+from tests.guided.hf.generate.laws import CHATS, check_answer, plan_of
+
+MODE = ("contrastive search, DoLa, group beams, constrained beams", "refused", "by transformers: moved to the hub")
+MODES = [
+    ("drafts in a batch, with num_return_sequences or a static cache", "refused", "by transformers: one row, dynamic"),
+    ("a streamer beside beams", "refused", "by transformers"),
+]
+
+MOVED: list[dict[str, Any]] = [
+    {"penalty_alpha": 0.6, "top_k": 4},
+    {"dola_layers": "low"},
+    {"num_beams": 4, "num_beam_groups": 2, "diversity_penalty": 0.5},
+    {"num_beams": 3, "force_words_ids": [[5]]},
+]
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    *[(options, "requires `trust_remote_code=True`") for options in MOVED],
+    ({"prompt_lookup_num_tokens": 2, "cache_implementation": "static"}, "not supported with Static cache"),
+    ({"prompt_lookup_num_tokens": 2, "use_cache": False}, "requires `use_cache=True`"),
+    ({"prompt_lookup_num_tokens": 2, "num_return_sequences": 2, "do_sample": True}, "has to be 1"),
+    ({"num_beams": 2, "streamer": "text"}, "`streamer` cannot be used with beam search"),
+    ({"use_mtp": True}, "Could not find `num_mtp_layers`"),
+]
+
+
+@pytest.mark.parametrize(("options", "match"), REFUSED, ids=[", ".join(options) for options, _ in REFUSED])
+def test_it_says_so_and_the_kwargs_serve_again(tiny_guide: Any, options: dict[str, Any], match: str) -> None:
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    if "streamer" in options:
+        options = options | {"streamer": TextStreamer(tiny_guide.tokenizer)}
+    for kwargs in ({}, tiny_guide.generate_kwargs(inputs, plans)):
+        with pytest.raises(ValueError, match=match):
+            tiny_guide.model.generate(**inputs, **{"max_new_tokens": 9, "do_sample": False} | options, **kwargs)
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
+    check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), tiny_guide.messages(out, inputs, plans)[0])
+
+
+def test_drafts_for_several_rows(tiny_guide: Any) -> None:
+    plans = [plan_of(tiny_guide, "json")] * 2
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    with pytest.raises(ValueError, match="only supported for batch_size = 1"):
+        tiny_guide.model.generate(
+            **inputs, max_new_tokens=9, prompt_lookup_num_tokens=2, **tiny_guide.generate_kwargs(inputs, plans)
+        )
