@@ -7,6 +7,7 @@ state that ends it (``repeated``).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from enum import IntEnum
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from grammars.json_schema.watchers import UniqueNode
 from guided.spelled import canonical, decoded
 
-__all__ = ["Frame", "Mode", "ScanState", "Seen", "feed", "item_value", "read_value"]
+__all__ = ["Frame", "Mode", "ScanState", "Seen", "feed", "item_value", "number_value", "read_value"]
 
 
 class Mode(IntEnum):
@@ -102,10 +103,20 @@ def item_value(mode: Mode, text: bytes) -> object:
     """What an item is compared by: a string by its text, a number by its value, a literal by its word."""
     if mode is Mode.NUMBER:
         try:
-            return Fraction(text.decode("ascii"))
+            return number_value(text)
         except (ValueError, ZeroDivisionError):
             return text
     return (mode, canonical(text))
+
+
+def number_value(text: bytes) -> Fraction:
+    """A number as readers of JSON hold it: of fractions and exponents what a double does, of integers all digits."""
+    digits = text.decode("ascii")
+    if b"." in text or b"e" in text or b"E" in text:
+        value = float(digits)
+        if not math.isinf(value):
+            return Fraction(value)
+    return Fraction(digits)
 
 
 def feed(state: ScanState, data: bytes, nodes: tuple[UniqueNode, ...]) -> ScanState:

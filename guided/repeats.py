@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from grammars.json_schema.watchers import UniqueWatch
 from guided.bitmask import is_allowed, num_words
-from guided.json_scanner import Frame, Mode, ScanState, Seen, feed
+from guided.json_scanner import Frame, Mode, ScanState, Seen, feed, number_value
 from guided.spelled import canonical, spellings, unfinished
 from guided.token_bytes import TokenBytes, clear_ids
 
@@ -19,6 +19,7 @@ __all__ = ["Repeats"]
 
 _LOOKED_AT = 200  # places that one search for a way on may look at, each some 0.1 ms
 _LOOKED_AT_ALL = 2_000  # where all keys that there are seem to be written
+_MANY_DIGITS = 50  # of the 64 that a number may have in a row
 _LITERALS = (b"true", b"false", b"null")
 #: How a text is tried to go on otherwise than any before: what most languages have, cheap to ask for.
 _OTHERWISE = tuple(bytes((byte,)) for byte in b'"ae1A_0 -')
@@ -41,9 +42,9 @@ class Repeats:
         self.nodes = watcher.nodes
         self.tight_keys = watcher.tight_keys
         self.fewest_keys = watcher.fewest_keys
+        self.is_tight = watcher.tight_keys or any(node.tight or node.values for node in watcher.nodes)
         # Of what was asked for last; frames and what they have seen never change.
         self._known: tuple[Frame | None, Sequence[int]] = (None, ())
-        self._next_keys: tuple[Frame | None, Sequence[int]] = (None, ())
         self._used_up: tuple[Seen | None, bool] = (None, False)
 
     def is_near(self, scan: ScanState) -> bool:
@@ -58,7 +59,7 @@ class Repeats:
             at_repeat = bool(len(frame.seen))
         else:
             at_repeat = mode is Mode.IN_KEY or (self.tight_keys and mode is Mode.KEY)
-        return at_repeat or bool(self._crossing(scan)) or (self.tight_keys and self._is_key_near(frame))
+        return at_repeat or bool(self._crossing(scan)) or (self.is_tight and self._is_next_near(frame))
 
     def _is_unique(self, frame: Frame) -> bool:
         return frame.node >= 0 and self.nodes[frame.node].unique
@@ -66,8 +67,8 @@ class Repeats:
     def _crossed(self) -> Sequence[int]:
         return self.tokens.keys_crossed if self.tight_keys else ()
 
-    def _is_key_near(self, frame: Frame) -> bool:
-        return bool(self._begun_later(frame) or self._crossed()) or self._may_be_used_up(frame)
+    def _is_next_near(self, frame: Frame) -> bool:
+        return bool(self.tokens.begun_later or self._crossed()) or self._may_be_used_up(frame)
 
     def restrict(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
         """Clear what repeats, and what can only end as a repeat; where nothing else is left ``words`` stays."""
@@ -75,8 +76,8 @@ class Repeats:
         self._clear_repeats(words, scan)
         if self._is_tight(scan):
             self._clear_stuck(words, scan, matcher)
-        if self.tight_keys and scan.frame is not None:
-            self._clear_next_keys(words, scan, scan.frame, matcher)
+        if self.is_tight and scan.frame is not None:
+            self._clear_next(words, scan, scan.frame, matcher)
         if not words.any():
             words[:] = kept
 
@@ -114,19 +115,12 @@ class Repeats:
                 self._clear_strings(words, scan.text, _strings(frame))
             case Mode.STRING if not frame.is_object:
                 self._clear_strings(words, scan.text, _strings(frame))
-            case Mode.AFTER if self._is_exhausted(scan):
+            case Mode.AFTER if self._has_all(frame):
                 clear_ids(words, self.tokens.beginning(b","))
             case Mode.NUMBER | Mode.VALUE if not frame.is_object:
                 self._clear_numbers(words, scan.text, {s for s in frame.seen if isinstance(s, Fraction)})
                 if scan.mode is Mode.VALUE:
                     self._clear_literals(words, frame.seen)
-
-    def _is_exhausted(self, scan: ScanState) -> bool:
-        frame = scan.frame
-        if frame is None or frame.is_object or frame.node < 0:
-            return False
-        values = self.nodes[frame.node].values
-        return bool(values) and len(frame.seen) >= values
 
     def _clear_strings(self, words: NDArray[np.int32], text: bytes, seen: Iterable[bytes]) -> None:
         for rest in self._rests(text, seen):
@@ -151,7 +145,7 @@ class Repeats:
             _clear(words, self.tokens.exponents_of_zero)
         for digits, row in self.tokens.number_ends.items():
             try:
-                if Fraction((text + digits).decode("ascii")) in seen:
+                if number_value(text + digits) in seen:
                     _clear(words, row)
             except (ValueError, ZeroDivisionError):
                 continue
@@ -172,8 +166,9 @@ class Repeats:
             return False
         if frame.is_object:
             return self.tight_keys and scan.mode in (Mode.KEY, Mode.IN_KEY)
-        in_item = scan.mode in (Mode.VALUE, Mode.STRING, Mode.NUMBER)
-        return in_item and frame.node >= 0 and self.nodes[frame.node].tight
+        if frame.node < 0 or scan.mode not in (Mode.VALUE, Mode.STRING, Mode.NUMBER):
+            return False
+        return self.nodes[frame.node].tight or (self.nodes[frame.node].unique and _is_late(scan))
 
     def _clear_stuck(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
         search = _Search(_LOOKED_AT)
@@ -208,7 +203,13 @@ class Repeats:
                 for text in self._begun_values(scan):
                     if text.startswith(scan.text):
                         found.update(dict.fromkeys(self.tokens.within(text[len(scan.text) :])))
+                if _is_late(scan):
+                    found.update(dict.fromkeys(i for i in self.tokens.digits_alone if self._is_known(scan, i)))
         return list(found)
+
+    def _is_known(self, scan: ScanState, token_id: int) -> bool:
+        """Is the number with the token's digits one that was there before?"""
+        return scan.frame is not None and number_value(scan.text + self.tokens.of[token_id]) in scan.frame.seen
 
     def _begun_values(self, scan: ScanState) -> Iterator[bytes]:
         """How the items before begin in the text, as far as it matters: strings with their first quote."""
@@ -283,57 +284,63 @@ class Repeats:
         ways.sort(key=lambda i: len(self.tokens.of[i]))
         return all(self._is_stuck(after, i, matcher, search) for i in ways)
 
-    # -- tokens behind which the next key can only be a repeat
+    # -- tokens behind which the next key or item can only be a repeat
 
-    def _clear_next_keys(self, words: NDArray[np.int32], scan: ScanState, frame: Frame, matcher: Any) -> None:
+    def _clear_next(self, words: NDArray[np.int32], scan: ScanState, frame: Frame, matcher: Any) -> None:
         search = _Search(_LOOKED_AT)
-        in_key = scan.mode is Mode.IN_KEY
-        for i in (*self._crossed(), *(() if in_key else self._begun_later(frame))):
-            after = self._next_key(words, scan, i)
-            if after is not None and after.text and self._is_stuck(scan, i, matcher, search):
+        crossed = self._crossed()
+        for i in (*crossed, *self.tokens.begun_later):
+            after = self._next(words, scan, i)
+            if after is not None and after.text and self._is_tight(after) and self._is_stuck(scan, i, matcher, search):
                 clear_ids(words, (i,))
-        may_be_used_up = not in_key and self._may_be_used_up(frame)
-        for i in self.tokens.commas if may_be_used_up else self._crossed():
-            after = self._next_key(words, scan, i)
-            if after is None or after.frame is None or not 0 < self.fewest_keys <= len(after.frame.seen):
-                continue
-            seen, is_used_up = self._used_up
-            if seen is not after.frame.seen:
-                is_used_up = self._is_stuck(scan, i, matcher, _Search(_LOOKED_AT_ALL))
-                self._used_up = after.frame.seen, is_used_up
-            if is_used_up:
+        for i in self.tokens.commas if self._may_be_used_up(frame) else crossed:
+            after = self._next(words, scan, i)
+            if after is not None and after.frame is not None and self._is_used_up(after.frame, i, scan, matcher):
                 clear_ids(words, (i,))
 
-    def _next_key(self, words: NDArray[np.int32], scan: ScanState, token_id: int) -> ScanState | None:
-        """Where a token leads that is allowed, if it is to the next key or into it."""
+    def _next(self, words: NDArray[np.int32], scan: ScanState, token_id: int) -> ScanState | None:
+        """Where a token leads that is allowed, if it is to the next key or item, or into it."""
         if not is_allowed(words, token_id):
             return None
         after = feed(scan, self.tokens.of[token_id], self.nodes)
-        return after if after.mode is Mode.KEY or after.mode is Mode.IN_KEY else None
+        if after.frame is None:
+            return None
+        if after.frame.is_object:
+            return after if after.mode is Mode.KEY or after.mode is Mode.IN_KEY else None
+        is_item = after.mode in (Mode.VALUE, Mode.STRING, Mode.NUMBER)
+        return after if is_item and after.frame is not scan.frame else None
 
-    def _begun_later(self, frame: Frame) -> Sequence[int]:
-        """Tokens that end a value in ``frame``, or in one below it, and go on as one of its keys does."""
-        last, ids = self._next_keys
-        if last is not frame:
-            found: dict[int, None] = {}
-            begun = self.tokens.keys_begun_later
-            at: Frame | None = frame
-            while at is not None:
-                for key in _strings(at) if at.is_object else ():
-                    for text in spellings(key, b"", begun.may_be):
-                        found.update(dict.fromkeys(begun.of(text)))
-                at = at.parent
-            ids = list(found)
-            self._next_keys = frame, ids
-        return ids
+    def _is_used_up(self, opened: Frame, token_id: int, scan: ScanState, matcher: Any) -> bool:
+        """Is there no key, or no value, left for what the token opens?"""
+        if not opened.is_object:
+            return self._has_all(opened)
+        if not 0 < self.fewest_keys <= len(opened.seen):
+            return False
+        seen, is_used_up = self._used_up
+        if seen is not opened.seen:
+            is_used_up = self._is_stuck(scan, token_id, matcher, _Search(_LOOKED_AT_ALL))
+            self._used_up = opened.seen, is_used_up
+        return is_used_up
+
+    def _has_all(self, frame: Frame, more: int = 0) -> bool:
+        """Has an array all the values that its items may have, or with so many ``more``?"""
+        if frame.is_object or frame.node < 0 or not self.nodes[frame.node].values:
+            return False
+        return len(frame.seen) + more >= self.nodes[frame.node].values
 
     def _may_be_used_up(self, frame: Frame | None) -> bool:
-        """Has an object around here as many keys as there may be words for?"""
-        while self.fewest_keys and frame is not None:
-            if frame.is_object and len(frame.seen) >= self.fewest_keys:
+        """Has an object around here as many keys as there may be words for, or an array as many items?"""
+        while frame is not None:
+            if self._has_all(frame, 1) or (frame.is_object and 0 < self.fewest_keys <= len(frame.seen)):
                 return True
             frame = frame.parent
         return False
+
+
+def _is_late(scan: ScanState) -> bool:
+    """Is a number being written that may have to end soon: its exponent, or very many digits?"""
+    text = scan.text
+    return scan.mode is Mode.NUMBER and (len(text) > _MANY_DIGITS or b"e" in text or b"E" in text)
 
 
 def _strings(frame: Frame) -> list[bytes]:

@@ -161,12 +161,16 @@ class TokenBytes:
     @cached_property
     def keys_begun(self) -> Beginnings:
         """Tokens that begin a key where one is to come, by what stands behind its quote."""
-        return self._begun(rb'[ \t\n\r]*"(' + _UNCLOSED + rb")", b'"')
+        found = re.compile(rb'[ \t\n\r]*"(' + _UNCLOSED + rb")", re.DOTALL)
+        ids = self._holding(b'"').tolist()
+        return Beginnings((m.group(1), i) for i in ids if (m := found.fullmatch(self.of[i])) is not None)
 
     @cached_property
-    def keys_begun_later(self) -> Beginnings:
-        """Tokens that end something and begin the next key, by what stands behind its quote, which is something."""
-        return self._begun(rb'.*,[ \t\n\r]*"(?!$)(' + _UNCLOSED + rb")", b",")
+    def begun_later(self) -> list[int]:
+        """Tokens that end something and begin the next string or number, of which they write something."""
+        blank = rb"[ \t\n\r]*"
+        found = re.compile(rb".*," + blank + rb'(?:"(?!$)' + _UNCLOSED + rb"|[-0-9][-+.0-9eE]*)", re.DOTALL)
+        return [i for i in self._holding(b",").tolist() if found.fullmatch(self.of[i])]
 
     @cached_property
     def keys_crossed(self) -> list[int]:
@@ -176,7 +180,7 @@ class TokenBytes:
 
     @cached_property
     def commas(self) -> list[int]:
-        """Tokens behind which a key may be to come, or its first byte."""
+        """Tokens behind which a key or an item may be to come, or its first quote."""
         last = re.compile(rb',[ \t\n\r]*"?$')
         return [i for i in self._holding(b",").tolist() if last.search(self.of[i])]
 
@@ -184,11 +188,6 @@ class TokenBytes:
     def blanks(self) -> list[int]:
         """Tokens that are nothing but white space."""
         return [i for i in self._beginning(b" \t\n\r").tolist() if not self.of[i].strip(b" \t\n\r")]
-
-    def _begun(self, pattern: bytes, letters: bytes) -> Beginnings:
-        found = re.compile(pattern, re.DOTALL)
-        ids = self._holding(letters).tolist()
-        return Beginnings((m.group(1), i) for i in ids if (m := found.fullmatch(self.of[i])) is not None)
 
     def may_be(self, prefix: bytes) -> bool:
         """Does a token begin with ``prefix``?"""
@@ -206,6 +205,11 @@ class TokenBytes:
     @cached_property
     def _longest(self) -> int:
         return max(map(len, self.of), default=0)
+
+    @cached_property
+    def digits_alone(self) -> list[int]:
+        """Tokens that are nothing but digits."""
+        return [i for i in self._beginning(b"0123456789").tolist() if self.of[i].isdigit()]
 
     def beginning(self, prefix: bytes) -> list[int]:
         """Ids of the tokens that begin with ``prefix``."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from grammars.json_schema.few_words import few_words
 from grammars.json_schema.numbers import Numbers
-from grammars.json_schema.regular import ALL, NONE, lengths
+from grammars.json_schema.regular import ALL, NONE, lengths, words
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.scalars import finite_values
 from grammars.json_schema.shapes import Conj
@@ -14,6 +17,7 @@ from grammars.json_schema.watchers import UniqueNode
 __all__ = ["has_free_keys", "has_key_order", "has_long_numbers", "unique_nodes", "unique_rows"]
 
 _MAX_NODES = 2_000
+_MOST_VALUES = 1_000  # nobody writes more different items into one array
 _SHORT = 40  # characters: longer words are not likely to be written again to their very end
 
 #: The conjunctions that a value may have to satisfy: one or several, by the branch it was written under.
@@ -173,11 +177,17 @@ def _is_tight(state: State) -> bool:
     return shape.strings not in (NONE, ALL) and (high is None or high <= _SHORT)
 
 
+def _with_words(state: State) -> State:
+    """The state with its strings one by one, where they are few."""
+    listed = few_words(state.shape.strings, _MOST_VALUES)
+    return state if listed is None else replace(state, shape=replace(state.shape, strings=words(listed)))
+
+
 def _count_values(states: States, group: set[Conj]) -> int:
     """How many different scalars there are; 0 where they are not counted."""
     found: set[object] = set()
     for conj in group:
-        values = finite_values(states[conj])
+        values = finite_values(_with_words(states[conj]))
         if values is None:
             return 0
         found.update(values)
