@@ -149,7 +149,8 @@ def _compile(space: Space, spelling: Spelling, *, watch: bool) -> Built:
     rows = [*emitted.rows, *unique_rows(states, emitted.watched, watch=watch)]
     if has_key_order(states):
         rows.append(KEY_ORDER)
-    rows += general_rows(root.schema, root.dialect, has_numbers=has_long_numbers(states))
+    whole = any(numbers.integer for state in states.by_conj.values() for numbers in state.shape.numbers)
+    rows += general_rows(root.schema, root.dialect, has_numbers=has_long_numbers(states), has_integers=whole)
     watchers: tuple[Watcher, ...] = ()
     if watch and (emitted.watched or has_free_keys(states)):
         watchers = (UniqueWatch(unique_nodes(states) if emitted.watched else (), *key_bounds(states)),)

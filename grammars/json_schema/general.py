@@ -18,18 +18,22 @@ KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the orde
 _DIGITS = ReportRow(
     "", "type", Outcome.NARROWED, f"numbers are written with at most {MAX_DIGITS} digits in a row, and below 1.8e308"
 )
+_WHOLE = ReportRow("", "type", Outcome.NARROWED, "integers are written without point and exponent")
 _ASSERTED_SINCE = 8  # from draft 2019-09 on a format is an annotation unless a vocabulary says otherwise
 
 
 def general_rows(
-    schema: Any, dialect: Dialect, *, has_numbers: bool, keys: AbstractSet[str] | None = None
+    schema: Any, dialect: Dialect, *, has_numbers: bool, has_integers: bool, keys: AbstractSet[str] | None = None
 ) -> Iterator[ReportRow]:
     """The rows for the whole of ``schema``.
 
-    ``has_numbers``: numbers of any length would satisfy it; ``keys``: those of all its objects, where they are known.
+    ``has_numbers``: numbers of any length would satisfy it; ``has_integers``: some numbers must be whole; ``keys``:
+    those of all its objects, where they are known.
     """
     if has_numbers:
         yield _DIGITS
+    if has_integers:
+        yield _WHOLE
     if isinstance(schema, dict) and isinstance(schema.get("$schema"), str) and not is_known(schema["$schema"]):
         reason = f"an unknown meta-schema: read as {dialect.name}, and all keywords of that are enforced"
         yield ReportRow("", "$schema", Outcome.NARROWED, reason)

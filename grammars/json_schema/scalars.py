@@ -49,7 +49,11 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
         return _NUMBER
     if numbers == _WHOLE:
         return _INTEGER
-    numbers = tight(writable(numbers)).listed()
+    reachable = writable(numbers)
+    if reachable.values is not None and numbers.values is None:
+        reason = "beyond what the digits of a number without exponent reach, only the bound itself is written"
+        notes.append((Outcome.NARROWED, (), _edge(numbers), reason))
+    numbers = tight(reachable).listed()
     if numbers.is_empty():
         return None
     if any(step_digits(s) is None for s in numbers.steps):
@@ -61,21 +65,31 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
         case Digits.LOST:
             reason = "numbers of more than 15 digits are not enforced: doubles do not keep them apart"
             notes.append((Outcome.RELAXED, numbers.steps_at, _cause(numbers), reason))
+    if numbers.integer is None and (edge := _edge(numbers)):
+        reason = "numbers are written without exponent but where every number of it is allowed"
+        notes.append((Outcome.NARROWED, (), edge, reason))
     wanted, unwanted = regexes(numbers)
     parts: list[Node] = [Pattern(w) for w in wanted]
     parts += [Not(Pattern(u)) for u in unwanted]
     return Lexeme("number", parts[0] if len(parts) == 1 else And(tuple(parts)))
 
 
-def _cause(numbers: Numbers) -> str:
-    """The keyword for which numbers have few digits."""
+def _edge(numbers: Numbers) -> str:
+    """A keyword for which numbers are compared digit by digit; "" where there is none."""
     if numbers.steps or numbers.not_steps:
         return "multipleOf"
-    if numbers.integer is False:
+    if numbers.low is not None:
+        return "exclusiveMinimum" if numbers.low_open else "minimum"
+    if numbers.high is not None:
+        return "exclusiveMaximum" if numbers.high_open else "maximum"
+    return "enum" if numbers.excluded else ""
+
+
+def _cause(numbers: Numbers) -> str:
+    """The keyword for which numbers have few digits."""
+    if numbers.integer is False and not numbers.steps and not numbers.not_steps:
         return "type"
-    if numbers.low_open or numbers.high_open:
-        return "exclusiveMinimum" if numbers.low_open else "exclusiveMaximum"
-    return "enum"
+    return _edge(numbers)
 
 
 def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) -> Node | None:

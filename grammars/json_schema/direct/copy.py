@@ -52,8 +52,8 @@ class Direct:
 class Copy:
     """One copy of a document: ``targets`` are the names under ``$defs``, by the id of the schema that is referred to.
 
-    The flags say what the readers met: ``numbers`` without end, ``free_keys`` that no schema lists, ``open_keys``
-    beside listed ones, ``rare_text`` in constants, and whether keys are ``ordered``.
+    The flags say what the readers met: ``numbers`` without end, ``integers``, ``free_keys`` that no schema lists,
+    ``open_keys`` beside listed ones, ``rare_text`` in constants, and whether keys are ``ordered``.
     """
 
     root: Any
@@ -71,6 +71,7 @@ class Copy:
     compared: int = 0
     constants: int = 0
     numbers: bool = False
+    integers: bool = False
     open_keys: bool = False
     rare_text: bool = False
     free_keys: bool = False
@@ -108,7 +109,9 @@ class Copy:
             del options["json_allowed_escapes"]  # nothing to protect: control characters may be spelled
         if self.ordered:
             self.rows.append(KEY_ORDER)
-        general = general_rows(self.root, self.dialect, has_numbers=self.numbers, keys=self.keys)
+        general = general_rows(
+            self.root, self.dialect, has_numbers=self.numbers, has_integers=self.integers, keys=self.keys
+        )
         return Direct(Json(body, options), (*self.rows, *general), self.numbers, self.free_keys, self.key_bounds)
 
     # -- the walk
@@ -181,6 +184,7 @@ class Copy:
             return out if fits else False
         if out.get("items") is False and out.get("minItems"):
             raise NotDirect
+        self.integers = self.integers or ("integer" in kinds and "number" not in kinds)
         if ("integer" in kinds or "number" in kinds) and not _is_bounded(out):
             self.numbers = True
         if "object" in kinds:

@@ -219,3 +219,24 @@ def test_steps_that_are_not_enforced_are_reported_where_they_stand(
     relaxed = {(r.pointer, r.keyword) for r in found.plan.schema_report.relaxed}
     assert row in relaxed
     assert relaxed & violated(schema, invalid)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "keyword"),
+    [
+        ({"type": "integer"}, "1.0", "type"),
+        ({"type": "integer", "minimum": 0, "maximum": 5}, "1.0", "type"),
+        ({"type": "integer", "maximum": 5, "not": {"const": 3}}, "1.0", "type"),
+        ({"multipleOf": 1e-8}, "1e-08", "multipleOf"),
+        ({"type": "number", "minimum": 1e300}, "2e300", "minimum"),
+        ({"type": "number", "minimum": 5, "maximum": 7}, "6e0", "minimum"),
+        ({"type": "number", "not": {"const": 3}}, "5e0", "enum"),
+    ],
+)
+def test_spellings_that_are_not_written_are_reported(
+    judge: Judge, schema: dict[str, Any], text: str, keyword: str
+) -> None:
+    found = judge.compiled(schema)
+    assert not found.accepts(text)
+    said = [row for row in found.plan.schema_report.narrowed if "exponent" in row.reason]
+    assert keyword in {row.keyword for row in said}
