@@ -7,6 +7,10 @@ is an upper bound of the true minimum, and exact for most schemas.
 
 from __future__ import annotations
 
+import string
+from collections.abc import Sequence
+from dataclasses import replace
+
 from grammars.plan import Plan, RegionName
 from guided.bitmask import allowed_ids
 from guided.compile import Engine
@@ -27,6 +31,9 @@ _POLICIES: tuple[tuple[bytes, ...], ...] = (
     (b"null", b"true", b"false", b"n", b"f", b"t"),
 )
 
+#: What ends a string and begins what comes next.
+_NEXT = frozenset((b'", "', b'",', b'", ', b'","'))
+
 
 def min_tokens(plan: Plan, engine: Engine, *, entry: str = "fresh") -> int:
     """The number of tokens, the end's included, of the shortest output found."""
@@ -34,14 +41,23 @@ def min_tokens(plan: Plan, engine: Engine, *, entry: str = "fresh") -> int:
 
 
 def check_max_tokens(plan: Plan, engine: Engine, max_tokens: int, *, entry: str = "fresh") -> None:
-    """Raises `RequestError` when ``max_tokens`` cannot hold the shortest output found."""
+    """Raises `RequestError` when ``max_tokens`` cannot hold the shortest output found.
+
+    Where a watcher has a say, what is found may be longer than it need be; then the budget must not even hold an
+    output that the watcher would refuse, written in the fewest tokens.
+    """
     needed = min_tokens(plan, engine, entry=entry)
-    if max_tokens < needed:
-        raise RequestError(
-            f"max_tokens too small: {max_tokens} tokens cannot hold the shortest answer found, which has {needed}",
-            place="max_tokens",
-            expected=f"at least {needed}",
-        )
+    if max_tokens >= needed:
+        return
+    if plan.watchers:
+        unwatched = shortest_output(replace(plan, watchers=()), engine, entry=entry)
+        if max_tokens >= min(len(unwatched), _fewest(unwatched, engine)):
+            return
+    raise RequestError(
+        f"max_tokens too small: {max_tokens} tokens cannot hold the shortest answer found, which has {needed}",
+        place="max_tokens",
+        expected=f"at least {needed}",
+    )
 
 
 def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tuple[int, ...]:
@@ -58,6 +74,22 @@ def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tupl
     if not found:
         raise LimitExceeded(f"no end was found within {_MOST} tokens", place="plan")
     return tuple(sorted(found, key=len)[0])
+
+
+def _fewest(tokens: Sequence[int], engine: Engine) -> int:
+    """The fewest tokens that write the same text."""
+    count, data = 0, b""
+    for token in (*tokens, None):
+        if token is not None and token not in engine.tokens.marker_ids:
+            data += engine.token_bytes(token)
+            continue
+        least = [0] * (len(data) + 1)
+        for at in range(len(data) - 1, -1, -1):
+            sizes = {len(engine.token_bytes(i)) for i in engine.tokens_within(data[at : at + 64])}
+            least[at] = 1 + min((least[at + size] for size in sizes), default=len(data))
+        count += least[0] + (token is not None)
+        data = b""
+    return count
 
 
 def _walk(state: GuidanceState, policy: tuple[bytes, ...], values: list[list[int]], most: int) -> list[int] | None:
@@ -84,12 +116,45 @@ def _walk(state: GuidanceState, policy: tuple[bytes, ...], values: list[list[int
                 continue
             if token is None:
                 token = _next(ids, engine, scan, policy)
+                if scan.mode is Mode.STRING and scan.frame is not None:
+                    token = _behind(state, ids, token, in_array=not scan.frame.is_object)
             if state.region is RegionName.RESPONSE and token not in markers and token not in ends:
                 scan = feed(scan, engine.token_bytes(token), ())
             state.commit([token])
     except GuidanceError:
         return None
     return list(state.tokens)
+
+
+def _behind(state: GuidanceState, ids: list[int], token: int, *, in_array: bool) -> int:
+    """A token of a string: ``token``, or one that comes further.
+
+    Where nothing can be closed behind the quote, it is the one that writes most of what comes next; where the string
+    cannot end behind a letter, since an item would come twice, it is another letter.
+    """
+    data = state.engine.token_bytes(token)
+    if data == b'"':
+        twin = state.fork()
+        twin.commit([token])
+        if not any(twin.allows(i) for text in ("]", "}") for i in state.engine.tokenize(text)):
+            longer = [i for i in ids if state.engine.token_bytes(i) in _NEXT]
+            return max(longer, key=lambda i: len(state.engine.token_bytes(i)), default=token)
+        return token
+    if not in_array or not state.plan.watchers or b'"' in data:
+        return token
+    quotes = [i for text in ('"', '"]', '", "') for i in state.engine.tokenize(text)[:1]]
+    letters = _letters(state.engine)
+    for other in (token, *(i for i in ids if i in letters)):
+        twin = state.fork()
+        twin.commit([other])
+        if any(twin.allows(i) for i in quotes):
+            return other
+    return token
+
+
+def _letters(engine: Engine) -> frozenset[int]:
+    """Tokens of one letter each."""
+    return frozenset(ids[0] for letter in string.ascii_letters if len(ids := engine.tokenize(letter)) == 1)
 
 
 def _may_write(state: GuidanceState, tokens: list[int]) -> bool:
@@ -111,6 +176,8 @@ def _next(ids: list[int], engine: Engine, scan: ScanState, policy: tuple[bytes, 
     match scan.mode:
         case Mode.STRING:
             wanted = (b'"}', b'"]', b'"')
+        case Mode.KEY:
+            wanted = (*wanted, b'"')
         case Mode.IN_KEY:  # as much of what must follow as one token has
             wanted = tuple(sorted((data for data in by_bytes if data[:1] == b'"'), key=len, reverse=True))
         case Mode.VALUE:

@@ -127,7 +127,8 @@ def show_report(console: Console, rows: Sequence[ReportRow]) -> None:
     colours = {"exact": "green", "narrowed": "yellow", "relaxed": "magenta", "refused": "red"}
     for row in rows:
         style = colours[row.outcome]
-        table.add_row(Text(row.pointer or "/"), Text(row.keyword), Text(row.outcome, style=style), Text(row.reason))
+        place = Text(row.pointer or "(root)")  # "/" is the pointer of the key ""
+        table.add_row(place, Text(row.keyword), Text(row.outcome, style=style), Text(row.reason))
     console.print(table)
 
 

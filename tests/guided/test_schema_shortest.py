@@ -129,3 +129,32 @@ def test_a_budget_that_cannot_hold_the_answer_is_an_error_that_says_so(engine: E
     check_max_tokens(plan, engine, needed, entry="after")
     with pytest.raises(RequestError, match=f"max_tokens too small.*{needed}"):
         check_max_tokens(plan, engine, needed - 1, entry="after")
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "array", "minItems": 3, "uniqueItems": True, "items": {"type": "string"}}, '["", "a", "b"]'),
+        ({"type": "array", "minItems": 3, "uniqueItems": True, "items": {"type": "string"}}, '["b", "a", ""]'),
+        ({"type": "array", "minItems": 3, "uniqueItems": True, "items": {"type": "integer"}}, "[2, 0, 1]"),
+        ({"type": "object", "minProperties": 2, "additionalProperties": {"type": "integer"}}, '{"": 1, "a": 2}'),
+        ({"type": "array", "minItems": 4, "items": {"type": "string"}}, '["", "", "", ""]'),
+    ],
+)
+def test_a_budget_that_holds_an_answer_is_never_too_small(engine: Engine, schema: Any, text: str) -> None:
+    """A watcher takes what was written before: the text that is found may be longer than the shortest there is."""
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    tokens = engine.tokenize(text + END)
+    assert walk(plan, engine, tokens, entry="after").is_whole
+    check_max_tokens(plan, engine, len(tokens), entry="after")
+    assert min_tokens(plan, engine, entry="after") <= len(tokens) + 1
+
+
+def test_a_long_shortest_output_is_found_in_few_masks(engine: Engine) -> None:
+    long = {"type": "string", "minLength": 100}
+    many = {"type": "array", "minItems": 50, "items": {"type": "integer"}}
+    schema = {"type": "object", "properties": {"a": long, "b": many}, "required": ["a", "b"]}
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    tokens = shortest_output(plan, engine, entry="after")
+    assert len(tokens) <= 300
+    assert walk(plan, engine, tokens, entry="after").is_whole
