@@ -90,25 +90,33 @@ def violated(schema: Any, value: Any, documents: Any = None) -> set[tuple[str, s
         error = todo.pop()
         todo.extend(error.context)
         steps = [str(step) for step in error.absolute_schema_path]
-        found.update((_canonical(schema, steps[:n]), steps[n]) for n in range(len(steps)))
+        for n, step in enumerate(steps):
+            pointer, _, _ = _canonical(schema, steps[: n + 1]).rpartition("/")
+            found.add((pointer, step))
     # the validator's paths do not name the condition that a branch belongs to
     return found | {(pointer, "if") for pointer, keyword in found if keyword in ("then", "else")}
 
 
 def _canonical(schema: Any, steps: list[str]) -> str:
-    """The pointer in the document of a path that goes through references."""
+    """The pointer in the document of a path that goes through references, which the validator leaves out."""
     at, out = schema, []
     for step in steps:
-        value = at.get(step) if isinstance(at, dict) else at[int(step)] if isinstance(at, list) else None
-        if step == "$ref" and isinstance(value, str) and value.startswith("#"):
-            out = [part.replace("~1", "/").replace("~0", "~") for part in unquote(value).split("/")[1:]]
-            at = schema
+        for _ in range(100):  # a chain of references, which may be a circle
+            reference = at.get("$ref") if isinstance(at, dict) and step not in at else None
+            if not isinstance(reference, str) or not reference.startswith("#"):
+                break
+            at, out = schema, [part.replace("~1", "/").replace("~0", "~") for part in unquote(reference).split("/")[1:]]
             for part in out:
-                at = at[int(part)] if isinstance(at, list) else at.get(part) if isinstance(at, dict) else None
-            continue
+                at = _below(at, part)
+        at = _below(at, step)
         out.append(step)
-        at = value
     return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in out)
+
+
+def _below(value: Any, step: str) -> Any:
+    if isinstance(value, list):
+        return value[int(step)] if step.isdigit() and int(step) < len(value) else None
+    return value.get(step) if isinstance(value, dict) else None
 
 
 def accepted_in_some_order(by_bytes: Compiled, value: Any) -> bool:

@@ -106,7 +106,8 @@ def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) 
         reason = f"not enforced: the bounds are beyond {_TOP:.0e}"
     if reason or bounds is None:
         notes.append((Outcome.RELAXED, numbers.steps_at, "multipleOf", reason))
-        return _number_node(replace(numbers, steps=()), options, notes)
+        decided = tuple(s for s in numbers.steps if step_digits(s) is not None)
+        return _number_node(replace(numbers, steps=decided), options, notes)
     low, high = bounds
     if low > high:
         return None

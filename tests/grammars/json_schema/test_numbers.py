@@ -177,6 +177,14 @@ def test_numbers_that_a_double_takes_for_others_are_not_written(
     assert any("15 digits" in row.reason for row in found.plan.schema_report.narrowed)
 
 
+def test_a_step_that_is_not_enforced_takes_no_other_with_it(judge: Judge) -> None:
+    schema = {"type": "number", "multipleOf": 2.5, "allOf": [{"multipleOf": 7}], "not": {"multipleOf": 4}}
+    found = judge.compiled(schema)
+    assert found.accepts("17.5")
+    assert not found.accepts("17.6")
+    assert ("/allOf/0", "multipleOf") in {(row.pointer, row.keyword) for row in found.plan.schema_report.relaxed}
+
+
 def test_where_doubles_lose_what_counts_it_is_relaxed(judge: Judge) -> None:
     schema = {"type": "number", "exclusiveMinimum": 1e-20, "exclusiveMaximum": 1e-19}
     report = judge.plan(schema).schema_report
@@ -207,6 +215,7 @@ def test_far_multiples_are_relaxed_and_not_called_impossible(judge: Judge, schem
         ({"type": "integer", "not": {"multipleOf": 3}}, 9, ("", "not")),
         ({"oneOf": [{"multipleOf": 7}, {"type": "number"}]}, 7, ("", "oneOf")),
         ({"type": "array", "items": {"if": {"multipleOf": 7}, "then": {"type": "string"}}}, [7], ("/items", "if")),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"multipleOf": 10007}}}, 1, ("/$defs/a", "multipleOf")),
         ({"allOf": [{"multipleOf": 10007}]}, 1, ("/allOf/0", "multipleOf")),
         ({"allOf": [{"multipleOf": 0.3}], "not": {"type": "integer"}}, 0.1, ("/allOf/0", "multipleOf")),
     ],
