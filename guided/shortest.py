@@ -10,9 +10,13 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
 
 from grammars.plan import Plan, RegionName
-from guided.bitmask import allowed_ids
+from guided.bitmask import allowed_ids, from_ids
 from guided.compile import Engine
 from guided.json_scanner import Mode, ScanState, feed
 from guided.state import GuidanceState
@@ -30,6 +34,9 @@ _POLICIES: tuple[tuple[bytes, ...], ...] = (
     (b'"', *_DIGITS, b"null", b"true", b"false"),
     (b"null", b"true", b"false", b"n", b"f", b"t"),
 )
+
+_MANY = 8  # words of a mask that have notable tokens
+_notables: WeakKeyDictionary[Engine, NDArray[np.int32]] = WeakKeyDictionary()
 
 #: What ends a string and begins what comes next.
 _NEXT = frozenset((b'", "', b'",', b'", ', b'","'))
@@ -98,12 +105,12 @@ def _walk(state: GuidanceState, policy: tuple[bytes, ...], values: list[list[int
     None when that is not shorter than ``most`` tokens, or the engine fails.
     """
     engine, ends, markers = state.engine, state.plan.end_ids(), state.engine.tokens.marker_ids
-    scan = ScanState()
+    scan, notable = ScanState(), _notable(engine) | from_ids(ends, engine.vocab_size)
     try:
         while not state.is_stopped:
             if state.num_tokens >= most:
                 return None
-            ids = allowed_ids(state.mask())
+            ids = _candidates(state, notable)
             # The way out of reasoning and free text is a marker or an end; a response is closed from the inside.
             token = next((i for i in ids if i in ends), None)
             if token is None and state.region is not RegionName.RESPONSE:
@@ -124,6 +131,22 @@ def _walk(state: GuidanceState, policy: tuple[bytes, ...], values: list[list[int
     except GuidanceError:
         return None
     return list(state.tokens)
+
+
+def _candidates(state: GuidanceState, notable: NDArray[np.int32]) -> list[int]:
+    """The tokens that a step chooses from: those that are allowed, or of very many the notable ones."""
+    words = state.mask()
+    return allowed_ids(words & notable if int(np.count_nonzero(words & notable)) > _MANY else words)
+
+
+def _notable(engine: Engine) -> NDArray[np.int32]:
+    """Tokens that close or begin something, single letters, and what ends a part of an answer, as a bitmask."""
+    found = _notables.get(engine)
+    if found is None:
+        data = map(engine.token_bytes, range(engine.vocab_size))
+        ids = [i for i, text in enumerate(data) if len(text) < 2 or not text.strip(b' \n"{}[]:,0123456789')]
+        found = _notables[engine] = from_ids([*ids, *engine.tokens.marker_ids], engine.vocab_size)
+    return found
 
 
 def _behind(state: GuidanceState, ids: list[int], token: int, *, in_array: bool) -> int:

@@ -83,8 +83,9 @@ def test_check_reports_a_schema(run: Any) -> None:
     result = run("check", "--schema", RELAXED)
     assert "pattern" in result.output
     assert "relaxed" in result.output
+    assert "(root)" in result.output
     rows = json.loads(run("check", "--schema", RELAXED, "--json").stdout)["report"]
-    assert [row["outcome"] for row in rows] == ["relaxed"]
+    assert [(row["outcome"], row["pointer"]) for row in rows] == [("relaxed", "")]
 
 
 @pytest.mark.parametrize(
