@@ -52,11 +52,9 @@ def test_a_misspelt_on_error_never_frees_a_row(tiny_guide: Guide, value: Any) ->
 @pytest.mark.parametrize("bound", [True, False])
 def test_counts_of_generate_kwargs(tiny_guide: Guide, options: dict[str, Any], place: str, bound: bool) -> None:
     plan = tiny_guide.plan(response_format=Choice(["a"]))
+    inputs = tiny_guide.inputs(["hi"], [plan]) if bound else None
     with pytest.raises(PlanError, match=place):
-        if bound:
-            tiny_guide.generate_kwargs(tiny_guide.inputs(["hi"], [plan]), [plan], **options)
-        else:
-            tiny_guide.generate_kwargs(None, plan, **options)
+        tiny_guide.generate_kwargs(inputs, [plan] if bound else plan, **options)
 
 
 def test_inputs_that_are_none_of_ours(tiny_guide: Guide) -> None:

@@ -203,6 +203,39 @@ def test_stops_in_text_need_the_token_at_once(tiny_guide: Any, request: Any) -> 
     assert len(message.token_ids) == out.shape[1] - inputs.prompt_len
 
 
+@pytest.mark.parametrize("at", [1, 2, 5])
+@pytest.mark.parametrize(
+    "options", [{}, {"suppress_tokens": list(range(296))}, {"num_beams": 3}], ids=["greedy", "rescued", "beams"]
+)
+def test_counters_after_an_interrupted_call(
+    tiny_guide: Any, at: int, options: dict[str, Any], fake: FakeDevice
+) -> None:
+    """Those of the first call, counted on the device, were still there after an exception at the first step."""
+    plans = [plan_of(tiny_guide, "json"), None]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    shown = {key: value.to(DEVICE) for key, value in inputs.items()}
+    options = {"max_new_tokens": 16, "do_sample": False} | options
+    calls: list[int] = []
+
+    def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return scores
+
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    expected = tiny_guide.model.generate(**shown, **options, **kwargs).cpu()
+    judged = tiny_guide.messages(expected, inputs, plans)
+    assert judged[0].guidance.overridden + judged[0].guidance.rescued > 0
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    kwargs["logits_processor"].append(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        tiny_guide.model.generate(**shown, **options, **kwargs)
+    out = tiny_guide.model.generate(**shown, **options, **kwargs).cpu()
+    assert torch.equal(out, expected)
+    assert [m.guidance for m in tiny_guide.messages(out, inputs, plans)] == [m.guidance for m in judged]
+
+
 def test_our_own_loop_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
     from guided.sampling import Sampling
 

@@ -13,9 +13,7 @@ from tests.guided.hf.conftest import tiny_model
 from tests.guided.hf.generate.laws import CHATS, check_all, check_answer, generate, plan_of
 
 MODE = ("logits wider than the tokenizer", "right", "the tail is masked")
-MODES = [
-    ("logits narrower than the tokenizer", "refused", "ModelError when the guide is made, by the model itself")
-]
+MODES = [("logits narrower than the tokenizer", "refused", "ModelError when the guide is made, by the model itself")]
 
 
 def guide_of(tiny_guide: Any, width: int) -> Any:
