@@ -148,8 +148,12 @@ def read_messages(guide: Guide, output: Any, inputs: Inputs, plans: Sequence[Row
     if inputs.session is not None:
         rows = inputs.session.rows_at(generated)
     pads = _pads(guide)
+    is_search = inputs.session is not None and inputs.session.is_search
     for r, row in enumerate(rows):
         ended = row.before_padding(generated[r], pads) if isinstance(row, RowSequence) else None
+        best = rows[r - r % expand]
+        if is_search and r % expand and best is not None and best.is_done:
+            continue  # a search pads what it has left over as well, behind answers that have ended
         if ended is not None:
             rows[r], generated[r] = ended, generated[r][: ended.num_tokens]
     return [

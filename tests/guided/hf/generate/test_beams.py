@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.guided.hf.generate.laws import CHATS, FORMATS, check_answer, generate, judge_kwargs, plan_of, replay
+from tests.guided.hf.generate.laws import CHATS, CHOICES, FORMATS, check_answer, generate, judge_kwargs, plan_of, replay
 
 MODE = ("beam search", "right", "beams are found again by their tokens; a search wider than the language ends early")
 
@@ -144,3 +144,15 @@ def test_states_are_forked_and_never_more_than_beams(tiny_guide: Any) -> None:
     assert {memory.matchers for memory in held} == {4}
     for row in inputs.session.rows:
         assert row.state.counters.commits <= len(held)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_sampled_search_has_left_over_is_no_cut_answer(tiny_guide: Any, seed: int) -> None:
+    """Beams that never ended are padded like rows that a stop string cut."""
+    torch.manual_seed(seed)
+    options = {"num_beams": 8, "num_return_sequences": 8, "do_sample": True}
+    *_, messages = generate(tiny_guide, CHATS[:1], ["choice"], **options)
+    assert messages[0].finish_reason == "stop"
+    for message in messages:
+        assert message.finish_reason in ("stop", "error")
+        assert (message.error is None) == (message.content in CHOICES and message.finish_reason == "stop")
