@@ -76,7 +76,7 @@ class Calls:
     def enter(self, number: int | None, *, shows_prompt: bool) -> bool:
         """A processor that does not simply go on: does it begin a call?
 
-        ``shows_prompt``: the history is as long as the prompt.  Raises `PlanError` where two calls run at once.
+        ``shows_prompt``: the history may be that of a first step.  Raises `PlanError` where two calls run at once.
         """
         thread, is_awaited = get_ident(), self.is_awaited
         if number is not None and number <= self._newest and number != self._number:

@@ -9,6 +9,7 @@ import torch
 from transformers import LogitsProcessor, StoppingCriteria
 
 from guided.hf.calls import at_once
+from guided.hf.row_masks import count
 from guided.hf.session import Session
 from special_tokens.errors import PlanError
 
@@ -55,7 +56,7 @@ class GuidanceProcessor(LogitsProcessor):
             if not masks:
                 return scores
             out = session.host.apply(scores, masks, in_place=session.in_place)
-            session.count(masks)
+            count(session.rows, masks)
             return out
         finally:
             lock.release()

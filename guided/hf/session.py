@@ -13,9 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from guided.bitmask import from_ids, num_words
+from guided.bitmask import num_words
 from guided.compile import Engine
 from guided.hf.apply import RowMask
 from guided.hf.calls import Calls
@@ -23,6 +22,7 @@ from guided.hf.device import DeviceLink, Seen
 from guided.hf.history import History, Ids
 from guided.hf.host import HostLink
 from guided.hf.prompts import Prompts
+from guided.hf.row_masks import masks_of
 from guided.hf.soundness import not_numbers
 from guided.lineage import Lineage, Row
 from guided.sequence import RowSequence
@@ -164,7 +164,8 @@ class Session:
 
     def _enter(self, call: int | None, length: int) -> None:
         """A processor comes that does not simply go on."""
-        if not self.calls.enter(call, shows_prompt=length == self.prompt_len):
+        # Without prompts of our own a history in another thread is no prompt unless a list was read for it.
+        if not self.calls.enter(call, shows_prompt=self.prompts.ids is not None and length == self.prompt_len):
             return
         self._strange = None
         self._begins = self.calls.is_announced
@@ -285,37 +286,7 @@ class Session:
 
     def masks(self) -> list[RowMask]:
         """What is to be done to the scores of the next token; rows that are free are left out."""
-        out: list[RowMask] = []
-        for r, row in enumerate(self._rows):
-            if row is None:
-                continue
-            offer = row.offer() if isinstance(row, RowSequence) else None
-            if offer is not None:
-                out.append(RowMask(r, offer.words, offer.end_ids, only=offer.forced))
-            elif row.has_failed:
-                out.append(RowMask(r, self._only([self.filler]), is_imposed=True))
-            elif row.is_done and (self.expand > 1 or isinstance(row, RowSequence)):
-                # A row that has ended writes its end again: beam search may go on with it, and sampling fails for
-                # the whole batch where others leave it no score.
-                end = row.state.open_end_ids() if isinstance(row, RowSequence) else ()
-                out.append(RowMask(r, self._only(end or [self.filler]), has_ended=True))
-        return out
-
-    def _only(self, ids: Sequence[int]) -> NDArray[np.int32]:
-        return from_ids(ids, self.engine.vocab_size)
-
-    def count(self, masks: Sequence[RowMask]) -> None:
-        """Note in the rows what their masks did to the scores."""
-        rows = self._rows
-        for mask in masks:
-            row = rows[mask.row]
-            if row is None or mask.is_imposed or mask.has_ended:
-                continue
-            if mask.unsound and isinstance(row, RowSequence):
-                row.fail(not_numbers(f"row {row.row}"))
-            else:
-                row.overridden += mask.overridden
-                row.rescued += mask.rescued
+        return masks_of(self._rows, self.filler, self.engine.vocab_size, are_copied=self.expand > 1)
 
     def link(self, device: torch.device) -> DeviceLink:
         """The way to ``device``, made once per call."""

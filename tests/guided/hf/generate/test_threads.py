@@ -96,3 +96,18 @@ def test_kwargs_may_go_from_thread_to_thread(tiny_guide: Any) -> None:
             with ThreadPoolExecutor(1) as pool:
                 call = pool.submit(tiny_guide.model.generate, **inputs, max_new_tokens=40, do_sample=False, **kwargs)
                 assert call.result()[0, inputs.prompt_len :].tolist() == expected
+
+
+def test_of_two_calls_that_began_together_the_late_one_is_told_why(tiny_guide: Any) -> None:
+    """Both read their lists before either comes to its first step; without inputs nothing else tells them apart."""
+    plan = plan_of(tiny_guide, "json")
+    session = tiny_guide.generate_kwargs(None, plan)["stopping_criteria"][0].session
+    ids = torch.tensor([[1, 2, 3]])
+    width = tiny_guide.engine.vocab_size
+    with ThreadPoolExecutor(1) as other:
+        other.submit(session.calls.announce).result()
+        session.calls.announce()
+        assert session.read(ids, width)
+        with pytest.raises(PlanError, match="two calls of generate use the same kwargs at once"):
+            other.submit(session.read, ids.clone(), width).result()
+    assert session.read(ids, width)
