@@ -17,7 +17,7 @@ from typing import NamedTuple
 from grammars.json_schema.watchers import UniqueNode
 from guided.spelled import canonical, decoded
 
-__all__ = ["Frame", "Mode", "ScanState", "Seen", "feed", "item_value", "number_value", "read_value"]
+__all__ = ["Frame", "Mode", "ScanState", "Seen", "feed", "is_compared", "item_value", "number_value", "read_value"]
 
 
 class Mode(IntEnum):
@@ -80,7 +80,10 @@ class Frame(NamedTuple):
 
 
 class ScanState(NamedTuple):
-    """Where the text stands; ``text`` is what was written of the current key or scalar, quotes left out."""
+    """Where the text stands; ``text`` is what was written of the current key or scalar, quotes left out.
+
+    Of a string that nothing is compared with it stays empty: it may be long, and every token keeps its state.
+    """
 
     mode: Mode = Mode.VALUE
     frame: Frame | None = None
@@ -142,8 +145,14 @@ def read_value(state: ScanState, data: bytes, nodes: tuple[UniqueNode, ...]) -> 
     return state, at
 
 
+def is_compared(frame: Frame | None, nodes: tuple[UniqueNode, ...]) -> bool:
+    """Is ``frame`` an array whose items must differ?"""
+    return frame is not None and not frame.is_object and frame.node >= 0 and nodes[frame.node].unique
+
+
 def _in_string(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, ...]) -> tuple[ScanState, int]:
     start, size = at, len(data)
+    mode, frame = state.mode, state.frame
     if state.escaped:
         at += 1
     while at < size:
@@ -153,11 +162,16 @@ def _in_string(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, 
         at = found.end()
         if data[at - 1] == 0x22:
             text = state.text + data[start : at - 1]
-            if state.mode is Mode.IN_KEY:
+            if mode is Mode.IN_KEY:
                 return _key_ended(state, text, nodes), at
             return _scalar_ended(state, Mode.STRING, text, nodes), at
         at += 1  # what a backslash takes with it
-    return ScanState(state.mode, state.frame, state.text + data[start:], at > size), size
+    escaped = at > size
+    if mode is Mode.IN_KEY or is_compared(frame, nodes):
+        return ScanState(mode, frame, state.text + data[start:], escaped), size
+    if escaped is state.escaped and not state.repeated:
+        return state, size
+    return ScanState(mode, frame, b"", escaped), size
 
 
 def _in_word(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, ...]) -> tuple[ScanState, int]:
@@ -186,7 +200,7 @@ def _key_ended(state: ScanState, text: bytes, nodes: tuple[UniqueNode, ...]) -> 
 
 def _scalar_ended(state: ScanState, mode: Mode, text: bytes, nodes: tuple[UniqueNode, ...]) -> ScanState:
     frame = state.frame
-    if frame is None or frame.is_object or frame.node < 0 or not nodes[frame.node].unique:
+    if frame is None or not is_compared(frame, nodes):
         return ScanState(Mode.AFTER, frame)
     value = item_value(mode, text)
     after = Frame(False, frame.node, frame.parent, frame.seen.with_value(value), frame.at, frame.below, True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from grammars.json_schema.watchers import UniqueWatch
 from guided.bitmask import is_allowed, num_words
-from guided.json_scanner import Frame, Mode, ScanState, Seen, feed, number_value
+from guided.json_scanner import Frame, Mode, ScanState, Seen, feed, is_compared, number_value
 from guided.spelled import canonical, spellings, unfinished
 from guided.token_bytes import TokenBytes, clear_ids
 
@@ -53,16 +53,13 @@ class Repeats:
         if frame is None:
             return False
         if not frame.armed:  # nothing was written yet that a token could repeat, but for what it ends itself
-            is_item = mode is Mode.STRING and not frame.is_object and self._is_unique(frame)
+            is_item = mode is Mode.STRING and is_compared(frame, self.nodes)
             return (is_item or mode is Mode.IN_KEY) and bool(self._crossing(scan) or self._crossed())
         if not frame.is_object:  # what an object holds is taken by its keys alone
             at_repeat = bool(len(frame.seen))
         else:
             at_repeat = mode is Mode.IN_KEY or (self.tight_keys and mode is Mode.KEY)
         return at_repeat or bool(self._crossing(scan)) or (self.is_tight and self._is_next_near(frame))
-
-    def _is_unique(self, frame: Frame) -> bool:
-        return frame.node >= 0 and self.nodes[frame.node].unique
 
     def _crossed(self) -> Sequence[int]:
         return self.tokens.keys_crossed if self.tight_keys else ()
@@ -94,7 +91,9 @@ class Repeats:
         if last is not frame:  # inside a string, and mostly elsewhere, it is the one of the token before
             known = crossings.known(frame)
             self._known = frame, known
-        mirrors = crossings.mirrors(scan)
+        mirrors: Sequence[int] = ()
+        if scan.mode is not Mode.STRING or is_compared(frame, self.nodes):
+            mirrors = crossings.mirrors(scan)
         if self.nodes or mirrors:
             return [*known, *mirrors, *(crossings.words if self.nodes else ())]
         return known

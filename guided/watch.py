@@ -58,7 +58,13 @@ class Watch:
 
     def commit(self, token_id: int, before: Position, after: Position) -> None:
         """Follow one token that leads from ``before`` to ``after``."""
-        regions, last = self.regions, self._records[-1]
+        regions, records = self.regions, self._records
+        last = records[-1]
+        response = self._response
+        if before is after and last.value is response is not None and last.call is None:  # the usual case
+            scan = feed(last.scan, self.tokens.of[token_id], response.nodes)
+            records.append(last if scan is last.scan else _Record(response, scan))
+            return
         number = regions.region_number(after)
         symbols: tuple[int, ...] | None = None
         opening: tuple[int, ...] = ()
@@ -71,15 +77,15 @@ class Watch:
             if way is not None and way.exit is not None:
                 begin, opening = way.last, symbols_of(way.exit.trigger)
         name = regions.regions[number].name
-        if name is RegionName.RESPONSE and self._response is not None:
-            scan = feed(last.scan, self.tokens.of[token_id][begin:], self._response.nodes)
-            self._records.append(_Record(self._response, scan))
+        if name is RegionName.RESPONSE and response is not None:
+            scan = feed(last.scan, self.tokens.of[token_id][begin:], response.nodes)
+            records.append(_Record(response, scan))
         elif name is RegionName.TOOL_CALLS and self._calls is not None:
             record = last if last.call is not None else self._settled(_Record(call=self._calls.enter(opening)))
             rest = (symbols if symbols is not None else regions.symbols(token_id))[begin:]
-            self._records.append(self._in_calls(self._calls, record, rest))
+            records.append(self._in_calls(self._calls, record, rest))
         else:
-            self._records.append(_IDLE)
+            records.append(_IDLE)
 
     def _in_calls(self, calls: CallMap, record: _Record, symbols: tuple[int, ...]) -> _Record:
         """The record after more symbols of a section of calls."""
