@@ -24,7 +24,7 @@ from guided.watch import TokenBytes
 from special_tokens import SpecialTokens
 from special_tokens.errors import GrammarError, LimitExceeded, MatcherFailed, PlanError, RequestError, TokenizerError
 
-__all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_bytes"]
+__all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_bytes", "is_spoilt"]
 
 #: Raised over the engine's defaults, which stop valid JSON in mid-string (a pattern with a large maxLength);
 #: measured harmless elsewhere.
@@ -117,6 +117,16 @@ class Engine:
                 hint="compose it with this model's guide, or with SpecialTokens of the same folder",
             )
         return self.prepare(plan, entry).deep_copy()
+
+    def renewed(self, plan: Plan, entry: str = "") -> Any:
+        """A fresh matcher as `matcher` gives it, compiled anew where a panic has spoilt those that are known."""
+        found = self.matcher(plan, entry)
+        probe = found.deep_copy()
+        probe.validate_tokens([0])
+        if is_spoilt(probe):
+            self.forget(plan, entry)
+            found = self.matcher(plan, entry)
+        return found
 
     def prepare(self, plan: Plan, entry: str = "") -> Any:
         """The pristine matcher of an entry of a plan (never advance it), from the cache or compiled now."""
@@ -308,6 +318,14 @@ def check_matcher(matcher: Any, what: str) -> None:
     if what == "the grammar does not compile":
         raise GrammarError(f"{what}: {message}")
     raise MatcherFailed(f"{what}: {message}")
+
+
+def is_spoilt(matcher: Any) -> bool:
+    """Has the matcher failed because of another one?
+
+    Copies of a matcher share a lock, and a panic of the engine in one of them leaves it unusable for all.
+    """
+    return matcher.is_error() and "PoisonError" in matcher.get_error()
 
 
 def _probe(pristine: Any, *, step: bool) -> None:

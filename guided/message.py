@@ -55,7 +55,8 @@ class Guidance:
     """What guidance did to one answer.
 
     ``overridden`` counts steps at which the model's best raw score was masked, ``forced`` steps with one legal token,
-    ``rescued`` steps at which other processors had forbidden every legal token, so that the grammar decided alone.
+    ``rescued`` steps at which other processors had forbidden every legal token, so that the grammar decided alone,
+    ``revived`` how often the engine failed in another row, so that this one went on with a matcher compiled anew.
     """
 
     applied: bool = False
@@ -66,6 +67,7 @@ class Guidance:
     rescued: int = 0
     rollbacks: int = 0
     repairs: int = 0
+    revived: int = 0
     reasoning_applied: bool = False
 
 

@@ -264,6 +264,7 @@ class RowSequence:
             rescued=self.rescued,
             rollbacks=counters.rollbacks,
             repairs=counters.repairs,
+            revived=counters.revived,
             reasoning_applied=self.plan.reasoning.applied and self.begin.entry != "after",
         )
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from grammars.plan import End, Plan, RegionName
 from guided.bitmask import is_allowed
 from guided.closing import Closings
-from guided.compile import Engine, check_matcher
+from guided.compile import Engine, check_matcher, is_spoilt
 from guided.offer import MaskRow, Offer, Offers
 from guided.regions import RegionMap
 from guided.trail import Trail
@@ -42,6 +42,7 @@ class Counters:
     """What was done for one sequence since its last reset.
 
     ``masks`` are masks computed: asking twice in one place counts once.  ``forced`` are those with one legal token.
+    ``revived``: the engine failed in another sequence, and this one went on with a matcher compiled anew.
     """
 
     masks: int = 0
@@ -49,6 +50,7 @@ class Counters:
     rollbacks: int = 0
     repairs: int = 0
     forced: int = 0
+    revived: int = 0
 
 
 class GuidanceState:
@@ -115,7 +117,8 @@ class GuidanceState:
         return self.is_stopped or any(self._accepts(end) for end in self.plan.ends)
 
     def _accepts(self, end: End) -> bool:
-        return self._offers.accepts(end, self._matcher)
+        found = self._offers.accepts(end, self._matcher)
+        return found or (self._revive() and self._offers.accepts(end, self._matcher))
 
     @property
     def size_bytes(self) -> int:
@@ -160,18 +163,8 @@ class GuidanceState:
         if self._stop is not None:
             offer = self._offer = self._offers.only(self.open_end_ids())
             return offer
-        forced = self._closings.forced(self._trail, self._matcher) if self._closings is not None else ()
-        if forced:
-            offer = self._offers.single(forced[0])
-        else:
-            watch = self._watch
-            if watch is not None and not watch.is_near:
-                watch = None
-            row = self._row
-            if row is None:
-                row = self._row = self._offers.row()
-            offer = self._offers.read(self._matcher, row, watch)
-            if offer is None:
+        while (offer := self._read()) is None:
+            if not self._revive():
                 self._fail("computing a mask")
         self._offer = offer
         counters = self.counters
@@ -181,6 +174,21 @@ class GuidanceState:
         if offer.is_repaired:
             counters.repairs += 1
         return offer
+
+    def _read(self) -> Offer | None:
+        """What the engine offers here; None when it is in error."""
+        matcher = self._matcher
+        forced = self._closings.forced(self._trail, matcher) if self._closings is not None else ()
+        if forced:
+            return self._offers.single(forced[0])
+        watch = self._watch
+        if watch is not None and not watch.is_near:
+            watch = None
+        row = self._row
+        if row is None:
+            row = self._row = self._offers.row()
+        offer = self._offers.read(matcher, row, watch)
+        return None if watch is not None and matcher.is_error() else offer  # a watcher asks the engine as well
 
     # -- moving
 
@@ -207,7 +215,9 @@ class GuidanceState:
             watch = self._watch
             if watch is not None:
                 self._check_watched(token)
-            self._consume(token)
+            if not self._consume(token):
+                self._commit(token)
+                return
             if forced and forced[0] == token and not trail.closing:
                 trail.close(forced)
             before = trail.position
@@ -233,13 +243,18 @@ class GuidanceState:
                 place=f"token {self.num_tokens}",
             )
 
-    def _consume(self, token: int) -> None:
-        """Move the engine; a token that it refuses leaves it where it was."""
+    def _consume(self, token: int) -> bool:
+        """Move the engine; a token that it refuses leaves it where it was.
+
+        False where the engine had to be revived first: what it said of the token before counts for nothing.
+        """
         # A sentinel or an id out of range is never part of an answer.
         if 0 <= token < self.engine.vocab_size and self._matcher.try_consume_tokens([token]) == 1:
             if self._matcher.is_error():
                 self._fail(f"committing token {token}")
-            return
+            return True
+        if self._revive():
+            return False
         if self._matcher.is_error():
             self._fail(f"committing token {token}")
         raise TokenRefused(
@@ -263,6 +278,10 @@ class GuidanceState:
             return 0
         if self._watch is not None:
             return self._tried(tokens)
+        found = self._validated(tokens)
+        return self._validated(tokens) if self._revive() else found
+
+    def _validated(self, tokens: Sequence[int]) -> int:
         body = list(tokens)
         cut = next((i for i, token in enumerate(body) if token in self._by_end), len(body))
         inside = [token for token in body[:cut] if token < self.engine.vocab_size]
@@ -295,6 +314,10 @@ class GuidanceState:
         """
         if self.is_stopped:
             return []
+        found = self._next_forced()
+        return self._next_forced() if self._revive() else found
+
+    def _next_forced(self) -> list[int]:
         if self._closings is not None:
             forced = self._closings.forced(self._trail, self._matcher)
             if forced or self._closings.is_spent(self._trail):
@@ -324,10 +347,29 @@ class GuidanceState:
 
     def _rebuild(self) -> None:
         """A fresh matcher replayed to the current position: the only way out of the engine's error state."""
-        self._matcher = self._pristine.deep_copy()
-        kept = list(self._trail.tokens)
-        if kept and not self._matcher.consume_tokens(kept):
+        self._replay()
+        if is_spoilt(self._matcher):
+            self._renew()
+            self._replay()
+        if self._matcher.is_error():
             self._fail("replaying after an error")
+
+    def _replay(self) -> None:
+        self._matcher = self._pristine.deep_copy()
+        if self.num_tokens:
+            self._matcher.consume_tokens(list(self._trail.tokens))
+
+    def _renew(self) -> None:
+        self.counters.revived += 1
+        self._pristine = self.engine.renewed(self.plan, self.entry.name)
+
+    def _revive(self) -> bool:
+        """Go on with a fresh matcher where a panic in another sequence has spoilt what this one shares with it."""
+        if not is_spoilt(self._matcher):
+            return False
+        self._renew()
+        self._rebuild()
+        return True
 
     def reset(self) -> None:
         """Back to the beginning of the plan, counters included."""
@@ -338,7 +380,7 @@ class GuidanceState:
         self._offer = None
         self.counters = Counters()
         if self._matcher.is_error():  # what the copies of a matcher share may have failed with it
-            self._pristine = self.engine.matcher(self.plan, self.entry.name)
+            self._pristine = self.engine.renewed(self.plan, self.entry.name)
         self._matcher = self._pristine.deep_copy()
 
     def fork(self) -> GuidanceState:

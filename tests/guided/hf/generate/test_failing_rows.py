@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
+from grammars.constraints import Lark
 from grammars.plan import Stops
 from guided.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
 from tests.guided.hf.generate.laws import CHATS, check_answer, generate, plan_of, with_spy
+from tests.guided.test_engine_failure import PANICS
 
 MODE = ("a row whose guidance fails", "right", "it ends with finish_reason error, or goes on unguided by option")
 
@@ -106,6 +109,59 @@ def test_a_search_whose_guidance_fails_ends_with_the_error(
     *_, (message,) = generate(tiny_guide, CHATS[:1], ["json"], **options)
     assert message.finish_reason == "error"
     assert isinstance(message.error, LimitExceeded)
+
+
+class Script:
+    """A processor that makes each row write its own text, where it may: ``texts[row]``, with a score of 100 a token."""
+
+    def __init__(self, guide: Any, texts: list[str | None], prompt_len: int) -> None:
+        self.ids = [None if text is None else [guide.engine.tokenize(c)[0] for c in text] for text in texts]
+        self.prompt_len = prompt_len
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        scores = scores.clone()
+        at = input_ids.shape[1] - self.prompt_len
+        for row, ids in zip(scores, self.ids, strict=True):
+            if ids is not None and at < len(ids):
+                row[ids[at]] = 100.0
+        return scores
+
+
+def scripted(guide: Any, texts: list[str | None], chats: list[str] = CHATS, **options: Any) -> tuple[Any, list[Any]]:
+    """The tokens and messages of rows that have the plan on which the engine panics behind 3; None is a plain row."""
+    plan = guide.plan(response_format=Lark(PANICS))
+    plans = [None if text is None else plan for text in texts]
+    inputs = guide.inputs(chats[: len(texts)], plans)
+    kwargs = guide.generate_kwargs(inputs, plans)
+    kwargs.setdefault("logits_processor", []).insert(0, Script(guide, texts, inputs.prompt_len))
+    out = guide.model.generate(**inputs, **{"max_new_tokens": 5, "do_sample": False} | options, **kwargs)
+    return out[:, inputs.prompt_len :].tolist(), guide.messages(out, inputs, plans)
+
+
+@pytest.mark.parametrize("options", [{}, {"do_sample": True}, {"prefill_chunk_size": 4}], ids=str)
+def test_g3_a_panic_of_the_engine_ends_the_row_that_met_it(tiny_guide: Any, options: dict[str, Any]) -> None:
+    """Rows of one grammar share a lock inside the engine: the first panic ended all of them."""
+    texts = ["1200", "3", "0210", None]
+    judged = [scripted(tiny_guide, [text], [chat]) for text, chat in zip(texts, CHATS, strict=True) if text != "3"]
+    tokens, messages = scripted(tiny_guide, texts, **options)
+    assert [message.finish_reason for message in messages] == ["stop", "error", "stop", "length"]
+    assert [message.content for message in messages[:3]] == texts[:3]
+    for r, ((alone,), (message,)) in zip((0, 2, 3), judged, strict=True):
+        if not (r == 3 and options):
+            assert tokens[r][: len(message.token_ids)] == alone
+        assert replace(messages[r].guidance, revived=0) == message.guidance
+    assert isinstance(messages[1].error, MatcherFailed)
+    assert "row 1" in str(messages[1].error)
+    assert [message.guidance.revived for message in messages] == [1, 0, 1, 0]
+
+
+def test_a_draft_on_which_the_engine_panics_is_taken_back(tiny_guide: Any) -> None:
+    ((alone,), _), chats = scripted(tiny_guide, ["1200"], ["assistant\n3"]), ["assistant\n3"]
+    ((drafted,), (message,)) = scripted(tiny_guide, ["1200"], chats, prompt_lookup_num_tokens=2)
+    assert drafted == alone
+    assert (message.content, message.finish_reason, message.error) == ("1200", "stop", None)
+    assert message.guidance.rollbacks > 0
+    assert message.guidance.revived > 0
 
 
 class Poison:
@@ -248,3 +304,37 @@ def test_g7_rollbacks_are_counted_per_call_and_may_be_limited(tiny_guide: Any) -
     assert message.finish_reason == "error"
     assert isinstance(message.error, LimitExceeded)
     assert "at most 3 times (max_rollbacks)" in str(message.error)
+
+
+@pytest.mark.parametrize("options", [{"num_beams": 3}, {"num_return_sequences": 3, "do_sample": True}], ids=str)
+def test_g3_a_panic_in_one_prompts_search_leaves_the_others_as_they_are(
+    tiny_guide: Any, options: dict[str, Any]
+) -> None:
+    plan = tiny_guide.plan(response_format=Lark(PANICS))
+    inputs = tiny_guide.inputs(CHATS[:2], [plan, plan])
+    best = {first: tiny_guide.engine.tokenize(first)[0] for first in "123"}
+    found = []
+    for firsts in ("12", "32"):
+        kwargs = tiny_guide.generate_kwargs(inputs, [plan, plan])
+
+        def prefer(input_ids: torch.Tensor, scores: torch.Tensor, firsts: str = firsts) -> torch.Tensor:
+            scores = scores.clone()
+            if input_ids.shape[1] == inputs.prompt_len:
+                half = len(scores) // 2
+                scores[:half, best[firsts[0]]] += 200.0
+                scores[half:, best["3"]] = -200.0
+            return scores
+
+        kwargs["logits_processor"].insert(0, prefer)
+        torch.manual_seed(0)
+        out = tiny_guide.model.generate(**inputs, **{"max_new_tokens": 6, "do_sample": False} | options, **kwargs)
+        found.append((out[:, inputs.prompt_len :].tolist(), tiny_guide.messages(out, inputs, [plan, plan])))
+    (tokens, messages), (other_tokens, other_messages) = found
+    half = len(messages) // 2
+    for r in range(half, len(messages)):
+        assert messages[r].error is None
+        assert other_tokens[r] == tokens[r]
+        assert replace(other_messages[r].guidance, revived=0) == messages[r].guidance
+    assert any(message.guidance.revived for message in other_messages[half:])
+    for message in other_messages[:half]:  # a search goes on with what has not failed
+        assert isinstance(message.error, type(None) if "num_beams" in options else MatcherFailed)
