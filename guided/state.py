@@ -163,9 +163,11 @@ class GuidanceState:
         if self._stop is not None:
             offer = self._offer = self._offers.only(self.open_end_ids())
             return offer
-        while (offer := self._read()) is None:
-            if not self._revive():
-                self._fail("computing a mask")
+        offer = self._read()
+        if offer is None and self._revive():  # once: a copy of its own may have panicked, as it will again
+            offer = self._read()
+        if offer is None:
+            self._fail("computing a mask")
         self._offer = offer
         counters = self.counters
         counters.masks += 1

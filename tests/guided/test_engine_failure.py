@@ -13,6 +13,7 @@ from grammars.formats.format import Ends, Format, ReasoningFormat
 from grammars.plan import Plan
 from guided.bitmask import allowed_ids
 from guided.compile import Engine
+from guided.offer import Offers
 from guided.sequence import RowSequence
 from guided.state import GuidanceState
 from special_tokens.errors import MatcherFailed, TokenRefused
@@ -219,3 +220,23 @@ def test_only_the_row_that_panicked_has_an_error(engine: Engine, plan: Plan) -> 
     rows[1].sync([one(engine, "1")])
     assert rows[1].error is None
     assert rows[1].mask() is not None
+
+
+def test_a_row_that_breaks_its_own_copies_ends(engine: Engine, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watchers try tokens on copies: a panic there would come again with every new matcher."""
+    real = Offers.read
+
+    def read(offers: Offers, matcher: Any, *args: Any) -> Any:
+        copy = matcher.deep_copy()
+        copy.consume_tokens(engine.tokenize("3"))
+        copy.compute_bitmask()
+        return real(offers, matcher, *args)
+
+    state = GuidanceState(plan, engine)
+    with monkeypatch.context() as patch:
+        patch.setattr(Offers, "read", read)
+        with pytest.raises(MatcherFailed, match="Poison"):
+            state.mask()
+    state.reset()
+    write(state, "1")
+    assert state.is_accepting
