@@ -76,6 +76,7 @@ class Session:
         self.filler = filler
         self.prompt_len: int | None = None
         self.is_search = False  # the criterion was shown candidates
+        self.expand = 1  # rows that continue each prompt
         self.host = HostLink()
         self.prompts = Prompts(num_prompts, prompts, padded, expand)
         self._make_row = make_row
@@ -106,13 +107,8 @@ class Session:
             row for lineage in self._lineages for row in (lineage.rows if lineage is not None else [None] * self.expand)
         )
 
-    @property
-    def expand(self) -> int:
-        """Rows that continue each prompt."""
-        return self._num_rows // len(self._lineages) if self._lineages else 1
-
     def _make_rows(self, num_rows: int, prompts: Sequence[Sequence[int]]) -> None:
-        expand = self.prompts.expand_of(num_rows, prompts)
+        self.expand = expand = self.prompts.expand_of(num_rows, prompts)
         self._num_rows = num_rows
         self._lineages = []
         for p in range(num_rows // expand):
