@@ -78,9 +78,11 @@ class RowSequence:
     @property
     def is_done(self) -> bool:
         """Nothing more is to be written in this row."""
-        if self.stops is not None and self.stops.is_stopped:
+        # Asked several times a step.
+        stops = self.stops
+        if stops is not None and stops.is_stopped:
             return True
-        return self.state.is_stopped or self.has_failed
+        return self.state.is_stopped or (self.error is not None and self.has_failed)
 
     @property
     def is_guided(self) -> bool:
