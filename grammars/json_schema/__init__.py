@@ -12,7 +12,7 @@ from typing import Any, Literal
 from grammars.deadline import deadline, is_late
 from grammars.json_schema.direct import direct
 from grammars.json_schema.documents import Documents
-from grammars.json_schema.emit import emit
+from grammars.json_schema.emit import emit, leaning
 from grammars.json_schema.general import KEY_ORDER, general_rows
 from grammars.json_schema.key_bounds import key_bounds
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, check_deadline, survey
@@ -146,7 +146,8 @@ def _compile(space: Space, spelling: Spelling, *, watch: bool) -> Built:
         raise SchemaError("unsatisfiable schema: it is false")
     states = explore(space, spelling, start)
     emitted = emit(states)
-    rows = [*emitted.rows, *unique_rows(states, emitted.watched, watch=watch)]
+    unique = unique_rows(states, emitted.watched, watch=watch)
+    rows = [*emitted.rows, *unique, *leaning(space, unique)]
     if has_key_order(states):
         rows.append(KEY_ORDER)
     whole = any(numbers.integer for state in states.by_conj.values() for numbers in state.shape.numbers)

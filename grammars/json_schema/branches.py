@@ -184,7 +184,7 @@ def _apart(space: Space, one: Shape, two: Shape, place: Place) -> bool:
     space.spend(1 + len(one.objects) * len(two.objects), place)
     if one.strings != NONE and two.strings != NONE and any(map(_is_narrowed, (*one.notes, *two.notes))):
         return False
-    return apart(one, two, lambda conj: not _has_narrowed(space, conj) and space.is_empty(conj))
+    return apart(one, two, lambda conj, to_write=True: not _has_narrowed(space, conj) and space.is_empty(conj))
 
 
 def _is_narrowed(row: ReportRow) -> bool:

@@ -36,9 +36,8 @@ from grammars.tree import (
     repeat,
     seq,
 )
-from special_tokens.errors import SchemaError
 
-__all__ = ["Emitted", "emit"]
+__all__ = ["Emitted", "emit", "leaning"]
 
 _OPEN, _CLOSE, _LEFT, _RIGHT = Text("["), Text("]"), Text("{"), Text("}")
 _SET_SIZE = 63  # bits of a rule's parameter that can be counted up to
@@ -60,7 +59,7 @@ def emit(states: States) -> Emitted:
     writer.write_all()
     node = Group("json", start, writer.rules) if writer.rules else start
     root = states.space.documents.root.schema
-    rows = [*writer.rows, *_leaning(states.space, writer.rows)]
+    rows = [*writer.rows, *leaning(states.space, writer.rows)]
     return Emitted(node, tuple(dict.fromkeys(_as_written(row, root) for row in rows)), writer.watched)
 
 
@@ -68,7 +67,7 @@ def emit(states: States) -> Emitted:
 _OPAQUE = frozenset(("not", "if", "oneOf", "contains", "unevaluatedProperties", "unevaluatedItems"))
 
 
-def _leaning(space: Space, rows: Iterable[ReportRow]) -> Iterator[ReportRow]:
+def leaning(space: Space, rows: Iterable[ReportRow]) -> Iterator[ReportRow]:
     """Relaxed rows for the keywords around what is relaxed, by way of references too, that are broken as a whole."""
     todo = list(dict.fromkeys(row.pointer for row in rows if row.outcome is Outcome.RELAXED))
     seen = set(todo)
@@ -203,14 +202,8 @@ class _Writer:
             return None
         count = len(values)
         final = track.nodes[0].final
-        if least > count and not final:
-            raise SchemaError(
-                f"unsatisfiable schema: {least} different items are wanted, and there are only {count} values",
-                pointer=self.states.space.documents[next(iter(track.unique))].pointer,
-                keyword="uniqueItems",
-            )
         if least > count:
-            return seq(_OPEN, _CLOSE)
+            return seq(_OPEN, _CLOSE)  # only where that is enough: no other array was let through
         span = f"[0:{count}]"
         item, more = self.free(f"{name}_set"), self.free(f"{name}_more")
         top = count if most is None else min(most, count)

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from grammars.json_schema.dialects import Dialect
 from grammars.json_schema.ecma import language
 from grammars.json_schema.regular import Regular
 from grammars.json_schema.report import Outcome
 
-__all__ = ["FORMATS", "Format", "early_format", "ignored_format"]
+__all__ = ["FORMATS", "Format", "early_format", "has_wide_format", "ignored_format"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,29 @@ def early_format(name: str, dialect: Dialect) -> str:
 def ignored_format(name: str) -> str:
     """The report's words for a format that is not in the table."""
     return f"{name!r} is not a format of JSON Schema: an annotation, not enforced"
+
+
+def has_wide_format(schema: Any, *, is_document: bool = False) -> bool:
+    """Is there a format in the schema that is wider where it is negated?
+
+    What a reference leads to may hold one; of a whole document only a reference that leads out of it.
+    """
+    todo = [schema]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, list):
+            todo += value
+        elif isinstance(value, dict):
+            named, refs = value.get("format"), [value[word] for word in _REFERENCES if word in value]
+            if isinstance(named, str) and named in FORMATS and FORMATS[named].outer:
+                return True
+            if any(not is_document or (isinstance(ref, str) and not ref.startswith("#")) for ref in refs):
+                return True
+            todo += value.values()
+    return False
+
+
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 # -- dates and times, RFC 3339

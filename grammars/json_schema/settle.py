@@ -1,18 +1,22 @@
 """Forms with what they imply worked out: bounds drawn tight, debts between keys paid, contradictions found.
 
-``is_empty`` says whether a conjunction surely has no value; it may be a bounded search.
+``is_empty`` says whether a conjunction surely has no value that we would write; it may be a bounded search.  As a
+proof that something holds anyway it must be asked for all values (``to_write=False``): a negated format is written
+narrower than it is, and what we would not write may be there all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from grammars.json_schema.keywords.objects import lookup
 from grammars.json_schema.shapes import TRUE, ArrayForm, Clause, Conj, Count, Fact, ObjectForm, both
 
 __all__ = ["IsEmpty", "settle_array", "settle_object", "smaller"]
 
-IsEmpty = Callable[[Conj], bool]
+
+class IsEmpty(Protocol):
+    def __call__(self, conj: Conj, /, *, to_write: bool = True) -> bool: ...
 
 
 def smaller(a: int | None, b: int | None) -> int | None:
@@ -77,7 +81,7 @@ def _implied(
     for item in items:
         for literal in count.item:
             wrong = both(item, (-literal,))
-            if wrong is not None and not is_empty(wrong):
+            if wrong is not None and not is_empty(wrong, to_write=False):
                 return False
     return bool(items)
 
@@ -190,7 +194,7 @@ class _Debts:
 
     def implied(self, value: Conj, literal: int) -> bool:
         wrong = both(value, (-literal,))
-        return wrong is None or self.is_empty(wrong)
+        return wrong is None or self.is_empty(wrong, to_write=False)
 
     def pay(self, fact: Fact) -> bool:
         match fact.kind:

@@ -13,12 +13,14 @@ from typing import Any
 
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.expand import allowed, denied
+from grammars.json_schema.formats import has_wide_format
 from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.meet import TooManyForms, meet
 from grammars.json_schema.passes.kinds import CHECKS
 from grammars.json_schema.regular import NONE
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import ANYTHING, NOTHING, TRUE, ArrayForm, Conj, ObjectForm, Shape
+from grammars.json_schema.unevaluated import Either
 from special_tokens.errors import SchemaError
 
 __all__ = ["Overrun", "Space"]
@@ -57,6 +59,7 @@ class Space:
         self._steps = 0
         self._end = time.thread_time() + self.limits.seconds  # our own: a busy machine must not change a plan
         self._targets: dict[tuple[int, str], Place] = {}
+        self._has_wide: bool | None = None
 
     # -- literals
 
@@ -175,10 +178,16 @@ class Space:
 
     # -- emptiness
 
-    def is_empty(self, conj: Conj) -> bool:
-        """True only when surely no value satisfies the conjunction."""
+    def is_empty(self, conj: Conj, *, to_write: bool = True) -> bool:
+        """True only when surely no value satisfies the conjunction.
+
+        Formats are narrower where they are written, and wider where they are negated, than a validator may have them;
+        with ``to_write=False`` a conjunction that negates one is never surely empty.
+        """
         if not conj or self._depth >= _PROBE_DEPTH:
             return False
+        if not to_write:
+            return self.is_empty(conj) and not any(self._is_wide(-literal) for literal in conj if literal < 0)
         barrier, floor = self._barrier, self._floor
         self._barrier = len(self._busy)  # what is busy now waits for this answer: it cannot be part of it
         self._depth += 1
@@ -189,6 +198,15 @@ class Space:
         finally:
             self._depth -= 1
             self._barrier, self._floor = barrier, floor
+
+    def _is_wide(self, literal: int) -> bool:
+        """May the negation of the literal leave out values that a validator takes?"""
+        if self._has_wide is None:
+            self._has_wide = has_wide_format(self.documents.root.schema, is_document=True)
+        schema = self.documents[literal].schema
+        if isinstance(schema, Either):
+            return any(self._is_wide(abs(n)) for conj in schema.options for n in conj)
+        return self._has_wide and has_wide_format(schema)
 
     def _nothing_in(self, shape: Shape) -> bool:
         if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:

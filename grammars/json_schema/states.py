@@ -8,10 +8,12 @@ grammar has no dead ends, and a start without one is an unsatisfiable schema.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from grammars.json_schema.array_tracks import array_track
 from grammars.json_schema.cases import cases
+from grammars.json_schema.distinct import is_short, values_of
 from grammars.json_schema.documents import Place
 from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.naming import naming_order
@@ -66,6 +68,8 @@ class States:
         self.users: dict[Conj, list[Conj]] = {}
         self.order: list[Conj] = []
         self.num_edges = 0
+        self.short: list[Place] = []  #: places of arrays that lack values for distinct items
+        self._values: dict[Conj, frozenset[Hashable] | None] = {}
         self._key_costs: dict[Regular, int] = {}
 
     def __getitem__(self, conj: Conj) -> State:
@@ -113,7 +117,9 @@ class States:
         place = self._place(conj)
         for form in shape.arrays:
             settled = settle_array(form, self.space.is_empty)
-            if settled is not None:
+            if settled is not None and is_short(settled, self.values):
+                self.short += [self.space.documents[number] for number in settled.unique]
+            elif settled is not None:
                 self._check_items(settled, place)
                 state.arrays.append(self._array(settled, state, place))
                 self._count_edges(state.arrays[-1:], place)
@@ -131,6 +137,12 @@ class States:
             self._count_edges(tracks, place)
             state.objects += tracks
         return state
+
+    def values(self, conj: Conj) -> frozenset[Hashable] | None:
+        """The values of a conjunction where they are few scalars; None for others."""
+        if conj not in self._values:
+            self._values[conj] = values_of(self.space.shape(conj))
+        return self._values[conj]
 
     def _check_items(self, form: ArrayForm, place: Place) -> None:
         if len(form.prefix) > self.limits.items:
@@ -302,6 +314,13 @@ def explore(space: Space, spelling: Spelling, start: Conj) -> States:
     states = States(space, spelling, start)
     states.explore()
     states.settle_costs()
+    if states[start].cost >= INFINITE and states.short:
+        raise SchemaError(
+            "unsatisfiable schema: more different items are wanted than there are values",
+            pointer=states.short[0].pointer,
+            keyword="uniqueItems",
+            hint="ask for fewer items, or leave out uniqueItems",
+        )
     if states[start].cost >= INFINITE:
         raise SchemaError(
             "unsatisfiable schema: no value satisfies it",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from grammars.json_schema.distinct import may_run_out
 from grammars.json_schema.few_words import few_words
 from grammars.json_schema.numbers import Numbers
 from grammars.json_schema.regular import ALL, NONE, lengths, words
@@ -56,8 +57,9 @@ def has_long_numbers(states: States) -> bool:
 def unique_rows(states: States, watched: list[tuple[Conj, Track]], *, watch: bool) -> list[ReportRow]:
     """What the report says of ``uniqueItems`` at the tracks that only a watcher can hold to it."""
     rows: list[ReportRow] = []
+    mixed = _mixed(states) if watch and watched else frozenset()
     for conj, track in watched:
-        reason = _loose(states, conj, track) if watch else "not enforced: the items are compared after generation only"
+        reason = _NOT_WATCHED if not watch else _MIXED if conj in mixed else _loose(states, conj, track)
         for number in track.unique:
             pointer = states.space.documents[number].pointer
             if reason:
@@ -67,14 +69,26 @@ def unique_rows(states: States, watched: list[tuple[Conj, Track]], *, watch: boo
     return rows
 
 
+_NOT_WATCHED = "not enforced: the items are compared after generation only"
+_MIXED = "another branch allows equal items, and which one was meant is not known while it is written"
+
+
 def _loose(states: States, conj: Conj, track: Track) -> str:
     """Why a watcher cannot hold all items apart; empty when it can."""
     items = [states[edge.value] for node in track.nodes for edge in _edges(node)]
     if any(item.arrays or item.objects for item in items):
         return "items that are arrays or objects are compared after generation only"
-    if any(not other.unique for other in states[conj].arrays):
-        return "another branch allows equal items, and which one was meant is not known while it is written"
+    if may_run_out(track, states.values):
+        return "some items have so few values that only one which is there already may be left"
     return ""
+
+
+def _mixed(states: States) -> frozenset[Conj]:
+    """The conjunctions that stand somewhere beside arrays whose items may be equal, or past what is watched."""
+    found = _Nodes(states)
+    found.visit(frozenset((states.start,)))
+    mixed = {conj for group, at in found.numbers.items() if not found.nodes[at].unique for conj in group}
+    return frozenset(mixed | found.dropped)
 
 
 def _edges(node: object) -> tuple:  # type: ignore[type-arg]
@@ -95,6 +109,7 @@ class _Nodes:
         self.states = states
         self.numbers: dict[_Group, int] = {}
         self.nodes: list[UniqueNode] = []
+        self.dropped: set[Conj] = set()
 
     def visit(self, group: _Group) -> int:
         todo = [group]
@@ -110,6 +125,7 @@ class _Nodes:
     def number(self, group: _Group) -> int:
         if group not in self.numbers:
             if len(self.nodes) >= _MAX_NODES:
+                self.dropped |= group
                 return -1
             self.numbers[group] = len(self.nodes)
             self.nodes.append(UniqueNode())

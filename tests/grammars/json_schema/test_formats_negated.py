@@ -142,3 +142,29 @@ def test_a_format_of_a_later_draft_can_not_be_broken(judge: Judge) -> None:
     found = judge.compiled({**_SEVEN, "oneOf": [{"type": "string", "format": "uuid"}, {"type": ["string", "null"]}]})
     assert found.accepts("null")
     assert not found.accepts('"x"')  # valid in both, for a validator of draft 7
+
+
+ONE = {"enum": ["a_b", "-x"]}  # no names of hosts, and yet not surely none for every checker
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "array", "items": ONE, "contains": {"format": "hostname"}}, ["a_b"]),
+        ({"type": "array", "items": ONE, "contains": {"$ref": "#/$defs/x"}, "$defs": {"x": {"format": "hostname"}}},
+         ["a_b"]),
+        ({"type": "array", "contains": {"properties": {"a": {"format": "hostname"}}, "required": ["a"]},
+          "items": {"type": "object", "properties": {"a": ONE}, "required": ["a"]}}, [{"a": "-x"}]),
+        ({"type": "object", "properties": {"a": ONE}, "required": ["a"],
+          "anyOf": [{"properties": {"a": {"format": "hostname"}}}, {"required": ["b"]}]}, {"a": "a_b"}),
+    ],
+    ids=["items", "by a reference", "inside objects", "keys"],
+)  # fmt: skip
+def test_that_nothing_would_be_written_against_a_format_is_no_proof_of_it(
+    judge: Judge, schema: Any, value: Any
+) -> None:
+    assert not any(verdict.is_valid for verdict in verdicts(schema, value))
+    try:
+        assert not judge.compiled(schema).accepts(json.dumps(value))
+    except GuidedError as error:
+        assert "unsatisfiable" in str(error)
