@@ -24,7 +24,8 @@ def test_the_way_is_what_parts_of_the_value_are_held_against() -> None:
     assert met["/patternProperties/^y"] == [2]
     assert met["/additionalProperties"] == [1]
     assert sorted(met["/$defs/a/propertyNames"]) == ["n", "x", "yy"]
-    assert met["/anyOf/1/prefixItems/0"] == [1] and met["/anyOf/1/items"] == ["b"]
+    assert met["/anyOf/1/prefixItems/0"] == [1]
+    assert met["/anyOf/1/items"] == ["b"]
     assert "/properties/m" not in met
 
 
