@@ -16,6 +16,7 @@ import json
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -30,6 +31,7 @@ from benchmarks.json_schema_ways import excuses
 from grammars.json_schema.dialects import dialect_of
 from grammars.json_schema.report import ReportRow
 from guided.bitmask import allowed_ids, is_allowed
+from guided.compile import Engine
 from guided.state import GuidanceState
 from guided.validate import judge
 
@@ -216,16 +218,18 @@ def walk(
     """Writes at random until an end, and has the answer judged."""
     state, engine = compiled.start.fork(), compiled.start.engine
     ends = compiled.plan.end_ids()
+    pieces = _pieces(engine)
     while not state.is_stopped and state.num_tokens < most:
         ids = allowed_ids(state.mask())
         late = state.num_tokens >= wander
+        allowed = set(ids)
         closing = [i for i in ids if i in ends]
-        pieces = {engine.token_bytes(i) for i in ids}
-        inside = {b'"', b"a", b"}"} <= pieces  # of a string: a bracket is text there
+        # of a string: a bracket is text there
+        inside = all(not allowed.isdisjoint(pieces.get(byte, ())) for byte in (b'"', b"a", b"}"))
         for byte in (b'"',) if inside else (b"}", b"]", b'"', b"0"):  # the outermost first: the shortest way out
-            closing = closing or [i for i in ids if engine.token_bytes(i) == byte]
+            closing = closing or [i for i in pieces.get(byte, ()) if i in allowed]
         if late:
-            closing = closing or [i for i in ids if not set(engine.token_bytes(i)) & set(b"{[")]
+            closing = closing or sorted(allowed.difference(pieces[b""]))
         state.commit([rng.choice(closing if closing and (late or rng.random() < 0.25) else ids)])
     body = [i for i in state.tokens if i not in ends]
     text = b"".join(engine.token_bytes(i) for i in body).decode("utf-8", "replace")
@@ -238,6 +242,19 @@ def walk(
     verdicts = judge(schema, value, documents=documents)
     faults = tuple(f"{v.validator}: {fault}" for v in verdicts for fault in v.violations or ())
     return Walked(text, True, faults, len({v.is_valid for v in verdicts} - {None}) > 1)
+
+
+@lru_cache(maxsize=4)
+def _pieces(engine: Engine) -> dict[bytes, list[int]]:
+    """The tokens that write one byte, by that byte; under the empty one those that open an array or object."""
+    pieces: dict[bytes, list[int]] = {b"": []}
+    for token in range(engine.vocab_size):
+        piece = engine.token_bytes(token)
+        if len(piece) == 1:
+            pieces.setdefault(piece, []).append(token)
+        if set(piece) & set(b"{["):
+            pieces[b""].append(token)
+    return pieces
 
 
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ Every instance of the data is judged as `json_schema_laws.honest` does, and ever
 times at random.  A written answer that the validators find invalid is a breach unless one of the keywords that it
 violates has a ``relaxed`` row at that very place.  Walks that ended, breaches, doubtful labels (where the validators do
 not share the label, or each other's view), refusals and what took longer than ``--seconds`` are printed by name; the
-exit code is 1 where there is a breach.
+exit code is 1 where there is a breach.  Refused as impossible though an instance is valid is one.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ if str(ROOT) not in sys.path:
 
 from benchmarks.json_schema import Compiled, Judge, scorer_module  # noqa: E402
 from benchmarks.json_schema_laws import byte_judge, honest, violated, walk  # noqa: E402
+from guided.validate import judge  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
 
 
@@ -52,21 +53,27 @@ class Surveyor:
     def look_at(self, record: dict[str, Any]) -> dict[str, Any]:
         """``{"name", "found": [[kind, detail]], "walks", "ended"}``."""
         out: dict[str, Any] = {"name": record["name"], "found": [], "tests": 0, "walks": 0, "ended": 0}
-        signal.signal(signal.SIGALRM, _interrupt)
-        signal.alarm(self.seconds)
+        signal.signal(signal.SIGPROF, _interrupt)
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)  # of processor time: a busy machine finds nothing more
         try:
             compiled = self.judge.compiled(record["schema"])
             out["found"] += self._dishonest(compiled, record, out)
             out["found"] += self._walked(compiled, record, out)
         except GuidedError as error:
-            out["found"].append(["refused", str(error)[:300]])
+            wrong = "nsatisfiable" in str(error) and self._is_satisfied(record)
+            out["found"].append(["refused satisfiable" if wrong else "refused", str(error)[:300]])
         except OutOfTime:
             out["found"].append(["time", f"more than {self.seconds} s"])
         except Exception as error:  # a survey goes on, and the row says what happened
             out["found"].append(["crash", f"{type(error).__name__}: {error}"[:300]])
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         return out
+
+    def _is_satisfied(self, record: dict[str, Any]) -> bool:
+        """Is there an instance that is valid by its label and by both validators?"""
+        valid = [test["data"] for test in record["tests"] if test["valid"]]
+        return any(all(v.is_valid for v in judge(record["schema"], one, documents=self.documents)) for one in valid)
 
     def _dishonest(self, compiled: Compiled, record: dict[str, Any], out: dict[str, Any]) -> Iterator[list[str]]:
         schema = record["schema"]
@@ -114,7 +121,7 @@ def _look_at(record: dict[str, Any]) -> dict[str, Any]:
 
 
 #: What an exit code of 1 stands for.
-BREACHES = ("accepted", "refused valid", "order", "walk", "crash")
+BREACHES = ("accepted", "refused valid", "refused satisfiable", "order", "walk", "crash")
 
 
 def records_of(data: str, limit: int | None) -> list[dict[str, Any]]:
@@ -134,7 +141,7 @@ def main() -> int:
     parser.add_argument("--data", choices=("suite", "bench"), help="only this data set")
     parser.add_argument("--limit", type=int, help="at most this many schemas of each")
     parser.add_argument("--walks", type=int, default=20)
-    parser.add_argument("--seconds", type=int, default=120, help="at most this long on one schema")
+    parser.add_argument("--seconds", type=int, default=120, help="at most this much processor time on one schema")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--log", type=Path, help="a line for each schema; those that are in it are not looked at again")
     options = parser.parse_args()
