@@ -16,6 +16,7 @@ from guided.hf.calls import CallList
 from guided.hf.conflicts import warn_of_conflicts
 from guided.hf.hooks import GuidanceCriteria, GuidanceProcessor
 from guided.hf.inputs import Inputs
+from guided.hf.padding import end_cut_rows
 from guided.hf.session import Session
 from guided.hf.tokenizer import eos_ids, logits_widths
 from guided.lineage import Row
@@ -147,15 +148,7 @@ def read_messages(guide: Guide, output: Any, inputs: Inputs, plans: Sequence[Row
     rows: list[Row | None] = [None] * num_rows
     if inputs.session is not None:
         rows = inputs.session.rows_at(generated)
-    pads = _pads(guide)
-    is_search = inputs.session is not None and inputs.session.is_search
-    for r, row in enumerate(rows):
-        ended = row.before_padding(generated[r], pads) if isinstance(row, RowSequence) else None
-        best = rows[r - r % expand]
-        if is_search and r % expand and best is not None and best.is_done:
-            continue  # a search pads what it has left over as well, behind answers that have ended
-        if ended is not None:
-            rows[r], generated[r] = ended, generated[r][: ended.num_tokens]
+        end_cut_rows(guide, inputs.session, output, rows, generated, inputs.num_rows)
     return [
         read_answer(
             tokens,
@@ -167,13 +160,6 @@ def read_messages(guide: Guide, output: Any, inputs: Inputs, plans: Sequence[Row
         )
         for r, tokens in enumerate(generated)
     ]
-
-
-def _pads(guide: Guide) -> set[int]:
-    """The ids that ``generate`` may fill rows with; without a pad token it takes the first end."""
-    config = guide.model.generation_config
-    pads = eos_ids(getattr(config, "pad_token_id", None)) or eos_ids(getattr(config, "eos_token_id", None))
-    return {guide.pad_id, *pads[:1]}
 
 
 def _sequences(output: Any) -> torch.Tensor:

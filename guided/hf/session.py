@@ -75,7 +75,7 @@ class Session:
         self.in_place = in_place
         self.filler = filler
         self.prompt_len: int | None = None
-        self.is_search = False  # the criterion was shown candidates
+        self.candidates: list[bool] = []  # of the last that the criterion was shown in a search: which had ended
         self.expand = 1  # rows that continue each prompt
         self.host = HostLink()
         self.prompts = Prompts(num_prompts, prompts, padded, expand)
@@ -242,7 +242,7 @@ class Session:
         """The rows of a new call, whose prompts are ``ids`` int64 ``[rows, length]``."""
         if not self.prompts.fit(ids):
             self.prompts.refuse(ids)
-        self._begins = self.is_search = False
+        self._begins, self.candidates = False, []
         if len(ids) != self._num_rows or self.prompts.ids is None:
             self._make_rows(len(ids), self.prompts.ids if self.prompts.ids is not None else ids.tolist())
         else:
@@ -309,8 +309,7 @@ class Session:
         self._stepped = True
         link = self._link
         if self.prompt_len is not None and input_ids.shape[0] != self._num_rows:
-            self.is_search = True
-            done = self._candidates_ended(self._on_host(input_ids)[:, self.prompt_len :].tolist())
+            done = self.candidates = self._candidates_ended(self._on_host(input_ids)[:, self.prompt_len :].tolist())
         elif link is not None and self._shows_next(input_ids, link) and self._end_by_id():
             return link.ended(input_ids)
         else:

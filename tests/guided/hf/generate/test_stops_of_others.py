@@ -70,6 +70,83 @@ def test_a_row_cut_by_others_is_the_same_with_neighbours_and_without(
     assert messages[0,][1] == tuple(greedy(tiny_guide, inputs.prompt_ids[0], plans[0]))[: len(messages[0,][1])]
 
 
+def cut(guide: Any, names: list[str | None], at: int, pad: int | None, **how: Any) -> list[Any]:
+    """The messages of rows of which a criterion ends the first after ``at`` tokens; ``pad`` is named in the call."""
+    plans = [plan_of(guide, name) if name else None for name in names]
+    inputs = guide.inputs(CHATS[: len(names)], plans)
+    kwargs = guide.generate_kwargs(inputs, plans, **how)
+    kwargs["stopping_criteria"].append(After(0, at, inputs.prompt_len))
+    named = {} if pad is None else {"pad_token_id": pad}
+    out = guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **named, **kwargs)
+    return guide.messages(out, inputs, plans)
+
+
+@pytest.mark.parametrize("names", [["json", "regex"], ["json", None], ["json", "json", "choice", None]], ids=str)
+@pytest.mark.parametrize("on_error", ["end", "unconstrained"])
+@pytest.mark.parametrize("pad", ["<|im_start|>", "<|im_end|>", "<tool_call>"])
+def test_a_pad_token_that_only_the_call_names(tiny_guide: Any, names: Any, on_error: Any, pad: str) -> None:
+    """It looked like a token chosen against the mask."""
+    token = tiny_guide.tokenizer.convert_tokens_to_ids(pad)
+    (alone,) = cut(tiny_guide, names[:1], 4, token, on_error=on_error)
+    first, *others = cut(tiny_guide, names, 4, token, on_error=on_error)
+    assert (first.error, first.finish_reason) == (None, "length")
+    assert (first.content, first.token_ids) == (alone.content, alone.token_ids)
+    for message, judge in zip(others, cut(tiny_guide, names, 4, None)[1:], strict=True):
+        assert (message.content, message.finish_reason) == (judge.content, judge.finish_reason)
+
+
+def test_a_token_against_the_mask_is_no_pad_token_of_the_call(tiny_guide: Any) -> None:
+    """The row that failed is filled with the pad token behind the token that was refused."""
+    plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    forbidden = tiny_guide.engine.tokenize("!")[0]
+
+    def override(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if input_ids.shape[1] - inputs.prompt_len == 3:
+            scores = scores.clone()
+            scores[0, forbidden] = 1e6
+        return scores
+
+    kwargs["logits_processor"].append(override)
+    pad = tiny_guide.tokenizer.convert_tokens_to_ids("<|im_start|>")
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, pad_token_id=pad, **kwargs)
+    first, second = tiny_guide.messages(out, inputs, plans)
+    assert (first.finish_reason, len(first.token_ids)) == ("error", 3)
+    assert (second.finish_reason, second.error) == ("stop", None)
+
+
+def test_a_pad_token_that_is_an_end_looks_like_one_only_where_the_answer_may_end(tiny_guide: Any) -> None:
+    """Nobody can tell that end from one that was chosen: another pad token, named in the call, can be told."""
+    end, other = tiny_guide.tokens.end_ids[0], tiny_guide.tokenizer.convert_tokens_to_ids("<|im_start|>")
+    reasons = {
+        (name, pad): cut(tiny_guide, [name, "json"], 3, pad)[0].finish_reason
+        for name in ("json", "regex")
+        for pad in (end, other)
+    }
+    length = "length"
+    assert reasons == {
+        ("json", end): length, ("json", other): length, ("regex", end): "stop", ("regex", other): length
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("as_object", [False, True], ids=["tensor", "object"])
+@pytest.mark.parametrize(("stop", "at"), [("rha", 2), ("yes", 3), ("no", 0)])
+def test_beams_below_the_best_that_a_stop_string_cut(tiny_guide: Any, stop: str, at: int, as_object: bool) -> None:
+    """Beams below one that ended by itself were taken for what the search had left over."""
+    plans = [plan_of(tiny_guide, "choice")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    options = {"num_beams": 4, "num_return_sequences": 4, "stop_strings": [stop], "tokenizer": tiny_guide.tokenizer}
+    if as_object:
+        options |= {"return_dict_in_generate": True, "output_scores": True}
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **options, **kwargs)
+    messages = tiny_guide.messages(out, inputs, plans)
+    assert [message.error for message in messages] == [None] * 4
+    assert [message.finish_reason for message in messages] == ["length" if i == at else "stop" for i in range(4)]
+    assert (messages[at].content or "").endswith(stop)
+
+
 @pytest.mark.parametrize("options", [{"num_beams": 3, "num_return_sequences": 2}, {"num_beams": 2}], ids=str)
 def test_beams_cut_by_others(tiny_guide: Any, options: dict[str, Any]) -> None:
     *_, messages = generate(
