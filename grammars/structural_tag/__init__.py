@@ -16,9 +16,10 @@ from typing import Any
 from grammars.json_schema import DEFAULT_SPELLING, Policy, SchemaReport, Spelling
 from grammars.lark_source.sizes import MAX_LEAST_BYTES, MAX_LEAST_LEXEMES
 from grammars.markers import Markers
-from grammars.structural_tag.builder import FORMATS, Builder
+from grammars.structural_tag.builder import Builder
 from grammars.structural_tag.forms import one_form
 from grammars.structural_tag.free_text import fused
+from grammars.structural_tag.table import FORMATS
 from grammars.tree import Alt, Group, Lexeme, Node, Repeat, Rule, Seq, Text
 from special_tokens.errors import GrammarError
 
@@ -52,7 +53,7 @@ def structural_tag_part(
             spec = json.loads(spec)
         except ValueError as error:
             raise GrammarError(f"not JSON: {error}", place=place) from None
-    builder = Builder(markers, trusted, spelling, policy)
+    builder = Builder(markers, trusted, spelling, policy, FORMATS)
     tree, at = one_form(spec, place, FORMATS)
     node = fused([builder.build(tree, None, at)])
     _check_least(node, at)

@@ -11,7 +11,6 @@ from grammars.gbnf import gbnf_grammar
 from grammars.json_schema import Policy, ReportRow, Spelling, build
 from grammars.lark_source.sizes import check_pattern
 from grammars.markers import Markers
-from grammars.plan import SENTINELS
 from grammars.rust_regex import InvalidRegex
 from grammars.structural_tag.free_text import (
     alternatives,
@@ -53,25 +52,29 @@ from grammars.tree import (
     repeat,
     seq,
     token,
-    tokens_except,
 )
-from special_tokens import SpecialTokens
 from special_tokens.errors import GrammarError, SchemaError, shown
 
-__all__ = ["FORMATS", "Builder"]
+__all__ = ["ANY", "Builder", "End", "Makers"]
 
-_ANY = Pattern("(?s:.*)")
+#: Any text.
+ANY = Pattern("(?s:.*)")
 _BOUNDS = {"optional": (0, 1), "plus": (1, None), "star": (0, None)}
 #: What ends a format: some texts, any of which; one token; or nothing of its own.
 End: TypeAlias = tuple[str, ...] | Tokens | None
+#: Format type -> what builds it and the keys that it takes.
+Makers: TypeAlias = Mapping[str, tuple[Callable[["Builder", Mapping[str, Any], End, str], Node], frozenset[str]]]
 
 
 @dataclass
 class Builder:
+    """Builds one structural tag; ``rows`` is what the schemas in it leave open, ``makers`` what builds each format."""
+
     markers: Markers | None
     trusted: bool
     spelling: Spelling
     policy: Policy
+    makers: Makers
     rows: list[ReportRow] = field(default_factory=list)
     depth: int = 0
 
@@ -79,11 +82,11 @@ class Builder:
         """The format, and after it ``end``, which free text needs in order to know where it ends."""
         body = read_object(spec, place)
         kind = body.get("type")
-        if not isinstance(kind, str) or kind not in FORMATS:
+        if not isinstance(kind, str) or kind not in self.makers:
             raise GrammarError(
-                f"unknown format {shown(kind)}", place=f"{place}.type", expected=", ".join(sorted(FORMATS))
+                f"unknown format {shown(kind)}", place=f"{place}.type", expected=", ".join(sorted(self.makers))
             )
-        make, keys = FORMATS[kind]
+        make, keys = self.makers[kind]
         only_keys(body, {"type", *keys}, place)
         self.depth += 1
         if self.depth > 60:
@@ -95,7 +98,7 @@ class Builder:
     # -- primitives
 
     def const_string(self, body: Mapping[str, Any], end: End, place: str) -> Node:
-        return self._ended(self._text(read_string(body, "value", place, empty=True)), end)
+        return self.ended(self._text(read_string(body, "value", place, empty=True)), end)
 
     def json_schema(self, body: Mapping[str, Any], end: End, place: str) -> Node:
         if body.get("style", "json") != "json":
@@ -113,11 +116,11 @@ class Builder:
             error.place = f"{place}.json_schema{error.pointer}"
             raise
         self.rows += built.report.rows
-        return self._ended(Rule("payload", built.node), end)
+        return self.ended(Rule("payload", built.node), end)
 
     def grammar(self, body: Mapping[str, Any], end: End, place: str) -> Node:
         found = gbnf_grammar(read_string(body, "grammar", place), place=f"{place}.grammar")
-        return self._ended(Sub("grammar", found.lark), end)
+        return self.ended(Sub("grammar", found.lark), end)
 
     def regex(self, body: Mapping[str, Any], end: End, place: str) -> Node:
         text = read_string(body, "pattern", place)
@@ -127,7 +130,7 @@ class Builder:
             at = f"{place}.pattern"
             raise GrammarError(str(error), line=1, column=error.at + 1, place=at) from None
         pattern = Pattern(text)
-        return Until("text", pattern, end_text(end)) if isinstance(end, tuple) else self._ended(pattern, end)
+        return Until("text", pattern, end_text(end)) if isinstance(end, tuple) else self.ended(pattern, end)
 
     def any_text(self, body: Mapping[str, Any], end: End, place: str) -> Node:
         if body.get("max_tokens") is not None:
@@ -135,16 +138,17 @@ class Builder:
                 "tokens cannot be counted inside a grammar", place=f"{place}.max_tokens", hint="use max_chars"
             )
         most = read_count(body, "max_chars", place)
-        text: Node = _ANY if most is None else Pattern(f"(?s:.{{0,{most}}})") if most else Text("")
+        text: Node = ANY if most is None else Pattern(f"(?s:.{{0,{most}}})") if most else Text("")
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
-        return self._free(text, [e for e in excludes if not (isinstance(end, tuple) and e in end)], end)
+        return self.free(text, [e for e in excludes if not (isinstance(end, tuple) and e in end)], end)
 
-    def _free(self, text: Node, excludes: Sequence[str], end: End) -> Node:
+    def free(self, text: Node, excludes: Sequence[str], end: End) -> Node:
+        """``text`` in which none of ``excludes`` stands, up to ``end``."""
         if excludes:
             text = And((text, Not(containing(excludes))))
         if isinstance(end, tuple):
             return Until("text", text, end_text(end))
-        return self._ended(Rule("text", text), end)
+        return self.ended(Rule("text", text), end)
 
     # -- composition
 
@@ -182,14 +186,14 @@ class Builder:
                 "free text cannot be repeated: nothing would end it", place=f"{place}.content", hint="put it into a tag"
             )
         inner = self.build(body.get("content"), None, f"{place}.content")
-        return self._ended(repeat(inner, least or 0, most), end)
+        return self.ended(repeat(inner, least or 0, most), end)
 
     # -- tags
 
     def tag(self, body: Mapping[str, Any], end: End, place: str) -> Node:
-        return self._tag(body, "", end, place)
+        return self.tag_after(body, "", end, place)
 
-    def _tag(self, body: Mapping[str, Any], written: str, end: End, place: str) -> Node:
+    def tag_after(self, body: Mapping[str, Any], written: str, end: End, place: str) -> Node:
         """A tag whose first characters ``written`` are there already."""
         begin = body.get("begin")
         if isinstance(begin, Mapping):
@@ -197,7 +201,7 @@ class Builder:
         else:
             opening = self._text(read_string(body, "begin", place)[len(written) :])
         content = self.build(body.get("content"), self._end_of(body, place), f"{place}.content")
-        return self._ended(fused([opening, content]), end)
+        return self.ended(fused([opening, content]), end)
 
     def _end_of(self, body: Mapping[str, Any], place: str) -> End:
         end = body.get("end")
@@ -229,8 +233,8 @@ class Builder:
                     place=f"{at}.begin",
                     expected=" or ".join(map(repr, triggers)),
                 )
-            by_trigger[fitting[0]].append(partial(self._tag, tag, fitting[0], None, at))
-            openings.append(partial(self._tag, tag, "", None, at))
+            by_trigger[fitting[0]].append(partial(self.tag_after, tag, fitting[0], None, at))
+            openings.append(partial(self.tag_after, tag, "", None, at))
         return self._dispatching(
             by_trigger, openings, body, end, place, loop=not read_flag(body, "stop_after_first", place)
         )
@@ -260,11 +264,11 @@ class Builder:
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
         enders = list(end) if isinstance(end, tuple) else []
         barred = [text for text in (*by_trigger, *excludes) if text not in enders]
-        again: Node = Ref("text") if loop else self._ended(Seq(()), end)
-        ways: list[Node] = [self._free(_ANY, barred, end)]
+        again: Node = Ref("text") if loop else self.ended(Seq(()), end)
+        ways: list[Node] = [self.free(ANY, barred, end)]
         for trigger, makers in by_trigger.items():
             others = [text for text in (*barred, *enders) if text != trigger]
-            lead_text: Node = And((_ANY, Not(containing(others)))) if others else _ANY
+            lead_text: Node = And((ANY, Not(containing(others)))) if others else ANY
             lead = Until("lead", lead_text, Text(trigger))
             ways.append(seq(lead, fused([alternatives([make() for make in makers])]), again))
         rules = {"text": RuleDef(alt(*ways))}
@@ -275,129 +279,23 @@ class Builder:
 
     def tags_with_separator(self, body: Mapping[str, Any], end: End, place: str) -> Node:
         tags = read_list(body.get("tags"), f"{place}.tags")
-        one = alt(*(self._tag(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
+        one = alt(*(self.tag_after(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
                     for i, tag in enumerate(tags)))  # fmt: skip
         many = one
         if not read_flag(body, "stop_after_first", place):
             separator = self._text(read_string(body, "separator", place, empty=True))
             many = seq(one, repeat(seq(separator, one), 0, None))
-        return self._ended(many if read_flag(body, "at_least_one", place) else opt(many), end)
-
-    # -- tokens
-
-    def token(self, body: Mapping[str, Any], end: End, place: str) -> Node:
-        found = self._token(body.get("token"), f"{place}.token")
-        return self._ended(found, end) if end is not None else found
-
-    def exclude_token(self, body: Mapping[str, Any], end: End, place: str) -> Node:
-        return self._ended(self._other_tokens(body, end, place), end)
-
-    def any_tokens(self, body: Mapping[str, Any], end: End, place: str) -> Node:
-        most = read_count(body, "max_tokens", place)
-        return self._ended(repeat(self._other_tokens(body, end, place), 0, most), end)
-
-    def token_triggered_tags(self, body: Mapping[str, Any], end: End, place: str) -> Node:
-        for i, name in enumerate(read_list(body.get("trigger_tokens"), f"{place}.trigger_tokens")):
-            self._token(name, f"{place}.trigger_tokens[{i}]")
-        tags = read_list(body.get("tags"), f"{place}.tags")
-        one = alt(*(self._tag(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
-                    for i, tag in enumerate(tags)))  # fmt: skip
-        return self._between_tokens(one, body, end, place, loop=not read_flag(body, "stop_after_first", place))
-
-    def token_dispatch(self, body: Mapping[str, Any], end: End, place: str) -> Node:
-        one = alt(
-            *(
-                fused([self._token(name, f"{place}.rules[{i}][0]"), self.build(spec, None, f"{place}.rules[{i}][1]")])
-                for i, (name, spec) in enumerate(read_rules(body, place))
-            )
-        )
-        return self._between_tokens(one, body, end, place, loop=read_flag(body, "loop", place, default=True))
-
-    def _between_tokens(self, one: Node, body: Mapping[str, Any], end: End, place: str, *, loop: bool) -> Node:
-        """Free text, which holds no special token anyway, and parts that open with a token."""
-        at_least_one = read_flag(body, "at_least_one", place)
-        text: Node = Rule("text", _ANY)
-        last = self._free(_ANY, [], end) if not at_least_one or loop else self._ended(Seq(()), end)
-        if not loop:
-            first = one if at_least_one else seq(text, one)
-            closed = seq(first, self._ended(Seq(()), end))
-            return closed if at_least_one else alt(closed, last)
-        if at_least_one:
-            return seq(one, repeat(seq(text, one), 0, None), last)
-        return seq(repeat(seq(text, one), 0, None), last)
-
-    def _registry(self, message: str, place: str) -> SpecialTokens:
-        """The tokens that a trusted caller may write."""
-        if not self.trusted or self.markers is None:
-            raise GrammarError(message, place=place, hint="only a trusted caller may write tokens")
-        return self.markers.tokens
-
-    def _token(self, name: Any, place: str) -> Tokens:
-        tokens = self._registry(f"{shown(name)} is a token, not text", place)
-        found = name if isinstance(name, int) and not isinstance(name, bool) else tokens.id_of(str(name))
-        if found is None or not 0 <= found < tokens.vocab_size:
-            raise GrammarError(f"there is no token {shown(name)}", place=place, expected="an added token or an id")
-        if found in tokens.end_ids:
-            raise GrammarError(f"{shown(name)} ends the turn", place=place, hint="every plan ends by itself")
-        return token(found, str(name))
-
-    def _other_tokens(self, body: Mapping[str, Any], end: End, place: str) -> Node:
-        names = read_list(body.get("exclude_tokens", []), f"{place}.exclude_tokens", empty=True)
-        tokens = self._registry("tokens are not text", place)
-        barred: set[int] = set()
-        for i, name in enumerate(names):
-            if isinstance(name, bool) or not isinstance(name, int | str):
-                raise GrammarError(f"{shown(name)} is no token", place=f"{place}.exclude_tokens[{i}]",
-                                   expected="the text of an added token or an id")  # fmt: skip
-            found = name if isinstance(name, int) else tokens.id_of(name)
-            barred |= set() if found is None else {found}
-        barred |= set(tokens.end_ids) | set(range(tokens.vocab_size, tokens.vocab_size + SENTINELS))
-        if isinstance(end, Tokens):
-            barred |= {i for low, high in end.ranges for i in range(low, high + 1)}
-        return tokens_except(barred)
+        return self.ended(many if read_flag(body, "at_least_one", place) else opt(many), end)
 
     # -- texts
 
     def _text(self, text: str) -> Node:
         return self.markers.node(text) if self.trusted and self.markers is not None else Text(text)
 
-    def _ended(self, node: Node, end: End) -> Node:
+    def ended(self, node: Node, end: End) -> Node:
+        """``node``, and ``end`` after it."""
         if end is None:
             return node
         if isinstance(end, Tokens):
             return seq(node, end)
         return fused([node, alternatives([self._text(text) for text in end])])
-
-
-_Maker: TypeAlias = Callable[["Builder", Mapping[str, Any], End, str], Node]
-
-#: Format type -> what builds it and the keys that it takes.
-FORMATS: Mapping[str, tuple[_Maker, frozenset[str]]] = {
-    kind: (maker, frozenset(keys.split()))
-    for kind, maker, keys in (
-        ("const_string", Builder.const_string, "value"),
-        ("json_schema", Builder.json_schema, "json_schema style any_order"),
-        ("grammar", Builder.grammar, "grammar"),
-        ("regex", Builder.regex, "pattern"),
-        ("any_text", Builder.any_text, "excludes max_chars max_tokens"),
-        ("sequence", Builder.sequence, "elements"),
-        ("or", Builder.options, "elements"),
-        ("optional", Builder.repeated, "content"),
-        ("plus", Builder.repeated, "content"),
-        ("star", Builder.repeated, "content"),
-        ("repeat", Builder.repeated, "content min max"),
-        ("tag", Builder.tag, "begin content end"),
-        ("triggered_tags", Builder.triggered_tags, "triggers tags at_least_one stop_after_first excludes"),
-        ("tags_with_separator", Builder.tags_with_separator, "tags separator at_least_one stop_after_first"),
-        ("dispatch", Builder.dispatch, "rules loop excludes"),
-        ("token", Builder.token, "token"),
-        ("exclude_token", Builder.exclude_token, "exclude_tokens"),
-        ("any_tokens", Builder.any_tokens, "exclude_tokens max_tokens"),
-        (
-            "token_triggered_tags",
-            Builder.token_triggered_tags,
-            "trigger_tokens tags at_least_one stop_after_first exclude_tokens",
-        ),
-        ("token_dispatch", Builder.token_dispatch, "rules loop exclude_tokens"),
-    )
-}
