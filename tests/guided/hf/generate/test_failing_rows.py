@@ -164,6 +164,19 @@ def test_a_draft_on_which_the_engine_panics_is_taken_back(tiny_guide: Any) -> No
     assert message.guidance.revived > 0
 
 
+class AgainstTheMask:
+    """A processor behind ours that has row 0 write "!" where the history is ``length`` tokens long."""
+
+    def __init__(self, guide: Any, length: int) -> None:
+        self.id, self.length = guide.engine.tokenize("!")[0], length
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if input_ids.shape[1] == self.length:
+            scores = scores.clone()
+            scores[0, self.id] = 1e6
+        return scores
+
+
 class Poison:
     """A hook that makes logits of one row NaN from step ``at`` on: all of them, or single ids."""
 
@@ -271,15 +284,7 @@ def test_a_processor_behind_ours_that_chooses_against_the_mask(tiny_guide: Any) 
     plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "choice")]
     inputs = tiny_guide.inputs(CHATS[:2], plans)
     kwargs = tiny_guide.generate_kwargs(inputs, plans)
-    forbidden = tiny_guide.engine.tokenize("!")[0]
-
-    def override(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        if input_ids.shape[1] - inputs.prompt_len == 2:
-            scores = scores.clone()
-            scores[0, forbidden] = 1e6
-        return scores
-
-    kwargs["logits_processor"].append(override)
+    kwargs["logits_processor"].append(AgainstTheMask(tiny_guide, inputs.prompt_len + 2))
     out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
     first, second = tiny_guide.messages(out, inputs, plans)
     assert isinstance(first.error, TokenRefused)

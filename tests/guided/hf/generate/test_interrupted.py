@@ -16,6 +16,22 @@ class Interrupted(Exception):
     pass
 
 
+class Interrupt:
+    """A processor that raises at its step number ``at``, counted from the last `again`."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.steps = at, 0
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        self.steps += 1
+        if self.steps == self.at:
+            raise Interrupted
+        return scores
+
+    def again(self) -> None:
+        self.steps = 0
+
+
 @pytest.mark.parametrize("at", [1, 2, 5])
 @pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"prompt_lookup_num_tokens": 3}], ids=str)
 def test_an_exception_in_mid_run_and_then_again(tiny_guide: Any, at: int, options: dict[str, Any]) -> None:
@@ -25,15 +41,7 @@ def test_an_exception_in_mid_run_and_then_again(tiny_guide: Any, at: int, option
     options = {"max_new_tokens": 40, "do_sample": False} | options
     expected = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
     kwargs = tiny_guide.generate_kwargs(inputs, plans)
-    calls = 0
-
-    def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        nonlocal calls
-        calls += 1
-        if calls == at:
-            raise Interrupted
-        return scores
-
+    interrupt = Interrupt(at)
     kwargs["logits_processor"].append(interrupt)
     with pytest.raises(Interrupted):
         tiny_guide.model.generate(**inputs, **options, **kwargs)
@@ -68,21 +76,12 @@ def test_counters_are_those_of_the_last_call(
     (judged,) = tiny_guide.messages(expected, inputs, plans)
     kwargs = tiny_guide.generate_kwargs(inputs, plans) if bound else tiny_guide.generate_kwargs(None, plans[0])
     inputs.session = kwargs["logits_processor"][0].session
-    calls = 0
-
-    def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        nonlocal calls
-        calls += 1
-        if calls == at:
-            raise Interrupted
-        return scores
-
+    interrupt = Interrupt(at)
     kwargs["logits_processor"].insert(0 if place == "before ours" else 1, interrupt)
     for _ in range(2):
-        calls = 0
+        interrupt.again()
         with pytest.raises(Interrupted):
             tiny_guide.model.generate(**inputs, **options, **kwargs)
-    calls = at
     out = tiny_guide.model.generate(**inputs, **options, **kwargs)
     assert torch.equal(out, expected)
     (message,) = tiny_guide.messages(out, inputs, plans)

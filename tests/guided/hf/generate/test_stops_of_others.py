@@ -12,6 +12,7 @@ from transformers import StoppingCriteria
 
 from guided.hf import conflicts
 from tests.guided.hf.generate.laws import CHATS, check_answer, generate, greedy, plan_of
+from tests.guided.hf.generate.test_failing_rows import AgainstTheMask
 
 MODE = (
     "stop_strings, eos_token_id, criteria of the call",
@@ -100,15 +101,7 @@ def test_a_token_against_the_mask_is_no_pad_token_of_the_call(tiny_guide: Any) -
     plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "json")]
     inputs = tiny_guide.inputs(CHATS[:2], plans)
     kwargs = tiny_guide.generate_kwargs(inputs, plans)
-    forbidden = tiny_guide.engine.tokenize("!")[0]
-
-    def override(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        if input_ids.shape[1] - inputs.prompt_len == 3:
-            scores = scores.clone()
-            scores[0, forbidden] = 1e6
-        return scores
-
-    kwargs["logits_processor"].append(override)
+    kwargs["logits_processor"].append(AgainstTheMask(tiny_guide, inputs.prompt_len + 3))
     pad = tiny_guide.tokenizer.convert_tokens_to_ids("<|im_start|>")
     out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, pad_token_id=pad, **kwargs)
     first, second = tiny_guide.messages(out, inputs, plans)
