@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any, Final, NoReturn, get_args
+from weakref import WeakKeyDictionary
 
 from grammars.answer import Answer
 from grammars.call_steps import CallStep
 from grammars.custom_tools import carries_lark, custom_input_node
 from grammars.deadline import deadline
-from grammars.formats.format import Format
+from grammars.formats.format import ContentFormat, Format
 from grammars.json_schema import Policy, ReportRow, SchemaReport, Watcher, build
 from grammars.json_schema.closed import closed
 from grammars.json_schema.spelling import DEFAULT_SPELLING, Spelling
@@ -32,18 +33,21 @@ from grammars.plan import (
 )
 from grammars.reasoning.part import ReasoningPart, reasoning_part
 from grammars.region_table import AFTER_REASONING, BEFORE_REASONING, REASONING, region_table
-from grammars.render import Rendered, render
+from grammars.render import Rendered, render, render_json
 from grammars.response import ResponsePart, response_part
 from grammars.shortest_text import shortest_text
 from grammars.tool_calls import syntax
 from grammars.tool_calls.parameters import arguments_schema, pointer
 from grammars.tool_section import ToolSection
 from grammars.tool_sources import Choice, normal_choice, normal_tools
-from grammars.tree import EMPTY, Node, Rule, alt, seq, token
+from grammars.tree import EMPTY, Json, Node, Rule, alt, seq, token
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError, SchemaError, ToolError, shown
 
 __all__ = ["Parts", "compose"]
+
+
+_POLICIES: Final = get_args(Policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,29 +69,36 @@ class Parts:
 
     def __post_init__(self) -> None:
         """Raises `RequestError` for settings of the wrong kind: a misspelt one must not count as its default."""
-        expected: tuple[tuple[str, bool, str], ...] = (
-            ("parallel_tool_calls", isinstance(self.parallel_tool_calls, bool), "true or false"),
-            ("thinking", self.thinking is None or isinstance(self.thinking, bool), "true, false or nothing"),
-            ("schema_policy", self.schema_policy in get_args(Policy), " or ".join(get_args(Policy))),
-            ("stop", isinstance(self.stop, Stops), "guided.Stops([...])"),
-            ("max_tokens", self.max_tokens is None or _is_count(self.max_tokens), "an integer of 1 or more"),
-        )
-        for name, is_right, right in expected:
-            if not is_right:
-                raise RequestError(f"{shown(getattr(self, name))} is not possible", place=name, expected=right)
+        if not isinstance(self.parallel_tool_calls, bool):
+            self._refuse("parallel_tool_calls", "true or false")
+        if self.thinking is not None and not isinstance(self.thinking, bool):
+            self._refuse("thinking", "true, false or nothing")
+        if self.schema_policy not in _POLICIES:
+            self._refuse("schema_policy", " or ".join(_POLICIES))
+        if not isinstance(self.stop, Stops):
+            self._refuse("stop", "guided.Stops([...])")
+        if self.max_tokens is not None and not _is_count(self.max_tokens):
+            self._refuse("max_tokens", "an integer of 1 or more")
+
+    def _refuse(self, name: str, right: str) -> NoReturn:
+        raise RequestError(f"{shown(getattr(self, name))} is not possible", place=name, expected=right)
 
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
-@deadline()
 def compose(parts: Parts, *, tokens: SpecialTokens, format: Format) -> Plan:
     """The plan for these parts under one vocabulary and format.
 
     Raises `RequestError` (or its subclasses) for a request that cannot be honoured as it stands, or not worked out
     before its deadline (`grammars.deadline`).
     """
+    with deadline():
+        return _composed(parts, tokens, format)
+
+
+def _composed(parts: Parts, tokens: SpecialTokens, format: Format) -> Plan:
     markers = Markers(tokens)
     tools = normal_tools(parts.tools)
     choice = normal_choice(parts.tool_choice, tools)
@@ -122,6 +133,15 @@ def _with_frames(regions: tuple[Region, ...], part: ReasoningPart) -> tuple[Regi
     return tuple(replace(region, exits=tuple(map(framed, region.exits))) for region in regions)
 
 
+#: Stands for the one JSON value of an answer, and what the renderer makes of it.
+_HOLE, _HOLE_RULE, _HOLE_TEXT = Json({}, {}), "response: %json {}\n", "%json {}"
+_MOST_FRAMES = 64
+#: By vocabulary, and by what such an answer depends on: the grammar around the value, and its regions.
+_frames: WeakKeyDictionary[SpecialTokens, dict[tuple[ContentFormat, str], tuple[Rendered, tuple[Region, ...]]]] = (
+    WeakKeyDictionary()
+)
+
+
 @dataclass
 class _Composer:
     parts: Parts
@@ -141,18 +161,16 @@ class _Composer:
 
     def plan(self) -> Plan:
         section = self._section()
+        alone = self._json_alone() if section is None and self.reasoning.mode == "absent" else None
+        if alone is not None:
+            return self._whole(*alone)
         grammar, entries = self._grammar(section)
         if section is not None:
             self._check_custom()
-        regions = region_table(
-            self.format,
-            self.markers,
-            section,
-            reasons=self.reasoning.mode != "absent",
-            name=RegionName.CONTENT if self.response is None else RegionName.RESPONSE,
-        )
+        return self._whole(grammar, entries, self._regions(section))
+
+    def _whole(self, grammar: Rendered, entries: tuple[Entry, ...], regions: tuple[Region, ...]) -> Plan:
         reasoning = self.reasoning
-        regions = _with_frames(regions, reasoning)
         budgets: tuple[Budget, ...] = ()
         if reasoning.mode in ("required", "optional") and reasoning.budget is not None:
             budgets = (Budget(1, reasoning.budget, reasoning.plan.end),)
@@ -182,6 +200,41 @@ class _Composer:
         )
 
     # -- the grammar
+
+    def _json_alone(self) -> tuple[Rendered, tuple[Entry, ...], tuple[Region, ...]] | None:
+        """The plan's grammar, entries and regions where nothing but one JSON value is written.
+
+        What stands around the value is the same for all schemas: it is worked out once per vocabulary and format.
+        """
+        if self.response is None or not isinstance(self.response.node, Json):
+            return None
+        form, content = self.format.reasoning, self.format.content
+        first = (form.closed_lead if form is not None else "") or content.opening
+        known = _frames.setdefault(self.tokens, {})
+        frame = known.get((content, first))
+        if frame is None:
+            writer = replace(self._answer(None), response=replace(self.response, node=_HOLE))
+            if len(known) >= _MOST_FRAMES:
+                known.clear()
+            frame = known[content, first] = render({"fresh": writer.node(first)}), self._regions(None)
+        else:
+            self._end(RegionName.RESPONSE)
+        around, regions = frame
+        if around.rules != _HOLE_RULE:
+            return None
+        rules = _HOLE_RULE.replace(_HOLE_TEXT, render_json(self.response.node))
+        grammar = Rendered(around.starts, rules, around.subs, around.regions, around.labels)
+        return grammar, (Entry("fresh", BEFORE_REASONING, first),), regions
+
+    def _regions(self, section: ToolSection | None) -> tuple[Region, ...]:
+        regions = region_table(
+            self.format,
+            self.markers,
+            section,
+            reasons=self.reasoning.mode != "absent",
+            name=RegionName.CONTENT if self.response is None else RegionName.RESPONSE,
+        )
+        return _with_frames(regions, self.reasoning)
 
     def _section(self) -> ToolSection | None:
         if self.choice.mode == "none":

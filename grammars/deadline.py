@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 __all__ = ["SECONDS", "deadline", "is_late", "time_left"]
 
@@ -26,19 +24,24 @@ class _End(threading.local):
 _end = _End()
 
 
-@contextmanager
-def deadline(seconds: float | None = None) -> Iterator[None]:
+class deadline:  # noqa: N801 - read as a word of the language, ``with deadline():``
     """What runs in the block is late after so many seconds, or when a block around it is.
 
     None: `SECONDS`, and only where there is no block around it.
     """
-    before = _end.at
-    if seconds is not None or before == math.inf:
-        _end.at = min(before, time.monotonic() + (SECONDS if seconds is None else seconds))
-    try:
-        yield
-    finally:
-        _end.at = before
+
+    __slots__ = ("_before", "_seconds")
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        before = self._before = _end.at
+        if self._seconds is not None or before == math.inf:
+            _end.at = min(before, time.monotonic() + (SECONDS if self._seconds is None else self._seconds))
+
+    def __exit__(self, *error: object) -> None:
+        _end.at = self._before
 
 
 def time_left() -> float:

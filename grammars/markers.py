@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from grammars.tree import Node, Pattern, Text, Tokens, alt, repeat, seq, token
+from grammars.tree import EMPTY, Node, Pattern, Text, Tokens, alt, repeat, seq, token
 from special_tokens import SpecialTokens
 
 __all__ = ["Markers"]
@@ -32,6 +32,8 @@ class Markers:
 
     def node(self, text: str) -> Node:
         """The grammar that writes ``text`` with its tokens."""
+        if not text:
+            return EMPTY
         return seq(
             *(
                 Text(piece) if isinstance(piece, str) else token(piece, self.tokens.text(piece))

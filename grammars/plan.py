@@ -12,10 +12,10 @@ region, for budgets, stops, parsers and pictures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 from grammars.call_steps import CallStep
 from grammars.formats.format import Format
@@ -38,6 +38,7 @@ __all__ = [
     "RegionName",
     "ResponsePlan",
     "Stops",
+    "when_asked",
 ]
 
 #: Private ids past the vocabulary that plans may use; the engine's tokenizer is built that much larger.
@@ -136,7 +137,30 @@ class ReasoningPlan:
     opened_by: tuple[Pieces, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+class _WhenAsked:
+    """A field that holds its value, or what finds it: most requests never ask, and then it costs nothing."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, record: Any, owner: type) -> Any:
+        if record is None:
+            return None  # the default of the field
+        found = record.__dict__[self.name]
+        if callable(found):
+            found = record.__dict__[self.name] = found()
+        return found
+
+    def __set__(self, record: Any, value: Any) -> None:
+        record.__dict__[self.name] = value
+
+
+def when_asked(find: Callable[[], str | None]) -> str | None:
+    """A value of `ResponsePlan.shortest` that is found when it is first read."""
+    return cast("str | None", find)
+
+
+@dataclass(frozen=True)
 class ResponsePlan:
     """The response format: its kind (``json``, ``regex``, ``choice``, ``lark`` ...) and what checks the text.
 
@@ -148,7 +172,7 @@ class ResponsePlan:
     schema: Any = None
     pattern: str | None = None
     choices: tuple[str, ...] = ()
-    shortest: str | None = None
+    shortest: str | None = cast("str | None", _WhenAsked())
     report: SchemaReport = SchemaReport()
     name: str = ""
     source: str = ""

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
 
 from grammars.tree import (
     Alt,
@@ -34,7 +34,7 @@ from grammars.tree import (
 )
 from special_tokens.errors import GrammarError
 
-__all__ = ["MAX_NESTING", "Rendered", "quote", "quote_regex", "render"]
+__all__ = ["MAX_NESTING", "Rendered", "quote", "quote_regex", "render", "render_json"]
 
 #: One rule that is one JSON value, and an end behind it.
 _JSON_ALONE = re.compile(r"start: (\w+) <\[\d+\]>\n\1: %json (\{.*\})\n")
@@ -197,8 +197,8 @@ class _Writer:
                 return defined, 0
             case Until(name=name, body=body, end=end):
                 return self._until(node, name, body, end), 0
-            case Json(schema=schema, options=options):
-                return "%json " + _json(schema, options), 0
+            case Json():
+                return render_json(node), 0
             case Sub():
                 return "@" + self._sub(node), 0
             case Group():
@@ -343,6 +343,7 @@ def _group_name(group: str, rule: str) -> str:
 _REFERENCE = re.compile("\ue000(.*?)\ue000")
 
 
+@lru_cache(maxsize=1024)
 def _clean(hint: str) -> str:
     """A name that Lark can say."""
     clean = re.sub(r"[^a-z0-9]+", "_", hint.lower()).strip("_") or "part"
@@ -378,12 +379,15 @@ def _quantifier(least: int, most: int | None) -> str:
     return f"{{{least},{most}}}"
 
 
-def _json(schema: Any, options: Mapping[str, Any]) -> str:
-    if schema is True:
-        schema = {}
+def render_json(node: Json) -> str:
+    """The expression of one JSON value."""
+    schema = {} if node.schema is True else node.schema
     if not isinstance(schema, dict):
         raise GrammarError(f"a JSON schema must be an object or true, not {schema!r}")
     body = {key: value for key, value in schema.items() if key != "x-guidance"}
-    if options:
-        body["x-guidance"] = dict(options)
-    return json.dumps(body, ensure_ascii=False)
+    if node.options:
+        body["x-guidance"] = dict(node.options)
+    return "%json " + _written(body)
+
+
+_written = json.JSONEncoder(ensure_ascii=False).encode

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from grammars.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
@@ -18,11 +19,11 @@ from grammars.lark_source import client_grammar
 from grammars.lark_source.sizes import check_pattern
 from grammars.llguidance_source import llguidance_part
 from grammars.markers import Markers
-from grammars.plan import ResponsePlan
+from grammars.plan import ResponsePlan, when_asked
 from grammars.rust_regex import InvalidRegex, NotTranslated, language
 from grammars.shortest_text import shortest_text
 from grammars.structural_tag import structural_tag_part
-from grammars.tree import Lexeme, Node, Pattern, Sub, Text, alt
+from grammars.tree import Json, Lexeme, Node, Pattern, Sub, Text, alt
 from special_tokens.errors import GrammarError, RequestError, shown
 
 __all__ = ["KINDS", "MAX_CHOICES", "ResponsePart", "choice_part", "regex_node", "response_part"]
@@ -174,12 +175,13 @@ def _schema(
     schema: Any, spelling: Spelling, policy: Policy, *, name: str = "", documents: Mapping[str, Any] | None = None
 ) -> ResponsePart:
     built = build(schema, spelling=spelling, policy=policy, documents=documents, watch=True)
+    find = partial(shortest_text, built.node, built.watchers)
     plan = ResponsePlan(
         "json",
         schema=json_copy(schema),
         report=built.report,
         name=name,
-        shortest=shortest_text(built.node, built.watchers),
+        shortest=when_asked(find) if isinstance(built.node, Json) else find(),  # other trees are too large to keep
         documents=json_copy(dict(documents)) if documents else {},
     )
     return ResponsePart(built.node, plan, watchers=built.watchers)

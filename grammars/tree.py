@@ -212,15 +212,11 @@ EMPTY = Seq(())
 
 def is_empty(node: Node) -> bool:
     """True for a node that can only be the empty text by its shape (no search)."""
-    match node:
-        case Text(text=""):
-            return True
-        case Seq(parts=parts):
-            return all(is_empty(part) for part in parts)
-        case Repeat(most=0):
-            return True
-        case _:
-            return False
+    if isinstance(node, Text):
+        return not node.text
+    if isinstance(node, Seq):
+        return all(map(is_empty, node.parts))
+    return isinstance(node, Repeat) and node.most == 0
 
 
 def seq(*parts: Node | str) -> Node:

@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import llguidance
@@ -276,13 +277,10 @@ def _check_verdict(verdict: Verdict) -> None:
 
 
 def _compiled(tokenizer: Any, grammar: str, limits: Any) -> Any:
-    def make() -> Any:
-        return llguidance.LLMatcher(tokenizer, grammar, log_level=0, limits=limits)
-
     # Sub-grammars stand in JSON, where a line break is two characters.
     num_lines = grammar.count("\n") + grammar.count("\\n")
-    large = num_lines > _MANY_LINES or len(grammar) > _MANY_CHARACTERS
-    return _on_a_large_stack(make) if large else make()
+    make = partial(llguidance.LLMatcher, tokenizer, grammar, log_level=0, limits=limits)
+    return _on_a_large_stack(make) if num_lines > _MANY_LINES or len(grammar) > _MANY_CHARACTERS else make()
 
 
 def _message(matcher: Any) -> str:

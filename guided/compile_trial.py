@@ -29,6 +29,8 @@ __all__ = ["Trial", "Verdict"]
 _CHILD = Path(__file__).with_name("compile_child.py")
 _WAIT = 10  # times the processor time: how long a busy machine may take over it where no deadline says less
 
+_MOST_HASHES = 10_000
+
 #: A grammar near the limit of processor time may pass on a machine that is less busy: its error is kept so long.
 _KEPT_S = 600.0
 #: What the clock on the wall ended says more of the machine than of the grammar; kept only against retries at once.
@@ -59,10 +61,11 @@ class Trial:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._verdicts: Remembered[Verdict] = Remembered()
+        self._hashes: set[int] = set()  #: of grammars with a verdict: most are of none, and should not be digested
 
     def known(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> Verdict | None:
         """The verdict on a grammar that was tried before, where it is still remembered."""
-        if not self._verdicts:
+        if hash(grammar) not in self._hashes:
             return None
         return self._verdicts.get(digest(grammar, vocab_size, limits))
 
@@ -84,6 +87,9 @@ class Trial:
                 found, kept = self._tried(body)
                 if kept:
                     self._verdicts.put(key, found, kept)
+                    if len(self._hashes) > _MOST_HASHES:
+                        self._hashes.clear()  # who is not known asks for the verdict, and finds it there
+                    self._hashes.add(hash(grammar))
         finally:
             self._lock.release()
         return found

@@ -65,6 +65,7 @@ def check_deadline(place: _Pointed | None = None) -> None:
         )
 
 
+_MANY = 1_000  # values that take long enough to look at the clock between them
 _CONTAINERS = (str, dict, list)
 _KINDS = frozenset({*_CONTAINERS, int, float, bool, type(None)})
 
@@ -85,29 +86,25 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
             raise _over(
                 "levels of nesting", deepest, limits.depth, "depth", pointer=_deep_pointer(schema, limits.depth)
             )
-        check_deadline()
+        if deepest == 1 or len(level) > _MANY:
+            check_deadline()
         following: list[Any] = []
+        texts: list[Any] = []
         for value in level:
             kind = type(value)
             if kind not in _KINDS:
                 kind = next((known for known in _CONTAINERS if isinstance(value, known)), kind)
             if kind is str:
-                characters += len(value)
-                if not value.isascii():
-                    _check_text(value)
+                texts.append(value)
             elif kind is dict:
-                for key in value:
-                    if not isinstance(key, str):
-                        raise SchemaError(f"the key {key!r} is not a string", expected="JSON")
-                    characters += len(key)
-                    if not key.isascii():
-                        _check_text(key)
+                texts += value
                 keys.update(value)
                 following += value.values()
             elif kind is list:
                 following += value
             elif value is not None and kind is not bool:
                 _check_number(value, limits)
+        characters += _num_characters(texts)
         if characters > limits.characters:
             raise _over("characters", characters, limits.characters, "characters")
         level = following
@@ -128,7 +125,22 @@ def _check_number(value: Any, limits: Limits) -> None:
         )
 
 
-def _check_text(text: str) -> None:
+def _num_characters(texts: list[Any]) -> int:
+    """Characters in all the strings and keys; together, since looking at each of them takes twice as long."""
+    try:
+        whole = "".join(texts)
+        if not whole.isascii():
+            whole.encode()
+    except (TypeError, UnicodeEncodeError):
+        for text in texts:
+            _check_text(text)
+        raise
+    return len(whole)
+
+
+def _check_text(text: Any) -> None:
+    if not isinstance(text, str):
+        raise SchemaError(f"the key {text!r} is not a string", expected="JSON")
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -107,6 +107,21 @@ def test_what_came_out_is_not_tried_again() -> None:
         trial.close()
 
 
+def test_a_verdict_that_nobody_looks_for_is_found_by_who_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guided.compile_trial._MOST_HASHES", 1)
+    trial = Counted(seconds=1.0)
+    grammars = [f'start: "{i}"' for i in range(3)]
+    try:
+        for grammar in grammars:
+            assert asked(trial, grammar) is None
+        assert trial.known(grammars[0], vocab_size=400, limits=LIMITS) is None  # forgotten that it was tried
+        assert trial.known(grammars[2], vocab_size=400, limits=LIMITS) is not None
+        assert asked(trial, grammars[0]) is None
+        assert trial.tried == 3
+    finally:
+        trial.close()
+
+
 def test_a_request_that_comes_twice_at_once_is_tried_once() -> None:
     trial = Counted(seconds=0.3)
     limits: list[str] = []

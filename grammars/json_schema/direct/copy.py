@@ -133,6 +133,12 @@ class Copy:
         return self.copy(schema)
 
     def copy(self, schema: dict[str, Any]) -> Any:
+        named = schema.get("type")
+        if named.__class__ is str and named in _PLAIN_TYPES and schema.keys().isdisjoint(_SPOKEN):
+            if named == "integer" or named == "number":
+                self.numbers = True
+                self.integers = self.integers or named == "integer"
+            return {"type": named}
         out: dict[str, Any] = {}
         if "$ref" in schema:
             if not self.alone and has_siblings(schema, "$ref"):
@@ -244,6 +250,8 @@ class Copy:
 
 
 _ANY_TYPE = ("integer", "object")
+_PLAIN_TYPES = frozenset({"null", "boolean", "integer", "number", "string"})
+_SPOKEN = frozenset(CHECKS) - {"type"}  #: beside a type these say more
 _PAIRS = (
     ("minLength", "maxLength"),
     ("minItems", "maxItems"),

@@ -37,7 +37,7 @@ def keep(keyword: str) -> Reader:
     def read(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
         if not is_right(value):
             raise NotDirect
-        out[keyword] = value
+        out[keyword] = value.copy() if type(value) is list else value
 
     return read
 
@@ -65,6 +65,13 @@ def _enum(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]
 def _constants(copy: Copy, values: list[Any], schema: Mapping[str, Any], out: dict[str, Any]) -> None:
     if any(isinstance(one, list | dict) for one in values) and not schema.keys() & CHECKS.keys() <= _ALONE:
         raise NotDirect  # what else is asked of them is not looked at
+    if all(type(one) is str for one in values):
+        whole = "".join(values)
+        if len(whole) > _MAX_LITERAL and max(map(len, values)) > _MAX_LITERAL:
+            raise NotDirect
+        copy.rare_text = copy.rare_text or _RARE.search(whole) is not None
+        out["enum"] = values.copy()
+        return
     out["enum"] = [_constant(copy, one) for one in values]
     if any(isinstance(one, float) for one in values):
         copy.note(
