@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from grammars.quantifier import quantifier
 from grammars.tree import (
     Alt,
     And,
@@ -178,7 +179,7 @@ class _Writer:
                 text, depth = self.expr(body, _ATOM, scope, terminal=terminal)
                 if isinstance(body, Repeat):  # "x?*" is not an expression
                     text, depth = f"({text})", depth + 1
-                return text + _quantifier(least, most), depth
+                return text + quantifier(least, most), depth
             case Tokens():
                 return self._tokens(node), 0
             case Lexeme(name=name, body=body):
@@ -362,21 +363,6 @@ def _has_refs(node: Node) -> bool:
             return True
         case _:
             return False
-
-
-def _quantifier(least: int, most: int | None) -> str:
-    match least, most:
-        case 0, None:
-            return "*"
-        case 1, None:
-            return "+"
-        case 0, 1:
-            return "?"
-        case _, None:
-            return f"{{{least},}}"
-        case _ if least == most:
-            return f"{{{least}}}"
-    return f"{{{least},{most}}}"
 
 
 def render_json(node: Json) -> str:

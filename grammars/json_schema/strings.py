@@ -10,9 +10,10 @@ import json
 from functools import lru_cache
 
 from grammars.json_schema.regular import ALL, ANY, MAX_CODE_POINT, Ranges, Regular, chars, inter, ranges_minus, rep
+from grammars.quantifier import quantifier
 from grammars.tree import And, Lexeme, Node, Not, Pattern, Seq, Text, alt, repeat, seq
 
-__all__ = ["STRING", "content_regex", "lexeme", "quantifier", "spell", "writable"]
+__all__ = ["STRING", "content_regex", "lexeme", "spell", "writable"]
 
 _ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _LONG_ESCAPES = tuple(c for c in (*range(0x20), 0x7F) if c not in _ESCAPES)
@@ -96,15 +97,6 @@ def content_regex(term: Regular) -> str:
     if body.op not in ("chars", "alt"):
         inner = f"(?:{inner})"
     return inner + quantifier(least, most)
-
-
-def quantifier(least: int, most: int | None) -> str:
-    """The regex quantifier for ``least`` to ``most`` times."""
-    if most is None and least < 2:
-        return "+" if least else "*"
-    if (least, most) == (0, 1):
-        return "?"
-    return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
 
 
 def _class(ranges: Ranges) -> str:

@@ -34,6 +34,7 @@ from grammars.lark_source.ast import (
     WhenExpr,
     is_lexeme,
 )
+from grammars.quantifier import quantifier
 from grammars.render import quote, quote_regex
 from special_tokens.errors import GrammarError
 
@@ -137,7 +138,7 @@ class _Writer:
                 inner = self.expr(body, _ATOM, lexeme=lexeme)
                 if isinstance(body, Repeated):
                     inner = f"({inner})"
-                return inner + _quantifier(least, most)
+                return inner + quantifier(least, most)
             case WhenExpr(body=body, condition=condition):
                 return f"{self.expr(body, _SEQ, lexeme=lexeme)} %if {condition}"
             case Unsupported(what=what, at=at):
@@ -156,10 +157,3 @@ class _Writer:
 
 def _lexeme_attributes(definition: Definition) -> list[Any]:
     return [attribute for attribute in definition.attributes if attribute.name in ("lazy", "suffix")]
-
-
-def _quantifier(least: int, most: int | None) -> str:
-    simple = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((least, most))
-    if simple:
-        return simple
-    return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"

@@ -21,6 +21,7 @@ from grammars.json_schema.regular import (
 )
 from grammars.json_schema.regular import alt as alternatives
 from grammars.markers import Markers
+from grammars.quantifier import quantifier
 from grammars.tree import And, Lexeme, Node, Not, Pattern, Seq, Text, Until, alt, repeat, seq
 
 __all__ = ["ANY_TEXT", "ended", "is_writable", "raw_node", "without_end"]
@@ -118,19 +119,11 @@ def _regex(term: Regular) -> str:
     inner = _regex(body)
     if body.op != "chars":
         inner = f"(?:{inner})"
-    return inner + _quantifier(least, most)
+    return inner + quantifier(least, most)
 
 
 _NOTHING = r"[^\s\S]"
 _SURROGATES: Ranges = ((0xD800, 0xDFFF),)
-
-
-def _quantifier(least: int, most: int | None) -> str:
-    if most is None and least < 2:
-        return "+" if least else "*"
-    if (least, most) == (0, 1):
-        return "?"
-    return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
 
 
 def _class(ranges: Ranges) -> str:

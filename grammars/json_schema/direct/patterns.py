@@ -11,7 +11,7 @@ from grammars.json_schema.ecma_parser import Parser
 from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.keywords.text import is_costly, written_out
 from grammars.json_schema.regular import ALL, ANY, EPS, Ranges, Regular, cat, ranges_minus, rep
-from grammars.json_schema.strings import quantifier
+from grammars.quantifier import quantifier
 
 __all__ = ["engine_pattern", "format_pattern", "pattern_language"]
 
