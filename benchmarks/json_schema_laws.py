@@ -27,7 +27,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from benchmarks.json_schema import Compiled, Judge
-from benchmarks.json_schema_ways import excuses
+from benchmarks.json_schema_ways import excuses, in_named_order
 from grammars.json_schema.dialects import dialect_of
 from grammars.json_schema.report import ReportRow
 from guided.bitmask import allowed_ids, is_allowed
@@ -68,7 +68,7 @@ def honest(
         causes = violated(schema, test["data"], documents)
         if not any((row.pointer, row.keyword) in causes for row in report.relaxed):
             yield Breach("accepted", f"violates {sorted(causes)}, relaxed: {_places(report.relaxed)}"[:600])
-    elif accepted_in_some_order(by_bytes, test["data"]):
+    elif accepted_in_some_order(by_bytes, in_named_order(schema, test["data"], documents)):
         if not any("order" in row.reason for row in report.narrowed):
             yield Breach("order", f"accepted in another order of its keys, narrowed: {_places(report.narrowed)}"[:600])
     elif not any(excuses(schema, test["data"], documents, report.narrowed)):
@@ -88,17 +88,46 @@ def violated(schema: Any, value: Any, documents: Any = None) -> set[tuple[str, s
     ]
     kind: Any = jsonschema.validators.validator_for({"$schema": dialect.uri})
     validator = kind(schema, registry=REGISTRY.with_resources(resources), format_checker=kind.FORMAT_CHECKER)
+    paths: list[list[str]] = []
+    try:
+        todo = list(validator.iter_errors(value))
+        while todo:
+            error = todo.pop()
+            todo.extend(error.context)
+            paths.append([str(step) for step in error.absolute_schema_path])
+    except Exception:  # a pattern that it cannot read: the other validator may
+        paths.clear()
+    paths += _violated_by_rs(schema, value, documents)
     found: set[tuple[str, str]] = set()
-    todo = list(validator.iter_errors(value))
-    while todo:
-        error = todo.pop()
-        todo.extend(error.context)
-        steps = [str(step) for step in error.absolute_schema_path]
+    for steps in paths:
         for n, step in enumerate(steps):
             pointer, _, _ = _canonical(schema, steps[: n + 1]).rpartition("/")
             found.add((pointer, step))
     # the validator's paths do not name the condition that a branch belongs to
     return found | {(pointer, "if") for pointer, keyword in found if keyword in ("then", "else")}
+
+
+def _violated_by_rs(schema: Any, value: Any, documents: Any) -> Iterator[list[str]]:
+    """The paths of everything that jsonschema-rs finds, where it is installed and has an opinion."""
+    try:
+        import jsonschema_rs
+
+        order = dialect_of(schema).order
+        kinds = {4: "Draft4", 6: "Draft6", 7: "Draft7", 8: "Draft201909", 9: "Draft202012"}
+        registry = None
+        if documents:
+            draft = getattr(jsonschema_rs, kinds[order])
+            registry = jsonschema_rs.Registry(list(documents.items()), draft=draft)
+        kind = getattr(jsonschema_rs, f"{kinds[order]}Validator")
+        todo = list(kind(schema, validate_formats=True, registry=registry).iter_errors(value))
+    except Exception:  # a broken schema, or one that it cannot follow
+        return
+    while todo:
+        error = todo.pop()
+        yield [str(step) for step in error.schema_path]
+        branches = getattr(error.kind, "context", None)
+        for branch in branches if isinstance(branches, list) else ():
+            todo += branch
 
 
 def _canonical(schema: Any, steps: list[str]) -> str:
@@ -124,7 +153,10 @@ def _below(value: Any, step: str) -> Any:
 
 
 def accepted_in_some_order(by_bytes: Compiled, value: Any) -> bool:
-    """Can the value be written with the keys of its objects in any order whatsoever?  Searched within a budget."""
+    """Can the value be written with the keys of its objects in any order whatsoever?
+
+    Searched within a budget, from the order that its keys have.
+    """
     steps = [_MOST_STEPS]
     return any(state.is_accepting for state in _written(by_bytes.start.fork(), value, steps))
 

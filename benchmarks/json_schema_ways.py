@@ -14,7 +14,7 @@ from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.report import ReportRow
 from special_tokens.errors import GuidedError
 
-__all__ = ["excuses", "way"]
+__all__ = ["excuses", "in_named_order", "way"]
 
 
 def excuses(schema: Any, value: Any, documents: Mapping[str, Any] | None, rows: Iterable[ReportRow]) -> Iterator[bool]:
@@ -54,6 +54,28 @@ def way(schema: Any, value: Any, documents: Mapping[str, Any] | None = None) -> 
             except GuidedError:  # a reference that leads nowhere
                 continue
     return met
+
+
+def in_named_order(schema: Any, value: Any, documents: Mapping[str, Any] | None = None) -> Any:
+    """The value with the keys of its objects in the order in which the schemas on its way name them."""
+    ranks: dict[int, dict[str, int]] = {}
+    for place, parts in way(schema, value, documents).values():
+        named = place.schema.get("properties", ()) if isinstance(place.schema, dict) else ()
+        for part in parts:
+            if isinstance(part, dict):
+                own = ranks.setdefault(id(part), {})
+                for key in named:
+                    own.setdefault(key, len(own))
+
+    def ordered(part: Any) -> Any:
+        if isinstance(part, list):
+            return [ordered(item) for item in part]
+        if not isinstance(part, dict):
+            return part
+        own = ranks.get(id(part), {})
+        return {key: ordered(part[key]) for key in sorted(part, key=lambda key: own.get(key, len(own)))}
+
+    return ordered(value)
 
 
 def _below(known: Documents, place: Place, part: Any) -> Iterator[tuple[Place, Any]]:
@@ -176,11 +198,16 @@ def _has_control(part: Any) -> bool:
     return isinstance(part, str) and any(char < " " or char == "\x7f" for char in part)
 
 
+def _has_separator(part: Any) -> bool:
+    return isinstance(part, str) and not {"\r", "\u2028", "\u2029"}.isdisjoint(part)
+
+
 #: Rows for a schema as a whole, by words of their reason.
 _GENERAL: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("digits in a row", _is_long_number),
     ("integers are written without point", _is_whole_with_point),
     ("control characters", _has_control),
+    ("line separator", _has_separator),
 )
 
 _KINDS: Mapping[str, Callable[[Any], bool]] = {

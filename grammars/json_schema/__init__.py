@@ -132,11 +132,22 @@ def _compiled(documents: Documents, spelling: Spelling, *, watch: bool) -> Built
     try:
         with within(_MOST_SEARCHED):
             try:
-                return _compile(Space(documents), spelling, watch=watch)
+                return _in_full(documents, spelling, watch=watch)
             except Overrun:
                 return _compile(Space(documents, coarse=True), spelling, watch=watch)
     except RecursionError:
         raise SchemaError("the schema is nested too deeply", hint="use $defs and $ref, or fewer levels") from None
+
+
+def _in_full(documents: Documents, spelling: Spelling, *, watch: bool) -> Built:
+    """The schema worked out; where formats that its draft does not have make it impossible, without them."""
+    try:
+        return _compile(Space(documents), spelling, watch=watch)
+    except SchemaError as error:
+        if isinstance(error, Overrun) or not documents.met_early or "unsatisfiable" not in str(error):
+            raise
+    documents.early_formats = False
+    return _compile(Space(documents), spelling, watch=watch)
 
 
 def _compile(space: Space, spelling: Spelling, *, watch: bool) -> Built:

@@ -114,6 +114,8 @@ class Documents:
     ) -> None:
         self.limits = limits
         self.survey: Survey = survey(schema, limits)
+        self.early_formats = True  #: are formats enforced that a dialect does not have?
+        self.met_early = False  #: was one of them met?
         self.places: list[Place | None] = [None]  # literals count from 1
         self._known: dict[tuple[int, tuple[str, ...]], Place] = {}
         self._keep: list[Any] = []  # schemas made here: an id() must not be used twice

@@ -31,9 +31,22 @@ from grammars.json_schema.ecma_tree import (
     tree_alt,
     tree_cat,
 )
-from grammars.json_schema.regular import ALL, EPS, NONE, Regular, alt, cat, chars, inter, neg, ranges_minus, rep
+from grammars.json_schema.regular import (
+    ALL,
+    EPS,
+    NONE,
+    Regular,
+    alt,
+    cat,
+    chars,
+    disjoint,
+    inter,
+    neg,
+    ranges_minus,
+    rep,
+)
 
-__all__ = ["InvalidPattern", "NotRegular", "language"]
+__all__ = ["InvalidPattern", "NotRegular", "has_borders", "language"]
 
 _MAX_UNROLL = 12  # repeats of a body with assertions are written out up to this many times
 _MAX_SIZE = 100_000  # parts of a term when what it shares is written out each time
@@ -53,13 +66,18 @@ _OTHER_CHAR = chars(ranges_minus(((0, 0x10FFFF),), WORD))
 _ENDS = {_Before.START: EPS, _Before.WORD: cat(ALL, _WORD_CHAR), _Before.OTHER: cat(ALL, _OTHER_CHAR)}
 _BEGINS_WORD = cat(_WORD_CHAR, ALL)
 
+_BEYOND_ASCII = cat(ALL, chars(((0x80, 0x10FFFF),)), ALL)
 _EDGES = ("start", "word", "no word")  # assertions that ask for the kind of the character before
 
 
 @lru_cache(maxsize=4_096)
-def language(pattern: str) -> Regular:
-    """The strings in which ``pattern`` is found; raises `InvalidPattern` or `NotRegular`."""
-    tree = Parser(pattern).parse()
+def language(pattern: str, wide: bool | None = None) -> Regular:
+    """The strings in which ``pattern`` is found; raises `InvalidPattern` or `NotRegular`.
+
+    Validators let ``.`` take the line separators but the newline, which ECMA-262 does not.  Without ``wide`` the
+    language is that of ECMA-262; False leaves out what one of both does not find, True holds what one of both finds.
+    """
+    tree = Parser(pattern, wide=wide).parse()
     try:
         term = _Lowering().whole((tree,), ALL)
         if _written_size(term) > _MAX_SIZE:
@@ -67,6 +85,15 @@ def language(pattern: str) -> Regular:
         return term
     except RecursionError:
         raise NotRegular("a pattern nested this deep") from None
+
+
+@lru_cache(maxsize=4_096)
+def has_borders(pattern: str) -> bool:
+    """Do borders of words decide beside a letter that is not ASCII, as far as that is seen?"""
+    if "\\b" not in pattern and "\\B" not in pattern:
+        return False
+    tree = Parser(pattern).parse()
+    return _has(tree, ("word", "no word")) and not disjoint(language(pattern), _BEYOND_ASCII)
 
 
 def _written_size(term: Regular) -> int:

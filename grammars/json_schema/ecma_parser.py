@@ -43,13 +43,20 @@ _SPACE: Ranges = (
 )
 _EVERY: Ranges = ((0, MAX_CODE_POINT),)
 _DOT = ranges_minus(_EVERY, ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)))
+_WIDE_DOT = ranges_minus(_EVERY, ((0x0A, 0x0A),))
 _CLASSES = {"d": _DIGIT, "w": WORD, "s": _SPACE}
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 
 
 class Parser:
-    def __init__(self, pattern: str) -> None:
+    """``wide``: whether ``.`` takes all line separators but the newline; what is negated is read the other way.
+
+    None is ECMA-262 throughout: no separator at all.
+    """
+
+    def __init__(self, pattern: str, *, wide: bool | None = None) -> None:
         self.pattern = pattern
+        self.wide = wide
         self.at = 0
         self.depth = 0
         self.ignore_case = False
@@ -145,7 +152,7 @@ class Parser:
             case "$":
                 return END
             case ".":
-                return chars(_DOT)
+                return chars(_WIDE_DOT if self.wide else _DOT)
             case "(":
                 return self._group()
             case "[":
@@ -181,7 +188,11 @@ class Parser:
                 self.at = end + 1
             else:
                 raise InvalidPattern(f"a group that is not known at character {self.at}")
+        wide = self.wide
+        if look is not None and look[1] and wide is not None:
+            self.wide = not wide
         body = self._alternation()
+        self.wide = wide
         if self._peek() != ")":
             raise InvalidPattern("a group is not closed")
         self.at += 1

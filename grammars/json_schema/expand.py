@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from grammars.json_schema.branches import ALLOW, DENY, anything
+from grammars.json_schema.branches import ALLOW, DENY
 from grammars.json_schema.documents import Place
 from grammars.json_schema.keywords import arrays, numeric, objects, text
 from grammars.json_schema.meet import union
@@ -18,7 +18,7 @@ from grammars.json_schema.normalise import normalise
 from grammars.json_schema.numbers import ANY_NUMBER, Numbers, constants, meet, negated
 from grammars.json_schema.passes.kinds import TYPES
 from grammars.json_schema.regular import ALL, NONE, Regular, neg, words
-from grammars.json_schema.report import ReportRow
+from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.settle import settle_array, settle_object
 from grammars.json_schema.shapes import (
     ANY_ARRAY,
@@ -209,9 +209,18 @@ def denied(space: Space, place: Place, tracked: bool) -> Shape:
     if "enum" in schema:
         options.append(_unlisted(space, place, schema["enum"]))
     options += [deny(space, place, schema) for keyword, deny in DENY.items() if keyword in schema]
-    if not all(schema.get(k, True) is True for k in ("unevaluatedProperties", "unevaluatedItems")):
-        options.append(anything(place, "unevaluatedProperties", "its negation is not worked out"))
+    for keyword, every in _UNEVALUATED.items():
+        if schema.get(keyword, True) is not True:
+            reason = "not enforced: its negation is not worked out"
+            options.append(replace(every, notes=(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason),)))
     return _noted(union(options), notes)
+
+
+#: What may break these keywords.
+_UNEVALUATED = {
+    "unevaluatedProperties": Shape(objects=(ANY_OBJECT,)),
+    "unevaluatedItems": Shape(arrays=(ANY_ARRAY,)),
+}
 
 
 def _deny_conj(space: Space, conj: Conj) -> Shape:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from grammars.json_schema.regular import Regular, lengths, matches
+from grammars.json_schema.regular import NONE, Regular, lengths, matches, surely_empty
+from grammars.json_schema.terms import alike, derive
 
 __all__ = ["few_words", "number_of_words"]
 
 _MOST_KEYS = 3_000  # nobody writes more of them into one object
+_MOST_STEPS = 500  # of one search, some 20 us each
 
 
 class _TooMany(Exception):
@@ -76,7 +78,28 @@ def _words(language: Regular, most: int) -> frozenset[str]:
                 words = few_words(part, most)
                 if words is not None:
                     return frozenset(word for word in words if matches(language, word))
+            return _searched(language, most)
     raise _TooMany
+
+
+def _searched(language: Regular, most: int) -> frozenset[str]:
+    """The words of a language by its derivatives, for those whose parts have more words than they have together."""
+    found: set[str] = set()
+    todo = [(language, "")]
+    steps = 0
+    while todo:
+        term, word = todo.pop()
+        if term.nullable:
+            found.add(word)
+        for low, high in alike(term):
+            steps += 1
+            following = derive(term, low)
+            if following == NONE or surely_empty(following):
+                continue
+            if steps > _MOST_STEPS or high - low >= most - len(found):
+                raise _TooMany
+            todo += [(following, word + chr(code)) for code in range(low, high + 1)]
+    return frozenset(found)
 
 
 def _pairs(ones: frozenset[str], twos: frozenset[str], most: int) -> frozenset[str]:

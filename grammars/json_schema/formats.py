@@ -67,7 +67,7 @@ def ignored_format(name: str) -> str:
 
 
 def has_wide_format(schema: Any, *, is_document: bool = False) -> bool:
-    """Is there a format in the schema that is wider where it is negated?
+    """Is there a format in the schema that is wider where it is negated, or a pattern that may be?
 
     What a reference leads to may hold one; of a whole document only a reference that leads out of it.
     """
@@ -79,6 +79,8 @@ def has_wide_format(schema: Any, *, is_document: bool = False) -> bool:
         elif isinstance(value, dict):
             named, refs = value.get("format"), [value[word] for word in _REFERENCES if word in value]
             if isinstance(named, str) and named in FORMATS and FORMATS[named].outer:
+                return True
+            if isinstance(value.get("pattern"), str) and "." in value["pattern"]:
                 return True
             if any(not is_document or (isinstance(ref, str) and not ref.startswith("#")) for ref in refs):
                 return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -19,6 +20,12 @@ _DIGITS = ReportRow(
     "", "type", Outcome.NARROWED, f"numbers are written with at most {MAX_DIGITS} digits in a row, and below 1.8e308"
 )
 _WHOLE = ReportRow("", "type", Outcome.NARROWED, "integers are written without point and exponent")
+_DOT = ReportRow(
+    "", "pattern", Outcome.NARROWED, "a . in a pattern takes no line separator (CR, U+2028, U+2029), as in ECMA-262"
+)
+_CLASSES = ReportRow(
+    "", "pattern", Outcome.EXACT, "\\w, \\d and \\s are those of ECMA-262: Python's re may call what they allow invalid"
+)
 _ASSERTED_SINCE = 8  # from draft 2019-09 on a format is an annotation unless a vocabulary says otherwise
 
 
@@ -37,9 +44,40 @@ def general_rows(
     if isinstance(schema, dict) and isinstance(schema.get("$schema"), str) and not is_known(schema["$schema"]):
         reason = f"an unknown meta-schema: read as {dialect.name}, and all keywords of that are enforced"
         yield ReportRow("", "$schema", Outcome.NARROWED, reason)
+    if keys is None or not keys.isdisjoint(_PATTERNS):
+        patterns = list(_patterns(schema))
+        if any(map(_has_dot, patterns)):
+            yield _DOT
+        if any(map(_FOREIGN.search, patterns)):
+            yield _CLASSES
     may_format = keys is None or "format" in keys
     if may_format and dialect.order >= _ASSERTED_SINCE and _has_format(schema):
         yield ReportRow("", "format", Outcome.NARROWED, f"enforced, though {dialect.name} calls it an annotation")
+
+
+_PATTERNS = ("pattern", "patternProperties")
+_IN_PATTERN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\.", re.DOTALL)
+_FOREIGN = re.compile(r"\\[WDsS]|\[\^[^\]]*\\[wd]")
+
+
+def _has_dot(pattern: str) -> bool:
+    """Does the pattern have a dot that stands for any character?"""
+    return "." in pattern and any(found == "." for found in _IN_PATTERN.findall(pattern))
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    todo = [schema]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            pattern, keys = value.get("pattern"), value.get("patternProperties")
+            if isinstance(pattern, str):
+                yield pattern
+            if isinstance(keys, dict):
+                yield from keys
+            todo.extend(value.values())
+        elif isinstance(value, list):
+            todo.extend(value)
 
 
 def _has_format(schema: Any) -> bool:

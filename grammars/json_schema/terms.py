@@ -285,14 +285,18 @@ def _borders(term: Regular, out: set[int]) -> None:
 _FRIENDLY = tuple(ord(c) for c in "a0A -_.")  # words shown to people begin with these where they may
 
 
-def representatives(term: Regular) -> list[int]:
-    """One code point for each set of them that the derivative does not tell apart; the friendliest first."""
+def alike(term: Regular) -> list[tuple[int, int]]:
+    """The code points in ranges that the derivative does not tell apart."""
     borders: set[int] = {0, 0x20}
     _borders(term, borders)
     starts = sorted(b for b in borders if 0 <= b <= MAX_CODE_POINT)
+    return [(low, high - 1) for low, high in zip(starts, [*starts[1:], MAX_CODE_POINT + 1], strict=True)]
+
+
+def representatives(term: Regular) -> list[int]:
+    """One code point for each set of them that the derivative does not tell apart; the friendliest first."""
     out = []
-    for i, low in enumerate(starts):
-        high = (starts[i + 1] if i + 1 < len(starts) else MAX_CODE_POINT + 1) - 1
+    for low, high in alike(term):
         nice = next((c for c in _FRIENDLY if low <= c <= high), low)
         if 0xD800 <= nice <= 0xDFFF:  # no text holds a lone surrogate
             nice = 0xE000

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from grammars.json_schema.documents import Place
 from grammars.json_schema.keywords.objects import possible
 from grammars.json_schema.regular import Regular, alt, inter, matches, neg
+from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.settle import settle_array, settle_object
 from grammars.json_schema.shapes import NOT_SEEN, TRUE, ArrayForm, Conj, ObjectForm, Seen, Shape, both
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from grammars.json_schema.space import Space
 
 __all__ = ["Either", "close"]
+
+_CONTAINS_IGNORED = 8  # draft 2019-09: its `contains` leaves no annotation
+_CONTAINS_REASON = "contains evaluates no items, as draft 2019-09 has it, though validators may let it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,9 @@ def close(space: Space, place: Place, schema: Mapping[str, Any], shape: Shape, *
     if "unevaluatedItems" in schema:
         rest = space.child(place, schema["unevaluatedItems"], "unevaluatedItems")
         arrays = [settle_array(_close_array(space, place, f, rest), space.is_empty) for f in shape.arrays]
+        if place.dialect.order == _CONTAINS_IGNORED and "contains" in space.documents.survey.keys:
+            row = ReportRow(place.pointer, "unevaluatedItems", Outcome.NARROWED, _CONTAINS_REASON)
+            shape = replace(shape, notes=tuple(dict.fromkeys((*shape.notes, row))))
     forms, lists = [f for f in objects if f is not None], [f for f in arrays if f is not None]
     if not tracked:
         forms = [replace(f, seen=NOT_SEEN) for f in forms]

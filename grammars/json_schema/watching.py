@@ -7,7 +7,7 @@ from dataclasses import replace
 from grammars.json_schema.distinct import may_run_out
 from grammars.json_schema.few_words import few_words
 from grammars.json_schema.numbers import Numbers
-from grammars.json_schema.regular import ALL, NONE, lengths, words
+from grammars.json_schema.regular import ALL, NONE, words
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.scalars import finite_values
 from grammars.json_schema.shapes import Conj
@@ -19,7 +19,6 @@ __all__ = ["has_free_keys", "has_key_order", "has_long_numbers", "unique_nodes",
 
 _MAX_NODES = 2_000
 _MOST_VALUES = 1_000  # nobody writes more different items into one array
-_SHORT = 40  # characters: longer words are not likely to be written again to their very end
 
 #: The conjunctions that a value may have to satisfy: one or several, by the branch it was written under.
 _Group = frozenset[Conj]
@@ -189,8 +188,7 @@ def _is_tight(state: State) -> bool:
     shape = state.shape
     if any(n != Numbers() for n in shape.numbers):  # an integer that begins with 0 ends there
         return True
-    high = lengths(shape.strings)[1] if shape.strings != NONE else None
-    return shape.strings not in (NONE, ALL) and (high is None or high <= _SHORT)
+    return shape.strings not in (NONE, ALL)
 
 
 def _with_words(state: State) -> State:

@@ -25,6 +25,8 @@ from tests.plan_laws import END, THINKING, plan_of, walk
 STRINGS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
 NUMBERS = {"type": "array", "items": {"type": "number"}, "uniqueItems": True}
 WORDS = {"type": "array", "items": {"type": "string", "pattern": "^[ab]{1,2}$"}, "uniqueItems": True, "maxItems": 6}
+MOMENTS = {"type": "array", "items": {"type": "string", "format": "date-time"}, "uniqueItems": True}
+LONG = {"type": "array", "items": {"type": "string", "maxLength": 60}, "uniqueItems": True}
 FREE = {"type": "object", "additionalProperties": {"type": "integer"}}
 INTEGERS = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
 DEEP = {"type": "object", "properties": {"x": {"type": "array", "items": STRINGS}}, "additionalProperties": False}
@@ -54,6 +56,10 @@ def accepts(engine: Engine, schema: Any, text: str) -> bool:
 @pytest.mark.parametrize(
     ("schema", "text", "accepted"),
     [
+        (MOMENTS, '["2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z"]', False),
+        (MOMENTS, '["2020-01-01T00:00:00Z", "2020-01-01T00:00:00z"]', True),
+        (LONG, f'["{"a" * 60}", "{"a" * 60}"]', False),
+        (LONG, f'["{"a" * 60}", "{"a" * 59}b"]', True),
         (STRINGS, '["a", "b"]', True),
         (STRINGS, '["a", "a"]', False),
         (STRINGS, '["a", "ab", "abc", "b"]', True),

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from grammars.json_schema.direct.refusal import NotDirect
-from grammars.json_schema.ecma import language
+from grammars.json_schema.ecma import has_borders, language
 from grammars.json_schema.ecma_parser import Parser
 from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.keywords.text import is_costly, written_out
@@ -24,6 +24,8 @@ def engine_pattern(pattern: str) -> str | None:
     """A pattern that the engine reads as ECMA-262 reads this one; None where it has none."""
     found = _same_words(pattern)
     try:
+        if has_borders(pattern):
+            return None  # there is something to be said of it
         if found is not None:
             Parser(pattern).parse()  # what is no pattern is refused by our own compiler, at its place
             return found

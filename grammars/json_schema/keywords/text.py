@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 from grammars.json_schema.documents import Documents, Place
-from grammars.json_schema.ecma import InvalidPattern, NotRegular, language
+from grammars.json_schema.ecma import InvalidPattern, NotRegular, has_borders, language
 from grammars.json_schema.formats import FORMATS, early_format, ignored_format
 from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, chars, disjoint, inter, neg, rep
 from grammars.json_schema.report import Outcome, ReportRow
@@ -31,7 +31,7 @@ def deny(schema: Mapping[str, Any], place: Place, documents: Documents, notes: l
     own: list[ReportRow] = []
     parts = _parts(schema, place, documents, own, negated=True)
     notes += own
-    if any(row.outcome is Outcome.RELAXED for row in own):
+    if any(row.outcome is Outcome.RELAXED and row.reason != _BORDERS for row in own):
         return ALL  # what is not understood may be broken by any string
     return neg(inter(*parts)) if parts else None
 
@@ -44,10 +44,10 @@ def _parts(
     if "minLength" in schema or "maxLength" in schema:
         parts.append(_length(schema, place, documents))
     if "pattern" in schema:
-        found = pattern_language(schema["pattern"], "pattern", place, documents, notes)
+        found = pattern_language(schema["pattern"], "pattern", place, documents, notes, wide=negated)
         parts += [found] if found is not None else []
     if "format" in schema:
-        found = _format(schema["format"], place, notes, negated, inter(*parts) if parts else ALL)
+        found = _format(schema["format"], place, documents, notes, negated, inter(*parts) if parts else ALL)
         parts += [found] if found is not None else []
     return parts
 
@@ -70,11 +70,17 @@ def _length(schema: Mapping[str, Any], place: Place, documents: Documents) -> Re
 
 
 def pattern_language(
-    pattern: str, keyword: str, place: Place, documents: Documents, notes: list[ReportRow]
+    pattern: str,
+    keyword: str,
+    place: Place,
+    documents: Documents,
+    notes: list[ReportRow],
+    *,
+    wide: bool | None = None,
 ) -> Regular | None:
-    """The strings in which a pattern is found; None, with a note, when it cannot be said."""
+    """The strings in which a pattern is found (``wide``: see `language`); None, with a note, when it cannot be said."""
     try:
-        found = language(pattern)
+        found = language(pattern, wide)
     except InvalidPattern as error:
         raise SchemaError(
             f"the pattern {_shown(pattern)} is not a regular expression: {error}",
@@ -98,7 +104,12 @@ def pattern_language(
         reason = "not enforced: its counted repeats overlap with what follows them, which multiplies their states"
         notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
         return None
+    if has_borders(pattern):
+        notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, _BORDERS))
     return found
+
+
+_BORDERS = "borders of words are those of ECMA-262, by ASCII letters: validators know other letters too"
 
 
 def written_out(term: Regular) -> int:
@@ -148,14 +159,17 @@ def _first(term: Regular) -> Regular:
     return ANY if term != EPS else NONE
 
 
-def _format(name: str, place: Place, notes: list[ReportRow], negated: bool, beside: Regular) -> Regular | None:
+def _format(
+    name: str, place: Place, documents: Documents, notes: list[ReportRow], negated: bool, beside: Regular
+) -> Regular | None:
     """The language of a format, or None where it asks for nothing; ``beside``: what the other keywords ask for."""
     source = FORMATS.get(name)
     if source is None:
         notes.append(ReportRow(place.pointer, "format", Outcome.EXACT, ignored_format(name)))
         return None
     early = early_format(name, place.dialect)
-    if early and (negated or disjoint(source.language, beside)):
+    documents.met_early = documents.met_early or bool(early)
+    if early and (negated or not documents.early_formats or disjoint(source.language, beside)):
         reason = f"{place.dialect.name} has no such format: an annotation, not enforced here"
         notes.append(ReportRow(place.pointer, "format", Outcome.EXACT, reason))
         return None  # nothing breaks it, and what contradicts it is valid

@@ -50,7 +50,7 @@ def nullable(schema: dict[str, Any], place: Place | None, rows: list[ReportRow])
         return out
     if "type" in out:
         types = out["type"] if isinstance(out["type"], list) else [out["type"]]
-        out["type"] = [*types, "null"]
+        out["type"] = types if "null" in types else [*types, "null"]
         if "enum" in out and None not in out["enum"]:
             out["enum"] = [*out["enum"], None]
         return out

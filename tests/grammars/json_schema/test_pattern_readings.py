@@ -1,0 +1,148 @@
+"""Patterns that ECMA-262 and validators read differently, and words that are counted for watchers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks.json_schema import Judge
+from benchmarks.json_schema_laws import byte_judge, violated
+from grammars.json_schema import Outcome, build
+from grammars.json_schema.ecma import has_borders, language
+from grammars.json_schema.few_words import few_words
+from grammars.json_schema.regular import inter, matches
+from guided.validate import judge as verdicts
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return byte_judge(None)
+
+
+SEPARATED = ("a", "\r", "\n", "aa", "x\u2028", "foo", "\rfoo", "foo\u2029", "\r\nfoo", "fo\ro")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": "^.$"},
+        {"type": "string", "pattern": "^(?!.*foo)"},
+        {"type": "string", "pattern": "^(?!.*foo).*$"},
+        {"type": "string", "pattern": "^(?!(?!.*foo)..)"},
+        {"type": "string", "not": {"pattern": "^.$"}},
+        {"type": "string", "not": {"pattern": "^(?!.*foo)"}},
+        {"type": "string", "not": {"not": {"pattern": "^..$"}}},
+        {"oneOf": [{"type": "string", "pattern": "^(?!.*foo).*$"}, {"type": "string"}]},
+        {"type": "string", "if": {"pattern": "^.$"}, "then": {"enum": ["a"]}},
+    ],
+    ids=json.dumps,
+)
+def test_no_line_separator_makes_what_is_written_invalid(judge: Judge, schema: Any) -> None:
+    found = judge.compiled(schema)
+    assert not found.plan.schema_report.relaxed
+    assert "line separator" in " ".join(row.reason for row in found.plan.schema_report.narrowed)
+    for value in SEPARATED:
+        said = {verdict.is_valid for verdict in verdicts(schema, value)}
+        if found.accepts(json.dumps(value, ensure_ascii=False)):
+            assert True in said, value
+        elif {"\r", "\u2028", "\u2029"}.isdisjoint(value):
+            assert False in said, value
+
+
+def test_a_dot_in_a_class_or_escaped_is_no_dot() -> None:
+    for pattern in ("^[.]$", "a\\.b", "[^.]+\\.", "[\\].]"):
+        assert not build({"type": "string", "pattern": pattern}, watch=True).report.rows
+
+
+@pytest.mark.parametrize("pattern", ["\\bfoo", "foo\\B", "a\\b.", "(\\b|x)[^a]"])
+@pytest.mark.parametrize("negated", [False, True])
+def test_borders_of_words_beside_other_letters_are_said(pattern: str, negated: bool) -> None:
+    schema: Any = {"type": "string", "pattern": pattern}
+    rows = build({"not": schema} if negated else schema, watch=True).report.relaxed
+    assert ("/not" if negated else "", "pattern") in {(row.pointer, row.keyword) for row in rows}
+    assert has_borders(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["^[a-z]+\\b[a-z ]*$", "^\\w+\\b$", "^foo\\b$", "[\\b]", "a\\\\b"])
+def test_borders_of_words_among_ascii_letters_are_exact(pattern: str) -> None:
+    assert not has_borders(pattern)
+    assert not build({"type": "string", "pattern": pattern}, watch=True).report.relaxed
+
+
+def test_what_is_not_ecma_is_remarked() -> None:
+    (row,) = build({"type": "string", "pattern": "^\\S$"}, watch=True).report.rows
+    assert (row.keyword, row.outcome) == ("pattern", Outcome.EXACT)
+
+
+def test_a_wide_language_holds_the_narrow_one() -> None:
+    for pattern in ("^.$", "^(?!.*foo)", "a.b", "(?<!a.)b"):
+        for word in SEPARATED:
+            narrow, plain, wide = (matches(language(pattern, how), word) for how in (False, None, True))
+            assert narrow <= plain <= wide
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (("^x-", "^.{0,2}$"), {"x-"}),
+        (("^[ab]+$", "^.{2}$"), {"aa", "ab", "ba", "bb"}),
+        (("^[^a]*$", "^[ab]{1,2}$"), {"b", "bb"}),
+        (("^a", "^.{1,9}$"), None),
+        (("^[a-z]+$", "^.{1,9}$"), None),
+    ],
+)
+def test_words_in_several_languages_are_counted(patterns: tuple[str, ...], expected: set[str] | None) -> None:
+    assert few_words(inter(*map(language, patterns)), 100) == expected
+
+
+def test_the_only_key_that_is_left_is_written_once(judge: Judge) -> None:
+    schema = {"type": "object", "propertyNames": {"maxLength": 2}, "patternProperties": {"^x-": {"const": 1}}}
+    found = judge.compiled({**schema, "additionalProperties": False})
+    assert found.accepts('{"x-": 1}')
+    assert not found.accepts('{"x-": 1, "x-": 1}')
+    state = found.start.fork()
+    for token in state.engine.tokenize('{"x-": 1'):
+        state.commit([token])
+    assert not state.allows(state.engine.tokenize(",")[0])
+
+
+def test_what_only_contains_has_looked_at_is_said_where_validators_count_it() -> None:
+    schema = {"type": "array", "contains": {"type": "integer"}, "minContains": 0, "unevaluatedItems": False}
+    for year, expected in (("2019-09", ["unevaluatedItems"]), ("2020-12", [])):
+        dialect = f"https://json-schema.org/draft/{year}/schema"
+        rows = build({"$schema": dialect, **schema}, watch=True).report.narrowed
+        assert [row.keyword for row in rows if row.keyword != "type"] == expected
+
+
+@pytest.mark.parametrize(
+    ("keyword", "broken", "others"),
+    [("unevaluatedItems", [1], [{}, 1]), ("unevaluatedProperties", {"a": 1}, [[], 1])],
+)
+def test_a_negation_that_is_not_worked_out_widens_its_own_type(
+    judge: Judge, keyword: str, broken: Any, others: list[Any]
+) -> None:
+    found = judge.compiled({"not": {keyword: False}})
+    assert ("/not", keyword) in {(row.pointer, row.keyword) for row in found.plan.schema_report.relaxed}
+    assert found.accepts(json.dumps(broken))
+    assert not any(found.accepts(json.dumps(value)) for value in others)
+
+
+def test_null_is_added_once(judge: Judge) -> None:
+    schema = {"type": ["string", "null"], "nullable": True}
+    assert [verdict.is_valid for verdict in verdicts(schema, None)] == [True] * len(verdicts(schema, None))
+    assert judge.compiled(schema).accepts("null")
+
+
+def test_formats_that_a_draft_does_not_have_make_no_schema_impossible(judge: Judge) -> None:
+    parts = [{"type": "string", "format": "uuid"}, {"format": "duration"}]
+    found = judge.compiled({"$schema": "http://json-schema.org/draft-06/schema#", "allOf": parts})
+    assert found.accepts('"x"')
+    rows = {(row.pointer, row.outcome) for row in found.plan.schema_report.rows if row.keyword == "format"}
+    assert rows == {("/allOf/0", Outcome.EXACT), ("/allOf/1", Outcome.EXACT)}
+
+
+def test_what_one_validator_cannot_read_is_asked_of_the_other() -> None:
+    schema = {"type": "string", "pattern": "^\\p{L}+$", "if": {"minLength": 2}, "then": {"enum": ["x"]}}
+    assert {("", "if"), ("", "then"), ("/then", "enum")} <= violated(schema, "aab")
