@@ -20,8 +20,9 @@ from grammars.json_schema.regular import matches
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.spelling import Spelling
 from grammars.tree import Json
+from special_tokens.errors import GrammarError
 
-__all__ = ["Copy", "Direct", "Reader", "has_siblings"]
+__all__ = ["ENGINE_WORDS", "Copy", "Direct", "Reader", "has_siblings"]
 
 _MAX_DEPTH = 90  # levels of JSON: the engine refuses 125, and merges add some
 _MAX_NODES = 20_000
@@ -178,6 +179,11 @@ class Copy:
 
         What contradicts itself is left to our own compiler, which says so; False where no value is left.
         """
+        if not out.keys() <= ENGINE_WORDS:
+            unknown = min(out.keys() - ENGINE_WORDS)
+            raise GrammarError(
+                f"the engine would pass over {unknown!r}", place="a schema for it", expected="a word that it keeps"
+            )
         kinds = schema.get("type", _ANY_TYPE)
         if isinstance(kinds, str):
             kinds = (kinds,)
@@ -248,6 +254,17 @@ class Copy:
             schema = self.target(schema["$ref"])[0]
         raise NotDirect
 
+
+#: Words that the engine's own compiler keeps to.  It takes no notice of any other, so a reader must not write one.
+ENGINE_WORDS = frozenset(
+    (
+        "type", "enum", "allOf", "anyOf",
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+        "minLength", "maxLength", "pattern",
+        "properties", "required", "additionalProperties", "patternProperties", "minProperties", "maxProperties",
+        "items", "minItems", "maxItems",
+    )
+)  # fmt: skip
 
 _ANY_TYPE = ("integer", "object")
 _PLAIN_TYPES = frozenset({"null", "boolean", "integer", "number", "string"})

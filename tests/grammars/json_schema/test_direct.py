@@ -10,10 +10,12 @@ import llguidance
 import pytest
 
 from grammars.json_schema import build
-from grammars.json_schema.direct import direct
+from grammars.json_schema.direct import _READERS, direct
+from grammars.json_schema.direct.copy import ENGINE_WORDS, Copy
 from grammars.json_schema.spelling import DEFAULT_SPELLING
 from grammars.render import render
 from guided.compile import compile_grammar
+from special_tokens.errors import GrammarError
 
 BYTES = llguidance.LLTokenizer("byte")
 DRAFT4 = "http://json-schema.org/draft-04/schema#"
@@ -234,6 +236,60 @@ def test_what_is_taken_is_written_as_our_own_grammars_write_it(name: str) -> Non
         is_valid = judge.is_valid(value) or (name == "nullable" and value == {"a": None})
         written = json.dumps(value, ensure_ascii=False)
         assert [accepts(text, written) for text in texts] == [is_valid, is_valid], written
+
+
+#: For each word that the engine is given: a schema, a text that it takes and one that it refuses for that word.
+WORDS: dict[str, tuple[Any, str, str]] = {
+    "type": ({"type": "integer"}, "1", '"a"'),
+    "enum": ({"enum": ["a"]}, '"a"', '"b"'),
+    "allOf": ({"type": "string", "allOf": [{"maxLength": 1}]}, '"a"', '"ab"'),
+    "anyOf": ({"anyOf": [{"type": "null"}, {"enum": ["a"]}]}, '"a"', "1"),
+    "minimum": ({"type": "integer", "minimum": 3}, "3", "2"),
+    "maximum": ({"type": "integer", "maximum": 3}, "3", "4"),
+    "exclusiveMinimum": ({"type": "integer", "exclusiveMinimum": 3}, "4", "3"),
+    "exclusiveMaximum": ({"type": "integer", "exclusiveMaximum": 3}, "2", "3"),
+    "multipleOf": ({"type": "integer", "multipleOf": 7}, "14", "15"),
+    "minLength": ({"type": "string", "minLength": 2}, '"ab"', '"a"'),
+    "maxLength": ({"type": "string", "maxLength": 1}, '"a"', '"ab"'),
+    "pattern": ({"type": "string", "pattern": "^a"}, '"ab"', '"b"'),
+    "properties": ({"type": "object", "properties": {"a": {"type": "null"}}}, '{"a": null}', '{"a": 1}'),
+    "required": ({"type": "object", "required": ["a"]}, '{"a": 1}', "{}"),
+    "additionalProperties": ({"type": "object", "additionalProperties": {"type": "null"}}, '{"a": null}', '{"a": 1}'),
+    "patternProperties": (
+        {"type": "object", "patternProperties": {"^a": {"type": "null"}}, "additionalProperties": False},
+        '{"a": null}',
+        '{"a": 1}',
+    ),
+    "minProperties": ({"type": "object", "minProperties": 1}, '{"a": 1}', "{}"),
+    "maxProperties": ({"type": "object", "maxProperties": 1}, '{"a": 1}', '{"a": 1, "b": 1}'),
+    "items": ({"type": "array", "items": {"type": "null"}}, "[null]", "[1]"),
+    "minItems": ({"type": "array", "minItems": 1}, "[1]", "[]"),
+    "maxItems": ({"type": "array", "maxItems": 1}, "[1]", "[1, 2]"),
+}
+
+
+def test_every_word_that_the_engine_is_given_is_tried() -> None:
+    assert set(WORDS) == ENGINE_WORDS
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_engine_keeps_to_a_word(word: str) -> None:
+    schema, taken, refused = WORDS[word]
+    found = direct(schema, DEFAULT_SPELLING)
+    assert found is not None
+    assert word in found.node.schema
+    text = render(found.node).engine_text()
+    assert accepts(text, taken)
+    assert not accepts(text, refused)
+
+
+def test_a_word_that_the_engine_does_not_know_is_never_given_to_it() -> None:
+    def misspelt(copy: Copy, value: Any, schema: Any, out: dict[str, Any]) -> None:
+        out["minimums"] = value
+
+    copy = Copy({"type": "object", "properties": {"a": {"minimum": 1}}}, {**_READERS, "minimum": misspelt})
+    with pytest.raises(GrammarError, match="'minimums'"):
+        copy.result(DEFAULT_SPELLING)
 
 
 @pytest.mark.parametrize("name", LEFT)
