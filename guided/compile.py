@@ -58,6 +58,7 @@ _stack_lock = threading.Lock()
 _COSTLY_WORDS = ("fuel", "initial lexer configuration")
 _SIMPLER = "use fewer or simpler intersections, complements and repeats"
 _LIMIT_REASONS = {"MaxTokensTotal", "ParserTooComplex", "LexerTooComplex"}
+_SHARED_WORDS = ("PoisonError", "too many states")
 _LIMIT_WORDS = ("too big", "too many", "Too many", "max is", "fuel", "limit")
 
 
@@ -107,7 +108,11 @@ class Engine:
         self._ids: dict[bytes, list[int]] | None = None
 
     def matcher(self, plan: Plan, entry: str = "") -> Any:
-        """A fresh matcher of the plan's grammar, begun at ``entry``.
+        """A fresh matcher of the plan's grammar, begun at ``entry``; raises as `pristine` does."""
+        return self.pristine(plan, entry).deep_copy()
+
+    def pristine(self, plan: Plan, entry: str = "", *, spoilt: Any = None) -> Any:
+        """What `matcher` copies: never advance it.  Compiled anew where it would be ``spoilt``.
 
         Raises `PlanError` for a plan of another vocabulary, `GrammarError` or `LimitExceeded` where the engine
         refuses the grammar.
@@ -117,17 +122,9 @@ class Engine:
                 f"the plan belongs to vocabulary {plan.fingerprint}, this model has {self.tokens.fingerprint}",
                 hint="compose it with this model's guide, or with SpecialTokens of the same folder",
             )
-        return self.prepare(plan, entry).deep_copy()
-
-    def renewed(self, plan: Plan, entry: str = "") -> Any:
-        """A fresh matcher as `matcher` gives it, compiled anew where a panic has spoilt those that are known."""
-        found = self.matcher(plan, entry)
-        probe = found.deep_copy()
-        probe.validate_tokens([0])
-        if is_spoilt(probe):
-            self.forget(plan, entry)
-            found = self.matcher(plan, entry)
-        return found
+        if spoilt is not None:
+            self.forget(plan, entry, spoilt)
+        return self.prepare(plan, entry)
 
     def prepare(self, plan: Plan, entry: str = "") -> Any:
         """The pristine matcher of an entry of a plan (never advance it), from the cache or compiled now."""
@@ -169,14 +166,12 @@ class Engine:
                 self._evictions += 1
         return matcher
 
-    def forget(self, plan: Plan, entry: str = "") -> None:
-        """Compile the grammar of an entry of a plan anew when it is asked for again.
-
-        For a matcher that failed: a panic of the engine leaves what all copies of a matcher share unusable.
-        """
+    def forget(self, plan: Plan, entry: str, spoilt: Any) -> None:
+        """Compile the grammar of an entry of a plan anew when it is asked for again, where it would be ``spoilt``."""
         grammar, _ = self.grammar_of(plan, entry)
         with self._lock:
-            if self._cache.pop(grammar, None) is not None:
+            if self._cache.get(grammar) is spoilt:
+                del self._cache[grammar]
                 self._cache_bytes -= grammar_bytes(grammar)
 
     def cache_info(self) -> CacheInfo:
@@ -319,11 +314,12 @@ def check_matcher(matcher: Any, what: str) -> None:
 
 
 def is_spoilt(matcher: Any) -> bool:
-    """Has the matcher failed because of another one?
+    """Has the matcher failed by what it shares with its copies?
 
-    Copies of a matcher share a lock, and a panic of the engine in one of them leaves it unusable for all.
+    They share a lock, which a panic of the engine in one of them leaves unusable for all, and the states of one lexer,
+    of which there may be so many.
     """
-    return matcher.is_error() and "PoisonError" in matcher.get_error()
+    return matcher.is_error() and any(word in matcher.get_error() for word in _SHARED_WORDS)
 
 
 def _probe(pristine: Any, *, step: bool) -> None:

@@ -69,7 +69,7 @@ class GuidanceState:
         self._watch = Watch.of(plan, self.regions, self.entry.region, engine.watch_tokens)
         self._stop: StopReason | None = None
         self._offer: Offer | None = None
-        self._pristine = engine.matcher(plan, self.entry.name)  # never advanced; forks share it
+        self._pristine = engine.pristine(plan, self.entry.name)  # never advanced; forks share it
         self._matcher = self._pristine.deep_copy()
         self._offers = Offers(plan, engine, self.entry.name)
         self._row: MaskRow | None = None  # the memory of the masks, from the first one on
@@ -203,7 +203,7 @@ class GuidanceState:
         for token in tokens:
             self._commit(int(token))
 
-    def _commit(self, token: int) -> None:
+    def _commit(self, token: int, *, is_revived: bool = False) -> None:
         if self._stop is not None:
             raise GuidanceError("the sequence has ended", place=f"token {self.num_tokens}", hint="roll back first")
         trail = self._trail
@@ -217,8 +217,8 @@ class GuidanceState:
             watch = self._watch
             if watch is not None:
                 self._check_watched(token)
-            if not self._consume(token):
-                self._commit(token)
+            if not self._consume(token, is_revived):
+                self._commit(token, is_revived=True)
                 return
             if forced and forced[0] == token and not trail.closing:
                 trail.close(forced)
@@ -245,7 +245,7 @@ class GuidanceState:
                 place=f"token {self.num_tokens}",
             )
 
-    def _consume(self, token: int) -> bool:
+    def _consume(self, token: int, is_revived: bool) -> bool:
         """Move the engine; a token that it refuses leaves it where it was.
 
         False where the engine had to be revived first: what it said of the token before counts for nothing.
@@ -255,7 +255,7 @@ class GuidanceState:
             if self._matcher.is_error():
                 self._fail(f"committing token {token}")
             return True
-        if self._revive():
+        if not is_revived and self._revive(token):
             return False
         if self._matcher.is_error():
             self._fail(f"committing token {token}")
@@ -363,11 +363,18 @@ class GuidanceState:
 
     def _renew(self) -> None:
         self.counters.revived += 1
-        self._pristine = self.engine.renewed(self.plan, self.entry.name)
+        self._pristine = self.engine.pristine(self.plan, self.entry.name, spoilt=self._pristine)
 
-    def _revive(self) -> bool:
-        """Go on with a fresh matcher where a panic in another sequence has spoilt what this one shares with it."""
-        if not is_spoilt(self._matcher):
+    def _revive(self, refused: int | None = None) -> bool:
+        """Go on with a fresh matcher where other sequences have spoilt what this one shares with them.
+
+        Where no states are left the engine says nothing but that a token is ``refused``, one of its own mask.
+        """
+        if self._matcher.is_error():
+            is_shared = is_spoilt(self._matcher)
+        else:
+            is_shared = refused is not None and self._offer is not None and self.allows(refused)
+        if not is_shared:
             return False
         self._renew()
         self._rebuild()
@@ -382,7 +389,7 @@ class GuidanceState:
         self._offer = None
         self.counters = Counters()
         if self._matcher.is_error():  # what the copies of a matcher share may have failed with it
-            self._pristine = self.engine.renewed(self.plan, self.entry.name)
+            self._pristine = self.engine.pristine(self.plan, self.entry.name, spoilt=self._pristine)
         self._matcher = self._pristine.deep_copy()
 
     def fork(self) -> GuidanceState:
@@ -405,7 +412,7 @@ class GuidanceState:
             check_matcher(self._matcher, doing)
         except GuidanceError as error:
             error.place = place
-            if isinstance(error, MatcherFailed):
-                self.engine.forget(self.plan, self.entry.name)  # nobody else begins with what failed
+            if isinstance(error, MatcherFailed) or is_spoilt(self._matcher):
+                self.engine.forget(self.plan, self.entry.name, self._pristine)  # nobody else begins with what failed
             raise
         raise MatcherFailed(f"{doing}: the engine stopped without a reason", place=place)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from random import Random
 from typing import Any
 
 import pytest
+from llguidance import LLParserLimits
 
 from grammars.compose import Parts, compose
-from grammars.constraints import Lark
+from grammars.constraints import Lark, Regex
 from grammars.formats.format import Ends, Format, ReasoningFormat
 from grammars.plan import Plan
+from guided import compile
 from guided.bitmask import allowed_ids
 from guided.compile import Engine
 from guided.offer import Offers
 from guided.sequence import RowSequence
 from guided.state import GuidanceState
-from special_tokens.errors import MatcherFailed, TokenRefused
+from special_tokens.errors import LimitExceeded, MatcherFailed, TokenRefused
 
 #: Behind "3" only an end may follow, which llguidance 1.9.1 does not see: it fails an assertion of its own.
 PANICS = r"""start: NUMBER
@@ -240,3 +243,24 @@ def test_a_row_that_breaks_its_own_copies_ends(engine: Engine, plan: Plan, monke
     state.reset()
     write(state, "1")
     assert state.is_accepting
+
+
+def test_the_states_that_one_sequence_uses_up_are_missed_by_no_other(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Matchers of one grammar share the lexer's states, and where none are left the engine refuses all tokens."""
+    limits = {"initial_lexer_fuel": 1_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 300}
+    monkeypatch.setattr(compile, "LIMITS", LLParserLimits(verbose_errors=False, **limits))
+    pattern = Regex("(a|b)*a(a|b){12}c")
+    plan = compose(Parts(response_format=pattern), tokens=engine.tokens, format=Format("plain"))
+    greedy, judge, neighbour, idle = (GuidanceState(plan, engine) for _ in range(4))
+    text = engine.tokenize("a") + engine.tokenize("b") * 3
+    expected = list(follow(judge, text))
+    neighbour.mask()
+    dice = Random(0)
+    with pytest.raises(LimitExceeded, match="too many states"):
+        list(follow(greedy, [one(engine, dice.choice("ab")) for _ in range(3000)]))
+    for state in (neighbour, idle, GuidanceState(plan, engine)):
+        assert list(follow(state, text)) == expected
+    assert greedy.counters.revived > 0  # it went on as long as its own tokens left it states
+    assert neighbour.counters.revived == 1
