@@ -14,6 +14,7 @@ from guided.bitmask import is_allowed, num_words
 from guided.json_scanner import Frame, Mode, ScanState, Seen, feed, is_compared, number_value
 from guided.spelled import canonical, spellings, unfinished
 from guided.token_bytes import TokenBytes, clear_ids
+from special_tokens.errors import LimitExceeded
 
 __all__ = ["Repeats"]
 
@@ -42,6 +43,7 @@ class Repeats:
         self.nodes = watcher.nodes
         self.tight_keys = watcher.tight_keys
         self.fewest_keys = watcher.fewest_keys
+        self.may_repeat = any(node.may_repeat for node in watcher.nodes)
         self.is_tight = watcher.tight_keys or any(node.tight or node.values for node in watcher.nodes)
         # Of what was asked for last; frames and what they have seen never change.
         self._known: tuple[Frame | None, Sequence[int]] = (None, ())
@@ -68,14 +70,25 @@ class Repeats:
         return bool(self.tokens.begun_later or self._crossed()) or self._may_be_used_up(frame)
 
     def restrict(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
-        """Clear what repeats, and what can only end as a repeat; where nothing else is left ``words`` stays."""
+        """Clear what repeats, and what can only end as a repeat.
+
+        Where nothing else is left ``words`` stays, if the report says that this may come; raises `LimitExceeded` if
+        it does not: the way here was longer than what is searched for another.
+        """
         kept = words.copy()
         self._clear_repeats(words, scan)
         if self._is_tight(scan):
             self._clear_stuck(words, scan, matcher)
         if self.is_tight and scan.frame is not None:
             self._clear_next(words, scan, scan.frame, matcher)
-        if not words.any():
+        if not words.any() and kept.any():
+            is_key = scan.mode in (Mode.KEY, Mode.IN_KEY)
+            if is_key or not self.may_repeat:
+                raise LimitExceeded(
+                    f"only a {'key' if is_key else 'value'} that is there already can be written here, which was not "
+                    f"seen {_LOOKED_AT} places ahead",
+                    hint="use shorter patterns, or fewer keys or items",
+                )
             words[:] = kept
 
     def _clear_repeats(self, words: NDArray[np.int32], scan: ScanState) -> None:
@@ -232,17 +245,34 @@ class Repeats:
 
     def _is_stuck(self, scan: ScanState, token_id: int, matcher: Any, search: _Search) -> bool:
         """Can what begins with the token, which the mask allows, only end as a repeat?"""
-        after = feed(scan, self.tokens.of[token_id], self.nodes)
-        if after.frame is None:
-            return False
-        place = (after.mode, after.text, id(after.frame.seen))
-        known = search.found.get(place)
-        if known is not None:
-            return known[0]
-        free = self._may_leave(after, token_id, matcher)
-        found = not free and self._is_dead_behind(after, token_id, matcher, search)
-        search.found[place] = found, after.frame.seen
-        return found
+        dead: list[tuple[Mode, bytes, int]] = []
+        todo: list[tuple[ScanState, int, Any]] = [(scan, token_id, matcher)]
+        while todo:
+            before, i, at = todo.pop()
+            after = feed(before, self.tokens.of[i], self.nodes)
+            if after.frame is None:
+                break
+            place = (after.mode, after.text, id(after.frame.seen))
+            known = search.found.get(place)
+            if known is not None and known[0]:
+                continue
+            if known is not None or self._may_leave(after, i, at):
+                break
+            beyond = self._ways_behind(after, i, at, search)
+            if beyond is None:
+                break
+            search.found[place] = True, after.frame.seen
+            dead.append(place)
+            ways, at = beyond
+            todo += [(after, way, at) for way in ways]
+        else:
+            return True
+        for place in dead:  # what led here leads on
+            del search.found[place]
+        first = feed(scan, self.tokens.of[token_id], self.nodes)
+        if first.frame is not None:
+            search.found[first.mode, first.text, id(first.frame.seen)] = False, first.frame.seen
+        return False
 
     def _may_leave(self, after: ScanState, token_id: int, matcher: Any) -> bool:
         """A quick look whether the string can go on otherwise than any before; False says nothing."""
@@ -259,16 +289,23 @@ class Repeats:
                 return True
         return False
 
-    def _is_dead_behind(self, after: ScanState, token_id: int, matcher: Any, search: _Search) -> bool:
+    def _ways_behind(
+        self, after: ScanState, token_id: int, matcher: Any, search: _Search
+    ) -> tuple[list[int], Any] | None:
+        """The tokens behind the token that go on as a repeat does, and the engine there; None where others do.
+
+        None as well past the places that may be looked at.  Of tokens that begin alike the shortest stands for all,
+        and the last one is to be followed first.
+        """
         if search.places <= 0:
-            return False
+            return None
         search.places -= 1
         matcher = matcher.deep_copy()
         if not matcher.consume_token(token_id):
-            return False
+            return None
         words = np.frombuffer(matcher.compute_bitmask(), dtype=np.int32)[: num_words(len(self.tokens.of))].copy()
         if matcher.is_error():
-            return False
+            return None
         self._clear_repeats(words, after)
         ways = [i for i in self._toward(after) if is_allowed(words, i)]
         away = words.copy()
@@ -279,9 +316,13 @@ class Repeats:
             if not ways:  # behind one as behind the other
                 ways = blanks[:1]
         if away.any():
-            return False
-        ways.sort(key=lambda i: len(self.tokens.of[i]))
-        return all(self._is_stuck(after, i, matcher, search) for i in ways)
+            return None
+        of = self.tokens.of
+        shortest: dict[bytes, int] = {}
+        for i in sorted(ways, key=lambda i: len(of[i])):
+            if not any(of[i][:size] in shortest for size in range(1, len(of[i]) + 1)):
+                shortest[of[i]] = i
+        return list(shortest.values())[::-1], matcher
 
     # -- tokens behind which the next key or item can only be a repeat
 

@@ -26,7 +26,7 @@ class UniqueNode:
     ``unique``: the items of an array here must differ; ``values``: there are that many different ones (0: more than
     anyone writes); ``tight``: they are short, so that one may begin that can only end as a repeat.  ``keys``,
     ``others``, ``prefix`` and ``items`` are numbers of the nodes below: by key, of other keys, by position, and of
-    later positions (-1: nothing to watch below).
+    later positions (-1: nothing to watch below).  ``may_repeat``: a repeat may be all that is left, as the report says.
     """
 
     unique: bool = False
@@ -36,6 +36,7 @@ class UniqueNode:
     others: int = -1
     prefix: tuple[int, ...] = ()
     items: int = -1
+    may_repeat: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def unique_rows(states: States, watched: list[tuple[Conj, Track]], *, watch: boo
     rows: list[ReportRow] = []
     mixed = _mixed(states) if watch and watched else frozenset()
     for conj, track in watched:
-        reason = _NOT_WATCHED if not watch else _MIXED if conj in mixed else _loose(states, conj, track)
+        reason = _NOT_WATCHED if not watch else _MIXED if conj in mixed else _loose(states, track)
         for number in track.unique:
             pointer = states.space.documents[number].pointer
             if reason:
@@ -72,7 +72,7 @@ _NOT_WATCHED = "not enforced: the items are compared after generation only"
 _MIXED = "another branch allows equal items, and which one was meant is not known while it is written"
 
 
-def _loose(states: States, conj: Conj, track: Track) -> str:
+def _loose(states: States, track: Track) -> str:
     """Why a watcher cannot hold all items apart; empty when it can."""
     items = [states[edge.value] for node in track.nodes for edge in _edges(node)]
     if any(item.arrays or item.objects for item in items):
@@ -154,6 +154,7 @@ class _Nodes:
             others=self.known(others),
             prefix=tuple(self.known(g) for g in prefix),
             items=self.known(items),
+            may_repeat=any(_loose(self.states, track) for track in arrays if track.unique),
         )
         return node, below
 

@@ -1,0 +1,60 @@
+"""Keys and items that can only end as a repeat, further ahead than is searched: an error, never a repeat."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks.json_schema import Judge
+from benchmarks.json_schema_laws import byte_judge
+from special_tokens.errors import LimitExceeded
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return byte_judge(None)
+
+
+def pattern(size: int) -> str:
+    return f"^[ab]x{{{size}}}$"
+
+
+def keys(size: int) -> dict[str, Any]:
+    return {"type": "object", "patternProperties": {pattern(size): {"type": "null"}}, "additionalProperties": False}
+
+
+def items(size: int) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string", "pattern": pattern(size)}, "uniqueItems": True}
+
+
+def written(schema: Any, size: int, *letters: str) -> str:
+    words = [json.dumps(letter + "x" * size) for letter in letters]
+    if schema["type"] == "array":
+        return f"[{', '.join(words)}]"
+    return "{" + ", ".join(f"{word}: null" for word in words) + "}"
+
+
+@pytest.mark.parametrize("size", [150, 600])
+@pytest.mark.parametrize("kind", [keys, items])
+def test_all_words_of_a_long_pattern_are_written_once(judge: Judge, kind: Any, size: int) -> None:
+    schema = kind(size)
+    found = judge.compiled(schema)
+    assert not found.plan.schema_report.relaxed
+    assert found.accepts(written(schema, size, "a", "b"))
+    assert not found.accepts(written(schema, size, "a", "b", "a"))
+
+
+@pytest.mark.parametrize("kind", [keys, items])
+def test_a_repeat_within_reach_is_not_begun(judge: Judge, kind: Any) -> None:
+    schema = kind(150)
+    assert not judge.compiled(schema).accepts(written(schema, 150, "a", "a"))
+
+
+@pytest.mark.parametrize("kind", [keys, items])
+def test_a_repeat_out_of_reach_ends_with_an_error(judge: Judge, kind: Any) -> None:
+    schema = kind(600)
+    found = judge.compiled(schema)
+    with pytest.raises(LimitExceeded, match="200 places"):
+        found.accepts(written(schema, 600, "a", "a"))
