@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn, get_args
-from weakref import WeakKeyDictionary
 
 from grammars.answer import Answer
 from grammars.call_steps import CallStep
@@ -137,9 +136,7 @@ def _with_frames(regions: tuple[Region, ...], part: ReasoningPart) -> tuple[Regi
 _HOLE, _HOLE_RULE, _HOLE_TEXT = Json({}, {}), "response: %json {}\n", "%json {}"
 _MOST_FRAMES = 64
 #: By vocabulary, and by what such an answer depends on: the grammar around the value, and its regions.
-_frames: WeakKeyDictionary[SpecialTokens, dict[tuple[ContentFormat, str], tuple[Rendered, tuple[Region, ...]]]] = (
-    WeakKeyDictionary()
-)
+_frames: dict[tuple[str, ContentFormat, str], tuple[Rendered, tuple[Region, ...]]] = {}
 
 
 @dataclass
@@ -210,13 +207,13 @@ class _Composer:
             return None
         form, content = self.format.reasoning, self.format.content
         first = (form.closed_lead if form is not None else "") or content.opening
-        known = _frames.setdefault(self.tokens, {})
-        frame = known.get((content, first))
+        key = self.tokens.fingerprint, content, first
+        frame = _frames.get(key)
         if frame is None:
             writer = replace(self._answer(None), response=replace(self.response, node=_HOLE))
-            if len(known) >= _MOST_FRAMES:
-                known.clear()
-            frame = known[content, first] = render({"fresh": writer.node(first)}), self._regions(None)
+            if len(_frames) >= _MOST_FRAMES:
+                _frames.clear()
+            frame = _frames[key] = render({"fresh": writer.node(first)}), self._regions(None)
         else:
             self._end(RegionName.RESPONSE)
         around, regions = frame

@@ -37,9 +37,6 @@ from special_tokens.errors import GrammarError
 
 __all__ = ["MAX_NESTING", "Rendered", "quote", "quote_regex", "render", "render_json"]
 
-#: One rule that is one JSON value, and an end behind it.
-_JSON_ALONE = re.compile(r"start: (\w+) <\[\d+\]>\n\1: %json (\{.*\})\n")
-
 #: The engine refuses about 30 nested parentheses ("lark grammar too deeply nested"); deeper parts become rules.
 MAX_NESTING = 12
 
@@ -83,10 +80,19 @@ class Rendered:
         value: the engine's own end token is allowed where it may end.
         """
         if entry not in self.json_texts:
-            found = None if self.subs else _JSON_ALONE.fullmatch(self.lark(entry))
-            alone = found is not None and _is_one_value(found[2])
-            self.json_texts[entry] = f'{{"grammars":[{{"json_schema":{found[2]}}}]}}' if found and alone else None
+            value = None if self.subs else self._alone(dict(self.starts)[entry or self.starts[0][0]])
+            self.json_texts[entry] = None if value is None else f'{{"grammars":[{{"json_schema":{value}}}]}}'
         return self.json_texts[entry]
+
+    def _alone(self, start: str) -> str | None:
+        """The JSON of the one rule, where ``start`` is that rule and an end behind it."""
+        name, _, value = self.rules.partition(": %json ")
+        if not (start.startswith(f"{name} <[") and start.endswith("]>") and start[len(name) + 3 : -2].isdecimal()):
+            return None
+        value = value[:-1]  # a line break ends it
+        if not name.isidentifier() or value[:1] != "{" or value[-1:] != "}" or "\n" in value:
+            return None
+        return value if _is_one_value(value) else None
 
     def _engine_text(self, entry: str) -> str:
         if not self.subs:
@@ -376,4 +382,4 @@ def render_json(node: Json) -> str:
     return "%json " + _written(body)
 
 
-_written = json.JSONEncoder(ensure_ascii=False).encode
+_written = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # trees, in which nothing holds itself

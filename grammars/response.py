@@ -74,6 +74,8 @@ def response_part(
     match response_format:
         case None:
             return None
+        case JsonSchema(schema=schema, name=name, strict=strict, documents=documents):
+            return _schema(schema, spelling, "strict" if strict else policy, name=name, documents=documents)
         case Regex(pattern=pattern):
             return _regex(pattern, _at(place, "regex"))
         case Choice(options=options):
@@ -93,8 +95,6 @@ def response_part(
             return ResponsePart(node, ResponsePlan("llguidance", report=report, source=_source(grammar)))
         case StructuralTag(spec=spec, trusted=trusted):
             return _structural_tag(spec, spelling, policy, markers, _at(place, "structural_tag"), trusted=trusted)
-        case JsonSchema(schema=schema, name=name, strict=strict, documents=documents):
-            return _schema(schema, spelling, "strict" if strict else policy, name=name, documents=documents)
         case Mapping():
             return _mapping(response_format, spelling, policy, markers, place)
         case str():

@@ -244,20 +244,20 @@ def compile_grammar(tokenizer: Any, grammar: str) -> Any:
     costs the engine much is compiled in a helper process first, which is ended where it takes too long; what came out
     is remembered.  All of it ends at the deadline of the thread (`grammars.deadline`), or one of its own.
     """
-    with deadline():
-        if is_late():
-            raise LimitExceeded("the grammar is not compiled before the deadline of its request", hint=_SIMPLER)
-        vocab_size = tokenizer.vocab_size
-        verdict = _trial.known(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
-        matcher = _compiled(tokenizer, grammar, LIMITS) if verdict is None else None
-        if matcher is None or (matcher.is_error() and any(w in _message(matcher) for w in _COSTLY_WORDS)):
+    if is_late():
+        raise LimitExceeded("the grammar is not compiled before the deadline of its request", hint=_SIMPLER)
+    vocab_size = tokenizer.vocab_size
+    verdict = _trial.known(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
+    matcher = _compiled(tokenizer, grammar, LIMITS) if verdict is None else None
+    if matcher is None or (matcher.is_error() and any(w in _message(matcher) for w in _COSTLY_WORDS)):
+        with deadline():  # here: few grammars come to this, and setting one for each would be a good part of the cost
             if verdict is None:
                 verdict = _trial.verdict(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
             _check_verdict(verdict)
-            matcher = _compiled(tokenizer, grammar, llguidance.LLParserLimits(verbose_errors=False, **_TRIED_LIMITS))
-        check_matcher(matcher, "the grammar does not compile")
-        _probe(matcher, step=len(grammar) > _STEP_CHARACTERS or _LARGE_REPEAT.search(grammar) is not None)
-        return matcher
+        matcher = _compiled(tokenizer, grammar, llguidance.LLParserLimits(verbose_errors=False, **_TRIED_LIMITS))
+    check_matcher(matcher, "the grammar does not compile")
+    _probe(matcher, step=len(grammar) > _STEP_CHARACTERS or _LARGE_REPEAT.search(grammar) is not None)
+    return matcher
 
 
 def _check_verdict(verdict: Verdict) -> None:

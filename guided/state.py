@@ -140,7 +140,8 @@ class GuidanceState:
 
         Read only, and good until the next commit, rollback or reset: the next mask is written into the same memory.
         """
-        return (self._offer or self._offered()).words
+        offer = self._offer
+        return (self._offered() if offer is None else offer).words
 
     def open_end_ids(self) -> tuple[int, ...]:
         """The ids that would end the sequence here, the ones to prefer first."""
@@ -160,10 +161,14 @@ class GuidanceState:
         offer = self._offer
         if offer is not None:
             return offer
-        if self._stop is not None:
+        row = self._row
+        if row is not None and self._watch is None and self._closings is None and self._stop is None:
+            offer = self._offers.read(self._matcher, row)  # the usual case
+        elif self._stop is not None:
             offer = self._offer = self._offers.only(self.open_end_ids())
             return offer
-        offer = self._read()
+        else:
+            offer = self._read()
         if offer is None and self._revive():  # once: a copy of its own may have panicked, as it will again
             offer = self._read()
         if offer is None:
@@ -171,6 +176,8 @@ class GuidanceState:
         self._offer = offer
         counters = self.counters
         counters.masks += 1
+        if row is not None and offer is row.plain:
+            return offer
         if offer.forced is not None:
             counters.forced += 1
         if offer.is_repaired:

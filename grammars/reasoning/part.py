@@ -78,6 +78,8 @@ def reasoning_part(
 
 
 def _without_markers(level: str | None, preset: str) -> ReasoningPart:
+    if level is None and preset == "native":
+        return _NOTHING
     notes: tuple[str, ...] = ()
     if level not in (None, "none"):
         notes = (
@@ -85,6 +87,9 @@ def _without_markers(level: str | None, preset: str) -> ReasoningPart:
             "(a family file with plain_markers opts in to <think> as text)",
         )
     return ReasoningPart(plan=ReasoningPlan(level, preset, False), notes=notes)
+
+
+_NOTHING = ReasoningPart()
 
 
 def _templated(form: ReasoningFormat, level: str, preset: str, format: Format, markers: Markers) -> ReasoningPart:

@@ -72,7 +72,7 @@ def test_frames_are_bounded(tokens: SpecialTokens) -> None:
     for i in range(2 * composing._MOST_FRAMES):
         plan = plan_of(True, tokens, Format("many", content=ContentFormat(opening=f"{i}\n")))
         assert plan.lark.startswith(f'start: "{i}\\n" response')
-        assert len(composing._frames[tokens]) <= composing._MOST_FRAMES
+        assert len(composing._frames) <= composing._MOST_FRAMES
 
 
 def test_the_shortest_text_is_looked_for_once_and_when_it_is_asked_for(
