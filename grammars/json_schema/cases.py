@@ -53,7 +53,7 @@ def cases(form: ObjectForm, space: Space) -> tuple[list[ObjectForm], bool]:
 def _split(form: ObjectForm, space: Space) -> list[ObjectForm] | None:
     """The form by the values of one key, chosen so that the hardest part is left with the fewest clauses."""
     votes = Counter(f.what for clause in form.clauses for f in clause if f.kind in ("has", "lacks"))
-    candidates = sorted(votes, key=lambda key: (-_is_tag(form, key, space), -votes[key]))
+    candidates = sorted(votes, key=lambda key: (-_is_tag(form, key, space), -votes[key], key))
     for key in candidates[:_MAX_TRIED]:
         if votes[key] < 2:
             continue
@@ -74,8 +74,8 @@ def _by_value(form: ObjectForm, key: str, space: Space) -> list[ObjectForm] | No
     value = form.props[key] if key in form.props else lookup(form.cells, key)
     if value is None:
         return None
-    wanted = dict.fromkeys(f.value for clause in form.clauses for f in clause if f.kind == "has" and f.what == key)
-    atoms = _atoms(value, [conj for conj in wanted if len(conj) == 1], space)
+    wanted = {f.value for clause in form.clauses for f in clause if f.kind == "has" and f.what == key}
+    atoms = _atoms(value, sorted(conj for conj in wanted if len(conj) == 1), space)
     if atoms is None:
         return None
     parts = [replace(form, props={**form.props, key: atom}, required=form.required | {key}) for atom in atoms]

@@ -126,13 +126,13 @@ class _ObjectTrack:
 
     def _written(self, name: str, value: Conj, clauses: frozenset[Clause]) -> Iterator[tuple[Conj, frozenset[Clause]]]:
         """The values that the key may have, by which open facts they satisfy, with the clauses left then."""
-        wanted = dict.fromkeys(
+        wanted = {
             f.value
             for clause in clauses
             for f in clause
             if f.value and (f.what == name if f.kind == "has" else f.kind == "some" and matches(f.what, name))
-        )
-        for conj, chosen in _choices(value, list(wanted)):
+        }
+        for conj, chosen in _choices(value, sorted(wanted)):  # sorted: every process writes the same grammar
             self.number.spend(len(clauses))
             after = _with(clauses, name, chosen)
             if after is not None:
@@ -152,7 +152,7 @@ class _ObjectTrack:
         if left.most == 0:
             return node
         most = None if left.most is None else left.most - 1
-        open_ = list(dict.fromkeys(f for clause in left.clauses for f in clause if f.kind == "some"))
+        open_ = sorted({f for clause in left.clauses for f in clause if f.kind == "some"}, key=_by_value)
         for language, value in self.others:
             for conj, chosen in _choices(value, open_):
                 self.number.spend(1 + len(left.clauses))
@@ -178,6 +178,10 @@ class _ObjectTrack:
         if found is None:
             found = self._met[language, also] = inter(language, *also)
         return found
+
+
+def _by_value(fact: Fact) -> tuple[Conj, int]:
+    return fact.value, fact.what.size
 
 
 _MAX_CHOICES = 5  # facts about one value whose every combination is tried; beyond, each alone and all together

@@ -1,0 +1,49 @@
+"""The grammar of a schema is the same in every process, whatever order its sets of strings come in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+SCHEMAS: list[Any] = [
+    {
+        "oneOf": [
+            {"properties": {"bar": {"type": "integer"}}, "required": ["bar"]},
+            {"properties": {"foo": {"type": "string"}}, "required": ["foo"]},
+        ]
+    },
+    {
+        "type": "object",
+        "properties": {"a": {}, "b": {}, "c": {}},
+        "dependentRequired": {"a": ["b", "c"], "c": ["a"]},
+        "not": {"required": ["a", "d"]},
+        "anyOf": [{"properties": {"a": {"const": 1}}}, {"properties": {"b": {"const": 2}}}, {"required": ["c"]}],
+    },
+    {"type": "array", "items": {"enum": ["x", "y", "z", 1, None]}, "uniqueItems": True, "minItems": 2},
+]
+BUILD = """
+import json, sys
+from grammars.json_schema import build
+from grammars.render import render
+for schema in json.loads(sys.stdin.read()):
+    built = build(schema, watch=True)
+    print(render(built.node).engine_text(), built.report, built.watchers)
+"""
+
+
+def test_every_process_writes_the_same_grammar() -> None:
+    written = {
+        subprocess.run(
+            [sys.executable, "-c", BUILD],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            input=json.dumps(SCHEMAS),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3", "4")
+    }
+    assert len(written) == 1
