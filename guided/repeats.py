@@ -252,7 +252,7 @@ class Repeats:
             after = feed(before, self.tokens.of[i], self.nodes)
             if after.frame is None:
                 break
-            place = (after.mode, after.text, id(after.frame.seen))
+            place = self._place(after, i)
             known = search.found.get(place)
             if known is not None and known[0]:
                 continue
@@ -271,8 +271,14 @@ class Repeats:
             del search.found[place]
         first = feed(scan, self.tokens.of[token_id], self.nodes)
         if first.frame is not None:
-            search.found[first.mode, first.text, id(first.frame.seen)] = False, first.frame.seen
+            search.found[self._place(first, token_id)] = False, first.frame.seen
         return False
+
+    def _place(self, after: ScanState, token_id: int) -> tuple[Mode, bytes, int]:
+        """What a search knows a place by; before a key or value a blank and a comma are two places."""
+        text = after.text or self.tokens.of[token_id][-1:]
+        assert after.frame is not None
+        return after.mode, text, id(after.frame.seen)
 
     def _may_leave(self, after: ScanState, token_id: int, matcher: Any) -> bool:
         """A quick look whether the string can go on otherwise than any before; False says nothing."""

@@ -58,3 +58,13 @@ def test_a_repeat_out_of_reach_ends_with_an_error(judge: Judge, kind: Any) -> No
     found = judge.compiled(schema)
     with pytest.raises(LimitExceeded, match="200 places"):
         found.accepts(written(schema, 600, "a", "a"))
+
+
+def test_a_last_key_of_few_words_may_follow_others(judge: Judge) -> None:
+    """A key of one word stands beside keys of endlessly many: behind a comma there is more than a blank to look at."""
+    schema = {"not": {"propertyNames": {"not": {"const": "a"}}, "minProperties": 3}, "maxProperties": 3}
+    found = judge.compiled({**schema, "type": "object", "propertyNames": {"pattern": "^(?!b)"}})
+    assert found.plan.watchers[-1].fewest_keys == 1
+    for text in ('{"ax": 1, "c": 2}', '{"ax": 1, "a": 0, "c": 2}', '{"c": 0, "ax": 1, "a": 2}'):
+        assert found.accepts(text), text
+    assert not found.accepts('{"ax": 1, "ax": 2}')
