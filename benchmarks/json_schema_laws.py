@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator
+import re
+import string
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -34,10 +36,18 @@ from guided.bitmask import allowed_ids, is_allowed
 from guided.compile import Engine
 from guided.state import GuidanceState
 from guided.validate import judge
+from special_tokens.errors import LimitExceeded
 
 __all__ = ["Breach", "Walked", "accepted_in_some_order", "byte_judge", "honest", "violated", "walk"]
 
 _MOST_STEPS = 4_000
+_ESCAPE = re.compile(rb"\\.", re.DOTALL)
+#: What patterns ask for, by kind: of many letters and few signs each kind comes as often.
+_KINDS = [
+    [bytes((ord(char),)) for char in kind]
+    for kind in (string.punctuation.replace("\\", ""), string.digits, string.ascii_letters)
+]
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 @dataclass(frozen=True)
@@ -236,7 +246,10 @@ def byte_judge(documents: Any) -> Judge:
 
 @dataclass(frozen=True)
 class Walked:
-    """One random answer; ``faults`` is what the validators say, () for a valid one."""
+    """One random answer; ``faults`` is what the validators say, () for a valid one.
+
+    Of an answer that has not ``ended`` they are the error that ended its row, () where there were too many tokens.
+    """
 
     text: str
     ended: bool
@@ -247,24 +260,38 @@ class Walked:
 def walk(
     compiled: Compiled, schema: Any, rng: random.Random, *, wander: int = 60, most: int = 1_000, documents: Any = None
 ) -> Walked:
-    """Writes at random until an end, and has the answer judged."""
+    """Writes at random until an end, and has the answer judged.
+
+    Behind ``wander`` tokens it takes the shortest way out that it sees: ends, brackets, quotes; in a string that cannot
+    end yet the words of the plan's shortest answer, which hold what a pattern asks for, or anything.
+    """
     state, engine = compiled.start.fork(), compiled.start.engine
     ends = compiled.plan.end_ids()
     pieces = _pieces(engine)
     while not state.is_stopped and state.num_tokens < most:
-        ids = allowed_ids(state.mask())
+        try:
+            ids = allowed_ids(state.mask())
+        except LimitExceeded as error:
+            return Walked(_text(state, ends), False, (str(error),))
         late = state.num_tokens >= wander
         allowed = set(ids)
         closing = [i for i in ids if i in ends]
-        # of a string: a bracket is text there
+        # a bracket is text in a string
         inside = all(not allowed.isdisjoint(pieces.get(byte, ())) for byte in (b'"', b"a", b"}"))
-        for byte in (b'"',) if inside else (b"}", b"]", b'"', b"0"):  # the outermost first: the shortest way out
+        begun = late and not inside and _is_in_string(state)
+        for byte in (b'"',) if inside or begun else (b"}", b"]", b'"', b",", b"0"):  # the outermost first
             closing = closing or [i for i in pieces.get(byte, ()) if i in allowed]
+        if begun and not closing:
+            ended = _string_ended(state, compiled) if state.num_tokens % 8 == 0 else None
+            state = ended or state
+            if ended is None:
+                kinds = [[i for byte in kind for i in pieces.get(byte, ()) if i in allowed] for kind in _KINDS]
+                state.commit([rng.choice(rng.choice([kind for kind in kinds if kind] or [ids]))])
+            continue
         if late:
             closing = closing or sorted(allowed.difference(pieces[b""]))
         state.commit([rng.choice(closing if closing and (late or rng.random() < 0.25) else ids)])
-    body = [i for i in state.tokens if i not in ends]
-    text = b"".join(engine.token_bytes(i) for i in body).decode("utf-8", "replace")
+    text = _text(state, ends)
     if not state.is_stopped:
         return Walked(text, False)
     try:
@@ -274,6 +301,27 @@ def walk(
     verdicts = judge(schema, value, documents=documents)
     faults = tuple(f"{v.validator}: {fault}" for v in verdicts for fault in v.violations or ())
     return Walked(text, True, faults, len({v.is_valid for v in verdicts} - {None}) > 1)
+
+
+def _text(state: GuidanceState, ends: Collection[int]) -> str:
+    return b"".join(state.engine.token_bytes(i) for i in state.tokens if i not in ends).decode("utf-8", "replace")
+
+
+def _is_in_string(state: GuidanceState) -> bool:
+    """Does what was written end within a string?"""
+    text = b"".join(map(state.engine.token_bytes, state.tokens))
+    return _ESCAPE.sub(b"", text).count(b'"') % 2 == 1
+
+
+def _string_ended(state: GuidanceState, compiled: Compiled) -> GuidanceState | None:
+    """A copy behind the end of the string that is being written, by one of the words of the plan's shortest answer."""
+    response = compiled.plan.response
+    words = _STRING.findall(response.shortest or "") if response is not None else []
+    for word in sorted(set(words), key=len):
+        ended = _fed(state, word[1:], [1])
+        if ended is not None:
+            return ended
+    return None
 
 
 @lru_cache(maxsize=4)

@@ -93,6 +93,8 @@ class Surveyor:
             one = walk(compiled, schema, rng, documents=self.documents)
             out["walks"] += 1
             out["ended"] += one.ended
+            if not one.ended and one.faults:
+                yield ["row ended", one.faults[0][:300]]
             if not one.ended or not one.faults:
                 continue
             try:
