@@ -15,7 +15,7 @@ from typing import Any
 
 from special_tokens.errors import PlanError
 
-__all__ = ["CallList", "Calls", "at_once", "copied"]
+__all__ = ["CallList", "Calls", "at_once"]
 
 #: Modules that read the lists to begin a call.  Whoever else does so copies them, or runs a loop of his own.
 _READERS = "transformers.generation"
@@ -68,11 +68,6 @@ class Calls:
         """Has a call been announced that has not come to its first step?"""
         return self.announced != self._heard
 
-    @property
-    def is_copied(self) -> bool:
-        """Was the running call's processor taken out of our list?"""
-        return self._number is None
-
     def check_thread(self) -> None:
         """Raise `PlanError` in another thread than the running call's."""
         if self._thread is not None and self._thread != get_ident():
@@ -111,14 +106,4 @@ def at_once() -> PlanError:
         place="generate_kwargs",
         expected="one call after the other",
         hint="call guide.generate_kwargs for each thread; guide and plans may be shared",
-    )
-
-
-def copied() -> PlanError:
-    """Nobody told that a call begins, and its prompts are not known."""
-    return PlanError(
-        "kwargs without inputs were copied, so that nobody can say where a prompt ends",
-        place="generate_kwargs",
-        expected="the lists of kwargs['logits_processor'] and kwargs['stopping_criteria'] themselves",
-        hint="append to them instead of making new ones, or call guide.generate_kwargs with inputs",
     )

@@ -17,7 +17,7 @@ import torch
 from guided.bitmask import num_words
 from guided.compile import Engine
 from guided.hf.apply import RowMask
-from guided.hf.calls import Calls, copied
+from guided.hf.calls import Calls
 from guided.hf.device import DeviceLink, Seen
 from guided.hf.history import History, Ids
 from guided.hf.host import HostLink
@@ -151,7 +151,7 @@ class Session:
         continues = newest is not None or self._history.begins(ids, size)
         if continues and ids.shape[1] == size + 1:  # the usual case: one token more
             self._follow(ids, continues)
-        elif self._is_new_call(ids, continues, width is None):
+        elif self._is_new_call(ids, continues):
             self._begin(ids)
         else:
             self._follow(ids, continues)
@@ -167,7 +167,12 @@ class Session:
         self._begins = self.calls.is_announced
         if self.prompts.ids is None and not self._begins:
             self.calls.leave()
-            raise copied()
+            raise PlanError(
+                "kwargs without inputs were copied, so that nobody can say where a prompt ends",
+                place="generate_kwargs",
+                expected="the lists of kwargs['logits_processor'] and kwargs['stopping_criteria'] themselves",
+                hint="append to them instead of making new ones, or call guide.generate_kwargs with inputs",
+            )
 
     def _is_foreign(self, input_ids: torch.Tensor) -> bool:
         """Are scores of a strange width those of an assistant with other ids, as far as prompts can tell?"""
@@ -205,21 +210,12 @@ class Session:
             if flag and isinstance(row, RowSequence):
                 row.fail(not_numbers(f"row {row.row}"))
 
-    def _is_new_call(self, ids: Ids, continues: bool, is_asked: bool) -> bool:
-        """Does ``generate`` begin here?
-
-        ``continues`` says that ``ids`` begin with the history, ``is_asked`` that the criterion shows them.
-        """
+    def _is_new_call(self, ids: Ids, continues: bool) -> bool:
+        """Does ``generate`` begin here?  ``continues`` says that ``ids`` begin with the history."""
         length = ids.shape[1]
         if self.prompt_len is None:
             return True
         goes_on = continues or self._history.begins(ids, self.prompt_len)  # no for another number of rows as well
-        # The criterion alone tells of a call whose processor was copied, and it is the first to hear of drafts that
-        # were taken back: what neither goes on nor came to it is a call that has lost it.
-        steps = goes_on and (is_asked or length in (self.prompt_len, self._history.size + 1))
-        if not steps and self.prompts.ids is None and self.calls.is_copied and self._stepped:
-            self.calls.leave()
-            raise copied()
         if not goes_on and self.prompts.ids is None:  # whose beginning was told
             raise PlanError(
                 "the history that a row shows does not begin with its prompt",
