@@ -11,7 +11,7 @@ from typing import Any
 from grammars.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from grammars.gbnf import gbnf_grammar
 from grammars.json_copy import json_copy
-from grammars.json_schema import DEFAULT_SPELLING, Policy, Spelling, Watcher, build
+from grammars.json_schema import DEFAULT_SPELLING, Built, Policy, Spelling, Watcher, build
 from grammars.json_schema.closed import closed
 from grammars.json_schema.python_types import is_python_type, schema_of_type
 from grammars.json_schema.regular import UNKNOWN, shortest
@@ -24,7 +24,7 @@ from grammars.rust_regex import InvalidRegex, NotTranslated, language
 from grammars.shortest_text import shortest_text
 from grammars.structural_tag import structural_tag_part
 from grammars.tree import Json, Lexeme, Node, Pattern, Sub, Text, alt
-from special_tokens.errors import GrammarError, RequestError, shown
+from special_tokens.errors import GrammarError, RequestError, SchemaError, shown
 
 __all__ = ["KINDS", "MAX_CHOICES", "ResponsePart", "choice_part", "regex_node", "response_part"]
 
@@ -175,16 +175,29 @@ def _schema(
     schema: Any, spelling: Spelling, policy: Policy, *, name: str = "", documents: Mapping[str, Any] | None = None
 ) -> ResponsePart:
     built = build(schema, spelling=spelling, policy=policy, documents=documents, watch=True)
-    find = partial(shortest_text, built.node, built.watchers)
+    schema, documents = json_copy(schema), json_copy(dict(documents)) if documents else {}
+    find = partial(_shortest, built, schema, spelling, documents)
     plan = ResponsePlan(
         "json",
-        schema=json_copy(schema),
+        schema=schema,
         report=built.report,
         name=name,
         shortest=when_asked(find) if isinstance(built.node, Json) else find(),  # other trees are too large to keep
-        documents=json_copy(dict(documents)) if documents else {},
+        documents=documents,
     )
     return ResponsePart(built.node, plan, watchers=built.watchers)
+
+
+def _shortest(built: Built, schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None) -> str | None:
+    """A shortest text of a schema; what the engine compiles as it is is worked out where that alone tells one."""
+    found = shortest_text(built.node, built.watchers)
+    if found is None and isinstance(built.node, Json):
+        try:
+            full = build(schema, spelling=spelling, documents=documents, watch=True, in_full=True)
+        except SchemaError:
+            return None
+        found = shortest_text(full.node, full.watchers)
+    return found
 
 
 def _structural_tag(

@@ -235,10 +235,8 @@ class _Schemas(_Visits):
             return None
         kinds = schema.get("type", _NAMED)
         kinds = (kinds,) if isinstance(kinds, str) else kinds
-        fitting = [
-            json.dumps(v, ensure_ascii=False) for v in values if _kind(v) in kinds and not isinstance(v, list | dict)
-        ]
-        return _least(list(fitting))
+        apart = (self.item, self.colon)
+        return _least([json.dumps(v, ensure_ascii=False, separators=apart) for v in values if _kind(v) in kinds])
 
     def of_type(self, kind: str, schema: Mapping[str, Any]) -> str | None:
         match kind:

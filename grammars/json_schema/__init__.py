@@ -73,17 +73,19 @@ def build(
     documents: Mapping[str, Any] | None = None,
     watch: bool = False,
     limits: Limits = DEFAULT_LIMITS,
+    in_full: bool = False,
 ) -> Built:
     """The grammar of ``schema``.
 
     ``documents`` are other documents by URI that references may lead to; nothing is fetched.  With ``watch`` the
     caller promises to run the watchers; without, nothing is left to them, and what only they could enforce is
-    relaxed.  Raises `SchemaError` for a schema that is broken, contradictory, past a limit, not worked out before
-    the deadline (`grammars.deadline`), or (policy ``strict``) not enforceable in full.
+    relaxed.  ``in_full`` works out what the engine would compile as it is as well.  Raises `SchemaError` for a schema
+    that is broken, contradictory, past a limit, not worked out before the deadline (`grammars.deadline`), or (policy
+    ``strict``) not enforceable in full.
     """
     with deadline():
         seen = survey(schema, limits)
-        if watch:
+        if watch and not in_full:
             found = direct(schema, spelling, seen.keys)
             if found is not None:
                 watchers: tuple[Watcher, ...] = (DigitWatch(MAX_DIGITS),) if found.has_numbers else ()

@@ -315,12 +315,16 @@ class Documents:
             schema, base, dialect = stack.pop()
             if not isinstance(schema, dict):
                 continue
-            dialect = dialect_of(schema, dialect)
-            specification = specification_with(dialect.uri)
-            named = schema.get(dialect.id_keyword)
+            own = dialect_of(schema, dialect)  # heard at the root of a resource alone
+            named = schema.get(own.id_keyword)
+            alone = own.ref_stands_alone and "$ref" in schema
+            is_resource = isinstance(named, str) and not alone and not named.startswith("#")
+            if is_resource or root_base is None:
+                dialect = own
             alone = dialect.ref_stands_alone and "$ref" in schema
-            if isinstance(named, str) and not alone and not named.startswith("#"):
-                base = _bare(urljoin(base, named))
+            specification = specification_with(dialect.uri)
+            if is_resource:
+                base = _bare(urljoin(base, str(named)))
                 self._resources.setdefault(base, schema)
             if root_base is None:
                 root_base = base

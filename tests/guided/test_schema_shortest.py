@@ -158,3 +158,22 @@ def test_a_long_shortest_output_is_found_in_few_masks(engine: Engine) -> None:
     tokens = shortest_output(plan, engine, entry="after")
     assert len(tokens) <= 300
     assert walk(plan, engine, tokens, entry="after").is_whole
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"properties": {"b": {"type": "integer"}}, "required": ["b"]}, {"required": ["a"]}]},
+        {"const": {"k": "v", "l": [1, 2]}},
+        {"enum": [[False], {"k": None}]},
+        {"anyOf": [{"type": "integer"}, {"minimum": 2}]},
+        {"type": "object", "properties": {"a": {"enum": [[1, {"b": 2}]]}}, "required": ["a"]},
+    ],
+)
+def test_the_plan_knows_a_text_of_what_the_engine_compiles_as_it_is(engine: Engine, schema: Any) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    assert plan.response is not None
+    text = plan.response.shortest
+    assert text is not None
+    assert walk(plan, engine, text + END).is_whole, text
+    assert all(verdict.is_valid is not False for verdict in judge(schema, json.loads(text)))
