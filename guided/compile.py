@@ -126,6 +126,11 @@ class Engine:
             self.forget(plan, entry, spoilt)
         return self.prepare(plan, entry)
 
+    def unshared(self, plan: Plan, entry: str, *, spoilt: Any) -> Any:
+        """As `pristine`, but compiled for the caller alone, whom nobody else's failures reach."""
+        self.forget(plan, entry, spoilt)
+        return compile_grammar(self.ll_tokenizer, self.grammar_of(plan, entry)[0])
+
     def prepare(self, plan: Plan, entry: str = "") -> Any:
         """The pristine matcher of an entry of a plan (never advance it), from the cache or compiled now."""
         try:

@@ -28,7 +28,7 @@ class Offer:
     Never changed, so forks share it; its words are a `MaskRow`'s, which nobody writes to while the offer stands.
     """
 
-    __slots__ = ("end_ids", "forced", "is_repaired", "taken", "words")
+    __slots__ = ("end_ids", "forced", "is_repaired", "may_end", "taken", "words")
 
     def __init__(
         self,
@@ -37,11 +37,13 @@ class Offer:
         end_ids: tuple[int, ...] = (),
         taken: Words | None = None,
         is_repaired: bool = False,
+        may_end: bool = False,
     ) -> None:
         self.words = words
         self.forced = forced  #: the one legal token, where there is but one
         self.end_ids = end_ids  #: of the ends that are open, the ones to prefer first
         self.taken = taken  #: what the engine would allow and a watcher does not
+        self.may_end = may_end  #: an end is open, be it one that no id stands for
         self.is_repaired = is_repaired  #: the engine forced a marker that it would itself refuse
 
 
@@ -123,13 +125,16 @@ class Offers:
         if matcher.is_error():
             return None
         items = row.items
+        is_plain = watch is None
         for at, bits in self._special:
             if items[at] & bits:
-                return self._with_ends(matcher, row, watch)
+                is_plain = False
+                break
         one, other = self._probes
-        if items[one] and items[other] and watch is None and one != other:  # the usual case
+        if is_plain and items[one] and items[other] and one != other:  # the usual case
             return row.plain
-        return self._finished(matcher, row, watch, ())
+        offer = self._with_ends(matcher, row, watch)
+        return None if matcher.is_error() else offer  # it was asked for more than a mask
 
     def _with_ends(self, matcher: Any, row: MaskRow, watch: Watch | None) -> Offer:
         """The offer of a place where sentinels are set: they go, the ends that they stand for come."""
@@ -162,7 +167,7 @@ class Offers:
             for at, bit in self._end_bits[end.sentinel]:
                 items[at] |= bit
         end_ids = tuple(dict.fromkeys(i for end in ends for i in end.ids))
-        return Offer(words, self._only_id(words, row), end_ids, taken, repaired)
+        return Offer(words, self._only_id(words, row), end_ids, taken, repaired, bool(ends))
 
     def _only_id(self, words: Words, row: MaskRow) -> int | None:
         """The id that alone is allowed; None where there are more or none."""

@@ -6,9 +6,9 @@ spells a marker without being one.  It knows no tensor, no tokenizer object and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from guided.offer import MaskRow, Offer, Offers
 from guided.regions import RegionMap
 from guided.trail import Trail
 from guided.watch import Watch
-from special_tokens.errors import GuidanceError, MatcherFailed, TokenRefused
+from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
 
 __all__ = ["Counters", "GuidanceState", "StopReason"]
 
 Words: TypeAlias = NDArray[np.int32]
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +114,26 @@ class GuidanceState:
 
     @property
     def is_accepting(self) -> bool:
-        """May the sequence end here (or has it ended)?"""
-        return self.is_stopped or any(self._accepts(end) for end in self.plan.ends)
+        """May the sequence end here (or has it ended)?  Raises as `mask` does where the engine cannot say."""
+        if self.is_stopped or any(self._accepts(end) for end in self.plan.ends):
+            return True
+        return self._has_mask and self._offered().may_end  # see `_revive`: the mask knows
+
+    @property
+    def _has_mask(self) -> bool:
+        """Is the mask of this place known, or to be had from the engine?"""
+        return self._offer is not None or not self._matcher.is_error()
 
     def _accepts(self, end: End) -> bool:
-        found = self._offers.accepts(end, self._matcher)
-        return found or (self._revive() and self._offers.accepts(end, self._matcher))
+        return self._asked(lambda: self._offers.accepts(end, self._matcher))
+
+    def _ends_by(self, token: int) -> bool:
+        """Would ``token`` end the sequence here?"""
+        if token not in self._by_end:
+            return False
+        if any(self._accepts(end) for end in self._by_end[token]):
+            return True
+        return self._has_mask and token in self._offered().end_ids
 
     @property
     def size_bytes(self) -> int:
@@ -169,7 +184,9 @@ class GuidanceState:
             return offer
         else:
             offer = self._read()
-        if offer is None and self._revive():  # once: a copy of its own may have panicked, as it will again
+        for is_own in (False, True):  # not for ever: a copy of its own may have panicked, as it will again
+            if offer is not None or not self._revive(is_own):
+                break
             offer = self._read()
         if offer is None:
             self._fail("computing a mask")
@@ -196,8 +213,7 @@ class GuidanceState:
         row = self._row
         if row is None:
             row = self._row = self._offers.row()
-        offer = self._offers.read(matcher, row, watch)
-        return None if watch is not None and matcher.is_error() else offer  # a watcher asks the engine as well
+        return self._offers.read(matcher, row, watch)
 
     # -- moving
 
@@ -210,11 +226,11 @@ class GuidanceState:
         for token in tokens:
             self._commit(int(token))
 
-    def _commit(self, token: int, *, is_revived: bool = False) -> None:
+    def _commit(self, token: int, *, num_revived: int = 0) -> None:
         if self._stop is not None:
             raise GuidanceError("the sequence has ended", place=f"token {self.num_tokens}", hint="roll back first")
         trail = self._trail
-        if token in self._by_end and any(self._accepts(end) for end in self._by_end[token]):
+        if self._ends_by(token):
             self._stop = StopReason("end", token, self.region)
             trail.push(token, trail.position, trail.region)
             if self._watch is not None:
@@ -224,8 +240,8 @@ class GuidanceState:
             watch = self._watch
             if watch is not None:
                 self._check_watched(token)
-            if not self._consume(token, is_revived):
-                self._commit(token, is_revived=True)
+            if not self._consume(token, num_revived):
+                self._commit(token, num_revived=num_revived + 1)
                 return
             if forced and forced[0] == token and not trail.closing:
                 trail.close(forced)
@@ -252,7 +268,7 @@ class GuidanceState:
                 place=f"token {self.num_tokens}",
             )
 
-    def _consume(self, token: int, is_revived: bool) -> bool:
+    def _consume(self, token: int, num_revived: int) -> bool:
         """Move the engine; a token that it refuses leaves it where it was.
 
         False where the engine had to be revived first: what it said of the token before counts for nothing.
@@ -262,7 +278,7 @@ class GuidanceState:
             if self._matcher.is_error():
                 self._fail(f"committing token {token}")
             return True
-        if not is_revived and self._revive(token):
+        if num_revived < 2 and self._revive(num_revived == 1, token):
             return False
         if self._matcher.is_error():
             self._fail(f"committing token {token}")
@@ -287,8 +303,13 @@ class GuidanceState:
             return 0
         if self._watch is not None:
             return self._tried(tokens)
-        found = self._validated(tokens)
-        return self._validated(tokens) if self._revive() else found
+        found = self._asked(lambda: self._validated(tokens))
+        if found == len(tokens) or self._matcher.is_error():
+            return found
+        try:
+            return max(found, self._tried(tokens))  # see `_revive`: a commit is judged by the mask
+        except GuidanceError:
+            return found
 
     def _validated(self, tokens: Sequence[int]) -> int:
         body = list(tokens)
@@ -305,7 +326,7 @@ class GuidanceState:
         return cut
 
     def _tried(self, tokens: Sequence[int]) -> int:
-        """What `validate` says where watchers have a say: the tokens are committed to a copy."""
+        """What `validate` says where the engine alone cannot: the tokens are committed to a copy."""
         twin = self.fork()
         for i, token in enumerate(tokens):
             try:
@@ -323,8 +344,7 @@ class GuidanceState:
         """
         if self.is_stopped:
             return []
-        found = self._next_forced()
-        return self._next_forced() if self._revive() else found
+        return self._asked(self._next_forced)
 
     def _next_forced(self) -> list[int]:
         if self._closings is not None:
@@ -352,15 +372,24 @@ class GuidanceState:
         self._stop = None
         self._offer = None
         if self._matcher.is_error() or (inside and not self._matcher.rollback(inside)):
-            self._rebuild()
+            self._rebuild(False, True)
 
-    def _rebuild(self) -> None:
-        """A fresh matcher replayed to the current position: the only way out of the engine's error state."""
+    def _rebuild(self, *ways: bool) -> None:
+        """A fresh matcher replayed to the current position: the only way out of the engine's error state.
+
+        ``ways`` to `_renew` are gone one after the other where what it is copied from is spoilt.
+        """
         self._replay()
-        if is_spoilt(self._matcher):
-            self._renew()
+        for is_own in ways:
+            if not self._matcher.is_error():
+                break
+            self._renew(is_own)
             self._replay()
         if self._matcher.is_error():
+            if "satisfy the grammar" in self._matcher.get_error():  # which it did when it was written
+                raise LimitExceeded(
+                    "replaying after an error: no lexer states are left for the text", place=f"token {self.num_tokens}"
+                )
             self._fail("replaying after an error")
 
     def _replay(self) -> None:
@@ -368,24 +397,39 @@ class GuidanceState:
         if self.num_tokens:
             self._matcher.consume_tokens(list(self._trail.tokens))
 
-    def _renew(self) -> None:
+    def _renew(self, is_own: bool) -> None:
         self.counters.revived += 1
-        self._pristine = self.engine.pristine(self.plan, self.entry.name, spoilt=self._pristine)
+        if is_own:
+            self._pristine = self.engine.unshared(self.plan, self.entry.name, spoilt=self._pristine)
+        else:
+            self._pristine = self.engine.pristine(self.plan, self.entry.name, spoilt=self._pristine)
 
-    def _revive(self, refused: int | None = None) -> bool:
+    def _revive(self, is_own: bool = False, refused: int | None = None) -> bool:
         """Go on with a fresh matcher where other sequences have spoilt what this one shares with them.
 
-        Where no states are left the engine says nothing but that a token is ``refused``, one of its own mask.
+        One that all share, or where that is spoilt as well, by another thread, one of its ``is_own``.  Where no states
+        are left the engine says nothing but that a token is ``refused``, one of its own mask.
         """
-        if self._matcher.is_error():
-            is_shared = is_spoilt(self._matcher)
-        else:
-            is_shared = refused is not None and self._offer is not None and self.allows(refused)
-        if not is_shared:
-            return False
-        self._renew()
-        self._rebuild()
+        matcher = self._matcher
+        if matcher.is_error():
+            if not is_spoilt(matcher):
+                return False
+        elif refused is None or not self.allows(refused):
+            return self._matcher is not matcher  # computing the mask has revived it
+        elif self._matcher is not matcher:
+            return True
+        self._renew(is_own)
+        self._rebuild(*() if is_own else (True,))
         return True
+
+    def _asked(self, ask: Callable[[], _Answer]) -> _Answer:
+        """The answer of ``ask``, from a matcher that others have not spoilt."""
+        found = ask()
+        for is_own in (False, True):
+            if not self._revive(is_own):
+                break
+            found = ask()
+        return found
 
     def reset(self) -> None:
         """Back to the beginning of the plan, counters included."""

@@ -19,7 +19,7 @@ from guided.compile import Engine
 from guided.offer import Offers
 from guided.sequence import RowSequence
 from guided.state import GuidanceState
-from special_tokens.errors import LimitExceeded, MatcherFailed, TokenRefused
+from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
 
 #: Behind "3" only an end may follow, which llguidance 1.9.1 does not see: it fails an assertion of its own.
 PANICS = r"""start: NUMBER
@@ -125,6 +125,38 @@ def test_a_sequence_goes_on_when_another_one_panics(
         write(state, "1")
         assert state.is_accepting
     assert state.counters.masks == judge.counters.masks + (not state.is_stopped) * 1
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_another_thread_spoils_the_matcher_compiled_anew_as_well(
+    engine: Engine, plan: Plan, ask: Callable[[GuidanceState], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what a sequence has for itself is out of reach of the rows of other threads."""
+    judge, state = GuidanceState(plan, engine), GuidanceState(plan, engine)
+    for each in (judge, state):
+        write(each, "10")
+        each.rollback(1)
+    expected = ask(judge), allowed_ids(judge.mask()), list(judge.tokens), judge.is_stopped
+    fail(plan, engine)
+    real = engine.pristine
+
+    def pristine(*args: Any, spoilt: Any = None, **rest: Any) -> Any:
+        found = real(*args, spoilt=spoilt, **rest)
+        if spoilt is not None:
+            failed = found.deep_copy()
+            failed.consume_tokens(engine.tokenize("3"))
+            failed.compute_bitmask()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "pristine", pristine)
+        assert (ask(state), allowed_ids(state.mask()), list(state.tokens), state.is_stopped) == expected
+        if not state.is_stopped:
+            write(state, "1")
+    assert state.is_accepting
+    if not state.is_stopped:
+        assert state.counters.revived == 2
+    write(GuidanceState(plan, engine), "12")
 
 
 def test_what_is_refused_stays_refused(engine: Engine, plan: Plan) -> None:
@@ -264,3 +296,43 @@ def test_the_states_that_one_sequence_uses_up_are_missed_by_no_other(
         assert list(follow(state, text)) == expected
     assert greedy.counters.revived > 0  # it went on as long as its own tokens left it states
     assert neighbour.counters.revived == 1
+
+
+AMONG_A_AND_B: dict[str, Callable[[GuidanceState], Any]] = {
+    "mask": lambda state: allowed_ids(state.mask()),
+    "validate": lambda state: state.validate(state.engine.tokenize("b") + state.engine.tokenize("a")),
+    "commit": lambda state: state.commit(state.engine.tokenize("b") + state.engine.tokenize("a")),
+    "commit two behind a mask": lambda state: (state.mask(), AMONG_A_AND_B["commit"](state))[1],
+    "commit behind a rollback": lambda state: (state.rollback(2), AMONG_A_AND_B["commit"](state))[1],
+    "is_accepting": lambda state: state.is_accepting,
+    "commit an end": lambda state: state.commit([state.engine.tokens.end_ids[0]]),
+}
+
+
+@pytest.mark.parametrize("ask", AMONG_A_AND_B.values(), ids=AMONG_A_AND_B)
+@pytest.mark.parametrize("text", ["", "aba" * 5, "bba" * 7 + "c"])
+def test_nothing_is_answered_wrongly_where_no_states_are_left(
+    engine: Engine, ask: Callable[[GuidanceState], Any], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine says no then, and nothing else: only its mask can tell that it should have said yes."""
+    limits = {"initial_lexer_fuel": 1_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 300}
+    pattern = Regex("(a|b)*a(a|b){12}c?")
+    plan = compose(Parts(response_format=pattern), tokens=engine.tokens, format=Format("plain"))
+    judge = GuidanceState(plan, engine)
+    engine.forget(plan, judge.entry.name, judge._pristine)
+    monkeypatch.setattr(compile, "LIMITS", LLParserLimits(verbose_errors=False, **limits))
+    state = GuidanceState(plan, engine)
+    greedy, dice = state.fork(), Random(0)
+
+    def asked(each: GuidanceState) -> Any:
+        try:
+            return ask(each), list(each.tokens), each.is_stopped
+        except GuidanceError as error:
+            return type(error), list(each.tokens)
+
+    for each in (judge, state):
+        each.commit([one(engine, char) for char in text])
+    while not greedy.counters.revived:  # until it has used up the states of both
+        greedy.mask()
+        greedy.commit([one(engine, dice.choice("ab"))])
+    assert asked(state) == asked(judge)
