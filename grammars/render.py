@@ -129,9 +129,12 @@ _ESCAPABLE = re.compile(r"\\.|[/\n\r]", re.DOTALL)
 
 
 def quote_regex(regex: str) -> str:
-    """A Lark regex literal: slashes and line breaks escaped, whatever was escaped before left alone."""
+    """A Lark regex literal: slashes and line breaks escaped, whatever was escaped before left alone.
+
+    Nothing between slashes would begin a comment.
+    """
     escaped = _ESCAPABLE.sub(lambda found: _ESCAPES.get(found[0], found[0]), regex)
-    return f"/{escaped}/"
+    return f"/{escaped or '(?:)'}/"
 
 
 def render(start: Node | Mapping[str, Node]) -> Rendered:
