@@ -2,7 +2,7 @@
 
 ``generate`` fills rows that end before others with one id, and says neither which id that is nor why a row ended.
 Where guidance ended a row nothing behind is read; where a stop string or criterion of the call did, the grammar refuses
-the filling, as it refuses a token chosen against the mask.
+the filling, as it refuses a token chosen against the mask.  Rows without a grammar read all that is shown to them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from grammars.plan import Stops
+from guided.free import FreeSequence
 from guided.hf.tokenizer import eos_ids
 from guided.lineage import Row
 from guided.sequence import RowSequence
@@ -38,6 +40,25 @@ def end_cut_rows(
         ended = row.before_padding(generated[r], pads) if isinstance(row, RowSequence) and r not in left_over else None
         if ended is not None:
             rows[r], generated[r] = ended, generated[r][: ended.num_tokens]
+        elif len(rows) > 1 and not isinstance(row, RowSequence):  # nobody fills a row that is alone
+            generated[r] = _unfilled(guide, row, generated[r], pads)
+
+
+def _unfilled(guide: Guide, row: FreeSequence | None, tokens: list[int], pads: set[int]) -> list[int]:
+    """``tokens`` of a row without a grammar as far as they are its own.
+
+    Ends, ordinary text and what the row's stops name may have been chosen: they stay.
+    """
+    pad = tokens[-1] if tokens else -1
+    if pad not in pads or pad not in guide.tokens.marker_ids or pad in guide.tokens.end_ids:
+        return tokens
+    stops = row.stops.stops if row is not None else Stops()
+    if pad in stops.ids or (pad in guide.tokens.added and guide.tokens.added[pad].text in stops.strings):
+        return tokens
+    size = len(tokens)
+    while size and tokens[size - 1] == pad:
+        size -= 1
+    return tokens[:size]
 
 
 def _pads(guide: Guide, session: Session, rows: Sequence[Row | None], generated: Sequence[Sequence[int]]) -> set[int]:

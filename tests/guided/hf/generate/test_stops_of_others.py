@@ -10,6 +10,7 @@ import pytest
 import torch
 from transformers import StoppingCriteria
 
+from grammars.plan import Stops
 from guided.hf import conflicts
 from tests.guided.hf.generate.laws import CHATS, check_answer, generate, greedy, plan_of
 from tests.guided.hf.generate.test_failing_rows import AgainstTheMask
@@ -94,6 +95,43 @@ def test_a_pad_token_that_only_the_call_names(tiny_guide: Any, names: Any, on_er
     assert (first.content, first.token_ids) == (alone.content, alone.token_ids)
     for message, judge in zip(others, cut(tiny_guide, names, 4, None)[1:], strict=True):
         assert (message.content, message.finish_reason) == (judge.content, judge.finish_reason)
+
+
+@pytest.mark.parametrize("strings", [None, ["zzz"], ["end"]], ids=str)  # the pad token's name has an "end" in it
+@pytest.mark.parametrize("beside", ["json", None])
+def test_the_padding_of_rows_without_a_grammar_is_not_read(tiny_guide: Any, strings: Any, beside: str | None) -> None:
+    first = Stops(strings=tuple(strings)) if strings else None
+    found = []
+    for others in ([], [plan_of(tiny_guide, beside) if beside else Stops(strings=("zzzz",))]):
+        plans = [first, *others]
+        inputs = tiny_guide.inputs(CHATS[: len(plans)], plans)
+        kwargs = {"stopping_criteria": [], "pad_token_id": tiny_guide.pad_id}
+        kwargs |= tiny_guide.generate_kwargs(inputs, plans)
+        kwargs["stopping_criteria"].append(After(0, 3, inputs.prompt_len))
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=12, do_sample=False, **kwargs)
+        message, *_ = tiny_guide.messages(out, inputs, plans)
+        found.append((message.token_ids, message.content, message.finish_reason, message.stop_reason, message.usage))
+    assert len(found[0][0]) == 3
+    assert found[0][2:4] == ("length", None)
+    assert found[1] == found[0]
+
+
+def test_a_pad_token_that_a_row_names_as_its_stop_is_read(tiny_guide: Any) -> None:
+    name = tiny_guide.tokenizer.convert_ids_to_tokens(tiny_guide.pad_id)
+    for stop in (Stops(strings=(name,)), Stops(ids=(tiny_guide.pad_id,))):
+        plans = [stop, plan_of(tiny_guide, "json")]
+        inputs = tiny_guide.inputs(CHATS[:2], plans)
+        kwargs = tiny_guide.generate_kwargs(inputs, plans)
+
+        def force(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+            scores = scores.clone()
+            scores[0, tiny_guide.pad_id] = 1e6
+            return scores
+
+        kwargs["logits_processor"].append(force)
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=12, do_sample=False, **kwargs)
+        first, _ = tiny_guide.messages(out, inputs, plans)
+        assert (first.finish_reason, first.usage.completion_tokens) == ("stop", 1)
 
 
 def test_a_token_against_the_mask_is_no_pad_token_of_the_call(tiny_guide: Any) -> None:
