@@ -10,7 +10,7 @@ from grammars.json_schema.ecma import has_borders, language
 from grammars.json_schema.ecma_parser import Parser
 from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.keywords.text import is_costly, written_out
-from grammars.json_schema.regular import ALL, ANY, EPS, Ranges, Regular, cat, ranges_minus, rep
+from grammars.json_schema.regular import ALL, ANY, EPS, Ranges, Regular, cat, ranges_minus, rep, surely_empty
 from grammars.quantifier import quantifier
 
 __all__ = ["engine_pattern", "format_pattern", "pattern_language"]
@@ -28,11 +28,13 @@ def engine_pattern(pattern: str) -> str | None:
             return None  # there is something to be said of it
         if found is not None:
             Parser(pattern).parse()  # what is no pattern is refused by our own compiler, at its place
-            return found
+            return None if "[^" in pattern and surely_empty(language(pattern)) else found
         term = _trimmed(language(pattern))
     except ValueError:
         return None
-    return f"^(?:{_regex(term)})$" if term.plain and written_out(term) < 5_000 and not is_costly(term) else None
+    if not term.plain or written_out(term) >= 5_000 or is_costly(term) or surely_empty(term):
+        return None  # a pattern that no string has leaves nothing: our own compiler says where
+    return f"^(?:{_regex(term)})$"
 
 
 def _trimmed(term: Regular) -> Regular:

@@ -1,0 +1,96 @@
+"""Patterns at their edges: those that no string has, empty parts, surrogates, and control characters."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from typing import Any
+
+import pytest
+
+from benchmarks.json_schema import Judge
+from benchmarks.json_schema_laws import byte_judge
+from grammars.json_schema import build
+from special_tokens.errors import SchemaError
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return byte_judge(None)
+
+
+#: Patterns that are found in no string.
+NOWHERE = (
+    "a^b", "a$b", "x^", "$x", "a$\\n", "(?!a)a", "(?!)", "[]", "a(?<!a)", "^foo$\\s*^bar$", "[^\\s\\S]", "[^\\w\\W]"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", NOWHERE)
+@pytest.mark.parametrize("beside", [{}, {"maxLength": 3}], ids=json.dumps)
+def test_a_pattern_that_no_string_has_leaves_no_string(judge: Judge, pattern: str, beside: Any) -> None:
+    text = {"type": "string", "pattern": pattern, **beside}
+    for schema in (text, {"type": "object", "properties": {"a": text}, "required": ["a"]}):
+        with pytest.raises(SchemaError, match="unsatisfiable"):
+            build(schema, watch=True)
+    nulls = judge.compiled({**text, "type": ["string", "null"]})
+    assert (nulls.accepts("null"), nulls.accepts('""')) == (True, False)
+    keys = judge.compiled({"type": "object", "patternProperties": {pattern: {}}, "additionalProperties": False})
+    assert (keys.accepts("{}"), keys.accepts('{"": 1}')) == (True, False)
+
+
+#: Patterns with parts that may be empty, assertions inside.
+OPTIONAL = {
+    r"^\d{5}(-(?!0000)\d{4})?$": ("12345", "12345-0000", "12345-0001", "12345-"),
+    r"^a(?:b(?!c).)?$": ("a", "ab", "abc", "abd"),
+    r"^[a-z]+(?:-(?!x)[a-z])?$": ("a", "ab-c", "ab-x", "ab-"),
+    r"^\S+(?:\b.*)?$": ("a", "a b", " a", ""),
+    r"\bfoo\b(?:\sbar\b)?$": ("foo", "foo bar", "foo baz", "a foo"),
+    r"(|a\b.)$": ("", "a", "a-", "ab"),
+}
+
+
+@pytest.mark.parametrize("pattern", OPTIONAL)
+def test_parts_that_may_be_empty_are_written(judge: Judge, pattern: str) -> None:
+    alone = judge.compiled({"type": "string", "pattern": pattern})
+    inside = judge.compiled({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}})
+    keys = judge.compiled(
+        {"type": "object", "patternProperties": {pattern: {"type": "null"}}, "additionalProperties": {"type": "null"}}
+    )
+    for word in OPTIONAL[pattern]:
+        has = re.search(pattern, word) is not None
+        assert alone.accepts(json.dumps(word)) is has, word
+        assert inside.accepts(json.dumps({"a": word})) is has, word
+        assert keys.accepts(json.dumps({word: None})), word
+        assert not (has and keys.accepts(json.dumps({word: 1}))), word
+
+
+def _random_pattern(rng: random.Random, depth: int = 3) -> str:
+    if depth == 0 or rng.random() < 0.25:
+        return rng.choice(("a", "b", "-", "[ab]", "[^a]", "\\w", "\\b", "\\B", "^", "$", "(?!a)", "(?=b)", "", "\\d"))
+    parts = [_random_pattern(rng, depth - 1) for _ in range(rng.choice((1, 2, 2, 3)))]
+    if rng.random() < 0.4:
+        return f"(?:{'|'.join(parts)}){rng.choice(('', '?', '?', '{0,2}'))}"
+    return "".join(parts)
+
+
+def test_random_patterns_compile_and_find_what_re_finds(judge: Judge) -> None:
+    rng = random.Random(1811)
+    # without the empty string, where Python finds no \\B and ECMA-262 does
+    words = ["".join(rng.choice("ab-c1") for _ in range(rng.randrange(1, 6))) for _ in range(60)]
+    built = 0
+    for _ in range(120):
+        pattern = _random_pattern(rng)
+        anchored = f"^{pattern}$" if rng.random() < 0.5 else pattern
+        expected = [re.search(anchored.replace("$", "\\Z"), word) is not None for word in words]
+        try:
+            found = judge.compiled({"type": "string", "pattern": anchored})
+        except SchemaError as error:
+            assert "unsatisfiable" in str(error), anchored
+            assert not any(expected), anchored
+            continue
+        if any(row.keyword == "pattern" and "not enforced" in row.reason for row in found.plan.schema_report.relaxed):
+            continue
+        built += 1
+        assert [found.accepts(json.dumps(word)) for word in words] == expected, anchored
+    assert built > 60
