@@ -60,8 +60,12 @@ def narrow(form: ObjectForm) -> ObjectForm | None:
         for fact in clause:
             if fact.kind == "has":
                 votes[fact] = votes.get(fact, 0) + 1
-    chosen = {max(clause, key=lambda f: (votes.get(f, 0), f.kind == "lacks", str(f.what))) for clause in form.clauses}
-    return replace(form, clauses=tuple(frozenset((fact,)) for fact in sorted(chosen, key=lambda f: str(f.what))))
+    chosen = {
+        max(clause, key=lambda f: (votes.get(f, 0), f.kind == "lacks", str(f.what), f.kind, f.value))
+        for clause in form.clauses
+    }
+    met = sorted(chosen, key=lambda f: (str(f.what), f.kind, f.value))
+    return replace(form, clauses=tuple(frozenset((fact,)) for fact in met))
 
 
 class _ObjectTrack:
@@ -73,6 +77,7 @@ class _ObjectTrack:
         self.others = others
         self.number = Builder(limit)
         self._most_others: float | None = None
+        self._rank = _ranks(form.clauses)
         self._met: dict[tuple[Regular, tuple[Regular, ...]], Regular] = {}
         self.required_after = [0] * (len(entries) + 1)
         for i in range(len(entries) - 1, -1, -1):
@@ -152,7 +157,7 @@ class _ObjectTrack:
         if left.most == 0:
             return node
         most = None if left.most is None else left.most - 1
-        open_ = sorted({f for clause in left.clauses for f in clause if f.kind == "some"}, key=_by_value)
+        open_ = sorted({f for clause in left.clauses for f in clause if f.kind == "some"}, key=self._rank.__getitem__)
         for language, value in self.others:
             for conj, chosen in _choices(value, open_):
                 self.number.spend(1 + len(left.clauses))
@@ -180,8 +185,15 @@ class _ObjectTrack:
         return found
 
 
-def _by_value(fact: Fact) -> tuple[Conj, int]:
-    return fact.value, fact.what.size
+def _ranks(clauses: tuple[Clause, ...]) -> dict[Fact, int]:
+    """The facts about keys that are not listed, in an order that is the same in every process."""
+    first: dict[Fact, int] = {}
+    for i, clause in enumerate(clauses):
+        for fact in clause:
+            if fact.kind == "some":
+                first.setdefault(fact, i)
+    order = sorted(first, key=lambda f: (f.value, f.what.size, first[f], str(f.what)))
+    return {fact: rank for rank, fact in enumerate(order)}
 
 
 _MAX_CHOICES = 5  # facts about one value whose every combination is tried; beyond, each alone and all together

@@ -75,6 +75,8 @@ class Regular:
         return bool(self.op == other.op and self.args == other.args)
 
     def __repr__(self) -> str:
+        if self.op == "words":
+            return f"words{sorted(self.args)!r}"  # the same in every process
         return f"{self.op}{self.args!r}"
 
 

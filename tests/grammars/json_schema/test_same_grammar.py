@@ -22,6 +22,23 @@ SCHEMAS: list[Any] = [
         "not": {"required": ["a", "d"]},
         "anyOf": [{"properties": {"a": {"const": 1}}}, {"properties": {"b": {"const": 2}}}, {"required": ["c"]}],
     },
+    {
+        "type": "object",
+        "allOf": [{"not": {"propertyNames": {"not": {"pattern": letter}}}} for letter in "abcd"],
+        "propertyNames": {"pattern": "^..$"},
+        "minProperties": 1,
+        "maxProperties": 2,
+    },
+    {
+        "type": "object",
+        "not": {"anyOf": [{"propertyNames": {"not": {"enum": list(keys)}}} for keys in ("13", "279", "23x", "245")]},
+        "maxProperties": 3,
+    },
+    {
+        "type": "object",
+        "anyOf": [{"properties": {key: {"const": i}}, "required": [key]} for i, key in enumerate("abcab")],
+        "not": {"anyOf": [{"required": ["a", "d"]}, {"required": ["b", "e"]}, {"required": ["c", "a"]}]},
+    },
     {"type": "array", "items": {"enum": ["x", "y", "z", 1, None]}, "uniqueItems": True, "minItems": 2},
 ]
 BUILD = """
