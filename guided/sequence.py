@@ -237,7 +237,7 @@ class RowSequence:
         self._refused = refused if isinstance(error, TokenRefused) else None
         # Searches and drafts try tokens that are refused all the time; that is nobody's failure.
         if self.on_error == "unconstrained" and self._refused is None:
-            log.warning("row %d goes on without guidance: %s", self.row, error)
+            log.warning("row %d goes on without guidance, unless this is taken back: %s", self.row, error)
 
     def fork(self) -> RowSequence:
         """An independent copy at the same place."""

@@ -127,12 +127,14 @@ class Script:
         return scores
 
 
-def scripted(guide: Any, texts: list[str | None], chats: list[str] = CHATS, **options: Any) -> tuple[Any, list[Any]]:
+def scripted(
+    guide: Any, texts: list[str | None], chats: list[str] = CHATS, *, on_error: Any = "end", **options: Any
+) -> tuple[Any, list[Any]]:
     """The tokens and messages of rows that have the plan on which the engine panics behind 3; None is a plain row."""
     plan = guide.plan(response_format=Lark(PANICS))
     plans = [None if text is None else plan for text in texts]
     inputs = guide.inputs(chats[: len(texts)], plans)
-    kwargs = guide.generate_kwargs(inputs, plans)
+    kwargs = guide.generate_kwargs(inputs, plans, on_error=on_error)
     kwargs.setdefault("logits_processor", []).insert(0, Script(guide, texts, inputs.prompt_len))
     out = guide.model.generate(**inputs, **{"max_new_tokens": 5, "do_sample": False} | options, **kwargs)
     return out[:, inputs.prompt_len :].tolist(), guide.messages(out, inputs, plans)
@@ -155,9 +157,16 @@ def test_g3_a_panic_of_the_engine_ends_the_row_that_met_it(tiny_guide: Any, opti
     assert [message.guidance.revived for message in messages] == [1, 0, 1, 0]
 
 
-def test_a_draft_on_which_the_engine_panics_is_taken_back(tiny_guide: Any) -> None:
+@pytest.mark.parametrize("on_error", ["end", "unconstrained"])
+def test_a_draft_on_which_the_engine_panics_is_taken_back(
+    tiny_guide: Any, on_error: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log must not say that a row goes on without guidance which goes on with it."""
     ((alone,), _), chats = scripted(tiny_guide, ["1200"], ["assistant\n3"]), ["assistant\n3"]
-    ((drafted,), (message,)) = scripted(tiny_guide, ["1200"], chats, prompt_lookup_num_tokens=2)
+    with caplog.at_level(logging.WARNING, logger="guided"):
+        ((drafted,), (message,)) = scripted(tiny_guide, ["1200"], chats, prompt_lookup_num_tokens=2, on_error=on_error)
+    assert all("unless this is taken back" in record.message for record in caplog.records)
+    assert bool(caplog.records) == (on_error == "unconstrained")
     assert drafted == alone
     assert (message.content, message.finish_reason, message.error) == ("1200", "stop", None)
     assert message.guidance.rollbacks > 0
