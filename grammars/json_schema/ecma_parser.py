@@ -1,7 +1,8 @@
 """The parser of patterns of ECMA-262: text to a tree of regular terms and assertions.
 
 Deviations from ECMA-262, all towards what the validators do: the ``u`` flag's code points but the lax escapes of
-annex B (``\\-``), ``\\A`` and ``\\Z`` as anchors, a leading ``(?i)`` obeyed.
+annex B (``\\-``), ``\\A`` and ``\\Z`` as anchors, a leading ``(?i)`` obeyed.  Lone surrogates, which no text holds, are
+cut out of the classes that begin or end with one; none is left of a class, or a character, that is nothing else.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ _EVERY: Ranges = ((0, MAX_CODE_POINT),)
 _DOT = ranges_minus(_EVERY, ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)))
 _WIDE_DOT = ranges_minus(_EVERY, ((0x0A, 0x0A),))
 _CLASSES = {"d": _DIGIT, "w": WORD, "s": _SPACE}
+_SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 
 
@@ -156,7 +158,7 @@ class Parser:
             case "(":
                 return self._group()
             case "[":
-                return chars(self._class())
+                return chars(_writable(self._class()))
             case "\\":
                 return self._escape()
             case "*" | "+" | "?":
@@ -166,7 +168,7 @@ class Parser:
     def _char(self, code: int) -> Regular:
         if self.ignore_case and len(both := {chr(code).lower(), chr(code).upper()}) == 2:
             return chars([(ord(c), ord(c)) for c in both if len(c) == 1])
-        return text(chr(code))
+        return chars(_writable(((code, code),))) if 0xD800 <= code <= 0xDFFF else text(chr(code))
 
     def _group(self) -> Tree:
         self.depth += 1
@@ -211,7 +213,7 @@ class Parser:
             raise NotRegular("a back-reference")
         found = self._escaped_class()
         if found is not None:
-            return chars(found)
+            return chars(_writable(found))
         return self._char(self._escaped_char())
 
     def _escaped_class(self) -> Ranges | None:
@@ -298,6 +300,13 @@ class Parser:
             return 8
         found = self._escaped_class()
         return found if found is not None else self._escaped_char()
+
+
+def _writable(ranges: Ranges) -> Ranges:
+    """The class without surrogates, where it tells some of them apart or has nothing around them."""
+    ((first, last),) = _SURROGATES
+    cuts = any(first <= low <= last or first <= high <= last for low, high in ranges)
+    return ranges_minus(ranges, _SURROGATES) if cuts else ranges
 
 
 def _both_cases(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -26,6 +26,9 @@ _DOT = ReportRow(
 _CLASSES = ReportRow(
     "", "pattern", Outcome.EXACT, "\\w, \\d and \\s are those of ECMA-262: Python's re may call what they allow invalid"
 )
+_SURROGATES = ReportRow(
+    "", "pattern", Outcome.NARROWED, "no text holds lone surrogates: their classes in patterns are left without them"
+)
 _ASSERTED_SINCE = 8  # from draft 2019-09 on a format is an annotation unless a vocabulary says otherwise
 
 
@@ -50,6 +53,8 @@ def general_rows(
             yield _DOT
         if any(map(_FOREIGN.search, patterns)):
             yield _CLASSES
+        if any(map(_has_surrogates, patterns)):
+            yield _SURROGATES
     may_format = keys is None or "format" in keys
     if may_format and dialect.order >= _ASSERTED_SINCE and _has_format(schema):
         yield ReportRow("", "format", Outcome.NARROWED, f"enforced, though {dialect.name} calls it an annotation")
@@ -63,6 +68,15 @@ _FOREIGN = re.compile(r"\\[WDsS]|\[\^[^\]]*\\[wd]")
 def _has_dot(pattern: str) -> bool:
     """Does the pattern have a dot that stands for any character?"""
     return "." in pattern and any(found == "." for found in _IN_PATTERN.findall(pattern))
+
+
+_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[pP]\{(?:(?:General_Category|gc)=)?(?:Cs|C|Other)\}")
+
+
+def _has_surrogates(pattern: str) -> bool:
+    """Does the pattern name surrogates that are no pair?"""
+    return "\\" in pattern and _SURROGATE.search(_PAIR.sub("", pattern.replace("\\\\", ""))) is not None
 
 
 def _patterns(schema: Any) -> Iterator[str]:
