@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.direct.definitions import is_productive, merged_size
-from grammars.json_schema.direct.patterns import pattern_language
+from grammars.json_schema.direct.patterns import EnginePattern, pattern_language
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.general import KEY_ORDER, general_rows
 from grammars.json_schema.key_bounds import KeyBounds
@@ -54,7 +54,7 @@ class Copy:
     """One copy of a document: ``targets`` are the names under ``$defs``, by the id of the schema that is referred to.
 
     The flags say what the readers met: ``numbers`` without end, ``integers``, ``free_keys`` that no schema lists,
-    ``open_keys`` beside listed ones, ``rare_text`` in constants, and whether keys are ``ordered``.
+    ``open_keys`` beside listed ones, ``rare_text`` in constants and patterns, and whether keys are ``ordered``.
     """
 
     root: Any
@@ -174,6 +174,13 @@ class Copy:
         pointer = "".join("/" + s.replace("~", "~0").replace("/", "~1") for s in self.path)
         self.rows.append(ReportRow(pointer, keyword, outcome, reason))
 
+    def patterned(self, keyword: str, pattern: EnginePattern) -> str:
+        """The regex of a pattern, once what it leaves out is noted."""
+        self.rare_text = self.rare_text or pattern.rare
+        if pattern.without_nul:
+            self.note(keyword, Outcome.NARROWED, _NO_NUL)
+        return pattern.regex
+
     def finished(self, schema: Mapping[str, Any], out: dict[str, Any]) -> Any:
         """The copy, once what a type leaves open is noted: numbers without end, keys without a list.
 
@@ -266,6 +273,7 @@ ENGINE_WORDS = frozenset(
     )
 )  # fmt: skip
 
+_NO_NUL = "NUL is not written by classes of all control characters without the quote or the backslash"
 _ANY_TYPE = ("integer", "object")
 _PLAIN_TYPES = frozenset({"null", "boolean", "integer", "number", "string"})
 _SPOKEN = frozenset(CHECKS) - {"type"}  #: beside a type these say more

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ from grammars.json_schema.direct.patterns import engine_pattern, pattern_languag
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.direct.values import counted, keep
 from grammars.json_schema.key_bounds import KeyBounds, joined, key_bounds_of
+from grammars.json_schema.keywords.text import readings
 from grammars.json_schema.regular import Ranges, Regular, leading, lengths, matches, shortest
 
 __all__ = ["READERS"]
@@ -42,6 +43,7 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
     if len(known) > 1 and not _begin_apart([leading(term) for term in known]) and not _first_apart(known):
         raise NotDirect
     listed = schema.get("properties", {})
+    _same_to_all(value, listed, is_open=schema.get("additionalProperties", True) is not False)
     for key, own in listed.items():
         for term, sub in zip(known, value.values(), strict=True):
             if matches(term, key):  # the engine merges both, as they both hold
@@ -53,7 +55,7 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
         found = engine_pattern(pattern)
         if found is None:
             raise NotDirect
-        copied[found] = copy.below(sub, "patternProperties", pattern)
+        copied[copy.patterned("patternProperties", found)] = copy.below(sub, "patternProperties", pattern)
     if len(copied) < len(value):
         raise NotDirect
     if copied:
@@ -64,6 +66,14 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
             copy.key_bounds = joined(copy.key_bounds, key_bounds_of(terms))
         else:
             copy.key_bounds = joined(copy.key_bounds, KeyBounds(key_bounds_of(known).tight))
+
+
+def _same_to_all(patterns: Iterable[str], listed: Iterable[str], *, is_open: bool) -> None:
+    """Keys that readings of a pattern differ on must not be written as other keys: the engine knows one reading."""
+    for pattern in patterns:
+        surely, maybe = readings(pattern)
+        if surely is not maybe and (is_open or any(matches(maybe, key) != matches(surely, key) for key in listed)):
+            raise NotDirect
 
 
 def _begin_apart(prefixes: list[str]) -> bool:

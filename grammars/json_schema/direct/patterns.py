@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 from grammars.json_schema.direct.refusal import NotDirect
@@ -10,17 +11,45 @@ from grammars.json_schema.ecma import has_borders, language
 from grammars.json_schema.ecma_parser import Parser
 from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.keywords.text import is_costly, written_out
-from grammars.json_schema.regular import ALL, ANY, EPS, Ranges, Regular, cat, ranges_minus, rep, surely_empty
+from grammars.json_schema.regular import (
+    ALL,
+    ANY,
+    EPS,
+    Ranges,
+    Regular,
+    cat,
+    chars,
+    ranges_minus,
+    rep,
+    shortest,
+    surely_empty,
+    words,
+)
 from grammars.quantifier import quantifier
 
-__all__ = ["engine_pattern", "format_pattern", "pattern_language"]
+__all__ = ["RARE", "EnginePattern", "engine_pattern", "format_pattern", "pattern_language"]
+
+#: What needs an escape that is not a short one.
+RARE = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f]")
 
 _TOKEN = re.compile(r"\\(?:[dDwW/.^$*+?()\[\]{}|\\\-tnrfv_@:,#&%!<>=~\"' ])|\\s|\[\^?|\]|\(\?:|\(\?|\(|\)|.", re.DOTALL)
 _SPACES = "\\t-\\r \\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}\\x{FEFF}"
 
 
+@dataclass(frozen=True, slots=True)
+class EnginePattern:
+    """A pattern for the engine: ``without_nul`` where it leaves strings with NUL out, ``rare`` where all may be rare.
+
+    Rare are strings that need escapes that are not short.
+    """
+
+    regex: str
+    without_nul: bool = False
+    rare: bool = False
+
+
 @lru_cache(maxsize=4_096)
-def engine_pattern(pattern: str) -> str | None:
+def engine_pattern(pattern: str) -> EnginePattern | None:
     """A pattern that the engine reads as ECMA-262 reads this one; None where it has none."""
     found = _same_words(pattern)
     try:
@@ -28,13 +57,26 @@ def engine_pattern(pattern: str) -> str | None:
             return None  # there is something to be said of it
         if found is not None:
             Parser(pattern).parse()  # what is no pattern is refused by our own compiler, at its place
-            return None if "[^" in pattern and surely_empty(language(pattern)) else found
+            if _MAY_BE_ODD.search(pattern) is None:
+                return EnginePattern(found)
+            term = language(pattern)
+            return None if surely_empty(term) else EnginePattern(found, rare=_is_rare(term))
         term = _trimmed(language(pattern))
     except ValueError:
         return None
     if not term.plain or written_out(term) >= 5_000 or is_costly(term) or surely_empty(term):
         return None  # a pattern that no string has leaves nothing: our own compiler says where
-    return f"^(?:{_regex(term)})$"
+    return EnginePattern(f"^(?:{_regex(term)})$", without_nul=_loses_nul(term), rare=_is_rare(term))
+
+
+#: What a pattern must have that no string has, or rare strings alone, when all its words mean the same to the engine.
+_MAY_BE_ODD = re.compile(rf"\[\^|\\v|{RARE.pattern}")
+
+
+def _is_rare(term: Regular) -> bool:
+    """May rare strings be all that there is?  A short one that is not is looked for."""
+    word = shortest(term)
+    return not isinstance(word, str) or RARE.search(word) is not None
 
 
 def _trimmed(term: Regular) -> Regular:
@@ -123,10 +165,30 @@ def _regex(term: Regular) -> str:
         case "cat":
             return "".join(map(_regex, args))
         case "alt":
-            return f"(?:{'|'.join(map(_regex, args))})"
+            return f"(?:{'|'.join(map(_regex, _merged(args)))})"
     body, least, most = args
     inner = _regex(body) if body.op in ("chars", "alt") else f"(?:{_regex(body)})"
     return inner + quantifier(least, most)
+
+
+def _merged(options: tuple[Regular, ...]) -> tuple[Regular, ...]:
+    """The options with NUL in the class beside it, as the engine reads them: `_quotable` must see it there."""
+    one = next((o for o in options if o.op == "chars"), None)
+    many = next((o for o in options if o.op == "words"), None)
+    if one is None or many is None or "\0" not in many.args:
+        return options
+    short = {word for word in many.args if len(word) == 1}
+    rest = [o for o in options if o not in (one, many)]
+    longer = [words(many.args - short)] if many.args - short else []
+    return (*rest, *longer, chars([*one.args, *((ord(word), ord(word)) for word in short)]))
+
+
+def _loses_nul(term: Regular) -> bool:
+    """Does a class of the term lose NUL on the way to the engine?"""
+    if term.op in ("chars", "words"):
+        return term.op == "chars" and _quotable(term.args) != term.args
+    below = term.args[:1] if term.op == "rep" else _merged(term.args) if term.op == "alt" else term.args
+    return any(map(_loses_nul, below))
 
 
 def _quotable(ranges: Ranges) -> Ranges:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grammars.json_schema.direct.copy import Copy, Reader
-from grammars.json_schema.direct.patterns import engine_pattern, format_pattern, pattern_language
+from grammars.json_schema.direct.patterns import RARE, engine_pattern, format_pattern, pattern_language
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.formats import FORMATS, early_format, ignored_format
 from grammars.json_schema.keywords.numeric import allow
@@ -69,7 +68,7 @@ def _constants(copy: Copy, values: list[Any], schema: Mapping[str, Any], out: di
         whole = "".join(values)
         if len(whole) > _MAX_LITERAL and max(map(len, values)) > _MAX_LITERAL:
             raise NotDirect
-        copy.rare_text = copy.rare_text or _RARE.search(whole) is not None
+        copy.rare_text = copy.rare_text or RARE.search(whole) is not None
         out["enum"] = values.copy()
         return
     out["enum"] = [_constant(copy, one) for one in values]
@@ -85,7 +84,7 @@ def _constant(copy: Copy, value: Any, depth: int = _MAX_CONSTANT_DEPTH) -> Any:
         case str():
             if len(value) > _MAX_LITERAL:
                 raise NotDirect
-            copy.rare_text = copy.rare_text or _RARE.search(value) is not None
+            copy.rare_text = copy.rare_text or RARE.search(value) is not None
             return value
         case None | bool():
             return value
@@ -110,7 +109,6 @@ def _const(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any
 
 
 _ALONE = {"type", "enum", "const"}
-_RARE = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f]")  # what needs an escape that is not a short one
 
 
 # -- numbers
@@ -220,7 +218,7 @@ def _pattern(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, A
     found = engine_pattern(value) if isinstance(value, str) else None
     if found is None:
         raise NotDirect
-    out["pattern"] = found
+    out["pattern"] = copy.patterned("pattern", found)
     named = schema.get("format")
     if "minLength" in schema or "maxLength" in schema or (isinstance(named, str) and named in FORMATS):
         _check_words(schema)

@@ -94,3 +94,78 @@ def test_random_patterns_compile_and_find_what_re_finds(judge: Judge) -> None:
         built += 1
         assert [found.accepts(json.dumps(word)) for word in words] == expected, anchored
     assert built > 60
+
+
+#: Patterns that name surrogates, and whether they are found in each of ``TEXTS``.
+TEXTS = ("", "a", "\u00e9", "\U0001f600", "\U0001f600a")
+SURROGATES = {
+    "^(?:[^\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$": (True, True, True, True, True),
+    "^[a\\ud800]$": (False, True, False, False, False),
+    "^[^\\ud800]$": (False, True, True, True, False),
+    "^(?:\\ud800|\\u00e9)$": (False, False, True, False, False),
+    "^[^\\ud800-\\udbff]$": (False, True, True, True, False),
+    "^[^\\p{Cs}a]$": (False, False, True, True, False),
+    "\\ud83d\\ude00": (False, False, False, True, True),
+}
+
+
+@pytest.mark.parametrize("pattern", SURROGATES)
+@pytest.mark.parametrize("in_full", [False, True])
+def test_surrogates_are_cut_out_of_classes(judge: Judge, pattern: str, in_full: bool) -> None:
+    schema: Any = {"type": "string", "pattern": pattern}
+    if in_full:
+        schema["not"] = {"enum": ["no"]}
+    found = judge.compiled(schema)
+    assert tuple(found.accepts(json.dumps(text, ensure_ascii=False)) for text in TEXTS) == SURROGATES[pattern]
+    said = any("surrogate" in row.reason for row in found.plan.schema_report.narrowed)
+    assert said is (pattern != "\\ud83d\\ude00")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[\\ud83c-\\udbff][\\udc00-\\udfff]", "^\\ud83d$", "^[\\ud800-\\udfff]+$", "\\p{Cs}"]
+)
+def test_surrogates_alone_are_no_text(judge: Judge, pattern: str) -> None:
+    with pytest.raises(SchemaError, match="unsatisfiable"):
+        build({"type": "string", "pattern": pattern}, watch=True)
+    keys = judge.compiled({"type": "object", "patternProperties": {pattern: {"type": "null"}}})
+    assert keys.accepts('{"a": 1}')
+    assert keys.accepts('{"\U0001f600": 1}')
+
+
+#: Control characters in patterns, and in which of ``CONTROLS`` they are found.
+CONTROLS = ("\0", "\x01", "\x7f", "\n", "a", "\\", '"')
+CONTROLLED = {
+    '^[^"]$': "\0\x01\x7f\na\\",
+    "^[\\x00-\\x1f]$": "\0\x01\n",
+    "^(\\x00|[\\x01-\\x1f])$": "\0\x01\n",
+    '^(?:[^"\\x00]|\\x00|ab)$': "\0\x01\x7f\na\\",
+    "^(?:[^\\\\\\\\]|\\x00?)$": '\0\x01\x7f\na"',
+    "^\\x00$": "\0",
+    "^\\v?\\x7f$": "\x7f",
+    "^[^a]$": '\0\x01\x7f\n\\"',
+}
+
+
+@pytest.mark.parametrize("pattern", CONTROLLED)
+@pytest.mark.parametrize("place", ["alone", "beside open keys", "key"])
+def test_control_characters_are_kept_or_said_not_to_be(judge: Judge, pattern: str, place: str) -> None:
+    text: Any = {"type": "string", "pattern": pattern}
+    schema = {
+        "alone": text,
+        "beside open keys": {"type": "object", "properties": {"a": text}, "required": ["a"]},
+        "key": {"type": "object", "patternProperties": {pattern: {}}, "additionalProperties": False},
+    }[place]
+    found = judge.compiled(schema)
+    narrowed = {row.keyword for row in found.plan.schema_report.narrowed if "control" in row.reason}
+    for char in CONTROLS:
+        value: Any = {"alone": char, "beside open keys": {"a": char}, "key": {char: None}}[place]
+        written = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        takes, has = found.accepts(written), char in CONTROLLED[pattern]
+        assert not (takes and not has), repr(char)
+        assert takes or not has or (narrowed and ord(char) in (*range(0x20), 0x7F)), repr(char)
+
+
+def test_nul_is_named_where_it_alone_is_left_out() -> None:
+    (row,) = build({"type": "string", "pattern": '^[^"]$'}, watch=True).report.rows
+    assert (row.keyword, "NUL" in row.reason) == ("pattern", True)
+    assert not build({"type": "string", "pattern": "^[^a]$"}, watch=True).report.rows
