@@ -176,27 +176,32 @@ def _schema(
 ) -> ResponsePart:
     built = build(schema, spelling=spelling, policy=policy, documents=documents, watch=True)
     schema, documents = json_copy(schema), json_copy(dict(documents)) if documents else {}
-    find = partial(_shortest, built, schema, spelling, documents)
+    known = None if isinstance(built.node, Json) else shortest_text(built.node, built.watchers)
+    find = partial(_shortest, built if isinstance(built.node, Json) else None, schema, spelling, documents)
     plan = ResponsePlan(
         "json",
         schema=schema,
         report=built.report,
         name=name,
-        shortest=when_asked(find) if isinstance(built.node, Json) else find(),  # other trees are too large to keep
+        shortest=when_asked(find) if known is None else known,
         documents=documents,
     )
     return ResponsePart(built.node, plan, watchers=built.watchers)
 
 
-def _shortest(built: Built, schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None) -> str | None:
-    """A shortest text of a schema; what the engine compiles as it is is worked out where that alone tells one."""
-    found = shortest_text(built.node, built.watchers)
-    if found is None and isinstance(built.node, Json):
+def _shortest(built: Built | None, schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None) -> str | None:
+    """A shortest text of a schema, searched with patience.
+
+    What the engine compiles as it is, is worked out where that alone tells none; other trees are too large to keep,
+    and are built anew.
+    """
+    found = None if built is None else shortest_text(built.node, built.watchers, patient=True)
+    if found is None:
         try:
             full = build(schema, spelling=spelling, documents=documents, watch=True, in_full=True)
         except SchemaError:
             return None
-        found = shortest_text(full.node, full.watchers)
+        found = shortest_text(full.node, full.watchers, patient=True)
     return found
 
 

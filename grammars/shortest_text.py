@@ -1,21 +1,36 @@
 """A shortest text of a grammar's nodes, where it is found without a search: what an answer costs at the least.
 
 `shortest_text` answers None where it is not sure of a text (parametric rules, tokens, grammars of their own, schemas
-whose keywords meet).  What it answers is legal; that nothing shorter is, holds but for the choice of numbers.
+whose keywords meet).  What it answers is legal; that nothing shorter is, holds but for the choice of numbers, and of
+words so intricate that only those without a backslash are searched.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from json.encoder import encode_basestring
 from typing import Any
 
-from grammars.json_schema.ecma import language as ecma_language
 from grammars.json_schema.keywords.numeric import allow
 from grammars.json_schema.numbers import Numbers, meet, shortest_number
-from grammars.json_schema.regular import Regular, alt, cat, inter, neg, rep, shortest, text, within
+from grammars.json_schema.regular import (
+    ALL,
+    ANY,
+    MAX_CODE_POINT,
+    UNKNOWN,
+    Regular,
+    alt,
+    cat,
+    chars,
+    inter,
+    matches,
+    neg,
+    rep,
+    shortest,
+    text,
+    within,
+)
 from grammars.json_schema.watchers import UniqueWatch, Watcher
 from grammars.rust_regex import InvalidRegex, NotTranslated, language
 from grammars.tree import (
@@ -38,17 +53,21 @@ from grammars.tree import (
 
 __all__ = ["shortest_text"]
 
-_MOST = 2_000  # characters of an answer
+_MOST = 20_000  # characters of an answer
 _MOST_VISITS = 20_000  # nodes and schemas looked at
 _BUDGET = 300  # states of one search for a word
 _MOST_SEARCHED = 200_000  # parts of languages in all searches together: some 20 ms
+_PATIENT = 20_000, 8_000_000  # the same where there is time: some 0.5 s
 
 
-def shortest_text(node: Node, watchers: tuple[Watcher, ...] = ()) -> str | None:
-    """A shortest JSON text that ``node`` writes and ``watchers`` let pass; None where none was found."""
+def shortest_text(node: Node, watchers: tuple[Watcher, ...] = (), *, patient: bool = False) -> str | None:
+    """A shortest JSON text that ``node`` writes and ``watchers`` let pass; None where none was found.
+
+    ``patient`` searches longer for words: half a second at the worst, and not a few hundredths.
+    """
     try:
-        with within(_MOST_SEARCHED):
-            found = _Nodes().of(node, {})
+        with within(_PATIENT[1] if patient else _MOST_SEARCHED):
+            found = _Nodes(patient=patient).of(node, {})
     except (_TooLarge, RecursionError):
         return None
     return found if found is None or not _repeats(found, watchers) else None
@@ -84,13 +103,27 @@ class _TooLarge(Exception):
 
 
 class _Visits:
-    def __init__(self) -> None:
+    def __init__(self, *, patient: bool = False) -> None:
         self.left = _MOST_VISITS
+        self.patient = patient
+
+    def word(self, term: Regular) -> str | None:
+        """A shortest word of a language, or of many that are searched in vain one that is spelled as it is."""
+        found = shortest(term, _BUDGET)
+        if found is UNKNOWN and self.patient:
+            found = shortest(inter(term, _SPELLED), _PATIENT[0])
+        return found if isinstance(found, str) else None
 
     def count(self) -> None:
         self.left -= 1
         if self.left < 0:
             raise _TooLarge
+
+
+#: Texts without a backslash: states of a search within escapes are most of all where languages meet.
+_SPELLED = rep(chars(((0x20, 0x5B), (0x5D, 0x7E), (0x80, MAX_CODE_POINT))), 0, None)
+#: Strings that JSON writes without ``\u``.
+_WRITTEN = rep(chars(((0x08, 0x0A), (0x0C, 0x0D), (0x20, 0x7E), (0x80, MAX_CODE_POINT))), 0, None)
 
 
 class _Nodes(_Visits):
@@ -105,7 +138,7 @@ class _Nodes(_Visits):
             case Alt(options=options):
                 return _least([self.of(option, known) for option in options])
             case Repeat(body=body, least=least):
-                return _joined([self.of(body, known)] * least) if least else ""
+                return _repeated(self.of(body, known), least) if least else ""
             case Rule(body=body):
                 return self.of(body, known)
             case Group(start=start, rules=rules):
@@ -113,11 +146,10 @@ class _Nodes(_Visits):
             case Ref(name=name, argument=None):
                 return known.get(name)
             case Json(schema=schema, options=options):
-                return _Schemas(schema, options).text()
+                return _Schemas(schema, options, patient=self.patient).text()
         if is_terminal(node):
             term = _term(node)
-            found = shortest(term, _BUDGET) if term is not None else None
-            return found if isinstance(found, str) else None
+            return self.word(term) if term is not None else None
         return None
 
     def rules(self, rules: Mapping[str, RuleDef], outside: Mapping[str, str | None]) -> Mapping[str, str | None]:
@@ -167,6 +199,10 @@ def _joined(parts: list[str | None]) -> str | None:
     return "".join(found) if len(found) == len(parts) and sum(map(len, found)) <= _MOST else None
 
 
+def _repeated(body: str | None, times: int) -> str | None:
+    return body * times if body is not None and len(body) * times <= _MOST else None
+
+
 def _least(options: list[str | None]) -> str | None:
     return min((option for option in options if option is not None), key=lambda t: (len(t.encode()), t), default=None)
 
@@ -178,27 +214,21 @@ _SILENT = {"$defs", "definitions"}
 
 #: Keywords that bound numbers, see `grammars.json_schema.keywords.numeric.allow`.
 _BOUNDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
-_LITERAL = re.compile(r"[,: \n]*")
-#: How the engine's patterns name a character, which ECMA-262 names otherwise.
-_CODE = re.compile(r"\\x\{([0-9A-Fa-f]{1,4})\}")
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{int(found[1], 16):04x}"
+_LITERAL = frozenset(",: \n")
 
 
 class _Schemas(_Visits):
     """Shortest instances of a schema that the engine compiles itself."""
 
-    def __init__(self, schema: Any, options: Mapping[str, Any]) -> None:
-        super().__init__()
+    def __init__(self, schema: Any, options: Mapping[str, Any], *, patient: bool) -> None:
+        super().__init__(patient=patient)
         self.root = schema
         self.item = str(options.get("item_separator", ","))
         self.colon = str(options.get("key_separator", ":"))
         self.known: dict[str, str | None] = {}
 
     def text(self) -> str | None:
-        if not _LITERAL.fullmatch(self.item + self.colon):
+        if not _LITERAL.issuperset(self.item + self.colon):
             return None  # separators are regular expressions
         defs = self.root.get("$defs", {}) if isinstance(self.root, dict) else {}
         self.known = dict.fromkeys(defs)
@@ -257,25 +287,25 @@ class _Schemas(_Visits):
 
     def string(self, schema: Mapping[str, Any]) -> str | None:
         least, most = schema.get("minLength", 0), schema.get("maxLength")
-        if not least and "pattern" not in schema:
-            return '""'
-        word: Any = "a" * least if least <= _MOST else None
-        if "pattern" in schema:
-            try:
-                word = shortest(ecma_language(_CODE.sub(_escaped, schema["pattern"])), _BUDGET)
-            except ValueError:
-                return None
-        if not isinstance(word, str) or len(word) < least or (most is not None and len(word) > most):
+        if "pattern" not in schema:
+            return _repeated("a", least) and f'"{"a" * least}"' if least else '""'
+        try:
+            term = _searched(schema["pattern"])
+        except (InvalidRegex, NotTranslated):
             return None
-        return json.dumps(word, ensure_ascii=False)
+        wanted = _WRITTEN if not least and most is None else inter(_WRITTEN, rep(ANY, least, most))
+        word = self.word(term)
+        if word is not None and not matches(wanted, word):
+            word = self.word(inter(term, wanted))
+        return None if word is None else json.dumps(word, ensure_ascii=False)
 
     def array(self, schema: Mapping[str, Any]) -> str | None:
         least = schema.get("minItems", 0)
-        if least > _MOST:
-            return None
-        items = [self.of(schema.get("items", True))] * least
-        body = _joined([part for item in items for part in (self.item, item)][1:])
-        return None if body is None else f"[{body}]"
+        if not least:
+            return "[]"
+        item = self.of(schema.get("items", True))
+        body = None if item is None else _repeated(self.item + item, least)
+        return None if body is None else f"[{body[len(self.item) :]}]"
 
     def object(self, schema: Mapping[str, Any]) -> str | None:
         required = dict.fromkeys(schema.get("required", ()))
@@ -291,6 +321,13 @@ class _Schemas(_Visits):
             parts += [self.item, encode_basestring(key) + self.colon, value]
         body = _joined(parts[1:])
         return None if body is None else "{" + body + "}"
+
+
+def _searched(pattern: str) -> Regular:
+    """The strings in which the engine finds a pattern of ours: anchors stand only around all of it."""
+    begins = pattern.startswith("^")
+    ends = pattern.endswith("$") and (len(pattern) - len(pattern[:-1].rstrip("\\"))) % 2 == 1
+    return cat(*(() if begins else (ALL,)), language(pattern), *(() if ends else (ALL,)))
 
 
 def _kind(value: Any) -> str:

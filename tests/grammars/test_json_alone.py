@@ -81,9 +81,9 @@ def test_the_shortest_text_is_looked_for_once_and_when_it_is_asked_for(
     asked: list[Any] = []
     search = responding.shortest_text
 
-    def counted(*arguments: Any) -> str | None:
+    def counted(*arguments: Any, **options: Any) -> str | None:
         asked.append(arguments)
-        return search(*arguments)
+        return search(*arguments, **options)
 
     monkeypatch.setattr(responding, "shortest_text", counted)
     plan = plan_of(SCHEMAS[2], tokens, FORMATS["bare"])

@@ -1,0 +1,134 @@
+"""Shortest texts of strings with patterns: the plan holds one that is legal and valid, whatever the pattern."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from grammars.constraints import JsonSchema
+from guided.compile import Engine
+from guided.validate import judge
+from special_tokens.errors import GuidedError
+from tests.plan_laws import END, plan_of, walk
+
+#: A pattern and how many characters its shortest string has.
+PATTERNS = {
+    r"\S": 1,
+    r"^.*\S.*$": 1,
+    r"^\s*\S": 1,
+    r"\bfoo\b": 3,
+    r"^(?=.*[A-Z]).{8,}$": 8,
+    r"^(?=.*[A-Za-z])(?=.*\d)[A-Za-z\d]{8,}$": 8,
+    r"^(?=.*[a-z])(?=.*[A-Z])(?=.*\d)(?=.*[@$!%*?&])[A-Za-z\d@$!%*?&]{8,}$": 8,
+    r"^(?=.*[a-z])(?=.*[A-Z])(?=.*\d)(?=.*[^\da-zA-Z]).{8,64}$": 8,
+    "\U0001f600": 1,
+    "^[\U0001f600\U0001f60e]$": 1,
+    "^\U0001f600$": 1,
+    r"^[\x00-\x1f]$": 1,
+    r"^\$$": 1,
+    r"\$": 1,
+    r"^a|b$": 1,
+}
+
+
+def held(engine: Engine, schema: Any) -> str:
+    """The text that the plan holds, which is legal, and which both validators find valid."""
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    assert plan.response is not None
+    text = plan.response.shortest
+    assert text is not None
+    assert walk(plan, engine, text + END, entry="after").is_whole, text
+    assert all(verdict.is_valid is not False for verdict in judge(schema, json.loads(text))), text
+    return text
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_string_of_a_pattern_has_a_shortest_text(engine: Engine, pattern: str) -> None:
+    for schema in ({"pattern": pattern}, {"pattern": pattern, "minLength": 1}):
+        assert len(json.loads(held(engine, {"type": "string", **schema}))) == PATTERNS[pattern]
+
+
+@pytest.mark.parametrize("pattern", [r"\S", "[0-9]", r"(?=.*x)"])
+def test_a_length_beside_a_pattern_is_kept(engine: Engine, pattern: str) -> None:
+    text = held(engine, {"type": "string", "pattern": pattern, "minLength": 12, "maxLength": 14})
+    assert len(json.loads(text)) == 12
+
+
+def test_patterns_that_meet_have_a_shortest_text(engine: Engine) -> None:
+    classes = [{"pattern": "[a-z]"}, {"pattern": "[A-Z]"}, {"pattern": "[0-9]"}, {"pattern": r"[^\w\s]"}]
+    assert len(json.loads(held(engine, {"type": "string", "minLength": 8, "allOf": classes}))) == 8
+
+
+def test_a_long_text_is_held(engine: Engine) -> None:
+    assert len(json.loads(held(engine, {"type": "array", "minItems": 1500}))) == 1500
+    ids = {"type": "array", "minItems": 3, "items": {"type": "string", "format": "uuid"}}
+    keys = [f"k{number}" for number in range(20)]
+    text = held(engine, {"type": "object", "properties": dict.fromkeys(keys, ids), "required": keys})
+    assert list(json.loads(text)) == keys
+
+
+ATOMS = ["a", "b", ".", r"\d", r"\w", r"\S", r"\s", r"\W", "[a-f]", "[^a]", "[^0-9\n]", "\U0001f600", r"[\x20-\x7e]"]
+ATOMS += ["é", r"\.", r"\$", "-", '"', r"\\", "/", r"\t", "[à-ÿ]", "[\U0001f600-\U0001f64f]", r"\u0041", "_"]
+
+
+def pattern_of(chance: random.Random, depth: int = 2) -> str:
+    """A pattern in the way people write them."""
+    parts = []
+    for _ in range(chance.randint(1, 3)):
+        atom = chance.choice(ATOMS)
+        if depth and chance.random() < 0.25:
+            atom = f"(?:{pattern_of(chance, depth - 1)})"
+        parts.append(atom + chance.choice(["", "", "", "?", "*", "+", "{2}", "{1,3}"]))
+    text = "".join(parts)
+    return f"{text}|{pattern_of(chance, depth - 1)}" if depth and chance.random() < 0.15 else text
+
+
+def string_of(chance: random.Random) -> dict[str, Any]:
+    """A string schema with a pattern, anchored or not, and often more."""
+    body = pattern_of(chance)
+    ahead = chance.choice(["", "", "", "(?=.*[A-Z])", "(?!.*a)", r"(?=.*\d)"])
+    pattern = chance.choice([body, f"^(?:{body})$", f"^(?:{body})", f"(?:{body})$", f"^{ahead}(?:{body}).*$"])
+    schema: dict[str, Any] = {"type": "string", "pattern": pattern}
+    if chance.random() < 0.3:
+        schema["minLength"] = chance.randint(0, 9)
+    if chance.random() < 0.1:
+        schema["maxLength"] = chance.randint(9, 30)
+    return schema
+
+
+def schema_of(chance: random.Random) -> dict[str, Any]:
+    """A string, or strings in objects and arrays."""
+    match chance.randint(0, 4):
+        case 0:
+            properties = {key: string_of(chance) for key in chance.sample("abcdé", 2)}
+            return {"type": "object", "properties": properties, "required": sorted(properties)}
+        case 1:
+            return {"type": "array", "items": string_of(chance), "minItems": chance.randint(0, 3)}
+        case 2:
+            return {"anyOf": [string_of(chance), string_of(chance)]}
+    return string_of(chance)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_text_is_held_is_legal_and_valid(engine: Engine, seed: int) -> None:
+    chance = random.Random(seed)
+    num_held = 0
+    for _ in range(25):
+        schema = schema_of(chance)
+        try:
+            plan = plan_of(engine, response_format=JsonSchema(schema))
+        except GuidedError:
+            continue
+        assert plan.response is not None
+        text = plan.response.shortest
+        if text is None:
+            continue
+        num_held += 1
+        assert walk(plan, engine, text + END, entry="after").is_whole, (schema, text)
+        relaxed = plan.response.report.relaxed
+        verdicts = {verdict.is_valid for verdict in judge(schema, json.loads(text))}
+        assert relaxed or False not in verdicts, (schema, text)
+    assert num_held >= 15
