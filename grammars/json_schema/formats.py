@@ -82,6 +82,9 @@ def has_wide_format(schema: Any, *, is_document: bool = False) -> bool:
                 return True
             if isinstance(value.get("pattern"), str) and "." in value["pattern"]:
                 return True
+            keys = value.get("patternProperties")
+            if isinstance(keys, dict) and any("." in pattern for pattern in keys):
+                return True
             if any(not is_document or (isinstance(ref, str) and not ref.startswith("#")) for ref in refs):
                 return True
             todo += value.values()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.keywords.arrays import Child, negation
-from grammars.json_schema.keywords.text import pattern_language
+from grammars.json_schema.keywords.text import pattern_language, readings
 from grammars.json_schema.regular import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, surely_empty, words
 from grammars.json_schema.report import ReportRow
 from grammars.json_schema.shapes import TRUE, Clause, Conj, Fact, ObjectForm, Seen, both, has, lacks, some
@@ -53,14 +53,14 @@ def allow(
     }
     patterns = _patterns(schema, place, documents, child, notes)
     extra = child(place, schema["additionalProperties"], "additionalProperties") if _CLOSING in schema else TRUE
-    if any(language is None for language, _ in patterns):
+    known = [pattern for pattern in patterns if pattern is not None]
+    if len(known) < len(patterns):
         extra = TRUE  # a key of the unknown pattern is not an additional one
-    known = [(language, value) for language, value in patterns if language is not None]
     cells = cells_of(known, extra)
     for key, conj in props.items():
-        for language, value in known:
-            if matches(language, key):
-                conj = both(conj, value)
+        for pattern in known:
+            if matches(pattern.maybe, key):
+                conj = both(conj, pattern.value)
         props[key] = conj
     if "propertyNames" in schema:
         legal = child(place, schema["propertyNames"], "propertyNames")
@@ -73,7 +73,7 @@ def allow(
             cells = restrict(cells, language)
     seen = Seen(
         frozenset(schema.get("properties", ())),
-        tuple(language for language, _ in known),
+        tuple(pattern.maybe for pattern in known),
         _CLOSING in schema,
     )
     return ObjectForm(
@@ -112,27 +112,40 @@ def _dependencies(schema: Mapping[str, Any]) -> list[Clause]:
     ]
 
 
+class KeyPattern(NamedTuple):
+    """A pattern of keys: the keys that it ``surely`` has, those that it ``maybe`` has, and what their values satisfy.
+
+    Between the two stand keys that ECMA-262 and validators read differently (see `readings`).
+    """
+
+    surely: Regular
+    maybe: Regular
+    value: Conj | None
+
+
 def _patterns(
     schema: Mapping[str, Any], place: Place, documents: Documents, child: Child, notes: list[ReportRow]
-) -> list[tuple[Regular | None, Conj | None]]:
-    """Language and value of each pattern; the language is None where it cannot be said."""
-    return [
-        (
-            pattern_language(pattern, "patternProperties", place, documents, notes),
-            child(place, sub, "patternProperties", pattern),
-        )
-        for pattern, sub in schema.get("patternProperties", {}).items()
-    ]
+) -> list[KeyPattern | None]:
+    """The patterns of ``patternProperties``; None for one whose language cannot be said."""
+    out: list[KeyPattern | None] = []
+    for pattern, sub in schema.get("patternProperties", {}).items():
+        known = pattern_language(pattern, "patternProperties", place, documents, notes) is not None
+        value = child(place, sub, "patternProperties", pattern)
+        out.append(KeyPattern(*readings(pattern), value) if known else None)
+    return out
 
 
-def cells_of(patterns: list[tuple[Regular, Conj | None]], extra: Conj | None) -> Cells:
-    """All keys cut into cells by the patterns that they match; keys that match none get ``extra``."""
+def cells_of(patterns: list[KeyPattern], extra: Conj | None) -> Cells:
+    """All keys cut into cells by the patterns that they match; keys that match none get ``extra``.
+
+    Keys that readings of a pattern differ on are in no cell.
+    """
     cells: list[tuple[Regular, Conj | None]] = []
     cuts = 0
-    for language, value in patterns:
-        own, cut = language, []
+    for number, (surely, maybe, value) in enumerate(patterns):
+        own, cut = surely, []
         for cell, conj in cells:
-            if disjoint(cell, language):
+            if disjoint(cell, maybe):
                 cut.append((cell, conj))
                 continue
             cuts += 1
@@ -142,12 +155,15 @@ def cells_of(patterns: list[tuple[Regular, Conj | None]], extra: Conj | None) ->
                     keyword="patternProperties",
                     hint="use patterns that exclude each other",
                 )
-            inside, outside = inter(cell, language), inter(cell, neg(language))
+            inside, outside = inter(cell, surely), inter(cell, neg(maybe))
             cut += [(inside, both(conj, value))] if possible(inside) else []
             cut += [(outside, conj)] if possible(outside) else []
             own = inter(own, neg(cell))
+        for before in patterns[:number]:
+            if before.surely is not before.maybe:
+                own = inter(own, neg(before.maybe))
         cells = [*cut, (own, value)] if possible(own) else cut
-    rest = neg(alt(*(language for language, _ in patterns)))
+    rest = neg(alt(*(pattern.maybe for pattern in patterns)))
     if extra is not None and possible(rest):
         cells.append((rest, extra))
     return tuple((cell, conj) for cell, conj in cells if conj is not None)
@@ -187,14 +203,14 @@ def deny(
         broken = negation(child(place, sub, "properties", key))
         facts += [has(key, broken)] if broken is not None else []
     patterns = _patterns(schema, place, documents, child, notes)
-    known = [(language, value) for language, value in patterns if language is not None]
-    for language, value in known:
-        broken = negation(value)
-        facts += [some(language, broken)] if broken is not None else []
+    known = [pattern for pattern in patterns if pattern is not None]
+    for pattern in known:
+        broken = negation(pattern.value)
+        facts += [some(pattern.surely, broken)] if broken is not None else []
     if _CLOSING in schema:
         broken = negation(child(place, schema[_CLOSING], _CLOSING))
         if broken is not None:
-            facts.append(some(neg(alt(words(properties), *(language for language, _ in known))), broken))
+            facts.append(some(neg(alt(words(properties), *(pattern.maybe for pattern in known))), broken))
     if "propertyNames" in schema:
         broken = negation(child(place, schema["propertyNames"], "propertyNames"))
         if broken is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, chars, di
 from grammars.json_schema.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
-__all__ = ["KEYWORDS", "allow", "deny", "is_costly", "pattern_language", "written_out"]
+__all__ = ["KEYWORDS", "allow", "deny", "is_costly", "pattern_language", "readings", "written_out"]
 
 _MAX_STATES = 1_000  # product of nested counts that may overlap with what follows
 
@@ -107,6 +108,18 @@ def pattern_language(
     if has_borders(pattern):
         notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, _BORDERS))
     return found
+
+
+@lru_cache(maxsize=4_096)
+def readings(pattern: str) -> tuple[Regular, Regular]:
+    """The strings in which every reading of a pattern finds it, and those in which any does (see `language`).
+
+    Raises `InvalidPattern` or `NotRegular`.
+    """
+    sure, maybe = language(pattern, False), language(pattern, True)
+    if sure == maybe or disjoint(maybe, neg(sure)):
+        sure = maybe = language(pattern)
+    return sure, maybe
 
 
 _BORDERS = "borders of words are those of ECMA-262, by ASCII letters: validators know other letters too"

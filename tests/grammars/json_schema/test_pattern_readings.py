@@ -51,6 +51,43 @@ def test_no_line_separator_makes_what_is_written_invalid(judge: Judge, schema: A
             assert False in said, value
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": {"^a.b$": {"type": "integer"}}, "additionalProperties": {"type": "string"}},
+        {"patternProperties": {"^a.b$": {"type": "integer"}}, "additionalProperties": False},
+        {"patternProperties": {"^a.b$": {"type": "integer"}}, "unevaluatedProperties": {"type": "string"}},
+        {"patternProperties": {"^a.b$": {"type": "integer"}, "^[aé]": {"type": ["integer", "null"]}}},
+        {"patternProperties": {"^[aé]": {"type": ["integer", "null"]}, "^a.b$": {"type": "integer"}}},
+        {"properties": {"a\rb": {"maximum": 9}}, "patternProperties": {"^a.b$": {"type": "integer"}}},
+        {"patternProperties": {"^.*$": {"type": "integer"}}},
+        {"patternProperties": {".": {"type": "integer"}}},
+        {"not": {"patternProperties": {"^a.b$": {"type": "integer"}}, "additionalProperties": {"type": "string"}}},
+        {"oneOf": [{"patternProperties": {"^a.b$": {"type": "integer"}}}, {"required": ["a\rb"]}]},
+    ],
+    ids=json.dumps,
+)
+def test_no_line_separator_in_a_key_makes_what_is_written_invalid(judge: Judge, schema: Any) -> None:
+    schema = {"type": "object", **schema}
+    found = judge.compiled(schema)
+    assert not found.plan.schema_report.relaxed
+    assert "line separator" in " ".join(row.reason for row in found.plan.schema_report.narrowed)
+    for key in ("a\rb", "a\nb", "axb", "a\u2028b", "\r", "\u2029", "a", "é", "", "\r\n"):
+        for inner in (1, 10, "s", None):
+            value = {key: inner}
+            said = {verdict.is_valid for verdict in verdicts(schema, value)}
+            if found.accepts(json.dumps(value, ensure_ascii=False)):
+                assert True in said, value
+            elif {"\r", "\u2028", "\u2029"}.isdisjoint(key):
+                assert False in said, value
+
+
+@pytest.mark.parametrize("pattern", [".*", "^x-.*", "a.*b|^$", "^[.]$", "\\."])
+def test_dots_that_no_reading_tells_apart_leave_all_keys(judge: Judge, pattern: str) -> None:
+    found = judge.compiled({"type": "object", "patternProperties": {pattern: {"type": "integer"}}})
+    assert found.accepts(json.dumps({"x-\r": 1, "\u2028": 2}, ensure_ascii=False))
+
+
 def test_a_dot_in_a_class_or_escaped_is_no_dot() -> None:
     for pattern in ("^[.]$", "a\\.b", "[^.]+\\.", "[\\].]"):
         assert not build({"type": "string", "pattern": pattern}, watch=True).report.rows
