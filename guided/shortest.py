@@ -8,6 +8,7 @@ is an upper bound of the true minimum, and exact for most schemas.
 from __future__ import annotations
 
 import string
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
@@ -24,7 +25,8 @@ from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
 
 __all__ = ["check_max_tokens", "min_tokens", "shortest_output"]
 
-_MOST = 4_000  # tokens that one walk may take
+_MOST = 4_000  # tokens that one walk by a policy alone may take
+_SECONDS = 1.5  # of this thread's processor time, for all walks of one search that choose for themselves
 
 #: What a policy begins a value with, the first that is allowed; objects and arrays come last in any case.
 _DIGITS = tuple(b"%d" % digit for digit in range(10))
@@ -51,15 +53,19 @@ def check_max_tokens(plan: Plan, engine: Engine, max_tokens: int, *, entry: str 
     """Raises `RequestError` when ``max_tokens`` cannot hold the shortest output found.
 
     Where a watcher has a say, what is found may be longer than it need be; then the budget must not even hold an
-    output that the watcher would refuse, written in the fewest tokens.
+    output that the watcher would refuse, written in the fewest tokens.  Where no output is found, nothing is certain
+    of what is needed, and nothing is raised: a request that is possible is not refused for what a search lacks.
     """
-    needed = min_tokens(plan, engine, entry=entry)
-    if max_tokens >= needed:
-        return
-    if plan.watchers:
-        unwatched = shortest_output(replace(plan, watchers=()), engine, entry=entry)
-        if max_tokens >= min(len(unwatched), _fewest(unwatched, engine)):
+    try:
+        needed = min_tokens(plan, engine, entry=entry)
+        if max_tokens >= needed:
             return
+        if plan.watchers:
+            unwatched = shortest_output(replace(plan, watchers=()), engine, entry=entry)
+            if max_tokens >= min(len(unwatched), _fewest(unwatched, engine)):
+                return
+    except LimitExceeded:
+        return
     raise RequestError(
         f"max_tokens too small: {max_tokens} tokens cannot hold the shortest answer found, which has {needed}",
         place="max_tokens",
@@ -68,18 +74,20 @@ def check_max_tokens(plan: Plan, engine: Engine, max_tokens: int, *, entry: str 
 
 
 def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tuple[int, ...]:
-    """The tokens of the shortest output found; raises `LimitExceeded` when no policy came to an end."""
+    """The tokens of the shortest output found; raises `LimitExceeded` when no walk came to an end in its time."""
     start = GuidanceState(plan, engine, entry=entry)
     found: list[list[int]] = []
     short = [plan.response.shortest] if plan.response is not None else []
     short += [text for _, text in plan.shortest_arguments]
     values = [engine.tokenize(text) for text in short if text]
+    until = time.thread_time() + _SECONDS
     for policy, texts in ((_POLICIES[0], values), *((policy, []) for policy in _POLICIES)):
-        tokens = _walk(start.fork(), policy, texts, min((len(tokens) for tokens in found), default=_MOST))
+        most = min((len(tokens) for tokens in found), default=_MOST + sum(map(len, texts)))
+        tokens = _walk(start.fork(), policy, texts, most, until)
         if tokens is not None:
             found.append(tokens)
     if not found:
-        raise LimitExceeded(f"no end was found within {_MOST} tokens", place="plan")
+        raise LimitExceeded(f"no end was found within {_MOST} tokens and {_SECONDS} seconds", place="plan")
     return tuple(sorted(found, key=len)[0])
 
 
@@ -99,27 +107,32 @@ def _fewest(tokens: Sequence[int], engine: Engine) -> int:
     return count
 
 
-def _walk(state: GuidanceState, policy: tuple[bytes, ...], values: list[list[int]], most: int) -> list[int] | None:
+def _walk(
+    state: GuidanceState, policy: tuple[bytes, ...], values: list[list[int]], most: int, until: float
+) -> list[int] | None:
     """Writes by one policy, and one of ``values`` where it may be written.
 
-    None when that is not shorter than ``most`` tokens, or the engine fails.
+    None when that is not shorter than ``most`` tokens, when the thread's clock has come to ``until``, or when the
+    engine fails.
     """
     engine, ends, markers = state.engine, state.plan.end_ids(), state.engine.tokens.marker_ids
     scan, notable = ScanState(), _notable(engine) | from_ids(ends, engine.vocab_size)
     try:
         while not state.is_stopped:
-            if state.num_tokens >= most:
+            if state.num_tokens >= most or time.thread_time() > until:
                 return None
             ids = _candidates(state, notable)
             # The way out of reasoning and free text is a marker or an end; a response is closed from the inside.
             token = next((i for i in ids if i in ends), None)
             if token is None and state.region is not RegionName.RESPONSE:
                 token = next((i for i in ids if i in markers), None)
+            begun = time.thread_time()
             value = next((ids for ids in values if token is None and _may_write(state, ids)), None)
             if value is not None:
                 scan = feed(scan, b"".join(map(engine.token_bytes, value)), ())
                 state.commit(value)
                 values = []
+                until += time.thread_time() - begun  # a long text that is known takes nothing from the search
                 continue
             if token is None:
                 token = _next(ids, engine, scan, policy)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import guided.shortest as shortest_module
 from grammars.constraints import JsonSchema
 from guided.compile import Engine
 from guided.shortest import check_max_tokens, min_tokens, shortest_output
@@ -177,3 +178,29 @@ def test_the_plan_knows_a_text_of_what_the_engine_compiles_as_it_is(engine: Engi
     assert text is not None
     assert walk(plan, engine, text + END).is_whole, text
     assert all(verdict.is_valid is not False for verdict in judge(schema, json.loads(text)))
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 60.0])
+def test_a_search_that_finds_nothing_refuses_no_budget(
+    engine: Engine, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shortest_module, "_SECONDS", seconds)
+    monkeypatch.setattr(shortest_module, "_MOST", 20)
+    letters = {"type": "string", "minLength": 40}
+    plan = plan_of(engine, response_format=JsonSchema({"type": "array", "items": letters, "minItems": 2}))
+    assert plan.response is not None
+    without = replace(plan, response=replace(plan.response, shortest=None))
+    with pytest.raises(LimitExceeded, match=f"within 20 tokens and {seconds} seconds"):
+        min_tokens(without, engine, entry="after")
+    check_max_tokens(without, engine, 5, entry="after")
+    monkeypatch.setattr(shortest_module, "_SECONDS", 60.0)
+    with pytest.raises(RequestError, match="max_tokens too small"):  # a text that is held may have more tokens
+        check_max_tokens(plan, engine, 5, entry="after")
+
+
+def test_an_unwatched_search_that_finds_nothing_refuses_no_budget(engine: Engine) -> None:
+    schema = {"items": {"type": "string"}, "contains": {"enum": ["x", "y"]}, "minContains": 2, "uniqueItems": True}
+    plan = plan_of(engine, response_format=JsonSchema({"type": "array", **schema}))
+    tokens = engine.tokenize('["x", "y"]' + END)
+    assert walk(plan, engine, tokens, entry="after").is_whole
+    check_max_tokens(plan, engine, len(tokens), entry="after")
