@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from grammars.json_schema.direct.copy import Copy, Reader
@@ -13,7 +14,7 @@ from grammars.json_schema.keywords.numeric import allow
 from grammars.json_schema.keywords.text import written_out
 from grammars.json_schema.numbers import shortest_number
 from grammars.json_schema.passes.kinds import CHECKS
-from grammars.json_schema.regular import ANY, Regular, inter, lengths, rep, shortest
+from grammars.json_schema.regular import ANY, Regular, inter, lengths, matches, rep, shortest
 from grammars.json_schema.report import Outcome
 
 __all__ = ["READERS", "counted", "keep"]
@@ -64,6 +65,8 @@ def _enum(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]
 def _constants(copy: Copy, values: list[Any], schema: Mapping[str, Any], out: dict[str, Any]) -> None:
     if any(isinstance(one, list | dict) for one in values) and not schema.keys() & CHECKS.keys() <= _ALONE:
         raise NotDirect  # what else is asked of them is not looked at
+    if not _ASKING.isdisjoint(schema) and not any(_meets(one, schema) for one in values):
+        raise NotDirect  # nothing is left: our own compiler says where
     if all(type(one) is str for one in values):
         whole = "".join(values)
         if len(whole) > _MAX_LITERAL and max(map(len, values)) > _MAX_LITERAL:
@@ -109,6 +112,38 @@ def _const(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any
 
 
 _ALONE = {"type", "enum", "const"}
+_ASKING = frozenset((*_BOUNDS, *_LENGTHS, "multipleOf", "pattern", "format"))
+
+
+def _meets(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Does a constant meet the bounds, lengths, patterns and formats beside it?"""
+    if isinstance(value, str):
+        least, most = (schema.get(keyword) for keyword in _LENGTHS)
+        fits = (least is None or _number(least) <= len(value)) and (most is None or len(value) <= _number(most))
+        return fits and all(matches(term, value) for term in _terms(schema))
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return True
+    asked = {keyword: _number(schema[keyword]) for keyword in (*_BOUNDS, "multipleOf") if keyword in schema}
+    step = asked.get("multipleOf", 0)
+    return (
+        asked.get("minimum", value) <= value <= asked.get("maximum", value)
+        and ("exclusiveMinimum" not in asked or asked["exclusiveMinimum"] < value)
+        and ("exclusiveMaximum" not in asked or value < asked["exclusiveMaximum"])
+        and (step <= 0 or _is_multiple(value, step))
+    )
+
+
+def _is_multiple(value: float, step: float) -> bool:
+    try:
+        return Decimal(str(value)) % Decimal(str(step)) == 0
+    except InvalidOperation:  # so many digits
+        raise NotDirect from None
+
+
+def _number(value: Any) -> int | float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise NotDirect
+    return value
 
 
 # -- numbers
