@@ -77,7 +77,7 @@ TAKEN: dict[str, tuple[Any, list[Any]]] = {
         {
             "type": "object",
             "properties": {"key": {"type": "string"}},
-            "patternProperties": {"^.*$": {"type": "string"}},
+            "patternProperties": {".*": {"type": "string"}},
         },
         [{}, {"key": "a"}, {"key": 1}, {"key": "a", "x": "b"}, {"x": 1}],
     ),
@@ -203,6 +203,7 @@ LEFT: dict[str, Any] = {
         "patternProperties": {"^[ab]$": {}},
         "additionalProperties": False,
     },
+    "keys that readings of a pattern differ on": {"type": "object", "patternProperties": {"^.*$": {"type": "string"}}},
     "draft 4 knows no const": {"$schema": DRAFT4, "const": 1},
     "a format of the wrong kind": {"type": "string", "pattern": "^a", "format": ["uri"]},
 }
