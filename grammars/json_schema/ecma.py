@@ -46,7 +46,7 @@ from grammars.json_schema.regular import (
     rep,
 )
 
-__all__ = ["InvalidPattern", "NotRegular", "has_borders", "language"]
+__all__ = ["InvalidPattern", "NotRegular", "has_borders", "has_foreign_borders", "language"]
 
 _MAX_UNROLL = 12  # repeats of a body with assertions are written out up to this many times
 _MAX_SIZE = 100_000  # parts of a term when what it shares is written out each time
@@ -67,6 +67,7 @@ _ENDS = {_Before.START: EPS, _Before.WORD: cat(ALL, _WORD_CHAR), _Before.OTHER: 
 _BEGINS_WORD = cat(_WORD_CHAR, ALL)
 
 _BEYOND_ASCII = cat(ALL, chars(((0x80, 0x10FFFF),)), ALL)
+_BORDERS = ("word", "no word")
 _EDGES = ("start", "word", "no word")  # assertions that ask for the kind of the character before
 
 
@@ -89,11 +90,43 @@ def language(pattern: str, wide: bool | None = None) -> Regular:
 
 @lru_cache(maxsize=4_096)
 def has_borders(pattern: str) -> bool:
-    """Do borders of words decide beside a letter that is not ASCII, as far as that is seen?"""
+    """May borders of words decide beside a letter that is not ASCII, by ECMA-262 or by what validators take for one?"""
     if "\\b" not in pattern and "\\B" not in pattern:
         return False
     tree = Parser(pattern).parse()
-    return _has(tree, ("word", "no word")) and not disjoint(language(pattern), _BEYOND_ASCII)
+    if not _has(tree, _BORDERS):
+        return False
+    try:
+        return not disjoint(_Lowering().whole((_without_borders(tree),), ALL), _BEYOND_ASCII)
+    except NotRegular:
+        return True
+
+
+@lru_cache(maxsize=4_096)
+def has_foreign_borders(pattern: str) -> bool:
+    """Is a pattern with borders of words (see `has_borders`) found in strings with other letters than those of ASCII?
+
+    Raises `NotRegular`.
+    """
+    return has_borders(pattern) and not disjoint(language(pattern), _BEYOND_ASCII)
+
+
+def _without_borders(tree: Tree) -> Tree:
+    """The tree, asking for no border of words: it is found wherever the tree is, whatever is a border."""
+    match tree:
+        case Edge(kind=kind) if kind in _BORDERS:
+            return EPS
+        case Look(ahead=ahead, negative=negative, body=body):
+            if negative and _has(body, _BORDERS):
+                return EPS
+            return Look(ahead, negative, _without_borders(body))
+        case Cat(parts=parts):
+            return tree_cat([_without_borders(part) for part in parts])
+        case Alt(options=options):
+            return tree_alt([_without_borders(option) for option in options])
+        case Rep(body=body, least=least, most=most):
+            return _plain(Rep(_without_borders(body), least, most))
+    return tree
 
 
 def _written_size(term: Regular) -> int:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import Any
 
 from grammars.json_schema.dialects import Dialect, is_known
+from grammars.json_schema.ecma import InvalidPattern, has_borders
 from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.numbers import MAX_DIGITS
 from grammars.json_schema.report import Outcome, ReportRow
 
-__all__ = ["KEY_ORDER", "general_rows"]
+__all__ = ["KEY_ORDER", "asks_for_borders", "general_rows"]
 
 KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
 
@@ -77,6 +79,15 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[pP]\{(?:(?:General_
 def _has_surrogates(pattern: str) -> bool:
     """Does the pattern name surrogates that are no pair?"""
     return "\\" in pattern and _SURROGATE.search(_PAIR.sub("", pattern.replace("\\\\", ""))) is not None
+
+
+def asks_for_borders(schema: Any) -> bool:
+    """Is there a pattern whose borders of words validators may see elsewhere?"""
+    for pattern in _patterns(schema):
+        with suppress(InvalidPattern):
+            if has_borders(pattern):
+                return True
+    return False
 
 
 def _patterns(schema: Any) -> Iterator[str]:

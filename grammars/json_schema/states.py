@@ -15,6 +15,7 @@ from grammars.json_schema.array_tracks import array_track
 from grammars.json_schema.cases import cases
 from grammars.json_schema.distinct import is_short, values_of
 from grammars.json_schema.documents import Place
+from grammars.json_schema.general import asks_for_borders
 from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.naming import naming_order
 from grammars.json_schema.numbers import shortest_number
@@ -322,9 +323,10 @@ def explore(space: Space, spelling: Spelling, start: Conj) -> States:
             hint="ask for fewer items, or leave out uniqueItems",
         )
     if states[start].cost >= INFINITE:
+        hint = "look for required keys whose schema is false, or bounds that exclude each other"
+        if asks_for_borders(space.documents.root.schema):
+            hint += "; and borders of words (\\b, \\B) beside letters that are not ASCII are those of ECMA-262 here"
         raise SchemaError(
-            "unsatisfiable schema: no value satisfies it",
-            pointer=space.documents.root.pointer,
-            hint="look for required keys whose schema is false, or bounds that exclude each other",
+            "unsatisfiable schema: no value satisfies it", pointer=space.documents.root.pointer, hint=hint
         )
     return states

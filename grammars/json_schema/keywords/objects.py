@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.keywords.arrays import Child, negation
-from grammars.json_schema.keywords.text import pattern_language, readings
+from grammars.json_schema.keywords.text import border_rows, pattern_language, readings
 from grammars.json_schema.regular import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, surely_empty, words
 from grammars.json_schema.report import ReportRow
 from grammars.json_schema.shapes import TRUE, Clause, Conj, Fact, ObjectForm, Seen, both, has, lacks, some
@@ -132,6 +132,9 @@ def _patterns(
         known = pattern_language(pattern, "patternProperties", place, documents, notes) is not None
         value = child(place, sub, "patternProperties", pattern)
         out.append(KeyPattern(*readings(pattern), value) if known else None)
+        if known:
+            closing = (word for word in (_CLOSING, "unevaluatedProperties") if word in schema)
+            notes.extend(row for word in closing for row in border_rows(pattern, word, place))
     return out
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, cast
 
 from grammars.json_schema.documents import Documents, Place
-from grammars.json_schema.ecma import InvalidPattern, NotRegular, has_borders, language
+from grammars.json_schema.ecma import InvalidPattern, NotRegular, has_borders, has_foreign_borders, language
 from grammars.json_schema.formats import FORMATS, early_format, ignored_format
 from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, chars, disjoint, inter, neg, rep
 from grammars.json_schema.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
-__all__ = ["KEYWORDS", "allow", "deny", "is_costly", "pattern_language", "readings", "written_out"]
+__all__ = ["KEYWORDS", "allow", "border_rows", "deny", "is_costly", "pattern_language", "readings", "written_out"]
 
 _MAX_STATES = 1_000  # product of nested counts that may overlap with what follows
 
@@ -105,9 +105,16 @@ def pattern_language(
         reason = "not enforced: its counted repeats overlap with what follows them, which multiplies their states"
         notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
         return None
-    if has_borders(pattern):
-        notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, _BORDERS))
+    notes.extend(border_rows(pattern, keyword, place))
     return found
+
+
+def border_rows(pattern: str, keyword: str, place: Place) -> Iterator[ReportRow]:
+    """What to say where borders of words decide: more and less than validators take.  Raises `NotRegular`."""
+    if has_borders(pattern):
+        yield ReportRow(place.pointer, keyword, Outcome.NARROWED, _BORDERS)
+    if has_foreign_borders(pattern):
+        yield ReportRow(place.pointer, keyword, Outcome.RELAXED, _BORDERS)
 
 
 @lru_cache(maxsize=4_096)

@@ -14,6 +14,7 @@ from grammars.json_schema.ecma import has_borders, language
 from grammars.json_schema.few_words import few_words
 from grammars.json_schema.regular import inter, matches
 from guided.validate import judge as verdicts
+from special_tokens.errors import SchemaError
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +107,41 @@ def test_borders_of_words_beside_other_letters_are_said(pattern: str, negated: b
 def test_borders_of_words_among_ascii_letters_are_exact(pattern: str) -> None:
     assert not has_borders(pattern)
     assert not build({"type": "string", "pattern": pattern}, watch=True).report.relaxed
+
+
+@pytest.mark.parametrize(
+    ("schema", "values"),
+    [
+        ({"type": "string", "pattern": "^\\b[a-zé]+\\b$"}, ["é", "a", "éa", "aé"]),
+        ({"type": "string", "not": {"pattern": "\\bfoo\\b"}}, ["fooé", "foo", "x", "éfoo"]),
+        ({"type": "string", "pattern": "\\Bfoo"}, ["éfoo", "foo", "afoo"]),
+        ({"type": "string", "pattern": "^(?!\\bé)[aé]*$"}, ["é", "aé", ""]),
+        ({"type": "string", "pattern": "^(a|[^\\x20-\\x7e]\\b)$"}, ["a", "é"]),
+        ({"patternProperties": {"\\bx\\b": {"type": "integer"}}}, [{"éx": "s"}, {"éx": 1}, {"x": "s"}, {"x": 1}]),
+        ({"patternProperties": {"\\bx\\b": {}}, "additionalProperties": False}, [{"éx": 1}, {"x": 1}, {"a": 1}]),
+        ({"patternProperties": {"\\bx\\b": {}}, "unevaluatedProperties": False}, [{"éx": 1}, {"x": 1}, {"a": 1}]),
+    ],
+    ids=json.dumps,
+)
+def test_borders_of_words_are_said_both_ways(judge: Judge, schema: Any, values: list[Any]) -> None:
+    found = judge.compiled({"type": "object", **schema}, "warn")
+    report = found.plan.schema_report
+    relaxed = {(row.pointer, row.keyword) for row in report.relaxed}
+    for value in values:
+        said = {verdict.is_valid for verdict in verdicts(schema, value)}
+        if not found.accepts(json.dumps(value, ensure_ascii=False)):
+            assert False in said or any("borders of words" in row.reason for row in report.narrowed), value
+        elif True not in said:
+            assert violated(schema, value) & relaxed, value
+
+
+def test_what_borders_of_words_make_impossible_is_told() -> None:
+    with pytest.raises(SchemaError, match="unsatisfiable") as refused:
+        build({"type": "string", "pattern": "^[^\\x20-\\x7e]\\b$"}, watch=True)
+    assert "borders of words" in str(refused.value)
+    with pytest.raises(SchemaError, match="unsatisfiable") as refused:
+        build({"type": "string", "pattern": "^ \\b$"}, watch=True)
+    assert "borders of words" not in str(refused.value)
 
 
 def test_what_is_not_ecma_is_remarked() -> None:
