@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -116,6 +117,17 @@ def test_the_padding_of_rows_without_a_grammar_is_not_read(tiny_guide: Any, stri
     assert found[1] == found[0]
 
 
+def _prefer_in_first(token_id: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """A processor behind ours that makes the first row write ``token_id``."""
+
+    def force(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        scores = scores.clone()
+        scores[0, token_id] = 1e6
+        return scores
+
+    return force
+
+
 def test_a_pad_token_that_a_row_names_as_its_stop_is_read(tiny_guide: Any) -> None:
     name = tiny_guide.tokenizer.convert_ids_to_tokens(tiny_guide.pad_id)
     for stop in (Stops(strings=(name,)), Stops(ids=(tiny_guide.pad_id,))):
@@ -123,12 +135,7 @@ def test_a_pad_token_that_a_row_names_as_its_stop_is_read(tiny_guide: Any) -> No
         inputs = tiny_guide.inputs(CHATS[:2], plans)
         kwargs = tiny_guide.generate_kwargs(inputs, plans)
 
-        def force(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-            scores = scores.clone()
-            scores[0, tiny_guide.pad_id] = 1e6
-            return scores
-
-        kwargs["logits_processor"].append(force)
+        kwargs["logits_processor"].append(_prefer_in_first(tiny_guide.pad_id))
         out = tiny_guide.model.generate(**inputs, max_new_tokens=12, do_sample=False, **kwargs)
         first, _ = tiny_guide.messages(out, inputs, plans)
         assert (first.finish_reason, first.usage.completion_tokens) == ("stop", 1)
@@ -195,12 +202,7 @@ def test_the_first_token_against_the_mask_is_no_padding(tiny_guide: Any) -> None
     inputs = tiny_guide.inputs(CHATS[:2], plans)
     kwargs = tiny_guide.generate_kwargs(inputs, plans)
 
-    def force(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        scores = scores.clone()
-        scores[0, tiny_guide.pad_id] = 1e6
-        return scores
-
-    kwargs["logits_processor"].append(force)
+    kwargs["logits_processor"].append(_prefer_in_first(tiny_guide.pad_id))
     out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
     first, second = tiny_guide.messages(out, inputs, plans)
     assert first.finish_reason == "error"
