@@ -17,7 +17,18 @@ from typing import NamedTuple
 from grammars.json_schema.watchers import UniqueNode
 from guided.spelled import canonical, decoded
 
-__all__ = ["Frame", "Mode", "ScanState", "Seen", "feed", "is_compared", "item_value", "number_value", "read_value"]
+__all__ = [
+    "NUMBER_BYTES",
+    "Frame",
+    "Mode",
+    "ScanState",
+    "Seen",
+    "feed",
+    "is_compared",
+    "item_value",
+    "number_value",
+    "read_value",
+]
 
 
 class Mode(IntEnum):
@@ -97,8 +108,8 @@ class ScanState(NamedTuple):
         return self.mode is Mode.AFTER and self.frame is None
 
 
+NUMBER_BYTES = b"-+.0123456789eE"
 _SPACE = b" \n\r\t"
-_NUMBER = b"-+.0123456789eE"
 _IN_STRING = re.compile(rb'["\\]')
 
 
@@ -176,7 +187,7 @@ def _in_string(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, 
 
 def _in_word(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, ...]) -> tuple[ScanState, int]:
     start = at
-    inside = _NUMBER if state.mode is Mode.NUMBER else b"abcdefghijklmnopqrstuvwxyz"
+    inside = NUMBER_BYTES if state.mode is Mode.NUMBER else b"abcdefghijklmnopqrstuvwxyz"
     while at < len(data) and data[at] in inside:
         at += 1
     text = state.text + data[start:at]
@@ -233,7 +244,7 @@ def _structure(state: ScanState, byte: int, nodes: tuple[UniqueNode, ...]) -> Sc
             return ScanState(Mode.VALUE, frame._replace(at=index, below=_item_node(frame.node, index, nodes)))
         case ",":
             return state
-    mode = Mode.NUMBER if byte in _NUMBER else Mode.LITERAL
+    mode = Mode.NUMBER if byte in NUMBER_BYTES else Mode.LITERAL
     return ScanState(mode, frame, bytes((byte,)))
 
 

@@ -109,10 +109,11 @@ class RowSequence:
 
     def offer(self) -> Offer | None:
         """This row's mask and the ids that would end it here; None and good as `mask` is."""
-        if self.error is not None or self.is_done:
+        state = self.state
+        if self.error is not None or state.is_stopped or (self.stops is not None and self.stops.is_stopped):
             return None
         try:
-            return self.state.offer()
+            return state.offer()
         except GuidanceError as error:
             self._fail(error)
             return None

@@ -128,9 +128,7 @@ class GuidanceState:
         return self._asked(lambda: self._offers.accepts(end, self._matcher))
 
     def _ends_by(self, token: int) -> bool:
-        """Would ``token`` end the sequence here?"""
-        if token not in self._by_end:
-            return False
+        """Would ``token``, an end of the plan, end the sequence here?"""
         if any(self._accepts(end) for end in self._by_end[token]):
             return True
         return self._has_mask and token in self._offered().end_ids
@@ -177,11 +175,11 @@ class GuidanceState:
         if offer is not None:
             return offer
         row = self._row
-        if row is not None and self._watch is None and self._closings is None and self._stop is None:
-            offer = self._offers.read(self._matcher, row)  # the usual case
-        elif self._stop is not None:
+        if self._stop is not None:
             offer = self._offer = self._offers.only(self.open_end_ids())
             return offer
+        if row is not None and self._closings is None and self._near_watch() is None:
+            offer = self._offers.read(self._matcher, row)  # the usual case
         else:
             offer = self._read()
         for is_own in (False, True):  # not for ever: a copy of its own may have panicked, as it will again
@@ -207,13 +205,15 @@ class GuidanceState:
         forced = self._closings.forced(self._trail, matcher) if self._closings is not None else ()
         if forced:
             return self._offers.single(forced[0])
-        watch = self._watch
-        if watch is not None and not watch.is_near:
-            watch = None
         row = self._row
         if row is None:
             row = self._row = self._offers.row()
-        return self._offers.read(matcher, row, watch)
+        return self._offers.read(matcher, row, self._near_watch())
+
+    def _near_watch(self) -> Watch | None:
+        """The watch, where it may take something from the mask of this place."""
+        watch = self._watch
+        return watch if watch is not None and watch.is_near(self._trail) else None
 
     # -- moving
 
@@ -230,15 +230,13 @@ class GuidanceState:
         if self._stop is not None:
             raise GuidanceError("the sequence has ended", place=f"token {self.num_tokens}", hint="roll back first")
         trail = self._trail
-        if self._ends_by(token):
+        if token in self._by_end and self._ends_by(token):
             self._stop = StopReason("end", token, self.region)
             trail.push(token, trail.position, trail.region)
-            if self._watch is not None:
-                self._watch.skip()
         else:
             forced = self._closings.forced(trail, self._matcher) if self._closings is not None else ()
-            watch = self._watch
-            if watch is not None:
+            offer = self._offer
+            if self._watch is not None and (offer is None or offer.taken is not None):
                 self._check_watched(token)
             if not self._consume(token, num_revived):
                 self._commit(token, num_revived=num_revived + 1)
@@ -247,10 +245,10 @@ class GuidanceState:
                 trail.close(forced)
             before = trail.position
             position = self.regions.advance(before, token)
-            if watch is not None:
-                watch.commit(token, before, position)
-            region = trail.region if position is before else self.regions.region_number(position)
-            trail.push(token, position, region)
+            if position is before:
+                trail.stay(token)
+            else:
+                trail.push(token, position, self.regions.region_number(position))
         self.counters.commits += 1
         self._offer = None
         if not self._by_end:
@@ -258,9 +256,10 @@ class GuidanceState:
 
     def _check_watched(self, token: int) -> None:
         """Refuse a token that a watcher took out of the mask."""
-        if self._offer is None and not (self._watch is not None and self._watch.is_near):
-            return
-        taken = self._offered().taken
+        offer = self._offer
+        if offer is None and self._near_watch() is not None:
+            offer = self._offered()
+        taken = offer.taken if offer is not None else None
         if taken is not None and 0 <= token < self.engine.vocab_size and is_allowed(taken, token):
             raise TokenRefused(
                 f"committing token {token} ({self.engine.token_bytes(token)!r}): it would write a key or an item for "
@@ -368,7 +367,7 @@ class GuidanceState:
         inside = num_tokens - (self._stop is not None and self._stop.kind == "end")
         self._trail.pop(num_tokens)
         if self._watch is not None:
-            self._watch.rollback(num_tokens)
+            self._watch.cut(self.num_tokens)
         self._stop = None
         self._offer = None
         if self._matcher.is_error() or (inside and not self._matcher.rollback(inside)):
@@ -434,7 +433,7 @@ class GuidanceState:
     def reset(self) -> None:
         """Back to the beginning of the plan, counters included."""
         if self._watch is not None:
-            self._watch.rollback(self.num_tokens)
+            self._watch.cut(0)
         self._trail = self._begin()
         self._stop = None
         self._offer = None

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from guided.bitmask import from_ids, is_allowed
 from guided.crossing import Crossings
+from guided.json_scanner import NUMBER_BYTES
 
 __all__ = ["Beginnings", "DigitTokens", "TokenBytes", "clear_ids"]
 
@@ -118,11 +119,16 @@ class TokenBytes:
         """Tokens that end a number, by the digits that they still add to it."""
         ending = re.compile(rb"([-+.0-9eE]*)[,\]}\s]")
         groups: dict[bytes, list[int]] = {}
-        for i in self._beginning(b"-+.0123456789eE,]} \t\n\r\v\f").tolist():
+        for i in self._beginning(NUMBER_BYTES + b",]} \t\n\r\v\f").tolist():
             found = ending.match(self.of[i])
             if found is not None:
                 groups.setdefault(found.group(1), []).append(i)
         return {prefix: self._row(ids) for prefix, ids in groups.items()}
+
+    @cached_property
+    def number_tails(self) -> bytes:
+        """By id: 1 where a number may go on behind the token, or nothing is written."""
+        return bytes(not data or data[-1] in NUMBER_BYTES for data in self.of)
 
     @cached_property
     def behind_numbers(self) -> list[int]:

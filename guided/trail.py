@@ -50,6 +50,11 @@ class Trail:
         return self._tokens
 
     @property
+    def positions(self) -> list[Position]:
+        """Where each token begins, and the next one; read only."""
+        return self._positions
+
+    @property
     def position(self) -> Position:
         """Where the next token begins."""
         return self._positions[-1]
@@ -83,6 +88,14 @@ class Trail:
         self._positions.append(last if position == last else position)
         if region != stay.region:
             self._stays.append(_Stay(len(self._tokens), region))
+
+    def stay(self, token: int) -> None:
+        """`push` of a token behind which the position is as before."""
+        if self._closings:
+            self.push(token, self._positions[-1], self._stays[-1].region)
+        else:
+            self._tokens.append(token)
+            self._positions.append(self._positions[-1])
 
     def close(self, tokens: tuple[int, ...]) -> None:
         """The next tokens are forced to be ``tokens``."""

@@ -6,6 +6,7 @@ other exists the repeat stays legal, and the schema's report says so.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -38,6 +39,16 @@ class ValueWatch:
         self.nodes = unique.nodes if unique is not None else ()
         self._repeats = Repeats(unique, tokens) if unique is not None else None
 
+    @property
+    def is_numeric(self) -> bool:
+        """Is nothing watched but the length of numbers?"""
+        return self._repeats is None
+
+    @property
+    def room(self) -> float:
+        """Bytes that a number without an exponent has before `restrict` could take anything."""
+        return self.most_digits - self.tokens.digits.longest if self.most_digits else math.inf
+
     def is_near(self, scan: ScanState) -> bool:
         """Could `restrict` take anything here?"""
         if self._repeats is not None and self._repeats.is_near(scan):
@@ -47,7 +58,7 @@ class ValueWatch:
     def _is_number_near(self, scan: ScanState) -> bool:
         if scan.mode is Mode.NUMBER:
             text = scan.text
-            if len(text) > self.most_digits - self.tokens.digits.longest or b"e" in text or b"E" in text:
+            if len(text) > self.room or b"e" in text or b"E" in text:
                 return True
         elif scan.mode is not Mode.VALUE:
             return False

@@ -1,12 +1,15 @@
 """Run-time watchers of one sequence: tokens that would write a key or an item twice, or numbers without bound.
 
 The watchers of a plan come with its schemas (`grammars.json_schema.watchers`): of the response, and of the JSON values
-in tool calls.  A `Watch` follows the text to each of these values, from its first byte to its last.
+in tool calls.  A `Watch` follows the text to each of these values, from its first byte to its last, and only when it
+is asked: where nothing but the length of numbers is watched, a look at the last tokens mostly answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +17,10 @@ from numpy.typing import NDArray
 
 from grammars.plan import Plan, RegionName
 from guided.call_values import CallMap
-from guided.json_scanner import ScanState, feed, read_value
+from guided.json_scanner import NUMBER_BYTES, ScanState, feed, read_value
 from guided.regions import Position, RegionMap, symbols_of
 from guided.token_bytes import TokenBytes
+from guided.trail import Trail
 from guided.value_watch import ValueWatch
 
 __all__ = ["TokenBytes", "Watch"]
@@ -36,10 +40,10 @@ _IDLE = _Record()
 
 
 class Watch:
-    """The watchers of one plan on one sequence.
+    """The watchers of one plan on one sequence, whose `Trail` every question brings along.
 
-    ``commit`` each token, ``rollback`` undoes them, ``fork`` copies; ``restrict`` narrows a mask in place.  Cost: some
-    2 us a token inside values, a few hundred where a repeat is near.
+    ``fork`` copies; ``cut`` follows a rollback; ``restrict`` narrows a mask in place.  Cost: some 2 us a token inside
+    values, less than one where only numbers are watched and none is near, a few hundred where a repeat is near.
     """
 
     def __init__(self, plan: Plan, regions: RegionMap, entry: int, tokens: TokenBytes) -> None:
@@ -49,14 +53,27 @@ class Watch:
         self._calls = CallMap(plan.call_steps) if plan.call_steps else None
         self._values = [ValueWatch(s.watchers, tokens) if s.is_value else None for s in plan.call_steps]
         name = regions.regions[entry].name
-        self._records = [_Record(self._response) if name is RegionName.RESPONSE else _IDLE]
+        self._records = [_Record(self._response) if name is RegionName.RESPONSE else _IDLE]  # the first, and by token
 
     @classmethod
     def of(cls, plan: Plan, regions: RegionMap, entry: int, tokens: Callable[[], TokenBytes]) -> Watch | None:
         """The watch of a sequence that begins in region number ``entry``; None where the plan has no watchers."""
         return cls(plan, regions, entry, tokens()) if plan.watchers or plan.call_steps else None
 
-    def commit(self, token_id: int, before: Position, after: Position) -> None:
+    @cached_property
+    def _room(self) -> float | None:
+        """Bytes of a number that is not near anywhere; None where more than numbers is watched."""
+        values = [value for value in (self._response, *self._values) if value is not None]
+        if self.tokens.has_large_exponents or not all(value.is_numeric for value in values):
+            return None
+        return min((value.room for value in values), default=math.inf)
+
+    def _follow(self, trail: Trail) -> None:
+        """Come up with ``trail``."""
+        for i in range(len(self._records) - 1, len(trail)):
+            self._read(trail.tokens[i], trail.positions[i], trail.positions[i + 1])
+
+    def _read(self, token_id: int, before: Position, after: Position) -> None:
         """Follow one token that leads from ``before`` to ``after``."""
         regions, records = self.regions, self._records
         last = records[-1]
@@ -111,14 +128,9 @@ class Watch:
         value = self._values[record.call.state] if record.call is not None else None
         return record if value is None else record._replace(value=value)
 
-    def skip(self) -> None:
-        """Count a token that is no part of any value: an end."""
-        self._records.append(_IDLE)
-
-    def rollback(self, num_tokens: int) -> None:
-        """Undo the last ``num_tokens`` commits."""
-        if num_tokens:
-            del self._records[-num_tokens:]
+    def cut(self, num_tokens: int) -> None:
+        """Only the first ``num_tokens`` tokens are left."""
+        del self._records[num_tokens + 1 :]
 
     def fork(self) -> Watch:
         """An independent copy at the same position."""
@@ -127,14 +139,37 @@ class Watch:
         twin._records = self._records.copy()
         return twin
 
-    @property
-    def is_near(self) -> bool:
-        """Could `restrict` take anything here?"""
+    def is_near(self, trail: Trail) -> bool:
+        """Could `restrict` take anything behind ``trail``?"""
+        room = self._room
+        if room is not None:
+            tokens = trail.tokens
+            if not tokens or not self.tokens.number_tails[tokens[-1]] or not self._is_number_near(tokens, room):
+                return False  # the usual case
+        self._follow(trail)
         value, scan, _ = self._records[-1]
         return value is not None and value.is_near(scan)
 
+    def _is_number_near(self, tokens: Sequence[int], room: float) -> bool:
+        """Could a number of more than ``room`` bytes, or with an exponent, end ``tokens``, be it in a string?"""
+        size, has_digits, has_exponent = 0, False, False
+        for token in reversed(tokens):
+            if not self.tokens.number_tails[token]:
+                return False
+            data = self.tokens.of[token]
+            rest = data.rstrip(NUMBER_BYTES)
+            run = data[len(rest) :]
+            size += len(run)
+            has_exponent = has_exponent or b"e" in run or b"E" in run
+            has_digits = has_digits or any(byte in b"0123456789" for byte in run)
+            if size > room or (has_exponent and has_digits):
+                return True
+            if rest:
+                return False
+        return False
+
     def restrict(self, words: NDArray[np.int32], matcher: Any, *, may_end: bool = False) -> None:
-        """Take what must not be written out of ``words``, see `ValueWatch.restrict`."""
+        """Take what must not be written out of ``words`` where it was found near, see `ValueWatch.restrict`."""
         value, scan, _ = self._records[-1]
         if value is not None:
             value.restrict(words, scan, matcher, may_end=may_end)

@@ -51,7 +51,7 @@ class GuidanceProcessor(LogitsProcessor):
             if not session.read(input_ids, scores.shape[-1], self.call):
                 return scores
             masks = session.masks()
-            if scores.device.type != "cpu":
+            if not scores.is_cpu:
                 return session.link(scores.device).apply(scores, masks, session.is_done())
             if not masks:
                 return scores

@@ -33,7 +33,7 @@ class Recorder:
                 self._index = torch.tensor(self.rows, device=raw.device)  # once: the way over makes the host wait
             index = self._index
             raw, scores, tokens = raw[index], raw[index] if scores is raw else scores[index], tokens[index]
-        size = 1 if raw.device.type == "cpu" else len(raw)  # one row stays in the processor's caches
+        size = 1 if raw.is_cpu else len(raw)  # one row stays in the processor's caches
         parts = [
             self._rows(*part, masked=scores is not raw)
             for part in zip(raw.split(size), scores.split(size), tokens[:, None].split(size), strict=True)

@@ -285,6 +285,60 @@ def test_numbers_stay_what_a_double_makes_of_them(engine: Engine, schema: Any, n
     assert accepts(engine, {"type": "array", "items": items, "contains": items}, f"[{number}]") is accepted
 
 
+ANYWHERE = [
+    ({"type": "array"}, "[*]"),
+    ({"type": "array", "items": True}, "[*]"),
+    ({"type": "array", "items": {}}, "[*]"),
+    ({"type": ["array", "string"]}, "[*]"),
+    ({"anyOf": [{"type": "array"}, {"type": "null"}]}, "[*]"),
+    ({"anyOf": [True, {"type": "null"}]}, "*"),
+    ({"oneOf": [{"type": "array", "minItems": 1}, {"type": "null"}]}, "[*]"),
+    ({"allOf": [{"type": "array"}, {"minItems": 1}]}, "[*]"),
+    ({"type": "array", "items": {"type": "array"}}, "[[*]]"),
+    ({"type": "object", "properties": {"k": True}, "additionalProperties": False}, '{"k": *}'),
+    ({"type": "object", "properties": {"k": {}}, "additionalProperties": False}, '{"k": *}'),
+    ({"type": "object", "patternProperties": {"^k$": True}, "additionalProperties": False}, '{"k": *}'),
+    ({"type": "object", "additionalProperties": True}, '{"k": *}'),
+    ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "array"}}}, "[*]"),
+    ({"$ref": "#/$defs/a", "$defs": {"a": True}}, "*"),
+    ({"not": {"type": "string"}}, "*"),
+    ({"type": "array", "prefixItems": [True]}, "[*]"),
+    (True, "*"),
+    ({}, "*"),
+]
+
+
+@pytest.mark.parametrize(("schema", "around"), ANYWHERE, ids=[json.dumps(schema) for schema, _ in ANYWHERE])
+def test_no_key_twice_and_no_endless_number_where_a_schema_allows_any_value(
+    byte_tokens: Engine, schema: Any, around: str
+) -> None:
+    for value in (
+        '{"a": 1, "a": 2}',
+        '[{"a": {"b": 1, "b": 1}}]',
+        "1" * 65,
+        "-0." + "1" * 65,
+        '[{"a": 1, "\\u0061": 2}]',
+    ):
+        assert not accepts(byte_tokens, schema, around.replace("*", value))
+    for value in ('{"a": 1, "b": 2}', '[{"a": {"b": 1}, "b": 1}]', "1" * 64, "-0." + "1" * 64):
+        assert accepts(byte_tokens, schema, around.replace("*", value))
+
+
+@pytest.mark.parametrize(
+    ("schema", "watchers"),
+    [
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, ()),
+        ({"oneOf": [{"type": "string"}, {"type": "null"}]}, ()),
+        ({"allOf": [{"type": "string"}, {"type": "string", "minLength": 1}]}, ()),
+        ({"anyOf": [{"type": "string"}, {"type": "number"}]}, (DigitWatch(64),)),
+    ],
+)
+def test_branches_leave_no_more_open_than_each_of_them(engine: Engine, schema: Any, watchers: Any) -> None:
+    """What Python's types become (`str | None`) needs no watcher, and numbers beside it only that of their digits."""
+    whole = {"type": "object", "properties": {"a": schema}, "additionalProperties": False}
+    assert plan_of(engine, response_format=JsonSchema(whole)).watchers == watchers
+
+
 def test_the_report_says_how_far_numbers_go(engine: Engine) -> None:
     for schema in NUMBER_SCHEMAS:
         rows = plan_of(engine, response_format=JsonSchema(schema)).schema_report.rows
@@ -401,3 +455,35 @@ def test_a_thinking_answer_is_watched_from_its_first_bracket(engine: Engine) -> 
     thought = '<think>\n["a", "a"]\n</think>\n\n'
     assert walk(plan, engine, thought + '["a", "b"]').is_whole
     assert not walk(plan, engine, thought + '["a", "a"]').is_whole
+
+
+@pytest.mark.parametrize("tokens", ["engine", "byte_tokens"])
+@pytest.mark.parametrize("seed", range(6))
+def test_numbers_are_watched_as_if_every_token_were_followed(
+    request: pytest.FixtureRequest, tokens: str, seed: int
+) -> None:
+    """The last tokens tell where no number is near: the masks are those of a watch that follows all text."""
+    engine: Engine = request.getfixturevalue(tokens)
+    draw = random.Random(seed)
+    item = {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
+    state = start(engine, {"type": "array", "items": item, "minItems": 400})
+    digits = [i for i in range(engine.vocab_size) if engine.token_bytes(i).isdigit()]
+    num_taken = 0
+    for _ in range(500):
+        follower = state.fork()
+        assert follower._watch is not None
+        follower._watch._room = None
+        follower._offer = None
+        assert allowed_ids(follower.mask()) == allowed_ids(state.mask())
+        taken = state.offer().taken
+        num_taken += taken is not None and bool(taken.any())
+        if draw.random() < 0.02 and state.num_tokens:
+            state.rollback(draw.randint(1, min(90, state.num_tokens)))
+            continue
+        legal = allowed_ids(state.mask())
+        wanted = [i for i in digits if is_allowed(state.mask(), i)]
+        exponents = [i for i in legal if engine.token_bytes(i)[:1] in b"eE"]
+        if exponents and draw.random() < 0.03:
+            wanted = exponents
+        state.commit([draw.choice(wanted if wanted and draw.random() < 0.98 else legal)])
+    assert num_taken

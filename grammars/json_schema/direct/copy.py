@@ -119,6 +119,8 @@ class Copy:
 
     def schema(self, schema: Any) -> Any:
         """The copy of one subschema."""
+        if schema is True:
+            self.free_keys = self.numbers = True
         if schema is True or schema is False:
             return schema
         if not isinstance(schema, dict):
@@ -203,9 +205,13 @@ class Copy:
             return out if fits else False
         if out.get("items") is False and out.get("minItems"):
             raise NotDirect
+        if "type" not in schema and _says_its_branches(out):
+            return out
         self.integers = self.integers or ("integer" in kinds and "number" not in kinds)
         if ("integer" in kinds or "number" in kinds) and not _is_bounded(out):
             self.numbers = True
+        if "array" in kinds and "items" not in out:
+            self.free_keys = self.numbers = True
         if "object" in kinds:
             extra = out.get("additionalProperties", True)
             if extra is not False:
@@ -315,6 +321,11 @@ def _is_matched(key: str, schema: Mapping[str, Any]) -> bool:
     """Does a pattern with a schema that is not false take the key?"""
     patterns = schema.get("patternProperties", {})
     return any(sub is not False and matches(pattern_language(pattern), key) for pattern, sub in patterns.items())
+
+
+def _says_its_branches(out: Mapping[str, Any]) -> bool:
+    """Is a copy nothing but its branches, each of which has said what it leaves open?"""
+    return out.keys() <= {"anyOf", "allOf"} and any(out.values())
 
 
 def _is_bounded(out: Mapping[str, Any]) -> bool:

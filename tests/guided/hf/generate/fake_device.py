@@ -20,6 +20,7 @@ __all__ = ["DEVICE", "Event", "FakeDevice", "OnDevice"]
 DEVICE = torch.device("cuda")
 _T = torch.Tensor
 _DEVICE_OF = _T.device.__get__  # type: ignore[attr-defined]
+_IS_CPU = _T.is_cpu.__get__  # type: ignore[attr-defined]
 _READS = {
     _T.item, _T.tolist, _T.numpy, _T.__bool__, _T.__int__, _T.__float__, _T.__index__, _T.is_nonzero, _T.nonzero,
     torch.nonzero, torch.equal, _T.equal, torch.masked_select, _T.masked_select, _T.cpu, torch.is_nonzero,
@@ -120,6 +121,8 @@ class FakeDevice(TorchFunctionMode):
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func == _DEVICE_OF:  # a new method wrapper at every access
             return DEVICE
+        if func == _IS_CPU:
+            return False
         if func in _READS or (func in (torch.where, _T.where) and len(args) == 1):
             self.sync(func.__name__)
         elif func in (_T.__getitem__, _T.__setitem__):
