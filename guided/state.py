@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from grammars.plan import End, Plan, RegionName
 from guided.bitmask import is_allowed
 from guided.closing import Closings
-from guided.compile import Engine, check_matcher, is_spoilt
+from guided.compile import Engine
+from guided.live_matcher import Counters, LiveMatcher
 from guided.offer import MaskRow, Offer, Offers
 from guided.regions import RegionMap
 from guided.trail import Trail
 from guided.watch import Watch
-from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
+from special_tokens.errors import GuidanceError, TokenRefused
 
 __all__ = ["Counters", "GuidanceState", "StopReason"]
 
@@ -36,22 +37,6 @@ class StopReason:
     kind: str  #: ``end`` or ``complete``
     token_id: int | None = None
     region: RegionName = RegionName.CONTENT
-
-
-@dataclass(slots=True)
-class Counters:
-    """What was done for one sequence since its last reset.
-
-    ``masks`` are masks computed: asking twice in one place counts once.  ``forced`` are those with one legal token.
-    ``revived``: the engine failed in another sequence, and this one went on with a matcher compiled anew.
-    """
-
-    masks: int = 0
-    commits: int = 0
-    rollbacks: int = 0
-    repairs: int = 0
-    forced: int = 0
-    revived: int = 0
 
 
 class GuidanceState:
@@ -70,8 +55,7 @@ class GuidanceState:
         self._watch = Watch.of(plan, self.regions, self.entry.region, engine.watch_tokens)
         self._stop: StopReason | None = None
         self._offer: Offer | None = None
-        self._pristine = engine.pristine(plan, self.entry.name)  # never advanced; forks share it
-        self._matcher = self._pristine.deep_copy()
+        self._live = LiveMatcher(plan, engine, self.entry.name)
         self._offers = Offers(plan, engine, self.entry.name)
         self._row: MaskRow | None = None  # the memory of the masks, from the first one on
         self._closings = Closings(plan.budgets, self.regions, engine.tokenize) if plan.budgets else None
@@ -122,10 +106,10 @@ class GuidanceState:
     @property
     def _has_mask(self) -> bool:
         """Is the mask of this place known, or to be had from the engine?"""
-        return self._offer is not None or not self._matcher.is_error()
+        return self._offer is not None or not self._live.matcher.is_error()
 
     def _accepts(self, end: End) -> bool:
-        return self._asked(lambda: self._offers.accepts(end, self._matcher))
+        return self._asked(lambda: self._offers.accepts(end, self._live.matcher))
 
     def _ends_by(self, token: int) -> bool:
         """Would ``token``, an end of the plan, end the sequence here?"""
@@ -179,7 +163,7 @@ class GuidanceState:
             offer = self._offer = self._offers.only(self.open_end_ids())
             return offer
         if row is not None and self._closings is None and self._near_watch() is None:
-            offer = self._offers.read(self._matcher, row)  # the usual case
+            offer = self._offers.read(self._live.matcher, row)  # the usual case
         else:
             offer = self._read()
         for is_own in (False, True):  # not for ever: a copy of its own may have panicked, as it will again
@@ -201,7 +185,7 @@ class GuidanceState:
 
     def _read(self) -> Offer | None:
         """What the engine offers here; None when it is in error."""
-        matcher = self._matcher
+        matcher = self._live.matcher
         forced = self._closings.forced(self._trail, matcher) if self._closings is not None else ()
         if forced:
             return self._offers.single(forced[0])
@@ -234,7 +218,7 @@ class GuidanceState:
             self._stop = StopReason("end", token, self.region)
             trail.push(token, trail.position, trail.region)
         else:
-            forced = self._closings.forced(trail, self._matcher) if self._closings is not None else ()
+            forced = self._closings.forced(trail, self._live.matcher) if self._closings is not None else ()
             offer = self._offer
             if self._watch is not None and (offer is None or offer.taken is not None):
                 self._check_watched(token)
@@ -273,13 +257,13 @@ class GuidanceState:
         False where the engine had to be revived first: what it said of the token before counts for nothing.
         """
         # A sentinel or an id out of range is never part of an answer.
-        if 0 <= token < self.engine.vocab_size and self._matcher.try_consume_tokens([token]) == 1:
-            if self._matcher.is_error():
+        if 0 <= token < self.engine.vocab_size and self._live.matcher.try_consume_tokens([token]) == 1:
+            if self._live.matcher.is_error():
                 self._fail(f"committing token {token}")
             return True
         if num_revived < 2 and self._revive(num_revived == 1, token):
             return False
-        if self._matcher.is_error():
+        if self._live.matcher.is_error():
             self._fail(f"committing token {token}")
         raise TokenRefused(
             f"committing token {token} ({self.engine.token_bytes(token)!r}): the grammar does not allow it",
@@ -303,7 +287,7 @@ class GuidanceState:
         if self._watch is not None:
             return self._tried(tokens)
         found = self._asked(lambda: self._validated(tokens))
-        if found == len(tokens) or self._matcher.is_error():
+        if found == len(tokens) or self._live.matcher.is_error():
             return found
         try:
             return max(found, self._tried(tokens))  # see `_revive`: a commit is judged by the mask
@@ -316,11 +300,11 @@ class GuidanceState:
         inside = [token for token in body[:cut] if token < self.engine.vocab_size]
         if len(inside) < cut:
             cut = next(i for i, token in enumerate(body) if token >= self.engine.vocab_size)
-        num_valid = int(self._matcher.validate_tokens(inside)) if inside else 0
+        num_valid = int(self._live.matcher.validate_tokens(inside)) if inside else 0
         if num_valid < cut or cut == len(body) or body[cut] not in self._by_end:
             return num_valid
         for end in self._by_end[body[cut]]:
-            if self._offers.accepts(end, self._matcher, inside):
+            if self._offers.accepts(end, self._live.matcher, inside):
                 return cut + 1
         return cut
 
@@ -347,13 +331,13 @@ class GuidanceState:
 
     def _next_forced(self) -> list[int]:
         if self._closings is not None:
-            forced = self._closings.forced(self._trail, self._matcher)
+            forced = self._closings.forced(self._trail, self._live.matcher)
             if forced or self._closings.is_spent(self._trail):
                 return list(forced)
-        tokens = self._matcher.compute_ff_tokens()
+        tokens = self._live.matcher.compute_ff_tokens()
         cut = next((i for i, token in enumerate(tokens) if token >= self.engine.vocab_size), len(tokens))
         tokens = tokens[:cut]
-        return list(tokens[: int(self._matcher.validate_tokens(tokens))]) if tokens else []
+        return list(tokens[: int(self._live.matcher.validate_tokens(tokens))]) if tokens else []
 
     # -- undoing and copying
 
@@ -370,38 +354,8 @@ class GuidanceState:
             self._watch.cut(self.num_tokens)
         self._stop = None
         self._offer = None
-        if self._matcher.is_error() or (inside and not self._matcher.rollback(inside)):
-            self._rebuild(False, True)
-
-    def _rebuild(self, *ways: bool) -> None:
-        """A fresh matcher replayed to the current position: the only way out of the engine's error state.
-
-        ``ways`` to `_renew` are gone one after the other where what it is copied from is spoilt.
-        """
-        self._replay()
-        for is_own in ways:
-            if not self._matcher.is_error():
-                break
-            self._renew(is_own)
-            self._replay()
-        if self._matcher.is_error():
-            if "satisfy the grammar" in self._matcher.get_error():  # which it did when it was written
-                raise LimitExceeded(
-                    "replaying after an error: no lexer states are left for the text", place=f"token {self.num_tokens}"
-                )
-            self._fail("replaying after an error")
-
-    def _replay(self) -> None:
-        self._matcher = self._pristine.deep_copy()
-        if self.num_tokens:
-            self._matcher.consume_tokens(list(self._trail.tokens))
-
-    def _renew(self, is_own: bool) -> None:
-        self.counters.revived += 1
-        if is_own:
-            self._pristine = self.engine.unshared(self.plan, self.entry.name, spoilt=self._pristine)
-        else:
-            self._pristine = self.engine.pristine(self.plan, self.entry.name, spoilt=self._pristine)
+        if self._live.matcher.is_error() or (inside and not self._live.matcher.rollback(inside)):
+            self._live.rebuild(self._trail.tokens, self.counters, False, True)
 
     def _revive(self, is_own: bool = False, refused: int | None = None) -> bool:
         """Go on with a fresh matcher where other sequences have spoilt what this one shares with them.
@@ -409,16 +363,16 @@ class GuidanceState:
         One that all share, or where that is spoilt as well, by another thread, one of its ``is_own``.  Where no states
         are left the engine says nothing but that a token is ``refused``, one of its own mask.
         """
-        matcher = self._matcher
+        live = self._live
+        matcher = live.matcher
         if matcher.is_error():
-            if not is_spoilt(matcher):
+            if not live.is_spoilt:
                 return False
         elif refused is None or not self.allows(refused):
-            return self._matcher is not matcher  # computing the mask has revived it
-        elif self._matcher is not matcher:
+            return live.matcher is not matcher  # computing the mask has revived it
+        elif live.matcher is not matcher:
             return True
-        self._renew(is_own)
-        self._rebuild(*() if is_own else (True,))
+        live.renew(self._trail.tokens, self.counters, is_own=is_own)
         return True
 
     def _asked(self, ask: Callable[[], _Answer]) -> _Answer:
@@ -438,9 +392,7 @@ class GuidanceState:
         self._stop = None
         self._offer = None
         self.counters = Counters()
-        if self._matcher.is_error():  # what the copies of a matcher share may have failed with it
-            self._pristine = self.engine.pristine(self.plan, self.entry.name, spoilt=self._pristine)
-        self._matcher = self._pristine.deep_copy()
+        self._live.reset()
 
     def fork(self) -> GuidanceState:
         """An independent copy at the same position; costs microseconds and a few kilobytes."""
@@ -452,17 +404,9 @@ class GuidanceState:
         twin.counters = replace(self.counters)
         twin._trail = self._trail.fork()
         twin._watch = self._watch.fork() if self._watch is not None else None
-        twin._matcher = self._matcher.deep_copy()
+        twin._live = self._live.fork()
         return twin
 
     def _fail(self, doing: str) -> NoReturn:
         """Raise what the engine's error state means; never returns."""
-        place = f"token {self.num_tokens}"
-        try:
-            check_matcher(self._matcher, doing)
-        except GuidanceError as error:
-            error.place = place
-            if isinstance(error, MatcherFailed) or is_spoilt(self._matcher):
-                self.engine.forget(self.plan, self.entry.name, self._pristine)  # nobody else begins with what failed
-            raise
-        raise MatcherFailed(f"{doing}: the engine stopped without a reason", place=place)
+        self._live.fail(doing, f"token {self.num_tokens}")

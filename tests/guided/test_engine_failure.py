@@ -319,7 +319,7 @@ def test_nothing_is_answered_wrongly_where_no_states_are_left(
     pattern = Regex("(a|b)*a(a|b){12}c?")
     plan = compose(Parts(response_format=pattern), tokens=engine.tokens, format=Format("plain"))
     judge = GuidanceState(plan, engine)
-    engine.forget(plan, judge.entry.name, judge._pristine)
+    engine.forget(plan, judge.entry.name, judge._live.pristine)
     monkeypatch.setattr(compile, "LIMITS", LLParserLimits(verbose_errors=False, **limits))
     state = GuidanceState(plan, engine)
     greedy, dice = state.fork(), Random(0)

@@ -137,7 +137,7 @@ def test_an_engine_that_failed_is_rebuilt_when_the_row_is_taken_back(engine: Eng
     ids = engine.tokenize("abc")
     row = RowSequence(plan, engine)
     row.sync(ids)
-    row.state._matcher.consume_tokens([plan.ends[0].sentinel] * 2)
+    row.state._live.matcher.consume_tokens([plan.ends[0].sentinel] * 2)
     row.sync([*ids, *engine.tokenize("a")])
     assert row.has_failed
     assert isinstance(row.error, GuidanceError)

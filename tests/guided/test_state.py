@@ -406,7 +406,7 @@ def test_an_engine_error_in_mid_generation_is_raised_and_never_looks_like_an_end
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = state_of(engine, response_format=Regex("((a{1,100}){1,100}){1,100}"))
-    monkeypatch.setattr(state, "_matcher", _Broken())
+    monkeypatch.setattr(state._live, "matcher", _Broken())
     with pytest.raises(GuidanceError, match="token 0.*computing a mask"):
         mask(state)
 

@@ -32,7 +32,7 @@ class Fault:
             if state is self.target and state.num_tokens == at:
                 if isinstance(error, Exception):
                     raise error
-                state._matcher.consume_tokens([state.plan.ends[0].sentinel] * 2)  # poisons the engine's matcher
+                state._live.matcher.consume_tokens([state.plan.ends[0].sentinel] * 2)  # poisons the engine's matcher
             return real(state, *args)
 
         monkeypatch.setattr(GuidanceState, verb, broken)
