@@ -27,9 +27,14 @@ from special_tokens.errors import GrammarError, LimitExceeded, MatcherFailed, Pl
 
 __all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_bytes", "is_spoilt"]
 
-#: Raised over the engine's defaults, which stop valid JSON in mid-string (a pattern with a large maxLength);
-#: measured harmless elsewhere.
-_LIMITS = {"initial_lexer_fuel": 1_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 2_000_000}
+#: Raised over the engine's defaults, which stop valid JSON in mid-string (a pattern with a large maxLength) and behind
+#: the first of 500 optional keys (four items of a row each: here for 3,000); measured harmless elsewhere.
+_LIMITS = {
+    "initial_lexer_fuel": 1_000_000,
+    "step_lexer_fuel": 20_000_000,
+    "max_lexer_states": 2_000_000,
+    "max_items_in_row": 12_500,
+}
 LIMITS = llguidance.LLParserLimits(verbose_errors=False, **_LIMITS)
 #: What a grammar may cost that has passed a trial.  The engine's own count of work is the estimate of that cost, and
 #: the first limit is spent in 0.2 s at the most: few of 4,750 real schemas need more.

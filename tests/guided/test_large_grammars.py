@@ -6,13 +6,16 @@ Work is bounded by counting, so no test looks at a clock: what is not bounded he
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from grammars.compose import Parts, compose
-from grammars.constraints import Gbnf, Lark, Regex, StructuralTag
+from grammars.constraints import Gbnf, JsonSchema, Lark, Regex, StructuralTag
+from guided.bitmask import is_allowed
 from guided.compile import Engine
+from guided.state import GuidanceState
 from special_tokens.errors import GrammarError, LimitExceeded, RequestError
 from tests.plan_laws import FORMAT, plan_of
 
@@ -157,8 +160,8 @@ def test_large_grammars_compose(engine: Engine, name: str):
 @pytest.mark.parametrize(
     "parts",
     [
-        lark("start: " + " | ".join(f'"a{i}"' for i in range(2_500))),
-        lark("start: " + " ".join(f'"a{i}"?' for i in range(1_200))),
+        lark("start: " + " | ".join(f'"a{i}"' for i in range(13_000))),
+        lark("start: " + " ".join(f'"a{i}"?' for i in range(7_000))),
         {"response_format": Regex("(a|aa){10000}")},
     ],
     ids=["options", "optional parts", "ambiguous repeat"],
@@ -179,3 +182,16 @@ def test_a_doubled_grammar_is_still_the_same_language(engine: Engine):
     head, tail = '<tool_call>\n{"name": "t", "arguments": {"input": "', '"}}\n</tool_call>' + END
     assert accepts(plan, engine, head + "a" * 4_096 + tail, "after")
     assert not accepts(plan, engine, head + "a" * 64 + tail, "after")
+
+
+@pytest.mark.parametrize("count", [450, 451, 1_001, 3_000])
+def test_so_many_optional_keys_are_written_to_the_last(engine: Engine, count: int) -> None:
+    """The row of the engine's items grows with the keys that may still come, and is longest behind the first."""
+    keys = [f"k{i}" for i in range(count)]
+    schema = {"type": "object", "properties": {key: {"type": "null"} for key in keys}, "additionalProperties": False}
+    state = GuidanceState(plan_of(engine, response_format=JsonSchema(schema)), engine, entry="after")
+    text = json.dumps(dict.fromkeys([keys[0], keys[1], keys[count // 2], keys[-1]]))
+    for token in engine.tokenize(text):
+        assert is_allowed(state.mask(), token)
+        state.commit([token])
+    assert state.is_accepting

@@ -17,7 +17,8 @@ from grammars.json_schema.regular import Ranges, Regular, leading, lengths, matc
 
 __all__ = ["READERS"]
 
-_MAX_KEYS = 1_000  # the engine's row of items grows with the optional keys of one object
+_MAX_KEYS = 1_000
+_MAX_OPTIONAL = 450  # of one object: the engine's row has four items for each, of at most 2,000
 _MAX_COUNTED = 20  # and its rules, where keys are counted
 _MAX_COUNT = 1_000
 _MAX_PATTERNS = 20
@@ -25,6 +26,8 @@ _MAX_PATTERNS = 20
 
 def _properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
     if not isinstance(value, dict) or len(value) > _MAX_KEYS:
+        raise NotDirect
+    if len(value) > _MAX_OPTIONAL and len(value.keys() - set(schema.get("required", ()))) > _MAX_OPTIONAL:
         raise NotDirect
     if len(value) > _MAX_COUNTED and ("minProperties" in schema or "maxProperties" in schema):
         raise NotDirect
