@@ -21,6 +21,8 @@ __all__ = ["MaskRow", "Offer", "Offers"]
 
 Words: TypeAlias = NDArray[np.int32]
 
+_MOST_FORCED = 64  # offers that a row keeps
+
 
 class Offer:
     """The mask of one place, and the ids that end the answer there.
@@ -54,7 +56,7 @@ class MaskRow:
     copied out of it.
     """
 
-    __slots__ = ("address", "items", "nbytes", "plain", "words")
+    __slots__ = ("_flags", "_forced", "address", "items", "nbytes", "plain", "words")
 
     def __init__(self, num_ids: int, vocab_size: int) -> None:
         row = np.zeros(num_words(num_ids), dtype=np.uint32)
@@ -62,7 +64,26 @@ class MaskRow:
         self.words: Words = row.view(np.int32)[: num_words(vocab_size)]  #: the part that is a mask
         self.address = row.ctypes.data  #: slow to ask for
         self.nbytes = row.nbytes
-        self.plain = Offer(self.words)  #: the offer of most places: many legal tokens and no end
+        self.plain = Offer(self.words)  #: the offer of most places: several legal tokens and no end
+        self._flags = self.words.view(np.bool_)  # by byte
+        self._forced: dict[int, Offer] = {}
+
+    def only_id(self) -> int | None:
+        """What `guided.bitmask.only_id` says of the mask, sooner."""
+        if np.count_nonzero(self.words) != 1:
+            return None
+        at = int(self._flags.argmax()) >> 2
+        word = self.items[at]
+        return 32 * at + word.bit_length() - 1 if word & (word - 1) == 0 else None
+
+    def forced(self, token_id: int) -> Offer:
+        """The offer of a place where the mask allows ``token_id`` alone, and no end."""
+        found = self._forced.get(token_id)
+        if found is None:
+            if len(self._forced) == _MOST_FORCED:
+                self._forced.clear()
+            found = self._forced[token_id] = Offer(self.words, token_id)
+        return found
 
 
 class Offers:
@@ -130,9 +151,13 @@ class Offers:
             if items[at] & bits:
                 is_plain = False
                 break
-        one, other = self._probes
-        if is_plain and items[one] and items[other] and one != other:  # the usual case
-            return row.plain
+        if is_plain:  # the usual case
+            one, other = self._probes
+            only = row.only_id() if not items[one] or not items[other] or one == other else None
+            if only is None:
+                return row.plain
+            if only not in self._markers:
+                return row.forced(only)
         offer = self._with_ends(matcher, row, watch)
         return None if matcher.is_error() else offer  # it was asked for more than a mask
 
@@ -172,9 +197,11 @@ class Offers:
     def _only_id(self, words: Words, row: MaskRow) -> int | None:
         """The id that alone is allowed; None where there are more or none."""
         one, other = self._probes
-        if words is row.words and row.items[one] and row.items[other] and one != other:
+        if words is not row.words:
+            return only_id(words)
+        if row.items[one] and row.items[other] and one != other:
             return None
-        return only_id(words)
+        return row.only_id()
 
     def _spelled(self, words: Words, matcher: Any) -> tuple[Words, bool]:
         """The mask where the engine forces a marker that it would itself refuse: the spelled-out pieces instead.

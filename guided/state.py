@@ -166,12 +166,8 @@ class GuidanceState:
             offer = self._offers.read(self._live.matcher, row)  # the usual case
         else:
             offer = self._read()
-        for is_own in (False, True):  # not for ever: a copy of its own may have panicked, as it will again
-            if offer is not None or not self._revive(is_own):
-                break
-            offer = self._read()
         if offer is None:
-            self._fail("computing a mask")
+            offer = self._read_revived()
         self._offer = offer
         counters = self.counters
         counters.masks += 1
@@ -181,6 +177,17 @@ class GuidanceState:
             counters.forced += 1
         if offer.is_repaired:
             counters.repairs += 1
+        return offer
+
+    def _read_revived(self) -> Offer:
+        """What a revived engine offers here."""
+        offer = None
+        for is_own in (False, True):  # not for ever: a copy of its own may have panicked, as it will again
+            if offer is not None or not self._revive(is_own):
+                break
+            offer = self._read()
+        if offer is None:
+            self._fail("computing a mask")
         return offer
 
     def _read(self) -> Offer | None:
