@@ -27,6 +27,7 @@ __all__ = ["check_max_tokens", "min_tokens", "shortest_output"]
 
 _MOST = 4_000  # tokens that one walk by a policy alone may take
 _SECONDS = 1.5  # of this thread's processor time, for all walks of one search that choose for themselves
+_FIRST_SECONDS = 0.15  # for each of them at first: one that goes astray must not take the time of the others
 
 #: What a policy begins a value with, the first that is allowed; objects and arrays come last in any case.
 _DIGITS = tuple(b"%d" % digit for digit in range(10))
@@ -81,11 +82,14 @@ def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tupl
     short += [text for _, text in plan.shortest_arguments]
     values = [engine.tokenize(text) for text in short if text]
     until = time.thread_time() + _SECONDS
-    for policy, texts in ((_POLICIES[0], values), *((policy, []) for policy in _POLICIES)):
-        most = min((len(tokens) for tokens in found), default=_MOST + sum(map(len, texts)))
-        tokens = _walk(start.fork(), policy, texts, most, until)
-        if tokens is not None:
-            found.append(tokens)
+    for seconds in (_FIRST_SECONDS, _SECONDS):
+        for policy, texts in ((_POLICIES[0], values), *((policy, []) for policy in _POLICIES)):
+            most = min((len(tokens) for tokens in found), default=_MOST + sum(map(len, texts)))
+            tokens = _walk(start.fork(), policy, texts, most, min(until, time.thread_time() + seconds))
+            if tokens is not None:
+                found.append(tokens)
+        if found:
+            break
     if not found:
         raise LimitExceeded(f"no end was found within {_MOST} tokens and {_SECONDS} seconds", place="plan")
     return tuple(sorted(found, key=len)[0])

@@ -164,7 +164,10 @@ class Guide:
         return plan
 
     def min_tokens(self, plan: Plan) -> int:
-        """Tokens of the shortest answer found for ``plan``, its end included; found anew at each call."""
+        """Tokens of the shortest answer found for ``plan``, its end included; found anew at each call.
+
+        Raises `LimitExceeded` where none is found in 1.5 s of processor time.
+        """
         return min_tokens(plan, self.engine)
 
     def check_max_tokens(self, plan: Plan, max_tokens: int | None = None) -> None:

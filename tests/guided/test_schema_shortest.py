@@ -38,6 +38,7 @@ SHORTEST: list[tuple[Any, str]] = [
     ({"type": "array", "minItems": 2, "items": {"type": "integer"}, "uniqueItems": True}, "[0, 1]"),
     ({"type": "string", "minLength": 3}, '"   "'),
     ({"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]}, '{"a": ""}'),
+    ({"type": "array", "contains": {"type": "string"}, "uniqueItems": True, "minContains": 3}, '["", "a", "b"]'),
     (TREE, '{"l": null}'),
     ({"anyOf": [{"type": "object"}, {"type": "integer", "minimum": 7}]}, "7"),
 ]
