@@ -110,6 +110,7 @@ class ScanState(NamedTuple):
 
 NUMBER_BYTES = b"-+.0123456789eE"
 _SPACE = b" \n\r\t"
+_EXPONENT_DIGITS = 4
 _IN_STRING = re.compile(rb'["\\]')
 
 
@@ -124,12 +125,18 @@ def item_value(mode: Mode, text: bytes) -> object:
 
 
 def number_value(text: bytes) -> Fraction:
-    """A number as readers of JSON hold it: of fractions and exponents what a double does, of integers all digits."""
+    """A number as readers of JSON hold it: of fractions and exponents what a double does, of integers all digits.
+
+    Raises `ValueError` for what is no number yet, or has an exponent that nobody works out.
+    """
     digits = text.decode("ascii")
     if b"." in text or b"e" in text or b"E" in text:
         value = float(digits)
         if not math.isinf(value):
             return Fraction(value)
+        exponent = digits.lower().partition("e")[2].lstrip("+0")
+        if len(exponent) > _EXPONENT_DIGITS:
+            raise ValueError("the exponent is too large")
     return Fraction(digits)
 
 

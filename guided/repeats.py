@@ -221,7 +221,10 @@ class Repeats:
 
     def _is_known(self, scan: ScanState, token_id: int) -> bool:
         """Is the number with the token's digits one that was there before?"""
-        return scan.frame is not None and number_value(scan.text + self.tokens.of[token_id]) in scan.frame.seen
+        try:
+            return scan.frame is not None and number_value(scan.text + self.tokens.of[token_id]) in scan.frame.seen
+        except ValueError:
+            return False
 
     def _begun_values(self, scan: ScanState) -> Iterator[bytes]:
         """How the items before begin in the text, as far as it matters: strings with their first quote."""

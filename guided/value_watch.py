@@ -62,7 +62,7 @@ class ValueWatch:
                 return True
         elif scan.mode is not Mode.VALUE:
             return False
-        return self.tokens.has_large_exponents
+        return self.tokens.has_large_exponents or self.room < 0
 
     def restrict(self, words: NDArray[np.int32], scan: ScanState, matcher: Any, *, may_end: bool = False) -> None:
         """Take the tokens out of ``words`` that would repeat, or write a number without end or bound.
@@ -88,7 +88,7 @@ class ValueWatch:
             if some.any():
                 text = scan.text if scan.mode is Mode.NUMBER else b""
                 clear_ids(words, [i for i in allowed_ids(some) if _is_beyond(text + self.tokens.of[i])])
-        if scan.mode is not Mode.NUMBER:
+        if scan.mode is not Mode.NUMBER and scan.mode is not Mode.VALUE:
             return
         digits, text = self.tokens.digits, scan.text
         run = len(text) - len(text.rstrip(b"0123456789"))

@@ -66,7 +66,8 @@ class Watch:
         values = [value for value in (self._response, *self._values) if value is not None]
         if self.tokens.has_large_exponents or not all(value.is_numeric for value in values):
             return None
-        return min((value.room for value in values), default=math.inf)
+        room = min((value.room for value in values), default=math.inf)
+        return room if room >= 0 else None
 
     def _follow(self, trail: Trail) -> None:
         """Come up with ``trail``."""

@@ -302,6 +302,17 @@ ANYWHERE = [
     ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "array"}}}, "[*]"),
     ({"$ref": "#/$defs/a", "$defs": {"a": True}}, "*"),
     ({"not": {"type": "string"}}, "*"),
+    ({"additionalProperties": False}, "[*]"),
+    ({"properties": {"a": {"type": "string"}}, "additionalProperties": False}, "[*]"),
+    ({"minItems": 1, "additionalProperties": False}, "[*]"),
+    ({"minimum": 1, "additionalProperties": False}, "[*]"),
+    ({"minLength": 1, "additionalProperties": False}, "[*]"),
+    ({"anyOf": [{"additionalProperties": False}, {"type": "null"}]}, "[*]"),
+    ({"allOf": [{"additionalProperties": False}]}, "[*]"),
+    (
+        {"type": "object", "properties": {"k": {"additionalProperties": False}}, "additionalProperties": False},
+        '{"k": [*]}',
+    ),
     ({"type": "array", "prefixItems": [True]}, "[*]"),
     (True, "*"),
     ({}, "*"),
@@ -487,3 +498,25 @@ def test_numbers_are_watched_as_if_every_token_were_followed(
             wanted = exponents
         state.commit([draw.choice(wanted if wanted and draw.random() < 0.98 else legal)])
     assert num_taken
+
+
+@pytest.mark.parametrize("text", ["[12e16, -12e3", "[12e16, -12e30", "[12e16, -12e", "[12e3, 1.5E2"])
+def test_an_exponent_that_one_token_writes_is_not_worked_out(text: str) -> None:
+    tokenizer = small_tokenizer(MARKERS, words=("00000000", "1111111111", "20439"))
+    engine = Engine(tokenizer, small_tokens(tokenizer))
+    state = start(engine, NUMBERS)
+    state.commit(engine.tokenize(text))
+    long = [i for i in range(engine.vocab_size) if engine.token_bytes(i) in (b"1111111111", b"20439")]
+    assert not any(state.allows(i) for i in long)
+    assert allowed_ids(state.mask())
+
+
+def test_a_token_of_more_digits_than_a_number_may_have_is_never_allowed() -> None:
+    tokenizer = small_tokenizer(MARKERS, words=("7" * 65, "7" * 64))
+    engine = Engine(tokenizer, small_tokens(tokenizer))
+    ids = {len(engine.token_bytes(i)): i for i in range(engine.vocab_size) if engine.token_bytes(i)[:9] == b"7" * 9}
+    for schema, text in (({"type": "array", "items": {"type": "number"}}, "[1, "), (NUMBERS, "[1, "), ({}, "")):
+        state = start(engine, schema)
+        state.commit(engine.tokenize(text))
+        assert state.allows(ids[64])
+        assert not state.allows(ids[65])

@@ -153,6 +153,8 @@ def _is_mergeable(parts: list[Any], copy: Copy, depth: int = _DEPTH) -> bool:
         if "allOf" in part:
             todo += part["allOf"]
             part = {k: v for k, v in part.items() if k != "allOf"}
+        if part.get("nullable"):
+            return False  # adds null to whatever stands beside it
         done.append(part)
         kinds &= kinds_of(part)
         said = {k: v for k, v in part.items() if k in CHECKS and k not in _SILENT}

@@ -280,7 +280,7 @@ ENGINE_WORDS = frozenset(
 )  # fmt: skip
 
 _NO_NUL = "NUL is not written by classes of all control characters without the quote or the backslash"
-_ANY_TYPE = ("integer", "object")
+_ANY_TYPE = ("integer", "array", "object")
 _PLAIN_TYPES = frozenset({"null", "boolean", "integer", "number", "string"})
 _SPOKEN = frozenset(CHECKS) - {"type"}  #: beside a type these say more
 _PAIRS = (

@@ -13,7 +13,18 @@ from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.direct.values import counted, keep
 from grammars.json_schema.key_bounds import KeyBounds, joined, key_bounds_of
 from grammars.json_schema.keywords.text import readings
-from grammars.json_schema.regular import Ranges, Regular, leading, lengths, matches, shortest
+from grammars.json_schema.regular import (
+    Ranges,
+    Regular,
+    alt,
+    inter,
+    leading,
+    lengths,
+    matches,
+    neg,
+    shortest,
+    text,
+)
 
 __all__ = ["READERS"]
 
@@ -22,6 +33,7 @@ _MAX_OPTIONAL = 450  # of one object: the engine's row has four items for each, 
 _MAX_COUNTED = 20  # and its rules, where keys are counted
 _MAX_COUNT = 1_000
 _MAX_PATTERNS = 20
+_BUDGET = 300  # states of a search for a key
 
 
 def _properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
@@ -47,12 +59,14 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
         raise NotDirect
     listed = schema.get("properties", {})
     _same_to_all(value, listed, is_open=schema.get("additionalProperties", True) is not False)
-    for key, own in listed.items():
-        for term, sub in zip(known, value.values(), strict=True):
-            if matches(term, key):  # the engine merges both, as they both hold
-                if not agree(own, sub, copy):
-                    raise NotDirect
-                copy.has_merges = True
+    for term, sub in zip(known, value.values(), strict=True):
+        taken = [key for key in listed if matches(term, key)]
+        for key in taken:  # the engine merges both, as they both hold
+            if not agree(listed[key], sub, copy):
+                raise NotDirect
+            copy.has_merges = True
+        if taken and not isinstance(shortest(inter(term, neg(alt(*map(text, taken)))), _BUDGET), str):
+            raise NotDirect  # the engine fails where no other key is left
     copied = {}
     for pattern, sub in value.items():
         found = engine_pattern(pattern)

@@ -204,6 +204,14 @@ LEFT: dict[str, Any] = {
         "additionalProperties": False,
     },
     "keys that readings of a pattern differ on": {"type": "object", "patternProperties": {"^.*$": {"type": "string"}}},
+    "a pattern for no key but listed ones": {
+        "type": "object",
+        "properties": {"a": {"type": "null"}, "b": {"type": "null"}},
+        "patternProperties": {"^(a|b)$": {"type": "null"}},
+        "additionalProperties": False,
+    },
+    "more optional keys than the engine's row has items for": {"properties": {f"k{i}": {} for i in range(451)}},
+    "a nullable part of what all must satisfy": {"allOf": [{"type": "array", "nullable": True}, {"type": "boolean"}]},
     "draft 4 knows no const": {"$schema": DRAFT4, "const": 1},
     "a format of the wrong kind": {"type": "string", "pattern": "^a", "format": ["uri"]},
 }
