@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from grammars.json_schema.array_tracks import array_track
 from grammars.json_schema.cases import cases
+from grammars.json_schema.culprit import culprit
 from grammars.json_schema.distinct import is_short, values_of
 from grammars.json_schema.documents import Place
 from grammars.json_schema.general import asks_for_borders
@@ -326,7 +327,5 @@ def explore(space: Space, spelling: Spelling, start: Conj) -> States:
         hint = "look for required keys whose schema is false, or bounds that exclude each other"
         if asks_for_borders(space.documents.root.schema):
             hint += "; and borders of words (\\b, \\B) beside letters that are not ASCII are those of ECMA-262 here"
-        raise SchemaError(
-            "unsatisfiable schema: no value satisfies it", pointer=space.documents.root.pointer, hint=hint
-        )
+        raise SchemaError("unsatisfiable schema: no value satisfies it", pointer=culprit(space, start), hint=hint)
     return states

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -198,7 +199,8 @@ class Copy:
             kinds = (kinds,)
         if not _COUNTED.isdisjoint(out):
             for least, most in _PAIRS:
-                if least in out and most in out and out[least] > out[most]:
+                touch = operator.ge if "exclusive" in least + most else operator.gt
+                if least in out and most in out and touch(out[least], out[most]):
                     raise NotDirect
         if "enum" in out:
             fits = "type" not in schema or any(k in kinds for v in out["enum"] for k in _TYPES_OF[type(v)])

@@ -8,6 +8,7 @@ import pytest
 
 from grammars.json_schema import DEFAULT_SPELLING, build
 from grammars.json_schema.documents import written_word
+from special_tokens.errors import SchemaError
 
 _SEVEN = "http://json-schema.org/draft-07/schema#"
 _LOST = {"type": "string", "pattern": "^(a|b)\\1$"}  # a back-reference: relaxed where it stands
@@ -53,6 +54,35 @@ def test_what_leans_on_a_relaxed_part_deep_inside_is_relaxed(schema: Any, wanted
     assert "multipleOf" in {keyword for _, keyword in relaxed}
     assert wanted in relaxed
     assert ("/properties", "not") not in relaxed
+
+
+_NONE = {"type": "string", "minLength": 5, "maxLength": 3}
+
+
+@pytest.mark.parametrize(
+    ("schema", "wanted"),
+    [
+        (_NONE, ""),
+        ({"type": "object", "properties": {"a": _NONE}, "required": ["a"]}, "/properties/a"),
+        ({"type": "object", "properties": {"b": dict(_NONE), "a": _NONE}, "required": ["a"]}, "/properties/a"),
+        (
+            {"properties": {"a": {"$ref": "#/$defs/n"}}, "required": ["a"], "type": "object", "$defs": {"n": _NONE}},
+            "/$defs/n",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": False}, "required": ["b"]}},
+             "required": ["a"]},
+            "/properties/a",
+        ),
+        ({"allOf": [{"type": "string"}, {"type": "integer"}]}, ""),
+        ({"type": "integer", "minimum": 5, "exclusiveMaximum": 5}, ""),
+        ({"type": "number", "exclusiveMinimum": 5, "exclusiveMaximum": 5}, ""),
+    ],
+)  # fmt: skip
+def test_what_no_value_satisfies_is_named_where_it_stands(schema: Any, wanted: str) -> None:
+    with pytest.raises(SchemaError, match="unsatisfiable") as found:
+        build(schema, watch=True)
+    assert found.value.pointer == wanted
 
 
 def test_the_keyword_is_the_one_that_is_written() -> None:
