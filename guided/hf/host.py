@@ -69,7 +69,7 @@ class HostLink:
 
     @property
     def size_bytes(self) -> int:
-        """Two results, and at most eight forms of no more than four bytes a token of the vocabulary."""
+        """Two results, and at most eight forms of little more than four bytes a token of the vocabulary."""
         return self._buffers.size_bytes + sum(form.size_bytes for form in self._forms)
 
     def apply(self, scores: torch.Tensor, masks: Sequence[RowMask], *, in_place: bool = False) -> torch.Tensor:

@@ -19,7 +19,7 @@ from tests.guided.hf.generate.test_failing_rows import AgainstTheMask
 MODE = (
     "stop_strings, eos_token_id, criteria of the call",
     "right",
-    "a row that they cut ends with length, as alone",
+    "a row that they cut ends with length, as alone; which padding is known for what: below",
 )
 
 NAMES = ["json", "regex", None]
