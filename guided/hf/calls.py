@@ -94,10 +94,6 @@ class Calls:
         self._number, self._heard, self._thread = number, self.announced, thread
         return begins
 
-    def leave(self) -> None:
-        """The running call was refused: whatever comes next begins another."""
-        self._number = 0
-
 
 def at_once() -> PlanError:
     """Two calls share what only one can have."""

@@ -160,19 +160,18 @@ class Session:
 
     def _enter(self, call: int | None, length: int) -> None:
         """A processor comes that does not simply go on."""
-        # Without prompts of our own a history in another thread is no prompt unless a list was read for it.
-        if not self.calls.enter(call, shows_prompt=self.prompts.ids is not None and length == self.prompt_len):
-            return
-        self._strange = None
-        self._begins = self.calls.is_announced
-        if self.prompts.ids is None and not self._begins:
-            self.calls.leave()
+        # Without prompts of our own only a number tells a prompt from the continuation of another.
+        if call is None and self.prompts.ids is None:
             raise PlanError(
                 "kwargs without inputs were copied, so that nobody can say where a prompt ends",
                 place="generate_kwargs",
-                expected="the lists of kwargs['logits_processor'] and kwargs['stopping_criteria'] themselves",
-                hint="append to them instead of making new ones, or call guide.generate_kwargs with inputs",
+                expected="the list kwargs['logits_processor'] itself",
+                hint="append to it instead of making a new one, or call guide.generate_kwargs with inputs",
             )
+        if not self.calls.enter(call, shows_prompt=length == self.prompt_len):
+            return
+        self._strange = None
+        self._begins = self.calls.is_announced
 
     def _is_foreign(self, input_ids: torch.Tensor) -> bool:
         """Are scores of a strange width those of an assistant with other ids, as far as prompts can tell?"""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import pipeline
+from transformers import LogitsProcessorList, pipeline
 
 from special_tokens.errors import PlanError
 from tests.guided.hf.generate.laws import CHATS, CHOICES, FORMATS, greedy, plan_of
@@ -157,43 +157,85 @@ def test_after_an_interrupted_call_a_longer_prompt(tiny_guide: Any) -> None:
     def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         raise KeyboardInterrupt
 
-    interrupted = kwargs | {"logits_processor": [*kwargs["logits_processor"], interrupt]}
     for options in MODES_OF_SEARCH:
+        kwargs["logits_processor"].append(interrupt)
         with pytest.raises(KeyboardInterrupt):
-            tiny_guide.model.generate(
-                ids, attention_mask=torch.ones_like(ids), max_new_tokens=9, **options, **interrupted
-            )
+            tiny_guide.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=9, **options, **kwargs)
+        kwargs["logits_processor"].remove(interrupt)
         longer = torch.cat([ids, tiny_guide.model.generate(ids, max_new_tokens=1, **kwargs)[:, -1:]], dim=1)
         out = tiny_guide.model.generate(longer, attention_mask=torch.ones_like(longer), max_new_tokens=40, **kwargs)
         assert out[0, longer.shape[1] :].tolist() == alone(tiny_guide, "json", longer)
 
 
-def test_copied_lists_are_refused_where_nobody_can_tell(tiny_guide: Any) -> None:
-    """One of the two lists is enough; with neither of them a prompt cannot be told from its continuation."""
+COPIES = [
+    lambda items: list(items),
+    lambda items: items[:],
+    lambda items: [*items, lambda input_ids, scores: scores],
+    lambda items: LogitsProcessorList(items),
+]
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("kept", [True, False], ids=["with the criterion", "without the criterion"])
+def test_copied_processors_are_refused_without_inputs(tiny_guide: Any, copied: Any, kept: bool) -> None:
+    """Their calls have no beginning: a prompt that begins as the last call's rows do is no sign of one."""
     ids = ids_of(tiny_guide, "Say")
     mask = torch.ones_like(ids)
+    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    wrong = kwargs | {"logits_processor": copied(kwargs["logits_processor"])}
+    if not kept:
+        wrong.pop("stopping_criteria")
     expected = alone(tiny_guide, "json", ids)
-    for kept in (("logits_processor",), ("stopping_criteria",), ()):
-        kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
-        kwargs |= {key: list(kwargs[key]) for key in ("logits_processor", "stopping_criteria") if key not in kept}
-        for _ in range(2):
-            if kept:
-                out = tiny_guide.model.generate(ids, attention_mask=mask, max_new_tokens=40, **kwargs)
-                assert out[0, ids.shape[1] :].tolist() == expected
-                continue
-            with pytest.raises(PlanError, match=r"kwargs without inputs were copied.*append to them"):
-                tiny_guide.model.generate(ids, attention_mask=mask, max_new_tokens=40, **kwargs)
+    for _ in range(2):
+        with pytest.raises(PlanError, match=r"kwargs without inputs were copied.*append to it"):
+            tiny_guide.model.generate(ids, attention_mask=mask, max_new_tokens=40, **wrong)
+        out = tiny_guide.model.generate(ids, attention_mask=mask, max_new_tokens=40, **kwargs)
+        assert out[0, ids.shape[1] :].tolist() == expected
+
+
+@pytest.mark.parametrize("options", MODES_OF_SEARCH, ids=str)
+@pytest.mark.parametrize("change", ["copied", "left out", "left out later"])
+def test_what_becomes_of_the_criterion_does_not_matter(tiny_guide: Any, options: dict[str, Any], change: str) -> None:
+    """The list of processors alone tells the calls apart, of whatever tokens the next prompt is made."""
+    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    first = dict(kwargs)
+    if change == "copied":
+        first["stopping_criteria"] = list(kwargs["stopping_criteria"])
+    elif change == "left out":
+        del first["stopping_criteria"]
+    then = {key: value for key, value in first.items() if change == "copied" or key != "stopping_criteria"}
+    ids = ids_of(tiny_guide, "Say")
+    options = {"max_new_tokens": 9, "do_sample": False} | options
+    for longer in (
+        lambda out: out,
+        lambda out: torch.cat([out, ids[:, :1]], 1),
+        lambda out: out[:, :-1],
+        lambda _: ids,
+    ):
+        out = tiny_guide.model.generate(ids, attention_mask=torch.ones_like(ids), **options, **first)
+        prompt = longer(out)
+        again = tiny_guide.model.generate(prompt, attention_mask=torch.ones_like(prompt), **options, **then)
+        found = again[0, prompt.shape[1] :].tolist()
+        expected = alone(tiny_guide, "json", prompt, **options)
+        assert found[: len(expected)] == expected
 
 
 @pytest.mark.parametrize("drafts", ["prompt_lookup", "assisted"])
+@pytest.mark.parametrize("bound", [True, False])
 @pytest.mark.parametrize("text", ['Say {"ok": true, "n": 1} {"ok": true, "n": 2}', "assistant"])
-def test_drafts_beside_a_copied_list_of_processors(tiny_guide: Any, drafts: str, text: str) -> None:
+def test_drafts_beside_processors_of_others(tiny_guide: Any, drafts: str, bound: bool, text: str) -> None:
     """Candidate generators run the processors by themselves: taken-back drafts were taken for a call without us."""
-    ids = ids_of(tiny_guide, text)
+    plan = plan_of(tiny_guide, "json")
+    inputs = tiny_guide.inputs([text], [plan])
+    ids = inputs["input_ids"]
     options = {"prompt_lookup_num_tokens": 3} if drafts == "prompt_lookup" else {"assistant_model": tiny_guide.model}
     expected = alone(tiny_guide, "json", ids)
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
-    kwargs["logits_processor"] = [*kwargs["logits_processor"], lambda input_ids, scores: scores]
+    if bound:
+        kwargs = tiny_guide.generate_kwargs(inputs, [plan])
+        kwargs["logits_processor"] = [*kwargs["logits_processor"], lambda input_ids, scores: scores]
+    else:
+        kwargs = tiny_guide.generate_kwargs(None, plan)
+        kwargs["logits_processor"].append(lambda input_ids, scores: scores)
     for _ in range(2):
         out = tiny_guide.model.generate(
             ids, attention_mask=torch.ones_like(ids), max_new_tokens=40, do_sample=False, **options, **kwargs
