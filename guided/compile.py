@@ -111,6 +111,8 @@ class Engine:
         #: What `guided.stop` keeps of stops that came before: they hold the engine, and go with it.
         self.stop_automata: OrderedDict[Hashable, Any] = OrderedDict()
         self._ids: dict[bytes, list[int]] | None = None
+        #: By token, the last for none yet: nothing was forced the last time that it was written; not worth asking.
+        self.quiet = bytearray(self.vocab_size + 1)
 
     def matcher(self, plan: Plan, entry: str = "") -> Any:
         """A fresh matcher of the plan's grammar, begun at ``entry``; raises as `pristine` does."""

@@ -6,6 +6,7 @@ plan and engine, so that a mask costs little more than the engine takes to fill 
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -53,20 +54,38 @@ class MaskRow:
     """Memory that one sequence has the engine write its masks into, sentinels behind the tokens.
 
     Its own, not its thread's: the engine fills it without holding the interpreter's lock, and the mask need not be
-    copied out of it.
+    copied out of it.  It also holds what is known of the next masks: the tokens that are forced next.
     """
 
-    __slots__ = ("_flags", "_forced", "address", "items", "nbytes", "plain", "words")
+    __slots__ = ("_flags", "_forced", "ahead", "address", "items", "last", "nbytes", "plain", "words")
 
     def __init__(self, num_ids: int, vocab_size: int) -> None:
-        row = np.zeros(num_words(num_ids), dtype=np.uint32)
-        self.items = row.data  #: the words as plain integers, which numpy's are slow to become
-        self.words: Words = row.view(np.int32)[: num_words(vocab_size)]  #: the part that is a mask
-        self.address = row.ctypes.data  #: slow to ask for
-        self.nbytes = row.nbytes
+        self.nbytes = 4 * num_words(num_ids)
+        memory = bytearray(self.nbytes)
+        self.items = memoryview(memory).cast("I")  #: the words as plain integers, which numpy's are slow to become
+        #: the part that is a mask
+        self.words: Words = np.frombuffer(memory, dtype=np.int32, count=num_words(vocab_size))
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         self.plain = Offer(self.words)  #: the offer of most places: several legal tokens and no end
+        self.last = -1  #: the token before, -1 where it is not known
+        self.ahead: list[int] = []  #: the tokens that are known to be forced next, the last one first
         self._flags = self.words.view(np.bool_)  # by byte
         self._forced: dict[int, Offer] = {}
+
+    @property
+    def size_bytes(self) -> int:
+        return self.nbytes + 8 * len(self.ahead)
+
+    def commit(self, token_id: int) -> None:
+        """``token_id`` was written."""
+        self.last = token_id
+        if self.ahead and self.ahead.pop() != token_id:  # another cut of the same text
+            self.ahead.clear()
+
+    def forget(self) -> None:
+        """The next mask is that of some other place."""
+        self.last = -1
+        self.ahead.clear()
 
     def only_id(self) -> int | None:
         """What `guided.bitmask.only_id` says of the mask, sooner."""
@@ -75,6 +94,12 @@ class MaskRow:
         at = int(self._flags.argmax()) >> 2
         word = self.items[at]
         return 32 * at + word.bit_length() - 1 if word & (word - 1) == 0 else None
+
+    def force(self, token_id: int) -> Offer:
+        """The offer of a place where ``token_id`` is known to be forced; writes its mask."""
+        self.words.fill(0)
+        self.items[token_id >> 5] = 1 << (token_id & 31)
+        return self.forced(token_id)
 
     def forced(self, token_id: int) -> Offer:
         """The offer of a place where the mask allows ``token_id`` alone, and no end."""
@@ -91,6 +116,7 @@ class Offers:
 
     def __init__(self, plan: Plan, engine: Engine, entry: str = "") -> None:
         self.engine = engine
+        self.quiet = engine.quiet
         size = engine.vocab_size
         self._sizes = (int(engine.ll_tokenizer.vocab_size), size)
         self._markers = engine.tokens.marker_ids
@@ -136,6 +162,35 @@ class Offers:
     def only(self, ids: tuple[int, ...]) -> Offer:
         """The offer of a place behind an end."""
         return Offer(from_ids(ids, self.engine.vocab_size))
+
+    def forced_ahead(self, matcher: Any) -> list[int]:
+        """The tokens that ``matcher`` forces next, the last one first; as far as masks would say the same.
+
+        Costs little where a mask is computed behind it: the engine itself asks first, and remembers.
+        """
+        tokens: list[int] = matcher.compute_ff_tokens()
+        for i, token in enumerate(tokens):
+            if token >= self.engine.vocab_size or token in self._markers:  # a sentinel, or see `_spelled`
+                del tokens[i:]
+                break
+        tokens.reverse()
+        return tokens
+
+    def next(self, matcher: Any, row: MaskRow) -> Offer | None:
+        """What `read` gives, sooner where a run of forced tokens is known or behind a token that often begins one.
+
+        For each mask inside a run the engine works out all the rest of it; a run that was asked for once costs that once.
+        """
+        ahead, last = row.ahead, row.last
+        if not ahead and not self.quiet[last]:
+            ahead = row.ahead = self.forced_ahead(matcher)
+            self.quiet[last] = not ahead
+        if ahead:
+            return row.force(ahead[-1])
+        offer = self.read(matcher, row)
+        if offer is not row.plain and offer is not None and offer.forced is not None:
+            self.quiet[last] = False
+        return offer
 
     def read(self, matcher: Any, row: MaskRow, watch: Watch | None = None) -> Offer | None:
         """What ``matcher`` offers, less what ``watch`` takes from it; None when the engine is in error.

@@ -120,7 +120,7 @@ class GuidanceState:
     @property
     def size_bytes(self) -> int:
         """Memory of this state alone, the engine's matcher apart (a few kilobytes, see docs/generate.md)."""
-        return self._trail.size_bytes + (self._row.nbytes if self._row is not None else 0)
+        return self._trail.size_bytes + (self._row.size_bytes if self._row is not None else 0)
 
     # -- the mask
 
@@ -158,12 +158,12 @@ class GuidanceState:
         offer = self._offer
         if offer is not None:
             return offer
-        row = self._row
         if self._stop is not None:
             offer = self._offer = self._offers.only(self.open_end_ids())
             return offer
-        if row is not None and self._closings is None and self._near_watch() is None:
-            offer = self._offers.read(self._live.matcher, row)  # the usual case
+        row, watch = self._row, self._watch
+        if row is not None and self._closings is None and (watch is None or not watch.is_near(self._trail)):
+            offer = self._offers.next(self._live.matcher, row)  # the usual case
         else:
             offer = self._read()
         if offer is None:
@@ -199,7 +199,8 @@ class GuidanceState:
         row = self._row
         if row is None:
             row = self._row = self._offers.row()
-        return self._offers.read(matcher, row, self._near_watch())
+        watch = self._near_watch()
+        return self._offers.next(matcher, row) if watch is None else self._offers.read(matcher, row, watch)
 
     def _near_watch(self) -> Watch | None:
         """The watch, where it may take something from the mask of this place."""
@@ -240,6 +241,8 @@ class GuidanceState:
                 trail.stay(token)
             else:
                 trail.push(token, position, self.regions.region_number(position))
+            if self._row is not None:
+                self._row.commit(token)
         self.counters.commits += 1
         self._offer = None
         if not self._by_end:
@@ -361,6 +364,8 @@ class GuidanceState:
             self._watch.cut(self.num_tokens)
         self._stop = None
         self._offer = None
+        if self._row is not None:
+            self._row.forget()
         if self._live.matcher.is_error() or (inside and not self._live.matcher.rollback(inside)):
             self._live.rebuild(self._trail.tokens, self.counters, False, True)
 
@@ -398,6 +403,8 @@ class GuidanceState:
         self._trail = self._begin()
         self._stop = None
         self._offer = None
+        if self._row is not None:
+            self._row.forget()
         self.counters = Counters()
         self._live.reset()
 

@@ -416,6 +416,9 @@ class _Broken:
 
     def unsafe_compute_mask_ptr(self, pointer: int, size: int) -> None: ...
 
+    def compute_ff_tokens(self) -> list[int]:
+        return []
+
     def is_error(self) -> bool:
         return True
 
