@@ -267,15 +267,18 @@ class Hooks:
         self.kwargs = dict(kwargs)
         for key in ("logits_processor", "stopping_criteria"):
             if key in kwargs:
-                self.kwargs[key] = [self._timed(hook) for hook in kwargs[key]]
+                self.kwargs[key] = kwargs[key][:0] + [self._timed(hook) for hook in kwargs[key]]
 
     def _timed(self, hook: Any) -> Any:
         real = hook.__call__
-        times = self.times
+        times, timed = self.times, self._timed
 
         class Timed(type(hook)):  # type: ignore[misc]
             def __init__(self) -> None:
                 self.__dict__ = hook.__dict__
+
+            def of_call(self) -> Any:
+                return timed(hook.of_call())
 
             def __call__(self, input_ids: Any, scores: Any) -> Any:
                 began = CLOCK()

@@ -17,6 +17,8 @@ from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed
 
 __all__ = ["Counters", "LiveMatcher"]
 
+_NO_STATES = "no lexer states are left for the text"
+
 
 @dataclass(slots=True)
 class Counters:
@@ -86,7 +88,7 @@ class LiveMatcher:
         if self.matcher.is_error():
             place = f"token {len(tokens)}"
             if "satisfy the grammar" in self.matcher.get_error():  # which it did when it was written
-                raise LimitExceeded("replaying after an error: no lexer states are left for the text", place=place)
+                raise LimitExceeded(f"replaying after an error: {_NO_STATES}", place=place)
             self.fail("replaying after an error", place)
 
     def _replay(self, tokens: Sequence[int]) -> None:
@@ -108,4 +110,4 @@ class LiveMatcher:
             if isinstance(error, MatcherFailed) or self.is_spoilt:
                 self._engine.forget(self._plan, self._entry, self.pristine)  # nobody else begins with what failed
             raise
-        raise MatcherFailed(f"{doing}: the engine stopped without a reason", place=place)
+        raise LimitExceeded(f"{doing}: {_NO_STATES}", place=place)  # the engine is at a loss and gives no reason

@@ -57,7 +57,7 @@ class MaskRow:
     copied out of it.  It also holds what is known of the next masks: the tokens that are forced next.
     """
 
-    __slots__ = ("_flags", "_forced", "ahead", "address", "items", "last", "nbytes", "plain", "words")
+    __slots__ = ("_flags", "_forced", "address", "ahead", "items", "last", "nbytes", "plain", "words")
 
     def __init__(self, num_ids: int, vocab_size: int) -> None:
         self.nbytes = 4 * num_words(num_ids)
@@ -170,7 +170,7 @@ class Offers:
         """
         tokens: list[int] = matcher.compute_ff_tokens()
         for i, token in enumerate(tokens):
-            if token >= self.engine.vocab_size or token in self._markers:  # a sentinel, or see `_spelled`
+            if token >= self.engine.vocab_size or self._is_doubtful(token):  # a sentinel, or not sure
                 del tokens[i:]
                 break
         tokens.reverse()
@@ -179,7 +179,7 @@ class Offers:
     def next(self, matcher: Any, row: MaskRow) -> Offer | None:
         """What `read` gives, sooner where a run of forced tokens is known or behind a token that often begins one.
 
-        For each mask inside a run the engine works out all the rest of it; a run that was asked for once costs that once.
+        For each mask inside a run the engine works out all the rest of it; a run that is asked for costs that once.
         """
         ahead, last = row.ahead, row.last
         if not ahead and not self.quiet[last]:
@@ -193,7 +193,7 @@ class Offers:
         return offer
 
     def read(self, matcher: Any, row: MaskRow, watch: Watch | None = None) -> Offer | None:
-        """What ``matcher`` offers, less what ``watch`` takes from it; None when the engine is in error.
+        """What ``matcher`` offers, less what ``watch`` takes from it; None when the engine is in error or at a loss.
 
         The words are those of ``row`` in most cases, good until it is read into again.
         """
@@ -211,12 +211,20 @@ class Offers:
             only = row.only_id() if not items[one] or not items[other] or one == other else None
             if only is None:
                 return row.plain
-            if only not in self._markers:
+            if not self._is_doubtful(only):
                 return row.forced(only)
         offer = self._with_ends(matcher, row, watch)
         return None if matcher.is_error() else offer  # it was asked for more than a mask
 
-    def _with_ends(self, matcher: Any, row: MaskRow, watch: Watch | None) -> Offer:
+    def _is_doubtful(self, only: int) -> bool:
+        """May the engine be wrong when it offers ``only`` and nothing else?
+
+        A marker it forces where a client's text spells it, see `_spelled`.  And behind the last state of its lexer a
+        sentinel looks like the text that it is written as, ``[`` and a number, to llguidance 1.9.1.
+        """
+        return only in self._markers or self.engine.token_bytes(only).startswith(b"[")
+
+    def _with_ends(self, matcher: Any, row: MaskRow, watch: Watch | None) -> Offer | None:
         """The offer of a place where sentinels are set: they go, the ends that they stand for come."""
         items = row.items
         ends = tuple(end for at, bit, end in self._sentinels if items[at] & bit)
@@ -228,11 +236,13 @@ class Offers:
         items[self._last] &= self._below
         return self._finished(matcher, row, watch, ends)
 
-    def _finished(self, matcher: Any, row: MaskRow, watch: Watch | None, ends: tuple[End, ...]) -> Offer:
+    def _finished(self, matcher: Any, row: MaskRow, watch: Watch | None, ends: tuple[End, ...]) -> Offer | None:
         """The offer of a row without sentinels where ``ends`` are open."""
         words, repaired = row.words, False
         only = self._only_id(words, row)
-        if only is not None and only in self._markers and matcher.validate_tokens([only]) != 1:
+        if only is not None and self._is_doubtful(only) and matcher.validate_tokens([only]) != 1:
+            if only not in self._markers:
+                return None
             words, repaired = self._spelled(words, matcher)
             only = only_id(words)
         if watch is None and not ends:

@@ -183,7 +183,7 @@ class GuidanceState:
         """What a revived engine offers here."""
         offer = None
         for is_own in (False, True):  # not for ever: a copy of its own may have panicked, as it will again
-            if offer is not None or not self._revive(is_own):
+            if offer is not None or not self._revive(is_own, is_lost=not self._live.matcher.is_error()):
                 break
             offer = self._read()
         if offer is None:
@@ -369,20 +369,20 @@ class GuidanceState:
         if self._live.matcher.is_error() or (inside and not self._live.matcher.rollback(inside)):
             self._live.rebuild(self._trail.tokens, self.counters, False, True)
 
-    def _revive(self, is_own: bool = False, refused: int | None = None) -> bool:
+    def _revive(self, is_own: bool = False, refused: int | None = None, *, is_lost: bool = False) -> bool:
         """Go on with a fresh matcher where other sequences have spoilt what this one shares with them.
 
         One that all share, or where that is spoilt as well, by another thread, one of its ``is_own``.  Where no states
-        are left the engine says nothing but that a token is ``refused``, one of its own mask.
+        are left the engine says nothing but that a token is ``refused``, one of its own mask, or ``is_lost`` silently.
         """
         live = self._live
         matcher = live.matcher
         if matcher.is_error():
             if not live.is_spoilt:
                 return False
-        elif refused is None or not self.allows(refused):
+        elif not is_lost and (refused is None or not self.allows(refused)):
             return live.matcher is not matcher  # computing the mask has revived it
-        elif live.matcher is not matcher:
+        elif not is_lost and live.matcher is not matcher:
             return True
         live.renew(self._trail.tokens, self.counters, is_own=is_own)
         return True

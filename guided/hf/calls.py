@@ -3,13 +3,14 @@
 What a call shows (histories, one after the other) cannot tell a prompt that continues the last prompt and answer from
 drafts, nor two calls at once from one.  But every call reads the lists of its processors and criteria anew, once and
 before its first step.  So the lists of `guided.Guide.generate_kwargs` say when ``generate`` reads them, and hand out a
-processor of their own to each call: one that carries the call's number through whatever loops it is passed to.
+processor of their own to each call: one that carries the call's number through whatever loops it is passed to.  A
+processor without a number, one that was taken out of its list, is refused.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from threading import Lock, get_ident
 from typing import Any
 
@@ -22,7 +23,7 @@ _READERS = "transformers.generation"
 
 
 class CallList(list[Any]):
-    """What ``generate`` gets of us, as a list: append to it what is to run behind.
+    """What ``generate`` gets of us, as a list: append to it what is to run behind, or add lists with ``+``.
 
     Items may have ``of_call()``, which ``generate`` sees instead of them.
     """
@@ -33,24 +34,40 @@ class CallList(list[Any]):
             return items
         return iter([item.of_call() if hasattr(item, "of_call") else item for item in items])
 
+    def __add__(self, other: Iterable[Any]) -> CallList:
+        return CallList(list.__add__(self, list(other)))
+
+    def __iadd__(self, other: Iterable[Any]) -> CallList:  # else ``+=`` would make another list
+        self.extend(other)
+        return self
+
+    def __radd__(self, other: Iterable[Any]) -> CallList:
+        return CallList(list.__add__(list(other), self))
+
+    def __getitem__(self, at: Any) -> Any:
+        found = list.__getitem__(self, at)
+        return CallList(found) if isinstance(at, slice) else found
+
+    def copy(self) -> CallList:
+        """A list of the same items that says as well when ``generate`` reads it."""
+        return CallList(list.copy(self))
+
 
 class Calls:
     """The calls of one session, one after the other.
 
-    ``lock`` is held while a hook runs.  A call's number is None where its processor was taken out of our list.
-    ``is_announced``: the beginning of the running call was told, so that nothing else begins one.
+    ``lock`` is held while a hook runs.
     """
 
-    __slots__ = ("_announcer", "_heard", "_newest", "_number", "_thread", "announced", "is_announced", "lock")
+    __slots__ = ("_announcer", "_heard", "_newest", "_number", "_thread", "announced", "lock")
 
     def __init__(self) -> None:
         self.lock = Lock()
         self.announced = 0  # how often a list was read
-        self.is_announced = False
         self._announcer: int | None = None  # the thread that read it last
         self._heard = 0  # as far as processors have heard of it
         self._newest = 0
-        self._number: int | None = 0  # of the running call; 0 before the first
+        self._number = 0  # of the running call; 0 before the first
         self._thread: int | None = None
 
     def announce(self) -> int:
@@ -59,7 +76,7 @@ class Calls:
         self._announcer = get_ident()
         return self.announced
 
-    def goes_on(self, number: int | None) -> bool:
+    def goes_on(self, number: int) -> bool:
         """Is this the running call, in its thread, and none announced since?"""
         return number == self._number and self.announced == self._heard and get_ident() == self._thread
 
@@ -73,24 +90,19 @@ class Calls:
         if self._thread is not None and self._thread != get_ident():
             raise at_once()
 
-    def enter(self, number: int | None, *, shows_prompt: bool) -> bool:
+    def enter(self, number: int) -> bool:
         """A processor that does not simply go on: does it begin a call?
 
-        ``shows_prompt``: the history may be that of a first step.  Raises `PlanError` where two calls run at once.
+        Raises `PlanError` where two calls run at once.
         """
-        thread, is_awaited = get_ident(), self.is_awaited
-        if number is not None and number <= self._newest and number != self._number:
+        thread, begins = get_ident(), number != self._number
+        if begins and number <= self._newest:
             raise at_once()  # an older call that thought it was alone
-        if is_awaited and self._announcer != thread:
+        if self.is_awaited and self._announcer != thread:
             raise at_once()
-        begins = number != self._number or (number is None and is_awaited)
         if not begins and thread != self._thread:
-            if number is not None or not shows_prompt:
-                raise at_once()
-            begins = True
-        if begins:
-            self.is_announced = number is not None or is_awaited
-            self._newest = max(self._newest, number or 0)
+            raise at_once()
+        self._newest = max(self._newest, number)
         self._number, self._heard, self._thread = number, self.announced, thread
         return begins
 

@@ -38,11 +38,19 @@ class GuidanceProcessor(LogitsProcessor):
         """``input_ids`` int64 ``[rows, length]``, ``scores`` float ``[rows, vocab]``; returns a new tensor.
 
         A session that is ``in_place`` may have its masks written into ``scores`` instead.
-        Raises `PlanError` for prompts that the session was not made for, where there is no history to follow, and
-        where two calls run at once.
+        Raises `PlanError` for prompts that the session was not made for, where there is no history to follow, where
+        two calls run at once, and for a processor that is of no call.
         """
         if input_ids.dim() != 2:
             raise PlanError(_PAGED, place="generate")
+        if self.call is None:
+            raise PlanError(
+                "the processor was taken out of its list, so that nobody can say where a call begins",
+                place="generate_kwargs",
+                expected="the list kwargs['logits_processor'] itself, or with + what else is to run",
+                hint="append to that list instead of making a new one; a loop of your own calls the processor's "
+                "of_call() once, when it begins, and uses what that returns",
+            )
         session = self.session
         lock = session.calls.lock
         if not lock.acquire(False):

@@ -83,7 +83,6 @@ class Session:
         self._lineages: list[Lineage | None] = []
         self._num_rows = 0
         self._history = History(np.empty((0, 0), dtype=np.int64))
-        self._longest = 0  # longest history seen since the call began
         self._stepped = False  # a token was chosen since the call began
         self._begins = False  # a call has begun, none of its histories was read
         self._widths = frozenset((engine.vocab_size, *widths))
@@ -133,8 +132,9 @@ class Session:
         processors over ids of its own.  ``call`` is the processor's number.  Raises `PlanError` for prompts that these
         rows were not made for, and where nobody can say what is a prompt.
         """
-        if width is not None and not self.calls.goes_on(call):
-            self._enter(call, input_ids.shape[1])
+        if call is not None and not self.calls.goes_on(call) and self.calls.enter(call):
+            self._strange = None
+            self._begins = True
         if width is not None and width not in self._widths and self._is_foreign(input_ids):
             self._strange = width
             return False
@@ -157,21 +157,6 @@ class Session:
             self._follow(ids, continues)
         self._last = Seen(input_ids)
         return True
-
-    def _enter(self, call: int | None, length: int) -> None:
-        """A processor comes that does not simply go on."""
-        # Without prompts of our own only a number tells a prompt from the continuation of another.
-        if call is None and self.prompts.ids is None:
-            raise PlanError(
-                "kwargs without inputs were copied, so that nobody can say where a prompt ends",
-                place="generate_kwargs",
-                expected="the list kwargs['logits_processor'] itself",
-                hint="append to it instead of making a new one, or call guide.generate_kwargs with inputs",
-            )
-        if not self.calls.enter(call, shows_prompt=length == self.prompt_len):
-            return
-        self._strange = None
-        self._begins = self.calls.is_announced
 
     def _is_foreign(self, input_ids: torch.Tensor) -> bool:
         """Are scores of a strange width those of an assistant with other ids, as far as prompts can tell?"""
@@ -221,15 +206,9 @@ class Session:
                 place="generate",
                 expected="whole rows, in their number and order of the first step",
             )
-        if not goes_on or (length > self._longest + 1 and not self.calls.is_announced):
-            return True
-        if length == self.prompt_len and (self._stepped or self._has_failed()):
-            # Drafts come back to the prompt's end before the first token is chosen, a new call does so after it.  A
-            # loop that does not ask our criterion looks like drafts: its rows are taken back, which is as good.
-            return True
-        # The same kwargs once with embeddings or with new ids alone, where no prompt is shown, and then with all ids.
-        padded = self.prompts.padded
-        return padded is not None and self.prompt_len < length == len(padded[0]) and ids[0].tolist() == list(padded[0])
+        # A loop that begins again: drafts come back to the prompt's end before the first token is chosen, it does so
+        # after it.  One that does not ask our criterion looks like drafts: its rows are taken back, which is as good.
+        return not goes_on or (length == self.prompt_len and (self._stepped or self._has_failed()))
 
     def _failed_at_prompt(self) -> bool:
         return self._history.size == self.prompt_len and self._has_failed()
@@ -248,7 +227,7 @@ class Session:
             for row in self._rows:
                 if row is not None:
                     row.restart()
-        self.prompt_len = self._longest = ids.shape[1]
+        self.prompt_len = ids.shape[1]
         self._history = History(ids)
         self._stepped = False
         self._link = None
@@ -263,7 +242,6 @@ class Session:
                 if row is not None:
                     row.extend(tokens)
         self._history.set(ids, size if continues else 0)
-        self._longest = max(self._longest, ids.shape[1])
 
     def _move(self, histories: list[list[int]]) -> None:
         """The general case: rows permuted, copied or taken back."""

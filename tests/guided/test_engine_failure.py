@@ -336,3 +336,33 @@ def test_nothing_is_answered_wrongly_where_no_states_are_left(
         greedy.mask()
         greedy.commit([one(engine, dice.choice("ab"))])
     assert asked(state) == asked(judge)
+
+
+def test_the_last_state_of_all_spoils_no_mask(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With it gone the engine took the sentinel's spelling for text, without an error: the mask was one "[" alone."""
+    limits = {"initial_lexer_fuel": 1_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 300}
+    plan = compose(
+        Parts(response_format=Regex("(a|b)*a(a|b){12}c")),
+        tokens=engine.tokens,
+        format=Format("plain", ends=Ends(("<|im_end|>",))),
+    )
+    monkeypatch.setattr(compile, "LIMITS", LLParserLimits(verbose_errors=False, **limits))
+    text = [one(engine, char) for char in "abbababbaabab"]
+    num_revived = 0
+    for size in range(100, 250):
+        engine.forget(plan, "fresh", engine.pristine(plan, "fresh"))
+        state = GuidanceState(plan, engine)
+        greedy, dice = state.fork(), Random(0)
+        for token in text:
+            state.mask()
+            state.commit([token])
+        for _ in range(size):
+            greedy.mask()
+            greedy.commit([one(engine, dice.choice("ab"))])
+        state.mask()
+        state.commit([one(engine, "c")])
+        assert allowed_ids(state.mask()) == [engine.tokens.end_ids[0]]
+        assert state.is_accepting
+        num_revived += state.counters.revived
+        state.commit([engine.tokens.end_ids[0]])
+    assert num_revived

@@ -159,7 +159,7 @@ def test_free_rows_with_stops_alone_see_the_logits_of_plain_generate(tiny_guide:
     plain = tiny_guide.model.generate(**inputs, **options, logits_processor=[spy])
     before, seen[:] = list(seen), []
     kwargs = tiny_guide.generate_kwargs(inputs, plans)
-    kwargs["logits_processor"] = [*kwargs["logits_processor"], spy]
+    kwargs["logits_processor"].append(spy)
     torch.manual_seed(1)
     ours = tiny_guide.model.generate(**inputs, **options, **kwargs)
     assert torch.equal(plain, ours)

@@ -160,4 +160,4 @@ class Spy:
 def with_spy(kwargs: dict[str, Any]) -> tuple[dict[str, Any], Spy]:
     """The kwargs of a guided call with a spy behind our processor."""
     spy = Spy()
-    return kwargs | {"logits_processor": [*kwargs.get("logits_processor", []), spy]}, spy
+    return kwargs | {"logits_processor": kwargs.get("logits_processor", []) + [spy]}, spy  # noqa: RUF005 - else a copy

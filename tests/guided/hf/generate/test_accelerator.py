@@ -49,9 +49,8 @@ def run(guide: Any, device: FakeDevice, names: Sequence[Any], **options: Any) ->
     shown = {key: value.to(DEVICE) for key, value in inputs.items()}
     options = {"max_new_tokens": 16, "do_sample": False} | options
     torch.manual_seed(0)
-    out = guide.model.generate(
-        **shown, **options, **kwargs | {"logits_processor": [*kwargs.get("logits_processor", []), mark]}
-    ).cpu()
+    kwargs.setdefault("logits_processor", []).append(mark)
+    out = guide.model.generate(**shown, **options, **kwargs).cpu()
     messages = guide.messages(out, inputs, plans)
     return out[:, inputs.prompt_len :], messages, np.diff(marks).tolist()
 

@@ -260,7 +260,7 @@ def test_nan_logits_of_a_row_without_guidance_are_left_as_they_are(tiny_guide: A
         seen.append(bool(scores[1].isnan().all()))
         return scores
 
-    kwargs["logits_processor"] = [*kwargs["logits_processor"], spy]
+    kwargs["logits_processor"].append(spy)
     hook = tiny_guide.model.register_forward_hook(Poison(1, 2))
     try:
         out = tiny_guide.model.generate(**inputs, max_new_tokens=6, do_sample=False, **kwargs)

@@ -88,14 +88,14 @@ def test_counters_are_those_of_the_last_call(
     assert message == judged
 
 
-@pytest.mark.parametrize("copied", [True, False])
-def test_a_failure_at_the_first_step_is_not_kept(tiny_guide: Any, copied: bool) -> None:
+@pytest.mark.parametrize("others", [True, False])
+def test_a_failure_at_the_first_step_is_not_kept(tiny_guide: Any, others: bool) -> None:
     """NaN ended the guided row, the plain row made sampling raise; then the same kwargs again."""
     plans = [plan_of(tiny_guide, "json"), None]
     inputs = tiny_guide.inputs(CHATS[:2], plans)
     kwargs = tiny_guide.generate_kwargs(inputs, plans)
-    if copied:
-        kwargs |= {key: list(kwargs[key]) for key in ("logits_processor", "stopping_criteria")}
+    if others:
+        kwargs |= {key: kwargs[key][:] for key in ("logits_processor", "stopping_criteria")}
 
     def poison(module: Any, args: Any, output: Any) -> Any:
         output.logits[:] = float("nan")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import operator
 from typing import Any
 
 import pytest
@@ -167,30 +169,67 @@ def test_after_an_interrupted_call_a_longer_prompt(tiny_guide: Any) -> None:
         assert out[0, longer.shape[1] :].tolist() == alone(tiny_guide, "json", longer)
 
 
-COPIES = [
-    lambda items: list(items),
-    lambda items: items[:],
-    lambda items: [*items, lambda input_ids, scores: scores],
-    lambda items: LogitsProcessorList(items),
-]
+MINE = [lambda input_ids, scores: scores]
+COPIES = {
+    "list": lambda items: list(items),
+    "splat": lambda items: [*items, *MINE],
+    "LogitsProcessorList": lambda items: LogitsProcessorList(items),
+    "extended": lambda items: (mine := [*MINE], mine.extend(items))[0],
+}
+SAME = {
+    "slice": lambda items: items[:],
+    "copy": lambda items: items.copy(),
+    "copy.copy": lambda items: copy.copy(items),
+    "mine behind": lambda items: items + MINE,
+    "mine before": lambda items: LogitsProcessorList(MINE) + items,
+    "added in place": lambda items: operator.iadd(items, MINE),
+    "added to mine": lambda items: operator.iadd([*MINE], items),
+}
 
 
-@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("way", [*COPIES, *SAME])
+@pytest.mark.parametrize("bound", [True, False], ids=["for inputs", "for whatever comes"])
 @pytest.mark.parametrize("kept", [True, False], ids=["with the criterion", "without the criterion"])
-def test_copied_processors_are_refused_without_inputs(tiny_guide: Any, copied: Any, kept: bool) -> None:
-    """Their calls have no beginning: a prompt that begins as the last call's rows do is no sign of one."""
-    ids = ids_of(tiny_guide, "Say")
-    mask = torch.ones_like(ids)
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
-    wrong = kwargs | {"logits_processor": copied(kwargs["logits_processor"])}
+def test_a_processor_outside_of_its_list_is_refused(tiny_guide: Any, way: str, bound: bool, kept: bool) -> None:
+    """Its calls have no beginning: a prompt that begins as the last call's rows do is no sign of one."""
+    plan = plan_of(tiny_guide, "json")
+    inputs = tiny_guide.inputs(["Say"], [plan])
+    kwargs = tiny_guide.generate_kwargs(inputs, [plan]) if bound else tiny_guide.generate_kwargs(None, plan)
+    other = kwargs | {"logits_processor": (COPIES | SAME)[way](kwargs["logits_processor"])}
     if not kept:
-        wrong.pop("stopping_criteria")
-    expected = alone(tiny_guide, "json", ids)
+        other.pop("stopping_criteria")
+    expected = alone(tiny_guide, "json", inputs["input_ids"])
+    options = {"max_new_tokens": 40, "do_sample": False}
     for _ in range(2):
-        with pytest.raises(PlanError, match=r"kwargs without inputs were copied.*append to it"):
-            tiny_guide.model.generate(ids, attention_mask=mask, max_new_tokens=40, **wrong)
-        out = tiny_guide.model.generate(ids, attention_mask=mask, max_new_tokens=40, **kwargs)
-        assert out[0, ids.shape[1] :].tolist() == expected
+        if way in SAME:
+            out = tiny_guide.model.generate(**inputs, **options, **other)
+            assert out[0, inputs.prompt_len :][: len(expected)].tolist() == expected
+        else:
+            with pytest.raises(PlanError, match=r"the processor was taken out of its list.*append to that list"):
+                tiny_guide.model.generate(**inputs, **options, **other)
+        out = tiny_guide.model.generate(**inputs, **options, **kwargs)
+        assert out[0, inputs.prompt_len :].tolist() == expected
+
+
+def test_what_is_added_in_place_runs(tiny_guide: Any) -> None:
+    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    items, seen = kwargs["logits_processor"], []
+    items += [lambda input_ids, scores: seen.append(1) or scores]
+    tiny_guide.model.generate(ids_of(tiny_guide, "Say"), max_new_tokens=3, **kwargs)
+    assert len(seen) == 3
+
+
+def test_a_loop_of_ones_own_says_when_it_begins(tiny_guide: Any) -> None:
+    plan = plan_of(tiny_guide, "json")
+    inputs = tiny_guide.inputs(["Say"], [plan])
+    (processor,) = tiny_guide.generate_kwargs(inputs, [plan])["logits_processor"]
+    expected = alone(tiny_guide, "json", inputs["input_ids"])
+    for _ in range(2):
+        ids, of_call = inputs["input_ids"], processor.of_call()
+        for token in expected:
+            scores = of_call(ids, tiny_guide.model(ids).logits[:, -1].float())
+            assert int(scores.argmax()) == token
+            ids = torch.cat([ids, torch.tensor([[token]])], dim=-1)
 
 
 @pytest.mark.parametrize("options", MODES_OF_SEARCH, ids=str)
@@ -230,12 +269,8 @@ def test_drafts_beside_processors_of_others(tiny_guide: Any, drafts: str, bound:
     ids = inputs["input_ids"]
     options = {"prompt_lookup_num_tokens": 3} if drafts == "prompt_lookup" else {"assistant_model": tiny_guide.model}
     expected = alone(tiny_guide, "json", ids)
-    if bound:
-        kwargs = tiny_guide.generate_kwargs(inputs, [plan])
-        kwargs["logits_processor"] = [*kwargs["logits_processor"], lambda input_ids, scores: scores]
-    else:
-        kwargs = tiny_guide.generate_kwargs(None, plan)
-        kwargs["logits_processor"].append(lambda input_ids, scores: scores)
+    kwargs = tiny_guide.generate_kwargs(inputs, [plan]) if bound else tiny_guide.generate_kwargs(None, plan)
+    kwargs["logits_processor"] += MINE
     for _ in range(2):
         out = tiny_guide.model.generate(
             ids, attention_mask=torch.ones_like(ids), max_new_tokens=40, do_sample=False, **options, **kwargs

@@ -83,3 +83,30 @@ def test_messages_of_other_inputs_are_refused(tiny_guide: Any) -> None:
         tiny_guide.messages(out, others, plans)
     with pytest.raises(PlanError, match="dict holds no sequences"):
         tiny_guide.messages({"req_0": out}, inputs, plans)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("kept", [True, False], ids=["with the criterion", "without the criterion"])
+def test_an_output_is_no_prompt_of_the_same_kwargs(tiny_guide: Any, options: dict[str, Any], kept: bool) -> None:
+    """Its rows begin as those of the call before do."""
+    plan = plan_of(tiny_guide, "json")
+    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    kwargs = tiny_guide.generate_kwargs(inputs, [plan])
+    if not kept:
+        kwargs.pop("stopping_criteria")
+    options = {"do_sample": False, "max_new_tokens": 5} | options
+    for cut in (0, 1, 2):
+        out = tiny_guide.model.generate(**inputs, **options, **kwargs)[:1]
+        with pytest.raises(PlanError, match="do not end with the prompts"):
+            tiny_guide.model.generate(out[:, : out.shape[1] - cut], **options, **kwargs)
+
+
+def test_counters_begin_anew_without_the_criterion(tiny_guide: Any) -> None:
+    plan = plan_of(tiny_guide, "json")
+    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    kwargs = tiny_guide.generate_kwargs(inputs, [plan], max_rollbacks=1)
+    kwargs.pop("stopping_criteria")
+    for _ in range(4):
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=6, do_sample=False, **kwargs)
+        (message,) = tiny_guide.messages(out, inputs, [plan])
+        assert (message.guidance.masks, message.guidance.commits, message.guidance.rollbacks) == (6, 6, 0)
