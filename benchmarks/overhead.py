@@ -117,7 +117,7 @@ def ours(vocabulary: Vocabulary, num_rows: int, *, in_place: bool = False) -> St
         padded=prompts,
         in_place=in_place,
     )
-    processor, criteria = GuidanceProcessor(session), GuidanceCriteria(session, [vocabulary.end])
+    processor, criteria = GuidanceProcessor(session).of_call(), GuidanceCriteria(session, [vocabulary.end])
 
     def step(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         if session.prompt_len is not None:

@@ -178,6 +178,10 @@ class ResponsePlan:
     source: str = ""
     documents: Mapping[str, Any] = field(default_factory=dict)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and other processes get: the text, not what finds it."""
+        return {**vars(self), "shortest": self.shortest}
+
 
 @dataclass(frozen=True, slots=True)
 class Stops:

@@ -16,14 +16,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.plan import Plan, RegionName
+from grammars.plan import Plan, RegionName, Stops, when_asked
 from guided.bitmask import allowed_ids, from_ids
 from guided.compile import Engine
 from guided.json_scanner import Mode, ScanState, feed
+from guided.sequence import read_answer
 from guided.state import GuidanceState
-from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
+from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError
 
-__all__ = ["check_max_tokens", "min_tokens", "shortest_output"]
+__all__ = ["check_max_tokens", "min_tokens", "shortest_output", "with_shortest"]
 
 _MOST = 4_000  # tokens that one walk by a policy alone may take
 _SECONDS = 1.5  # of this thread's processor time, for all walks of one search that choose for themselves
@@ -48,6 +49,42 @@ _NEXT = frozenset((b'", "', b'",', b'", ', b'","'))
 def min_tokens(plan: Plan, engine: Engine, *, entry: str = "fresh") -> int:
     """The number of tokens, the end's included, of the shortest output found."""
     return len(shortest_output(plan, engine, entry=entry))
+
+
+class _Walked:
+    """The shortest text of a plan's response: as the format tells it, else as a walk through the masks finds it."""
+
+    def __init__(self, plan: Plan, engine: Engine) -> None:
+        self.plan, self.engine = plan, engine
+
+    def __call__(self) -> str | None:
+        plan = self.plan
+        assert plan.response is not None
+        if plan.response.shortest is not None:
+            return plan.response.shortest
+        try:
+            tokens = shortest_output(plan, self.engine)
+        except GuidedError:
+            return None
+        return read_answer(tokens, replace(plan, stops=Stops()), self.engine).content
+
+
+def with_shortest(plan: Plan, engine: Engine) -> Plan:
+    """The same plan, whose ``response.shortest`` is found on ``engine`` where the format alone tells none.
+
+    It is worked out when it is first read: 1.5 s of processor time at the worst.
+    """
+    if plan.response is None:
+        return plan
+    return replace(plan, response=replace(plan.response, shortest=when_asked(_Walked(plan, engine))))
+
+
+def _known(plan: Plan) -> str | None:
+    """A shortest text of the response, where its format tells one: what a walk begins with."""
+    if plan.response is None:
+        return None
+    held = vars(plan.response)["shortest"]
+    return _known(held.plan) if isinstance(held, _Walked) else plan.response.shortest
 
 
 def check_max_tokens(plan: Plan, engine: Engine, max_tokens: int, *, entry: str = "fresh") -> None:
@@ -78,7 +115,7 @@ def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tupl
     """The tokens of the shortest output found; raises `LimitExceeded` when no walk came to an end in its time."""
     start = GuidanceState(plan, engine, entry=entry)
     found: list[list[int]] = []
-    short = [plan.response.shortest] if plan.response is not None else []
+    short = [_known(plan)]
     short += [text for _, text in plan.shortest_arguments]
     values = [engine.tokenize(text) for text in short if text]
     until = time.thread_time() + _SECONDS

@@ -33,7 +33,7 @@ from guided.message import Message
 from guided.plan_cache import PlanCache
 from guided.sampling import ChoiceProbability, Sampling, check_bias, sampling_of
 from guided.sequence import OnError, RowPlan
-from guided.shortest import check_max_tokens, min_tokens
+from guided.shortest import check_max_tokens, min_tokens, with_shortest
 from guided.stop import check_stops, stops_of
 from guided.stop_vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
@@ -161,7 +161,7 @@ class Guide:
         with deadline():  # one for both
             plan = compose(parts, tokens=self.tokens, format=self.format)
             self.engine.prepare(plan, plan.entries[0].name)
-        return plan
+        return with_shortest(plan, self.engine)
 
     def min_tokens(self, plan: Plan) -> int:
         """Tokens of the shortest answer found for ``plan``, its end included; found anew at each call.

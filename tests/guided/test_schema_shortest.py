@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import guided.shortest as shortest_module
-from grammars.constraints import JsonSchema
+from grammars.constraints import JsonSchema, Lark
+from grammars.wire import decode_plan, encode_plan
 from guided.compile import Engine
 from guided.shortest import check_max_tokens, min_tokens, shortest_output
 from guided.validate import judge
@@ -205,3 +208,44 @@ def test_an_unwatched_search_that_finds_nothing_refuses_no_budget(engine: Engine
     tokens = engine.tokenize('["x", "y"]' + END)
     assert walk(plan, engine, tokens, entry="after").is_whole
     check_max_tokens(plan, engine, len(tokens), entry="after")
+
+
+#: Formats that tell no shortest text by themselves.
+UNKNOWN: list[Any] = [
+    JsonSchema({"type": "array", "uniqueItems": True, "minItems": 3, "items": {"type": "integer"}}),
+    JsonSchema({"type": "array", "uniqueItems": True, "minItems": 2, "items": {"enum": ["a", "b", "c"]}}),
+    JsonSchema({"type": "array", "contains": {"type": "string"}, "minContains": 2, "uniqueItems": True}),
+    Lark('start: "[" /[a-z]{2,}/ ("," NUMBER)? "]"\nNUMBER: /[0-9]+/'),
+]
+
+
+@pytest.mark.parametrize("response_format", UNKNOWN)
+@pytest.mark.parametrize("effort", [None, "low"])
+def test_a_plan_of_a_guide_holds_what_the_masks_tell(tiny_guide: Any, response_format: Any, effort: str | None) -> None:
+    """Where the format alone tells none; as a copy and in another process as well."""
+    engine = tiny_guide.engine
+    plan = tiny_guide.plan(response_format=response_format, reasoning_effort=effort, stop=["a", "1"])
+    found = min_tokens(plan, engine)
+    assert callable(vars(plan.response)["shortest"])
+    for each in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan), decode_plan(encode_plan(plan)), plan):
+        held = each.response.shortest
+        assert held
+        assert each.response == plan.response
+        assert min_tokens(each, engine) <= found
+    alone = tiny_guide.plan(response_format=response_format)
+    assert walk(alone, engine, held + END, entry="after").is_whole
+    if response_format.__class__ is JsonSchema:
+        assert all(verdict.is_valid for verdict in judge(response_format.schema, json.loads(held)))
+
+
+def test_what_is_asked_for_is_searched_once(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = tiny_guide.plan(response_format=UNKNOWN[0])
+    asked: list[int] = []
+    search = shortest_module._walk
+    monkeypatch.setattr(shortest_module, "_walk", lambda *args: (asked.append(1), search(*args))[1])
+    tiny_guide.min_tokens(plan)
+    once = len(asked)
+    assert len(set(json.loads(plan.response.shortest))) == 3
+    assert len(asked) == 2 * once
+    assert len(set(json.loads(plan.response.shortest))) == 3
+    assert len(asked) == 2 * once
