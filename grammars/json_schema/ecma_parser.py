@@ -139,6 +139,8 @@ class Parser:
         end = self.pattern.find("}", self.at)
         inner = self.pattern[self.at + 1 : end] if end > 0 else ""
         low, comma, high = inner.partition(",")
+        if comma and not low and (not high or (high.isascii() and high.isdigit())):
+            raise NotRegular(f"{{{inner}}}, which is text by ECMA-262 and a repeat to Python's validators")
         if not (low.isascii() and low.isdigit()) or (high and not (high.isascii() and high.isdigit())):
             return None
         if len(low) > 9 or len(high) > 9:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from grammars.json_schema.dialects import Dialect, is_known
-from grammars.json_schema.ecma import InvalidPattern, has_borders
+from grammars.json_schema.ecma import InvalidPattern, NotRegular, has_borders
 from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.numbers import MAX_DIGITS
 from grammars.json_schema.report import Outcome, ReportRow
@@ -84,7 +84,7 @@ def _has_surrogates(pattern: str) -> bool:
 def asks_for_borders(schema: Any) -> bool:
     """Is there a pattern whose borders of words validators may see elsewhere?"""
     for pattern in _patterns(schema):
-        with suppress(InvalidPattern):
+        with suppress(InvalidPattern, NotRegular):
             if has_borders(pattern):
                 return True
     return False

@@ -8,16 +8,18 @@ of the point, so that no model can write digits for ever (`grammars.json_schema.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, floor, lcm
+from math import ceil, floor, inf, isfinite, lcm, nextafter
 from typing import Any
 
 __all__ = [
     "ANY_NUMBER",
     "MAX_DIGITS",
     "Numbers",
+    "as_doubles",
     "constants",
     "decimal_text",
     "meet",
@@ -280,6 +282,33 @@ def _member(numbers: Numbers, first: Fraction, step: Fraction) -> Fraction:
             return first
         first += step
     return first
+
+
+def as_doubles(numbers: Numbers) -> tuple[Numbers, ...]:
+    """Sets that a reader finds every text in who keeps a double of a number with a point, and integers as they are.
+
+    The set itself, but where a bound lies between two doubles (9007199254740993: with ``.0`` it is read as less):
+    then its integers, and the numbers between the doubles that lie inside.
+    """
+    if numbers.integer is not None or numbers.values is not None:
+        return (numbers,)
+    low, high = _double(numbers.low, up=True), _double(numbers.high, up=False)
+    if (low, high) == (numbers.low, numbers.high):
+        return (numbers,)
+    low_open = numbers.low_open and low == numbers.low
+    high_open = numbers.high_open and high == numbers.high
+    inside = replace(numbers, low=low, low_open=low_open, high=high, high_open=high_open)
+    return replace(numbers, integer=True), inside
+
+
+def _double(bound: Fraction | None, *, up: bool) -> Fraction | None:
+    """The next double from an integer ``bound`` on; a decimal is read as a double itself."""
+    if bound is None or bound.denominator != 1 or abs(bound) > sys.float_info.max:
+        return bound
+    found = float(bound)
+    if (found < bound) if up else (found > bound):
+        found = nextafter(found, inf if up else -inf)
+    return Fraction(found) if isfinite(found) else bound
 
 
 def without_step(numbers: Numbers, step: Fraction) -> Numbers:

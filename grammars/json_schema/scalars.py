@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from grammars.json_schema.number_texts import Digits, digits, regexes, step_digits
-from grammars.json_schema.numbers import ANY_NUMBER, Numbers, num_decimals, tight, writable
+from grammars.json_schema.numbers import ANY_NUMBER, Numbers, as_doubles, num_decimals, tight, writable
 from grammars.json_schema.regular import NONE
 from grammars.json_schema.report import Outcome
 from grammars.json_schema.shapes import Shape
@@ -36,8 +36,8 @@ def scalar_nodes(shape: Shape, options: Mapping[str, Any]) -> tuple[list[Node], 
     out: list[Node] = [_NULL] if shape.null else []
     out += [_FALSE] if shape.booleans & 1 else []
     out += [_TRUE] if shape.booleans & 2 else []
-    for numbers in shape.numbers:
-        node = _number_node(numbers, options, notes)
+    for part in (part for numbers in shape.numbers for part in as_doubles(numbers)):
+        node = _number_node(part, options, notes)
         out += [node] if node is not None else []
     if shape.strings != NONE:
         out.append(lexeme(shape.strings))

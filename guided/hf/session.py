@@ -130,7 +130,7 @@ class Session:
 
         ``width`` is that of the scores, None for a criterion: an assistant model with another vocabulary runs the same
         processors over ids of its own.  ``call`` is the processor's number.  Raises `PlanError` for prompts that these
-        rows were not made for, and where nobody can say what is a prompt.
+        rows were not made for, and for a history that has lost its prompt.
         """
         if call is not None and not self.calls.goes_on(call) and self.calls.enter(call):
             self._strange = None

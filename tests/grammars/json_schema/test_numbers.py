@@ -55,6 +55,38 @@ def test_a_word_that_the_engine_would_pass_over_is_an_error() -> None:
     assert node.schema.keys() == {"type", "multipleOf", "minimum", "maximum"}
 
 
+_ODD = 2**53 + 1  # lies between two doubles
+_BETWEEN: list[tuple[dict[str, Any], list[str], list[str]]] = [
+    ({"minimum": _ODD}, [f"{_ODD}", f"{_ODD + 1}.0", f"{_ODD}0.5"], [f"{_ODD}.0", f"{_ODD - 1}"]),
+    ({"maximum": _ODD + 2}, [f"{_ODD + 2}", f"{_ODD + 1}.0", "0.5", "-1e30"], [f"{_ODD + 2}.0", f"{_ODD + 3}"]),
+    ({"minimum": _ODD, "maximum": _ODD}, [f"{_ODD}"], [f"{_ODD}.0"]),
+    ({"minimum": -_ODD}, [f"{-_ODD}", f"{1 - _ODD}.0"], [f"{-_ODD - 1}", f"{-_ODD}.9"]),
+    ({"maximum": -_ODD}, [f"{-_ODD}", f"{-_ODD - 1}.0"], [f"{-_ODD}.0", f"{1 - _ODD}"]),
+    ({"minimum": _ODD, "multipleOf": 1}, [f"{_ODD}", f"{_ODD + 1}.0"], [f"{_ODD}.0"]),
+]
+
+
+@pytest.mark.parametrize(("schema", "right", "wrong"), _BETWEEN, ids=str)
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_bound_between_two_doubles(
+    judge: Judge, schema: dict[str, Any], right: list[str], wrong: list[str], inside: bool
+) -> None:
+    """With a point a number is read as the next double, which may be beyond the bound."""
+    schema = {"type": "number"} | schema
+    found = judge.compiled({"type": "array", "items": schema, "minItems": 1} if inside else schema)
+    shape = "[{}]" if inside else "{}"
+    for text in right:
+        assert found.accepts(shape.format(text)), text
+        assert not violated(schema, json.loads(text))
+    for text in wrong:
+        assert not found.accepts(shape.format(text)), text
+    random_numbers = random.Random(0)
+    for _ in range(300):
+        text = f"{random_numbers.choice([_ODD, -_ODD]) + random_numbers.randint(-6, 6)}"
+        text += random_numbers.choice(["", ".0", ".5", ".99", ".000001"])
+        assert not found.accepts(shape.format(text)) or not violated(schema, json.loads(text)), text
+
+
 # -- random sets, alone and inside
 
 _LIMITS = [0, 1, -1, 2.3, 0.01, 7.5, 10, 99.99, -3.25, 100, 33.3, 3.5, 1000, 1450, 14000, -100, 4.5, 12345.678, -0.5]

@@ -219,3 +219,24 @@ def test_formats_that_a_draft_does_not_have_make_no_schema_impossible(judge: Jud
 def test_what_one_validator_cannot_read_is_asked_of_the_other() -> None:
     schema = {"type": "string", "pattern": "^\\p{L}+$", "if": {"minLength": 2}, "then": {"enum": ["x"]}}
     assert {("", "if"), ("", "then"), ("/then", "enum")} <= violated(schema, "aab")
+
+
+@pytest.mark.parametrize("braces", ["{,2}", "{,}", "{,2}?"])
+@pytest.mark.parametrize("shape", ['{"type": "string", "pattern": "^aB$"}', '{"patternProperties": {"^aB$": false}}'])
+def test_a_repeat_without_a_least_is_text_to_some(judge: Judge, braces: str, shape: str) -> None:
+    """ECMA-262 reads text, Python's validators a repeat: nothing is enforced, and the report says so."""
+    schema = json.loads(shape.replace("B", braces))
+    report = build(schema, watch=True).report
+    assert [row.outcome for row in report.rows if "attern" in row.keyword] == [Outcome.RELAXED]
+    found = judge.compiled(schema)
+    for text in ("a", "aa", f"a{braces}"):
+        assert found.accepts(json.dumps(text if "type" in schema else {text: 1})), text
+    with pytest.raises(SchemaError, match="a repeat to Python's validators"):
+        build(schema, policy="strict")
+
+
+@pytest.mark.parametrize("pattern", ["^[{,2}]$", r"^a\{,2}$", "^{a,2}$", "^a{2,}$", "^a{,b}$"])
+def test_other_braces_are_read_as_before(pattern: str) -> None:
+    assert not [
+        row for row in build({"type": "string", "pattern": pattern}, watch=True).report.rows if "attern" in row.keyword
+    ]
