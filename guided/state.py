@@ -18,7 +18,7 @@ from guided.bitmask import is_allowed
 from guided.closing import Closings
 from guided.compile import Engine
 from guided.live_matcher import Counters, LiveMatcher
-from guided.offer import MaskRow, Offer, Offers
+from guided.offer import Offer, Offers
 from guided.regions import RegionMap
 from guided.trail import Trail
 from guided.watch import Watch
@@ -57,7 +57,7 @@ class GuidanceState:
         self._offer: Offer | None = None
         self._live = LiveMatcher(plan, engine, self.entry.name)
         self._offers = Offers(plan, engine, self.entry.name)
-        self._row: MaskRow | None = None  # the memory of the masks, from the first one on
+        self._row = self._offers.row()  # the memory of the masks
         self._closings = Closings(plan.budgets, self.regions, engine.tokenize) if plan.budgets else None
         self._by_end: dict[int, tuple[End, ...]] = {
             i: tuple(end for end in plan.ends if i in end.ids) for i in plan.end_ids()
@@ -120,7 +120,7 @@ class GuidanceState:
     @property
     def size_bytes(self) -> int:
         """Memory of this state alone, the engine's matcher apart (a few kilobytes, see docs/generate.md)."""
-        return self._trail.size_bytes + (self._row.size_bytes if self._row is not None else 0)
+        return self._trail.size_bytes + self._row.size_bytes
 
     # -- the mask
 
@@ -162,7 +162,7 @@ class GuidanceState:
             offer = self._offer = self._offers.only(self.open_end_ids())
             return offer
         row, watch = self._row, self._watch
-        if row is not None and self._closings is None and (watch is None or not watch.is_near(self._trail)):
+        if self._closings is None and (watch is None or not watch.is_near(self._trail)):
             offer = self._offers.next(self._live.matcher, row)  # the usual case
         else:
             offer = self._read()
@@ -171,7 +171,7 @@ class GuidanceState:
         self._offer = offer
         counters = self.counters
         counters.masks += 1
-        if row is not None and offer is row.plain:
+        if offer is row.plain:
             return offer
         if offer.forced is not None:
             counters.forced += 1
@@ -196,11 +196,8 @@ class GuidanceState:
         forced = self._closings.forced(self._trail, matcher) if self._closings is not None else ()
         if forced:
             return self._offers.single(forced[0])
-        row = self._row
-        if row is None:
-            row = self._row = self._offers.row()
         watch = self._near_watch()
-        return self._offers.next(matcher, row) if watch is None else self._offers.read(matcher, row, watch)
+        return self._offers.next(matcher, self._row) if watch is None else self._offers.read(matcher, self._row, watch)
 
     def _near_watch(self) -> Watch | None:
         """The watch, where it may take something from the mask of this place."""
@@ -241,8 +238,7 @@ class GuidanceState:
                 trail.stay(token)
             else:
                 trail.push(token, position, self.regions.region_number(position))
-            if self._row is not None:
-                self._row.commit(token)
+            self._row.commit(token)
         self.counters.commits += 1
         self._offer = None
         if not self._by_end:
@@ -364,8 +360,7 @@ class GuidanceState:
             self._watch.cut(self.num_tokens)
         self._stop = None
         self._offer = None
-        if self._row is not None:
-            self._row.forget()
+        self._row.forget()
         if self._live.matcher.is_error() or (inside and not self._live.matcher.rollback(inside)):
             self._live.rebuild(self._trail.tokens, self.counters, False, True)
 
@@ -403,18 +398,17 @@ class GuidanceState:
         self._trail = self._begin()
         self._stop = None
         self._offer = None
-        if self._row is not None:
-            self._row.forget()
+        self._row.forget()
         self.counters = Counters()
         self._live.reset()
 
     def fork(self) -> GuidanceState:
         """An independent copy at the same position; costs microseconds and a few kilobytes."""
         if self._offer is not None:
-            self._row = None  # the offer is both's now: whoever computes the next mask takes other memory
+            self._row = self._offers.row()  # the offer is both's now: the next mask is written elsewhere
         twin = object.__new__(GuidanceState)
         twin.__dict__.update(self.__dict__)
-        twin._row = None
+        twin._row = self._offers.row()
         twin.counters = replace(self.counters)
         twin._trail = self._trail.fork()
         twin._watch = self._watch.fork() if self._watch is not None else None
