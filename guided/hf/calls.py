@@ -52,6 +52,17 @@ class CallList(list[Any]):
         """A list of the same items that says as well when ``generate`` reads it."""
         return CallList(list.copy(self))
 
+    __copy__ = copy
+
+    def __reduce__(self) -> Any:
+        """Raises `PlanError`: neither a deep copy nor another process has the session."""
+        raise PlanError(
+            "the lists of generate_kwargs are copied deeply or sent away",
+            place="generate_kwargs",
+            expected="one session for all that is done with them",
+            hint="call guide.generate_kwargs again; plans can be sent",
+        )
+
 
 class Calls:
     """The calls of one session, one after the other.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import pickle
 from typing import Any
 
 import pytest
@@ -209,6 +210,12 @@ def test_a_processor_outside_of_its_list_is_refused(tiny_guide: Any, way: str, b
                 tiny_guide.model.generate(**inputs, **options, **other)
         out = tiny_guide.model.generate(**inputs, **options, **kwargs)
         assert out[0, inputs.prompt_len :].tolist() == expected
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, pickle.dumps])
+def test_kwargs_are_not_copied_deeply(tiny_guide: Any, way: Any) -> None:
+    with pytest.raises(PlanError, match="call guide.generate_kwargs again"):
+        way(tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json")))
 
 
 def test_what_is_added_in_place_runs(tiny_guide: Any) -> None:
