@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import llguidance
@@ -231,6 +231,11 @@ class Engine:
     def tokenize(self, text: str) -> list[int]:
         """Canonical token ids of ordinary text (marker names in it become marker tokens)."""
         return list(self.ll_tokenizer.tokenize_str(text))
+
+    @cached_property
+    def blurs_spaces(self) -> bool:
+        """Does the tokenizer take U+2581 for a space, which SentencePiece writes as that character?"""
+        return b"".join(map(self.token_bytes, self.tokenize("\u2581"))) != "\u2581".encode()
 
     def tokens_within(self, data: bytes) -> list[int]:
         """Ids of all ordinary tokens whose bytes are a non-empty prefix of ``data``."""

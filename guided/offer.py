@@ -120,6 +120,7 @@ class Offers:
         size = engine.vocab_size
         self._sizes = (int(engine.ll_tokenizer.vocab_size), size)
         self._markers = engine.tokens.marker_ids
+        self._blurs_spaces = engine.blurs_spaces
         #: the token that stands for the only end where the grammar has no sentinels
         self.eos = engine.grammar_of(plan, entry)[1]
         #: word and bit of each sentinel (or of that token), and the end that is open where it is set
@@ -172,7 +173,11 @@ class Offers:
         for i, token in enumerate(tokens):
             if token >= self.engine.vocab_size or self._is_doubtful(token):  # a sentinel, or not sure
                 del tokens[i:]
-                break
+            elif _is_torn(self.engine.token_bytes(token)):  # behind a part of a character the engine cuts otherwise
+                del tokens[i + 1 :]
+            else:
+                continue
+            break
         tokens.reverse()
         return tokens
 
@@ -219,10 +224,12 @@ class Offers:
     def _is_doubtful(self, only: int) -> bool:
         """May the engine be wrong when it offers ``only`` and nothing else?
 
-        A marker it forces where a client's text spells it, see `_spelled`.  And behind the last state of its lexer a
-        sentinel looks like the text that it is written as, ``[`` and a number, to llguidance 1.9.1.
+        A marker it forces where a client's text spells it, and a space for the character that SentencePiece writes
+        spaces as, see `_spelled`.  And behind the last state of its lexer a sentinel looks like the text that it is
+        written as, ``[`` and a number, to llguidance 1.9.1.
         """
-        return only in self._markers or self.engine.token_bytes(only).startswith(b"[")
+        data = self.engine.token_bytes(only)
+        return only in self._markers or data.startswith(b"[") or (self._blurs_spaces and b" " in data)
 
     def _with_ends(self, matcher: Any, row: MaskRow, watch: Watch | None) -> Offer | None:
         """The offer of a place where sentinels are set: they go, the ends that they stand for come."""
@@ -241,9 +248,9 @@ class Offers:
         words, repaired = row.words, False
         only = self._only_id(words, row)
         if only is not None and self._is_doubtful(only) and matcher.validate_tokens([only]) != 1:
-            if only not in self._markers:
-                return None
             words, repaired = self._spelled(words, matcher)
+            if not repaired and only not in self._markers:
+                return None  # no states are left
             only = only_id(words)
         if watch is None and not ends:
             return Offer(words, only, (), None, repaired)
@@ -269,11 +276,23 @@ class Offers:
         return row.only_id()
 
     def _spelled(self, words: Words, matcher: Any) -> tuple[Words, bool]:
-        """The mask where the engine forces a marker that it would itself refuse: the spelled-out pieces instead.
+        """The mask where the engine forces a token that it would itself refuse: the spelled-out pieces instead.
 
         Client text that spells an added token is forced as that token's id (llguidance 1.9.1, its issue with
-        literals equal to added tokens); every ordinary token that begins the forced bytes is right.
+        literals equal to added tokens), and U+2581 as a space; every ordinary token that begins the forced bytes is
+        right.
         """
         ids = self.engine.tokens_within(bytes(matcher.compute_ff_bytes()))
         ids = [i for i in ids if matcher.validate_tokens([i]) == 1]
         return (from_ids(ids, self.engine.vocab_size), True) if ids else (words, False)
+
+
+def _is_torn(data: bytes) -> bool:
+    """Does a token end inside a character, or begin there?"""
+    if data.isascii():
+        return False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return True
+    return False

@@ -287,28 +287,53 @@ def _member(numbers: Numbers, first: Fraction, step: Fraction) -> Fraction:
 def as_doubles(numbers: Numbers) -> tuple[Numbers, ...]:
     """Sets that a reader finds every text in who keeps a double of a number with a point, and integers as they are.
 
-    The set itself, but where a bound lies between two doubles (9007199254740993: with ``.0`` it is read as less):
-    then its integers, and the numbers between the doubles that lie inside.
+    The set itself, but where something far out is not kept apart (9007199254740993.0 is read as less, and
+    999999999999999.99 as a whole number more): then its integers, and the numbers between doubles that lie inside.
+    Nearer than `_FAR` few digits are enough, see `grammars.json_schema.number_texts.digits`.
     """
     if numbers.integer is not None or numbers.values is not None:
         return (numbers,)
-    low, high = _double(numbers.low, up=True), _double(numbers.high, up=False)
-    if (low, high) == (numbers.low, numbers.high):
+    far = sorted(v for v in numbers.excluded if abs(v) >= _FAR)
+    rest = _narrowed(numbers, numbers.low, numbers.low_open, numbers.high, numbers.high_open)
+    if rest == numbers and not far:
         return (numbers,)
-    low_open = numbers.low_open and low == numbers.low
-    high_open = numbers.high_open and high == numbers.high
-    inside = replace(numbers, low=low, low_open=low_open, high=high, high_open=high_open)
-    return replace(numbers, integer=True), inside
+    rest = replace(rest, excluded=numbers.excluded - set(far))
+    parts = [replace(numbers, integer=True)]
+    for value in far:
+        if replace(numbers, excluded=frozenset()).holds(value):
+            parts.append(_narrowed(rest, rest.low, rest.low_open, value, True))
+            rest = _narrowed(rest, value, True, rest.high, rest.high_open)
+    return *parts, rest
 
 
-def _double(bound: Fraction | None, *, up: bool) -> Fraction | None:
-    """The next double from an integer ``bound`` on; a decimal is read as a double itself."""
-    if bound is None or bound.denominator != 1 or abs(bound) > sys.float_info.max:
-        return bound
-    found = float(bound)
-    if (found < bound) if up else (found > bound):
-        found = nextafter(found, inf if up else -inf)
-    return Fraction(found) if isfinite(found) else bound
+_FAR = 10**13
+
+
+def _narrowed(
+    numbers: Numbers, low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool
+) -> Numbers:
+    """The set between bounds, those far out moved to the next doubles inside, which belong to it."""
+    low, low_open = _inside(low, low_open, inf)
+    high, high_open = _inside(high, high_open, -inf)
+    return replace(numbers, low=low, low_open=low_open, high=high, high_open=high_open)
+
+
+def _inside(bound: Fraction | None, is_open: bool, way: float) -> tuple[Fraction | None, bool]:
+    """The next double on the ``way`` from a bound, and whether it is open still: a bound that is near stays."""
+    found = _as_double(bound) if bound is not None and abs(bound) >= _FAR else None
+    if bound is None or found is None:
+        return bound, is_open
+    if found == bound and not is_open:
+        return bound, False
+    beyond = nextafter(float(found), way)
+    if isfinite(beyond) and (is_open or (found < bound) == (way > 0)):  # open to who keeps doubles of integers as well
+        found = Fraction(beyond)
+    return found, False
+
+
+def _as_double(value: Fraction) -> Fraction | None:
+    """What a reader takes a number for; None beyond the largest double."""
+    return Fraction(float(value)) if abs(value) <= sys.float_info.max else None
 
 
 def without_step(numbers: Numbers, step: Fraction) -> Numbers:

@@ -36,6 +36,7 @@ FORMATS: list[Any] = [
     Choice(["one way to say it", "one way to say another", "x"]),
     Lark('start: "forced text <think> spells a marker" | "<tool_call>then text" "</think>." | "x" /[a-c]+/'),
     JsonSchema({"type": "array", "items": {"enum": ["first", "fifth", 5]}, "uniqueItems": True, "maxItems": 3}),
+    Choice(["A 😀's friend and 😀\nmore", "日本's 👩‍👧s <b>", "é's"]),  # tokens end inside of characters
 ]
 
 
@@ -95,8 +96,15 @@ def walk(state: GuidanceState, judge: Judge, random: Random) -> int:
             state.rollback(random.randint(1, min(6, state.num_tokens)))
         elif way < 0.1:
             other = state.fork()
+            here = [allowed_ids(state.mask()), allowed_ids(other.mask())]
+            assert here[0] == here[1]
+            moved = other.fork()  # one of them goes on, and the others' masks stay
+            if not moved.is_stopped:
+                moved.commit(here[0][:1])
+                moved.mask()
+            assert [allowed_ids(state.mask()), allowed_ids(other.mask())] == here
             checked += check(other, judge)
-            state = random.choice([state, other])
+            state = random.choice([state, other, moved])
         elif way < 0.2 and (token := other_cut(state, random)) is not None:
             state.commit([token])
         elif way < 0.22:
@@ -117,7 +125,7 @@ def test_masks_are_those_of_the_engine(engine: Engine, number: int) -> None:
 def test_masks_are_those_of_the_engine_on_real_vocabularies(real_engine: Callable[[str], Engine], name: str) -> None:
     engine = real_engine(name)
     ends = Ends((engine.token_bytes(engine.tokens.end_ids[0]).decode(),))
-    for number in (0, 1, 2, 4):
+    for number in (0, 1, 2, 4, 5):
         parts = Parts(response_format=FORMATS[number])
         plan = compose(parts, tokens=engine.tokens, format=Format("plain", ends=ends))
         judge, random = Judge(plan, engine), Random(number)
@@ -147,6 +155,37 @@ def test_a_long_constant_is_worked_out_once(engine: Engine) -> None:
         num_forced += 1
     assert num_forced == state.counters.forced > 200
     assert matcher.asked <= 5
+
+
+def test_whether_a_run_begins_is_learnt(engine: Engine) -> None:
+    """Behind a token that began one the last time, the run is asked for and no mask; else the mask alone."""
+    plan = plan_of(engine, Regex("(a|b)(c|d){20}constant (c|d)x"))
+    asked = []
+    for _ in range(3):
+        state = GuidanceState(plan, engine)
+        state.commit([*engine.tokenize("a"), *engine.tokenize("c") * 19])
+        matcher = state._live.matcher = Counting(state._live.matcher)
+        state.mask()
+        state.commit(engine.tokenize("d"))
+        state.mask()
+        asked.append(matcher.asked)
+    assert asked[0] > asked[1] == asked[2] == 2  # the first place is known to be free, the second to be forced
+
+
+def test_a_space_is_not_forced_for_the_character_that_stands_for_it(real_engine: Callable[[str], Engine]) -> None:
+    """SentencePiece writes spaces as U+2581: the engine took a client's for one, and refused it then."""
+    for name in ("gemma3", "llama2", "smollm2"):
+        engine = real_engine(name)
+        ends = Ends((engine.token_bytes(engine.tokens.end_ids[0]).decode(),))
+        for text in ("x▁▂▃▅", "[▁x", "▁ ▁", "a▁b c▁"):
+            parts = Parts(response_format=Choice([text, "zz"]))
+            state = GuidanceState(compose(parts, tokens=engine.tokens, format=Format("plain", ends=ends)), engine)
+            written = b""
+            while written != text.encode():
+                token = next(i for i in allowed_ids(state.mask()) if engine.token_bytes(i)[:1] != b"z")
+                state.commit([token])
+                written += engine.token_bytes(token)
+            assert state.counters.revived == 0
 
 
 def test_what_is_known_of_a_run_is_not_carried_to_another_place(engine: Engine) -> None:

@@ -21,7 +21,7 @@ from grammars.json_schema.numbers import Numbers, tight
 from grammars.json_schema.scalars import engine_number
 from grammars.tree import Json
 from guided.bitmask import allowed_ids
-from special_tokens.errors import GrammarError, GuidedError
+from special_tokens.errors import GrammarError, GuidedError, SchemaError
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,39 @@ def test_a_bound_between_two_doubles(
         text = f"{random_numbers.choice([_ODD, -_ODD]) + random_numbers.randint(-6, 6)}"
         text += random_numbers.choice(["", ".0", ".5", ".99", ".000001"])
         assert not found.accepts(shape.format(text)) or not violated(schema, json.loads(text)), text
+
+
+def _far_schema(dice: random.Random) -> dict[str, Any]:
+    bound = dice.choice([-1, 1]) * (dice.choice([10**13, 10**14, 5 * 10**14, 10**15, 2**53, 10**17, 2**64]))
+    bound += dice.choice([0, 0, 1, -1, 3])
+    schema: dict[str, Any] = {"type": "number"}
+    for keyword in dice.sample(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"], dice.randint(0, 2)):
+        schema[keyword] = bound if "in" in keyword[-5:] else bound + dice.choice([0, 1, 2, 1000])
+    if len(schema) == 1 or dice.random() < 0.3:
+        schema["not"] = {"enum": [bound + n for n in dice.sample(range(-3, 4), dice.randint(1, 3))]}
+    return schema
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_far_out_is_found_by_readers_of_doubles(judge: Judge, seed: int) -> None:
+    """Where no row says otherwise; integers, which readers keep as they are, are enforced to the last digit."""
+    dice = random.Random(seed)
+    schema = _far_schema(dice)
+    try:
+        found = judge.compiled(schema)
+    except SchemaError:  # nothing is left
+        return
+    assert not build(schema, watch=True).report.relaxed
+    near = [v for v in schema.values() if isinstance(v, int)] + schema.get("not", {}).get("enum", [])
+    for _ in range(150):
+        whole = dice.choice(near) + dice.randint(-4, 4)
+        tail = dice.choice(["", "", ".0", ".5", ".99", ".000001", ".875", ".9999999", ".1"])
+        text = f"{whole}{tail}"
+        is_valid = not violated(schema, json.loads(text))
+        if tail:
+            assert is_valid or not found.accepts(text), text
+        else:
+            assert found.accepts(text) == is_valid, text
 
 
 # -- random sets, alone and inside
