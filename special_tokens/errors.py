@@ -122,7 +122,8 @@ class SchemaError(RequestError):
     ) -> None:
         self.pointer = pointer
         self.keyword = keyword
-        super().__init__(message, place=place or f"schema{pointer}", expected=expected, hint=hint)
+        apart = " " if pointer and not pointer.startswith("/") else ""  # of another document
+        super().__init__(message, place=place or f"schema{apart}{pointer}", expected=expected, hint=hint)
 
 
 class GrammarError(RequestError):

@@ -7,16 +7,17 @@ entered by.  Which values are subschemas, and which identifiers and anchors they
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 from urllib.parse import unquote, urldefrag, urljoin
 
 from referencing.jsonschema import specification_with
 
 from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, Survey, survey
-from special_tokens.errors import SchemaError
+from special_tokens.errors import SchemaError, shown
 
 __all__ = ["OLDER", "Documents", "Place", "written_word"]
 
@@ -125,6 +126,7 @@ class Documents:
         self._anchors: dict[tuple[str, str], tuple[Any, bool]] = {}
         self._homes: dict[int, _Home] = {}
         self._roots: dict[int, Place] = {}  # id of a document -> its place
+        self._ways: dict[int, _Ways] = {}  # and how its values are reached, once that was asked
         self._plain = not (self.survey.keys & _IDENTIFIERS)
         self._dynamic = bool(self.survey.keys & _DYNAMIC)
         base = "" if self._plain else self._index(schema, "", self._dialect)
@@ -205,7 +207,9 @@ class Documents:
         if self._plain and ref.startswith("#") and (len(ref) == 1 or ref[1] == "/"):
             root = self._top(place)
             return self._walk(place, root.schema, ref[1:], root.base, keyword)
-        uri, fragment = urldefrag(urljoin(place.base, ref)) if not ref.startswith("#") else (place.base, ref[1:])
+        uri, fragment = (place.base, ref[1:])
+        if not ref.startswith("#"):
+            uri, fragment = urldefrag(_joined(place.base, ref, lambda: place.pointer, keyword))
         resource = self._resource(place, uri, keyword)
         if fragment == "" or fragment.startswith("/"):
             return self._walk(place, resource, fragment, uri, keyword)
@@ -249,7 +253,10 @@ class Documents:
         if id(resource) in self._roots:
             return self._roots[id(resource)], ()
         for place in self._roots.values():
-            found = _find(place.schema, resource)
+            ways = self._ways.get(id(place.schema))
+            if ways is None:
+                ways = self._ways[id(place.schema)] = _ways_into(place.schema)
+            found = _way(ways, resource)
             if found is not None:
                 return place, found
         root = Place(0, resource, None, (), self._dialect, base, (), f"{base}#")
@@ -324,7 +331,8 @@ class Documents:
             alone = dialect.ref_stands_alone and "$ref" in schema
             specification = specification_with(dialect.uri)
             if is_resource:
-                base = _bare(urljoin(base, str(named)))
+                pointer = partial(_pointer, document, schema)
+                base = _bare(_joined(base, str(named), pointer, own.id_keyword))
                 self._resources.setdefault(base, schema)
             if root_base is None:
                 root_base = base
@@ -359,15 +367,48 @@ def _bare(uri: str) -> str:
     return uri[:-1] if uri.endswith("#") else uri
 
 
-def _find(document: Any, wanted: Any) -> tuple[str | int, ...] | None:
-    """The steps from a document to one of its own values, by identity."""
-    stack: list[tuple[Any, tuple[str | int, ...]]] = [(document, ())]
+def _joined(base: str, ref: str, pointer: Callable[[], str], keyword: str) -> str:
+    """``ref`` seen from ``base``; raises `SchemaError` for what is no URI."""
+    try:
+        return urljoin(base, ref)
+    except ValueError as error:
+        raise SchemaError(
+            f"{shown(ref)} at {shown(base)} is no URI: {error}",
+            pointer=pointer(),
+            keyword=keyword,
+            expected="a URI reference",
+        ) from None
+
+
+#: By the id of a value: the id of what it stands in, and the step from there.
+_Ways: TypeAlias = dict[int, tuple[int, str | int]]
+
+
+def _ways_into(document: Any) -> _Ways:
+    """How the objects and arrays of a document are reached."""
+    found: _Ways = {}
+    stack = [document]
     while stack:
-        value, steps = stack.pop()
-        if value is wanted:
-            return steps
-        if isinstance(value, dict):
-            stack.extend((v, (*steps, k)) for k, v in value.items())
-        elif isinstance(value, list):
-            stack.extend((v, (*steps, i)) for i, v in enumerate(value))
-    return None
+        value = stack.pop()
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for step, below in inner:
+            if isinstance(below, dict | list) and below is not document and id(below) not in found:
+                found[id(below)] = (id(value), step)
+                stack.append(below)
+    return found
+
+
+def _way(ways: _Ways, wanted: Any) -> tuple[str | int, ...] | None:
+    """The steps from a document to one of its own objects or arrays, by identity."""
+    steps: list[str | int] = []
+    at = id(wanted)
+    while at in ways:
+        at, step = ways[at]
+        steps.append(step)
+    return tuple(reversed(steps)) or None
+
+
+def _pointer(document: Any, wanted: Any) -> str:
+    """The pointer of one of a document's own values."""
+    steps = _way(_ways_into(document), wanted) or ()
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
