@@ -75,8 +75,9 @@ _EDGES = ("start", "word", "no word")  # assertions that ask for the kind of the
 def language(pattern: str, wide: bool | None = None) -> Regular:
     """The strings in which ``pattern`` is found; raises `InvalidPattern` or `NotRegular`.
 
-    Validators let ``.`` take the line separators but the newline, which ECMA-262 does not.  Without ``wide`` the
-    language is that of ECMA-262; False leaves out what one of both does not find, True holds what one of both finds.
+    Validators let ``.`` take the line separators but the newline, which ECMA-262 does not, and beside look-around read
+    classes by Unicode.  Without ``wide`` the language is that of ECMA-262; False leaves out what one of both does not
+    find, True holds what one of both finds.
     """
     tree = Parser(pattern, wide=wide).parse()
     try:

@@ -7,6 +7,7 @@ cut out of the classes that begin or end with one; none is left of a class, or a
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 
@@ -25,7 +26,7 @@ from grammars.json_schema.ecma_tree import (
 from grammars.json_schema.regular import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, rep, text
 
 __all__ = ["WORD", "Parser"]
-
+__all__ = ["WORD", "Parser", "has_disputed_classes"]
 MAX_GROUPS = 60  #: nested groups; deeper patterns are refused before Python's own stack is at risk
 
 _DIGIT: Ranges = ((0x30, 0x39),)
@@ -50,10 +51,26 @@ _SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 
 
+#: Beside look-around validators read ``\\w``, ``\\d`` and ``\\s`` by Unicode, all of them; else only Python's do.
+_LOOKS = re.compile(r"\(\?<?[=!]")
+_SHORT_CLASS = re.compile(r"\\[wWdDsS]")
+_BEYOND: dict[str, Ranges] = {
+    "d": ((0x80, MAX_CODE_POINT),),  # more than differs: all its ranges would be too many for a grammar
+    "w": ((0x80, MAX_CODE_POINT),),
+    "s": ((0x1C, 0x1F), (0x85, 0x85), (0xFEFF, 0xFEFF)),
+}
+
+
+def has_disputed_classes(pattern: str) -> bool:
+    """Does a pattern with look-around ask for classes of characters that validators read by Unicode?"""
+    return "(?" in pattern and bool(_LOOKS.search(pattern) and _SHORT_CLASS.search(pattern))
+
+
 class Parser:
     """``wide``: whether ``.`` takes all line separators but the newline; what is negated is read the other way.
 
-    None is ECMA-262 throughout: no separator at all.
+    So are the classes of `has_disputed_classes`, with what is disputed or without it.  None is ECMA-262 throughout: no
+    separator at all.
     """
 
     def __init__(self, pattern: str, *, wide: bool | None = None) -> None:
@@ -62,6 +79,7 @@ class Parser:
         self.at = 0
         self.depth = 0
         self.ignore_case = False
+        self.disputed = wide is not None and has_disputed_classes(pattern)
 
     def parse(self) -> Tree:
         if self.pattern.startswith("(?i)"):
@@ -223,6 +241,10 @@ class Parser:
         if char and char in "dDwWsS":
             self.at += 1
             found = _CLASSES[char.lower()]
+            if self.disputed:
+                more = self.wide if char.islower() else not self.wide
+                beyond = _BEYOND[char.lower()]
+                found = chars((*found, *beyond)).args if more else ranges_minus(found, beyond)
             return found if char.islower() else ranges_minus(_EVERY, found)
         if char and char in "pP" and self._peek(2)[1:] == "{":
             end = self.pattern.find("}", self.at)
@@ -273,6 +295,9 @@ class Parser:
         negated = self._peek() == "^"
         self.at += negated
         found: list[tuple[int, int]] = []
+        wide = self.wide
+        if negated and wide is not None:
+            self.wide = not wide
         while self._peek() != "]":
             low = self._class_atom()
             if self._peek() == "-" and self._peek(2) not in ("-]", "-"):
@@ -288,6 +313,7 @@ class Parser:
                 found.extend([(high, high)] if isinstance(high, int) else high)
             found.extend([(low, low)] if isinstance(low, int) else low)
         self.at += 1
+        self.wide = wide
         if self.ignore_case:
             found = _both_cases(found)
         every = chars(found).args if found else ()

@@ -10,6 +10,7 @@ from typing import Any
 
 from grammars.json_schema.dialects import Dialect, is_known
 from grammars.json_schema.ecma import InvalidPattern, NotRegular, has_borders
+from grammars.json_schema.ecma_parser import has_disputed_classes
 from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.numbers import MAX_DIGITS
 from grammars.json_schema.report import Outcome, ReportRow
@@ -27,6 +28,9 @@ _DOT = ReportRow(
 )
 _CLASSES = ReportRow(
     "", "pattern", Outcome.EXACT, "\\w, \\d and \\s are those of ECMA-262: Python's re may call what they allow invalid"
+)
+_DISPUTED = ReportRow(
+    "", "pattern", Outcome.NARROWED, "beside look-around \\w, \\d and \\s leave out what Unicode adds or takes away"
 )
 _SURROGATES = ReportRow(
     "", "pattern", Outcome.NARROWED, "no text holds lone surrogates: their classes in patterns are left without them"
@@ -53,7 +57,9 @@ def general_rows(
         patterns = list(_patterns(schema))
         if any(map(_has_dot, patterns)):
             yield _DOT
-        if any(map(_FOREIGN.search, patterns)):
+        if any(map(has_disputed_classes, patterns)):
+            yield _DISPUTED
+        if any(_FOREIGN.search(pattern) and not has_disputed_classes(pattern) for pattern in patterns):
             yield _CLASSES
         if any(map(_has_surrogates, patterns)):
             yield _SURROGATES

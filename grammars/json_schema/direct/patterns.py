@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.ecma import has_borders, language
-from grammars.json_schema.ecma_parser import Parser
+from grammars.json_schema.ecma_parser import Parser, has_disputed_classes
 from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.keywords.text import is_costly, written_out
 from grammars.json_schema.regular import (
@@ -61,7 +61,7 @@ def engine_pattern(pattern: str) -> EnginePattern | None:
                 return EnginePattern(found)
             term = language(pattern)
             return None if surely_empty(term) else EnginePattern(found, rare=_is_rare(term))
-        term = _trimmed(language(pattern))
+        term = _trimmed(language(pattern, False if has_disputed_classes(pattern) else None))
     except ValueError:
         return None
     if not term.plain or written_out(term) >= 5_000 or is_costly(term) or surely_empty(term):

@@ -240,3 +240,59 @@ def test_other_braces_are_read_as_before(pattern: str) -> None:
     assert not [
         row for row in build({"type": "string", "pattern": pattern}, watch=True).report.rows if "attern" in row.keyword
     ]
+
+
+_BY_UNICODE = (
+    "éab",
+    "-ab",
+    "é-b",
+    "a\u0085b",
+    "a\ufeffb",
+    "٣ab",
+    "a٣!",
+    "😀ab",
+    "a b",
+    "ab\x1c",
+    "_é_",
+    "ab1",
+    "a–b",
+    "abc",
+)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^(?=.*\W).{3}$",
+        r"^(?=.*[^\w\s]).{3}$",
+        r"^(?!\w)...$",
+        r"^(?!.*\W)...$",
+        r"^(?!.*[^\w]).{3}$",
+        r"^(?=.*\d)\S{3}$",
+        r"^(?!.*\s).{3}$",
+        r"^(?!.*\S\S).{3}$",
+        r"^(?=.*\D)[^\d]..$",
+        r"(?<!\w)b",
+        r"^(?=[\w-]{3}$)[^-]",
+        r"^(?!(?!\w)).{3}$",
+    ],
+)
+@pytest.mark.parametrize("form", ["pattern", "not", "key", "no key"])
+def test_classes_beside_look_around_are_what_all_readings_share(judge: Judge, pattern: str, form: str) -> None:
+    """Both validators read them by Unicode then, ECMA-262 by ASCII."""
+    schemas: dict[str, Any] = {
+        "pattern": {"type": "string", "pattern": pattern},
+        "not": {"type": "string", "not": {"pattern": pattern}},
+        "key": {"patternProperties": {pattern: {"const": 1}}, "additionalProperties": False},
+        "no key": {"patternProperties": {pattern: False}},
+    }
+    schema = schemas[form]
+    found, num_accepted = judge.compiled(schema), 0
+    for text in _BY_UNICODE:
+        value = {text: 1} if "key" in form else text
+        if found.accepts(json.dumps(value, ensure_ascii=False)):
+            num_accepted += 1
+            assert all(verdict.is_valid is not False for verdict in verdicts(schema, value)), text
+    assert num_accepted
+    rows = build(schema, watch=True).report.narrowed
+    assert any("beside look-around" in row.reason for row in rows)
