@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from grammars.deadline import deadline, is_late
 from grammars.json_schema.direct import direct
@@ -26,7 +26,7 @@ from grammars.json_schema.watchers import DigitWatch, UniqueWatch, Watcher
 from grammars.json_schema.watching import has_free_keys, has_key_order, has_long_numbers, unique_nodes, unique_rows
 from grammars.remembered import Remembered, digest
 from grammars.tree import Node
-from special_tokens.errors import SchemaError
+from special_tokens.errors import RequestError, SchemaError, shown
 
 __all__ = [
     "DEFAULT_SPELLING",
@@ -83,6 +83,7 @@ def build(
     that is broken, contradictory, past a limit, not worked out before the deadline (`grammars.deadline`), or (policy
     ``strict``) not enforceable in full.
     """
+    _check(policy, documents)
     with deadline():
         seen = survey(schema, limits)
         if watch and not in_full:
@@ -92,6 +93,17 @@ def build(
                 watchers += (UniqueWatch((), *found.key_bounds),) if found.has_free_keys else ()
                 return _judged(Built(found.node, SchemaReport(found.rows), watchers), policy)
         return _judged(_worked_out(schema, spelling, documents, limits, watch=watch), policy)
+
+
+def _check(policy: object, documents: object) -> None:
+    if policy not in get_args(Policy):
+        raise RequestError(f"{shown(policy)} is no policy", place="schema_policy", expected="warn or strict")
+    if documents is not None and not (
+        isinstance(documents, Mapping) and all(isinstance(uri, str) for uri in documents)
+    ):
+        raise RequestError(
+            f"{shown(documents)} is no mapping of documents", place="documents", expected="schemas by their URIs"
+        )
 
 
 def _judged(built: Built, policy: Policy) -> Built:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from grammars.json_schema.distinct import may_run_out
 from grammars.json_schema.few_words import few_words
 from grammars.json_schema.numbers import Numbers
-from grammars.json_schema.regular import ALL, NONE, words
+from grammars.json_schema.regular import ALL, NONE, matches, words
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.scalars import finite_values
 from grammars.json_schema.shapes import Conj
 from grammars.json_schema.states import State, States
-from grammars.json_schema.tracks import Track
+from grammars.json_schema.tracks import Edge, Track
 from grammars.json_schema.watchers import UniqueNode
 
 __all__ = ["has_free_keys", "has_key_order", "has_long_numbers", "unique_nodes", "unique_rows"]
@@ -133,14 +133,15 @@ class _Nodes:
     def node(self, group: _Group) -> tuple[UniqueNode, list[_Group]]:
         states = [self.states[conj] for conj in sorted(group)]
         keys: dict[str, set[Conj]] = {}
-        others: set[Conj] = set()
-        for state in states:
-            for track in state.objects:
-                for edge in (e for node in track.nodes for e in _edges(node)):
-                    if edge.key is not None:
-                        keys.setdefault(edge.key, set()).add(edge.value)
-                    else:
-                        others.add(edge.value)
+        free: dict[Edge, None] = {}
+        for edge in (e for state in states for track in state.objects for node in track.nodes for e in _edges(node)):
+            if edge.key is not None:
+                keys.setdefault(edge.key, set()).add(edge.value)
+            else:
+                free[edge] = None
+        others = {edge.value for edge in free}
+        for key, found in keys.items():  # what one branch lists another may take as any key
+            found.update(e.value for e in free if e.value not in found and (e.keys is None or matches(e.keys, key)))
         arrays = [track for state in states for track in state.arrays]
         prefix, items = _positions(arrays)
         every = items.union(*prefix)

@@ -9,7 +9,7 @@ import pytest
 import grammars.json_schema.documents as documents_module
 from grammars.json_schema import DEFAULT_SPELLING, build
 from grammars.json_schema.documents import written_word
-from special_tokens.errors import SchemaError
+from special_tokens.errors import RequestError, SchemaError
 
 _SEVEN = "http://json-schema.org/draft-07/schema#"
 _LOST = {"type": "string", "pattern": "^(a|b)\\1$"}  # a back-reference: relaxed where it stands
@@ -124,3 +124,14 @@ def test_many_resources_are_found_in_one_walk() -> None:
         patch.setattr(documents_module, "_ways_into", lambda document: (calls.append(1), real(document))[1])
         build(schema)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("documents", [[1], {1: {}}, "abc", 5])
+def test_documents_are_schemas_by_uri(documents: Any) -> None:
+    with pytest.raises(RequestError, match=r"documents: .*schemas by their URIs"):
+        build({"$ref": "http://y/"}, documents=documents)
+
+
+def test_a_policy_is_one_of_two() -> None:
+    with pytest.raises(RequestError, match="'silent' is no policy; expected warn or strict"):
+        build({}, policy="silent")  # type: ignore[arg-type]
