@@ -7,6 +7,7 @@ is an upper bound of the true minimum, and exact for most schemas.
 
 from __future__ import annotations
 
+import json
 import string
 import time
 from collections.abc import Sequence
@@ -16,12 +17,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.plan import Plan, RegionName, Stops, when_asked
+from grammars.plan import Plan, RegionName, ResponsePlan, Stops, when_asked
+from guided.binding import Begin
 from guided.bitmask import allowed_ids, from_ids
 from guided.compile import Engine
 from guided.json_scanner import Mode, ScanState, feed
 from guided.sequence import read_answer
 from guided.state import GuidanceState
+from guided.validate import judge
 from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError
 
 __all__ = ["check_max_tokens", "min_tokens", "shortest_output", "with_shortest"]
@@ -52,21 +55,39 @@ def min_tokens(plan: Plan, engine: Engine, *, entry: str = "fresh") -> int:
 
 
 class _Walked:
-    """The shortest text of a plan's response: as the format tells it, else as a walk through the masks finds it."""
+    """The shortest valid text of a plan's response: as its format tells it, else by a walk through the masks."""
 
     def __init__(self, plan: Plan, engine: Engine) -> None:
         self.plan, self.engine = plan, engine
 
     def __call__(self) -> str | None:
-        plan = self.plan
-        assert plan.response is not None
-        if plan.response.shortest is not None:
-            return plan.response.shortest
+        response = self.plan.response
+        assert response is not None
+        text = response.shortest
+        if text is None or not _is_valid(text, response):
+            text = self._walked()
+        return text if text is not None and _is_valid(text, response) else None
+
+    def _walked(self) -> str | None:
+        """Behind the reasoning, where there is some."""
+        entry = "after" if len(self.plan.entries) > 1 else self.plan.entries[0].name
         try:
-            tokens = shortest_output(plan, self.engine)
+            tokens = shortest_output(self.plan, self.engine, entry=entry)
         except GuidedError:
             return None
-        return read_answer(tokens, replace(plan, stops=Stops()), self.engine).content
+        plan = replace(self.plan, stops=Stops())
+        return read_answer(tokens, plan, self.engine, begin=Begin(entry)).content
+
+
+def _is_valid(text: str, response: ResponsePlan) -> bool:
+    """Does no validator object?  What is relaxed the masks may take."""
+    if response.kind != "json" or not response.report.relaxed:
+        return True
+    try:
+        verdicts = judge(response.schema, json.loads(text), documents=response.documents)
+    except (ValueError, RecursionError):
+        return False
+    return all(verdict.is_valid is not False for verdict in verdicts)
 
 
 def with_shortest(plan: Plan, engine: Engine) -> Plan:

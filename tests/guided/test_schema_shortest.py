@@ -249,3 +249,24 @@ def test_what_is_asked_for_is_searched_once(tiny_guide: Any, monkeypatch: pytest
     assert len(asked) == 2 * once
     assert len(set(json.loads(plan.response.shortest))) == 3
     assert len(asked) == 2 * once
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": "^(a|b)\\1$"},
+        {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(x)\\1$"}}, "required": ["a"]},
+    ],
+)
+def test_what_is_held_is_valid_or_nothing(tiny_guide: Any, schema: Any) -> None:
+    """Masks take more than the schema where a row says so."""
+    plan = tiny_guide.plan(response_format=JsonSchema(schema))
+    assert plan.schema_report.relaxed
+    held = plan.response.shortest
+    assert held is None or all(verdict.is_valid for verdict in judge(schema, json.loads(held)))
+    assert tiny_guide.min_tokens(plan) > 0
+
+
+def test_reasoning_is_not_walked_through(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format=UNKNOWN[0], reasoning_effort="high", thinking=True)
+    assert len(set(json.loads(plan.response.shortest))) == 3
