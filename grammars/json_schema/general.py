@@ -53,6 +53,9 @@ def general_rows(
     if isinstance(schema, dict) and isinstance(schema.get("$schema"), str) and not is_known(schema["$schema"]):
         reason = f"an unknown meta-schema: read as {dialect.name}, and all keywords of that are enforced"
         yield ReportRow("", "$schema", Outcome.NARROWED, reason)
+    if isinstance(schema, dict) and "draft-03" in str(schema.get("$schema")) and (lost := _keys(schema) & _DRAFT_3):
+        reason = f"draft-03 is read as {dialect.name}, which knows no {', '.join(sorted(lost))}"
+        yield ReportRow("", "$schema", Outcome.RELAXED, reason)
     if keys is None or not keys.isdisjoint(_PATTERNS):
         patterns = list(_patterns(schema))
         if any(map(_has_dot, patterns)):
@@ -69,8 +72,20 @@ def general_rows(
 
 
 _PATTERNS = ("pattern", "patternProperties")
+_DRAFT_3 = {"divisibleBy", "disallow", "extends"}
 _IN_PATTERN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\.", re.DOTALL)
 _FOREIGN = re.compile(r"\\[WDsS]|\[\^[^\]]*\\[wd]")
+
+
+def _keys(schema: Any) -> set[str]:
+    """The keys of all objects in a schema."""
+    found: set[str] = set()
+    todo = [schema]
+    while todo:
+        value = todo.pop()
+        found |= value.keys() if isinstance(value, dict) else set()
+        todo += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return found
 
 
 def _has_dot(pattern: str) -> bool:

@@ -135,3 +135,11 @@ def test_documents_are_schemas_by_uri(documents: Any) -> None:
 def test_a_policy_is_one_of_two() -> None:
     with pytest.raises(RequestError, match="'silent' is no policy; expected warn or strict"):
         build({}, policy="silent")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("own", [{"divisibleBy": 3}, {"disallow": "string"}, {"items": {"extends": {"maximum": 1}}}])
+def test_what_only_draft_3_knows_is_not_passed_over(own: dict[str, Any]) -> None:
+    schema = {"$schema": "http://json-schema.org/draft-03/schema#", **own}
+    (row,) = build(schema, watch=True).report.relaxed
+    assert row.keyword == "$schema"
+    assert not build(own, watch=True).report.relaxed  # a key that says nothing elsewhere
