@@ -8,7 +8,8 @@ came with it, and the published meta-schemas.  A validator that fails itself has
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,6 +18,7 @@ import jsonschema
 from jsonschema_specifications import REGISTRY
 from referencing.jsonschema import specification_with
 
+from grammars.json_schema.backtracking import effort
 from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.passes.dialect import exclusive_flags, nullable
 
@@ -32,6 +34,9 @@ _MOST = 20  # violations that one validator lists
 #: Patterns whose search may take exponential time in a backtracking engine: a repeat of something that itself repeats
 #: or chooses.
 _REPEATED_GROUP = re.compile(r"[+*|{?][^()]*\)+[*+{]")
+
+_MOST_STEPS = 50_000_000  # of a backtracking engine over all strings of a value: a second at the worst
+_ROOM = 80  # frames that following a reference takes, with much to spare
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +74,13 @@ def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None
 
 
 def _verdict(name: str, check: _Check, schema: Any, value: Any, documents: Mapping[str, Any]) -> Verdict:
+    """What ``check`` finds.  A validator's Rust has no opinion as well where it panics: that is no `Exception`."""
     try:
         others = {uri: _in_plain_words(document) for uri, document in documents.items()}
         return Verdict(name, tuple(dict.fromkeys(check(_in_plain_words(schema), value, others))))
-    except Exception as error:  # a broken schema, a pattern it cannot read, a reference it cannot follow
+    except BaseException as error:  # a broken schema, a pattern it cannot read, a reference it cannot follow
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         reason = str(error).strip().splitlines()
         return Verdict(name, None, f"{type(error).__name__}: {reason[0][:200] if reason else ''}")
 
@@ -112,11 +120,14 @@ _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "d
 
 
 def _by_jsonschema(schema: Any, value: Any, documents: Mapping[str, Any]) -> Iterable[str]:
-    if _has_slow_pattern(schema) or any(map(_has_slow_pattern, documents.values())):
+    texts = Counter(_rounded(len(text)) for text in _texts(value))
+    if any(_has_slow_pattern(one, texts) for one in (schema, *documents.values())):
         raise ValueError("a pattern that may take its backtracking engine for ever")
     dialect = dialect_of(schema)
     resources = [(uri, _resource(document, dialect)) for uri, document in documents.items()]
     kind: Any = _kind(dialect)
+    if isinstance(schema, Mapping):  # a dialect named in it would bring the library's own class back
+        schema = {key: sub for key, sub in schema.items() if key != "$schema"}
     validator = kind(schema, registry=REGISTRY.with_resources(resources), format_checker=kind.FORMAT_CHECKER)
     for number, error in enumerate(validator.iter_errors(value)):
         if number == _MOST:
@@ -132,22 +143,67 @@ def _resource(document: Any, dialect: Dialect) -> Any:
 @lru_cache(maxsize=16)
 def _kind(dialect: Dialect) -> Any:
     """The validator class of a dialect; what the library reads as a bool-blind draft stays the library's own."""
-    return jsonschema.validators.validator_for({"$schema": dialect.uri})
+    kind: Any = jsonschema.validators.validator_for({"$schema": dialect.uri})
+    with_room = {name: _with_room(check) for name, check in kind.VALIDATORS.items() if name.lower().endswith("ref")}
+    extend: Any = jsonschema.validators.extend
+    return extend(kind, with_room)
 
 
-def _has_slow_pattern(schema: Any) -> bool:
+def _with_room(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    """The check of a reference, which ends a recursion here and not in the Rust below, where it would be a panic."""
+
+    def checked(*args: Any) -> Iterator[Any]:
+        _recurse(_ROOM)
+        yield from check(*args) or ()
+
+    return checked
+
+
+def _recurse(frames: int) -> None:
+    if frames:
+        _recurse(frames - 1)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All strings and keys of a value."""
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, Mapping):
+            yield from (key for key in one if isinstance(key, str))
+            todo.extend(one.values())
+        elif isinstance(one, list | tuple):
+            todo.extend(one)
+
+
+def _rounded(length: int) -> int:
+    """A length in three figures of two, never less: few numbers for many texts."""
+    unit = max(length.bit_length() - 3, 3)
+    return -(-length >> unit) << unit
+
+
+def _has_slow_pattern(schema: Any, texts: Mapping[int, int]) -> bool:
+    """May a pattern of the schema take for ever over so many texts of these lengths?"""
     todo = [schema]
     while todo:
         value = todo.pop()
         if isinstance(value, dict):
             pattern, keys = value.get("pattern"), value.get("patternProperties")
             several = [pattern, *(keys if isinstance(keys, dict) else ())]
-            if any(isinstance(p, str) and _REPEATED_GROUP.search(p) for p in several):
+            if any(isinstance(p, str) and _is_slow(p, texts) for p in several):
                 return True
             todo.extend(value.values())
         elif isinstance(value, list):
             todo.extend(value)
     return False
+
+
+def _is_slow(pattern: str, texts: Mapping[int, int]) -> bool:
+    if _REPEATED_GROUP.search(pattern):
+        return True
+    return sum(effort(pattern, length) * count for length, count in texts.items()) > _MOST_STEPS
 
 
 # -- jsonschema-rs

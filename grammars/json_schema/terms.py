@@ -12,6 +12,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from grammars.json_schema.backtracking import effort
+from grammars.json_schema.subsets import Subsets
+
 __all__ = [
     "ALL",
     "ANY",
@@ -325,35 +328,81 @@ def matches(term: Regular, word: str) -> bool:
             return not matches(term.args[0], word)
     if term == ALL:
         return True
-    if term.plain:
+    if term.plain and _is_quick(term, _scale(word)):
         compiled = _compiled(term)
         if compiled is not None:
             return compiled.fullmatch(word) is not None
-    for char in word:
-        term = derive(term, ord(char))
-        if term == NONE:
-            return False
-    return term.nullable
+    return any(after.nullable for after in _automaton(term).after(word))
+
+
+@lru_cache(maxsize=256)
+def _automaton(term: Regular) -> Subsets[Regular]:
+    return Subsets(term, _partial, ALL)
+
+
+@lru_cache(maxsize=100_000)
+def _partial(term: Regular, code: int) -> tuple[Regular, ...]:
+    """Terms that together are the derivative: parts of ``term`` each, so that there are never many of them."""
+    args = term.args
+    match term.op:
+        case "alt":
+            return tuple(dict.fromkeys(after for part in args for after in _partial(part, code)))
+        case "cat" if args:
+            rest = args[1:]
+            found = [cat(after, *rest) for after in _partial(args[0], code)]
+            if args[0].nullable:
+                found += _partial(cat(*rest), code)
+            return tuple(found)
+        case "rep":
+            body, least, most = args
+            rest = rep(body, max(least - 1, 0), None if most is None else most - 1)
+            return tuple(cat(after, rest) for after in _partial(body, code))
+    after = derive(term, code)
+    return () if after == NONE else (after,)
+
+
+_FEW_STEPS = 20_000  # of a backtracking engine: some tenths of a millisecond
+_MOST_STEPS = 2_000_000
+_STEPS_A_STATE = 50  # of a backtracking engine in the time of one step of one state of ours
+_MOST_SPELLED = 20_000  # parts of a term that is spelled for it
+
+
+def _scale(word: str) -> int:
+    """The length of a word, roughly and never less."""
+    return max(64, 1 << (len(word).bit_length() + 1 & ~1))
+
+
+@lru_cache(maxsize=10_000)
+def _is_quick(term: Regular, length: int) -> bool:
+    """Does a backtracking engine read so long a word, and surely sooner than the automaton?
+
+    Repeats within repeats, and several in a row, can take it for ever.
+    """
+    if term.size > _MOST_SPELLED:
+        return False
+    compiled = _compiled(term)
+    if compiled is None:
+        return False
+    steps = effort(compiled.pattern, length, search=False)
+    return steps <= _FEW_STEPS or steps <= min(_MOST_STEPS, _STEPS_A_STATE * length * _states(term))
+
+
+def _states(term: Regular) -> int:
+    """Characters of a plain term with its repeats written out."""
+    if term.op == "rep":
+        body, least, most = term.args
+        times: int = max(1, least if most is None else most)
+        return times * _states(body)
+    return 1 if term.op in ("chars", "words") else sum(map(_states, term.args))
 
 
 @lru_cache(maxsize=10_000)
 def _compiled(term: Regular) -> re.Pattern[str] | None:
-    """A Python regex of a plain term; None where backtracking could explode (nested unbounded repeats)."""
-    if _star_height(term) > 1:
-        return None
+    """A Python regex of a plain term."""
     try:
         return re.compile(_python(term), re.DOTALL)
     except (re.error, OverflowError, RecursionError):
         return None
-
-
-def _star_height(term: Regular) -> int:
-    if term.op in ("chars", "words"):
-        return 0
-    if term.op == "rep":
-        body, _, most = term.args
-        return _star_height(body) + (1 if most is None or most > 1 else 0)
-    return max((_star_height(p) for p in term.args), default=0)
 
 
 def _python(term: Regular) -> str:

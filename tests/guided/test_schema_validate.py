@@ -62,6 +62,73 @@ def test_a_pattern_of_exponential_time_is_left_to_the_validator_that_bears_it() 
     assert by_name.get("jsonschema-rs", by_name["jsonschema"]).is_valid in (False, None)
 
 
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "string", "not": {"pattern": "^" + "a*" * 12 + "b$"}}, "a" * 40),
+        ({"anyOf": [{"pattern": "^" + ".*a" * 9 + "b$"}, {"maxLength": 100}]}, "a" * 80),
+        ({"not": {"pattern": r"^[\w.]+" + r"[\w.]+" * 6 + "@"}}, "a" * 120),
+        ({"patternProperties": {"^" + ".*a" * 9 + "b$": False}}, {"a" * 80: 1}),
+        ({"items": {"pattern": "^a*a*a*b|a"}}, ["a" * 500] * 3),
+    ],
+)
+def test_repeats_in_a_row_are_left_to_it_as_well(schema: Any, value: Any) -> None:
+    by_name = {v.validator: v for v in judge(schema, value)}
+    assert by_name["jsonschema"].is_valid is None
+    assert by_name.get("jsonschema-rs", by_name["jsonschema"]).is_valid in (True, None)
+
+
+def test_repeats_in_a_row_are_judged_by_all_on_short_texts() -> None:
+    assert verdicts({"pattern": "^.*a.*b.*c$"}, "xaxbxc") == [True] * len(VALIDATORS)
+    assert verdicts({"pattern": r"^[a-z.]+@[a-z.]+\.[a-z]{2,}$"}, "a" * 60 + "@b") == [False] * len(VALIDATORS)
+
+
+LOOP = {"oneOf": [{"type": "array", "maxItems": 0}, {"$ref": "#/$defs/n"}]}
+NULLS = {"n": {"oneOf": [{"type": "null"}, {"$ref": "#/$defs/n"}]}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"oneOf": [{"type": "array"}, {"$ref": "#"}]},
+        {**LOOP, "$defs": NULLS},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "oneOf": [{"type": "array"}, {"$ref": "#"}]},
+        {"$schema": "https://json-schema.org/draft/2019-09/schema", "anyOf": [{"$recursiveRef": "#"}]},
+        {"allOf": [{"$dynamicRef": "#"}]},
+        {"unevaluatedProperties": False, "allOf": [{"$ref": "#"}]},
+    ],
+    ids=str,
+)
+def test_a_schema_that_leads_to_itself_without_end_has_no_verdict_at_any_depth(
+    schema: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The recursion ends in Python: in the Rust of a library it would be a panic, which is no `Exception`."""
+
+    def below(frames: int) -> Any:
+        return below(frames - 1) if frames else judge(schema, [])
+
+    for frames in range(40):
+        by_name = {v.validator: v for v in below(frames)}
+        assert by_name["jsonschema"].is_valid is None
+        assert by_name["jsonschema"].failure.startswith("RecursionError")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_panic_is_no_verdict_and_an_interrupt_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(error: BaseException) -> None:
+        def check(*_: Any) -> Any:
+            raise error
+
+        monkeypatch.setattr("guided.validate.VALIDATORS", {"x": check})
+
+    ends(type("PanicException", (BaseException,), {})("called `Result::unwrap()`"))
+    (verdict,) = judge({}, 1)
+    assert (verdict.is_valid, verdict.failure) == (None, "PanicException: called `Result::unwrap()`")
+    ends(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        judge({}, 1)
+
+
 def answered(engine: Engine, schema: Any, value: Any) -> Message:
     builder = MessageBuilder(plan_of(engine, response_format=JsonSchema(schema)))
     builder.add([ContentDelta(json.dumps(value))])
