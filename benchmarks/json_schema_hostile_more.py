@@ -116,6 +116,22 @@ def _references() -> Iterator[Row]:
 def _texts() -> Iterator[Row]:
     yield "repeats in repeats of everything", lambda: _string("^(([\\s\\S]{0,50}){0,50}x){0,10}$"), "", _NONE
     yield "(.*)* 20 deep", lambda: _string("^" + "(" * 20 + ".*" + ")*" * 20 + "$"), "", _NONE
+    yield "thirteen stars in a row beside a constant", lambda: {
+        "const": "a" * 40, "pattern": "^" + "a*" * 13 + "b$"
+    }, _EMPTY, _NONE  # fmt: skip
+    yield "eight stars in a row beside words", lambda: {
+        "enum": ["a" * 60, "b"], "pattern": "^" + ".*a" * 8 + "b$|^b"
+    }, "", _NONE  # fmt: skip
+    yield "words and stars by turns beside a sentence", lambda: {
+        "enum": ["the quick brown fox jumps over the lazy dog " * 3, "x"], "pattern": r"^.*\w+.*\w+.*\w+.*\w+.*!$|^x"
+    }, "", _NONE  # fmt: skip
+    yield "eight stars in a row over keys", lambda: {
+        "properties": {"a" * 60: {}}, "patternProperties": {"^" + ".*a" * 8 + "b$": {}}
+    }, "", _NONE  # fmt: skip
+    yield "choices in a row beside a constant", lambda: {
+        "const": "a" * 200, "pattern": "^" + "(a|aa)" * 60 + "b$"
+    }, _EMPTY, _NONE  # fmt: skip
+    yield "thirty borders of words between stars", lambda: _string("\\ba\\b.*" * 30), "", frozenset({"pattern"})
     yield "50 look-behinds", lambda: _string("(?<=a)" * 50 + "b"), "", _NONE
     yield "look-aheads of 500", lambda: _string("^(?=.*a.{500}b)(?=.*c.{500}d).*$"), "", _NONE
     yield "40 back-references", lambda: _string("^(a|b)" + "\\1(c|d)" * 40 + "$"), "", frozenset({"pattern"})

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from grammars.json_schema.backtracking import effort
 from grammars.json_schema.direct.copy import Copy, Reader
 from grammars.json_schema.direct.patterns import RARE, engine_pattern, format_pattern, pattern_language
 from grammars.json_schema.direct.refusal import NotDirect
@@ -23,6 +24,7 @@ _MAX_LITERAL = 10_000  # characters of one constant: the engine's first mask gro
 _MAX_CONSTANTS = 500  # items and members of all constants: each is a rule of the engine
 _MAX_CONSTANT_DEPTH = 8
 _MAX_TOGETHER = 2_000  # characters of patterns and formats that meet a length or each other
+_MOST_EFFORT = 1_000_000  # of a pattern over one constant
 _SAFE = 2**53  # whole numbers below are exact in the engine
 _LONG = 2**63 - 1  # and end here
 _LONG_ROUNDED = 9_223_372_036_854_776_000  # as JavaScript writes it
@@ -71,6 +73,8 @@ def _constants(copy: Copy, values: list[Any], schema: Mapping[str, Any], out: di
         whole = "".join(values)
         if len(whole) > _MAX_LITERAL and max(map(len, values)) > _MAX_LITERAL:
             raise NotDirect
+        if "pattern" in schema and _is_tangled(schema["pattern"], max(map(len, values))):
+            raise NotDirect
         copy.rare_text = copy.rare_text or RARE.search(whole) is not None
         out["enum"] = values.copy()
         return
@@ -79,6 +83,11 @@ def _constants(copy: Copy, values: list[Any], schema: Mapping[str, Any], out: di
         copy.note(
             "enum" if "enum" in schema else "const", Outcome.NARROWED, "whole numbers are written without a point"
         )
+
+
+def _is_tangled(pattern: Any, length: int) -> bool:
+    """May the engine give up on what is common to words of a length and a pattern?  We look at each word."""
+    return isinstance(pattern, str) and effort(pattern, length) > _MOST_EFFORT
 
 
 def _constant(copy: Copy, value: Any, depth: int = _MAX_CONSTANT_DEPTH) -> Any:
