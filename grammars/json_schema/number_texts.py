@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from grammars.json_schema.numbers import MAX_DIGITS, Numbers, decimal_text, num_decimals, spellings
 
-__all__ = ["Digits", "digits", "regexes", "step_digits"]
+__all__ = ["FARTHEST", "Digits", "at_least", "at_most", "digits", "regexes", "step_digits"]
 
 _TAIL = f"(?:\\.[0-9]{{1,{MAX_DIGITS}}})?"
 _INTEGER = f"-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})"
@@ -39,7 +39,8 @@ _LONG_WHOLE = f"-?[1-9][0-9]{{14,{MAX_DIGITS - 1}}}(?:\\.0{{1,{MAX_DIGITS}}})?"
 _LONG = f"-?[1-9][0-9]{{14,{MAX_DIGITS - 1}}}{_TAIL}"
 _ZEROS = "(?:\\.0+)?"
 _BROKEN = "-?[0-9]+\\.[0-9]*[1-9][0-9]*"  # no integer
-_MOST_DECIMALS, _FARTHEST = 12, 10**13  # what short numbers can still tell apart, and reach
+_MOST_DECIMALS = 12  # what short numbers can still tell apart
+FARTHEST = 10**13  #: and reach
 #: The last exponent of a double, whose largest is 1.7976931348623157e308.
 _TOP = f"1(?:\\.(?:[0-6][0-9]{{0,{MAX_DIGITS - 1}}}|7[0-8]?))?[eE]\\+?308"
 
@@ -65,7 +66,7 @@ def digits(numbers: Numbers) -> Digits:
         return Digits.FREE
     near = [b for b in (numbers.low, numbers.high) if b is not None]
     sizes = [num_decimals(v) for v in (*near, *numbers.steps, *numbers.not_steps, *numbers.excluded)]
-    reachable = (numbers.low is None or numbers.low < _FARTHEST) and (numbers.high is None or numbers.high > -_FARTHEST)
+    reachable = (numbers.low is None or numbers.low < FARTHEST) and (numbers.high is None or numbers.high > -FARTHEST)
     return wanted if reachable and all(n is not None and n <= _MOST_DECIMALS for n in sizes) else Digits.LOST
 
 
@@ -147,6 +148,16 @@ def _at_most(bound: Fraction, is_open: bool, whole: bool) -> str:
     if bound == 0:
         return f"-(?:{_above(bound, True, whole)})" if is_open else f"0{'' if whole else _ZEROS}|-[0-9]+{tail}"
     return f"-[0-9]+{tail}|{_below(bound, is_open, whole)}"
+
+
+def at_least(bound: Fraction) -> str:
+    """Decimals without sign and exponent from ``bound`` on, which is not negative."""
+    return _above(bound, False, False)
+
+
+def at_most(bound: Fraction) -> str:
+    """Decimals without sign and exponent up to ``bound``, which is positive."""
+    return _below(bound, False, False)
 
 
 def _split(bound: Fraction) -> tuple[str, str]:

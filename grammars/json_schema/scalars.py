@@ -7,14 +7,16 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from grammars.json_schema.number_texts import Digits, digits, regexes, step_digits
+from grammars.json_schema.engine_steps import engine_steps
+from grammars.json_schema.far_numbers import far_regexes
+from grammars.json_schema.number_texts import FARTHEST, Digits, digits, regexes, step_digits
 from grammars.json_schema.numbers import ANY_NUMBER, Numbers, as_doubles, num_decimals, tight, writable
 from grammars.json_schema.regular import NONE
 from grammars.json_schema.report import Outcome
 from grammars.json_schema.shapes import Shape
 from grammars.json_schema.states import State
 from grammars.json_schema.strings import lexeme, spell
-from grammars.tree import And, Json, Lexeme, Node, Not, Pattern, Text
+from grammars.tree import And, Json, Lexeme, Node, Not, Pattern, Text, alt
 from special_tokens.errors import GrammarError
 
 __all__ = ["engine_number", "finite_values", "scalar_nodes"]
@@ -36,12 +38,23 @@ def scalar_nodes(shape: Shape, options: Mapping[str, Any]) -> tuple[list[Node], 
     out: list[Node] = [_NULL] if shape.null else []
     out += [_FALSE] if shape.booleans & 1 else []
     out += [_TRUE] if shape.booleans & 2 else []
-    for part in (part for numbers in shape.numbers for part in as_doubles(numbers)):
-        node = _number_node(part, options, notes)
-        out += [node] if node is not None else []
+    for numbers in shape.numbers:
+        far = _far_node(numbers, notes)
+        found = [far] if far is not None else [_number_node(part, options, notes) for part in as_doubles(numbers)]
+        out += [node for node in found if node is not None]
     if shape.strings != NONE:
         out.append(lexeme(shape.strings))
     return out, notes
+
+
+def _far_node(numbers: Numbers, notes: list[Note]) -> Node | None:
+    """Numbers that are all beyond the digits of those without exponent."""
+    found = far_regexes(numbers)
+    if found is None:
+        return None
+    reason = "numbers so far out are written with an exponent, and one digit before the point"
+    notes.append((Outcome.NARROWED, (), _edge(numbers), reason))
+    return Lexeme("number", And(tuple(map(Pattern, found))))
 
 
 def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) -> Node | None:
@@ -53,7 +66,7 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
     if reachable.values is not None and numbers.values is None:
         reason = "beyond what the digits of a number without exponent reach, only the bound itself is written"
         notes.append((Outcome.NARROWED, (), _edge(numbers), reason))
-    numbers = tight(reachable).listed()
+    numbers = _without_far_points(tight(reachable).listed(), notes)
     if numbers.is_empty():
         return None
     if any(step_digits(s) is None for s in numbers.steps):
@@ -72,6 +85,18 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
     parts: list[Node] = [Pattern(w) for w in wanted]
     parts += [Not(Pattern(u)) for u in unwanted]
     return Lexeme("number", parts[0] if len(parts) == 1 else And(tuple(parts)))
+
+
+def _without_far_points(numbers: Numbers, notes: list[Note]) -> Numbers:
+    """Multiples of a step so large that the short texts of numbers with a point reach none of them: as integers."""
+    step = numbers.step
+    if numbers.integer is not None or numbers.values is not None or step is None:
+        return numbers
+    if step.denominator != 1 or step < FARTHEST:
+        return numbers
+    reason = "multiples beyond 15 digits are written without point and exponent"
+    notes.append((Outcome.NARROWED, numbers.steps_at, "multipleOf", reason))
+    return tight(replace(numbers, integer=True)).listed()
 
 
 def _edge(numbers: Numbers) -> str:
@@ -96,63 +121,78 @@ def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) 
     """Multiples of a step that its last digits do not decide: the engine counts remainders."""
     step = numbers.step
     assert step is not None
-    bounds = _engine_bounds(numbers, step)
-    reason = ""
+    places = num_decimals(step)
+    reason, found = "", []
     if step.numerator > _MAX_STEP or step.denominator > 10**6 or numbers.not_steps or numbers.excluded:
         reason = f"not enforced: the step is above {_MAX_STEP} or has exceptions"
     elif numbers.integer is False:
         reason = "not enforced: the engine counts no multiples without the integers among them"
-    elif bounds is None:
-        reason = f"not enforced: the bounds are beyond {_TOP:.0e}"
-    if reason or bounds is None:
+    elif places is None or engine_steps(step) is None:
+        reason = "not enforced: the engine reads the digits of the step as others"
+    else:
+        found = [_with_places(numbers, n, options) for n in range(places + 1)]
+        reason = "" if any(found) else f"not enforced: the bounds are beyond {_TOP:.0e}"
+    nodes = [node for node in found if node is not None]
+    if reason:
         notes.append((Outcome.RELAXED, numbers.steps_at, "multipleOf", reason))
         decided = tuple(s for s in numbers.steps if step_digits(s) is not None)
         return _number_node(replace(numbers, steps=decided), options, notes)
-    low, high = bounds
-    if low > high:
+    reason = "multiples are written without exponent, with no more decimals than the step, and at most 15 digits"
+    notes.append((Outcome.NARROWED, numbers.steps_at, "multipleOf", reason))
+    return alt(*nodes)
+
+
+def _with_places(numbers: Numbers, places: int, options: Mapping[str, Any]) -> Node | None:
+    """The multiples with so many decimals, in 15 digits; None where there are none.
+
+    The engine sees a multiple only in a text with just as many decimals as its step, and in the integers: of 0.75 it
+    takes 1.50 and not 1.5.  So each number of decimals has a step of its own.
+    """
+    assert numbers.step is not None
+    step = replace(numbers, steps=(numbers.step, Fraction(1, 10**places))).step
+    steps = engine_steps(step) if step is not None else None
+    if step is None or steps is None:
         return None
-    whole = numbers.integer or step.denominator == 1
+    inside = _within(numbers, step, Fraction(_TOP, 10**places)).listed()
+    if inside.values is not None:
+        return Lexeme("number", Pattern(regexes(inside)[0][0])) if inside.values else None
+    first, last = inside.index_range()
+    whole = step.denominator == 1
+    as_engine: type[int] | type[float] = int if whole else float
     schema: dict[str, Any] = {
         "type": "integer" if whole else "number",
-        "multipleOf": step.numerator if step.denominator == 1 else float(step),
-        "minimum": int(low) if whole else float(low),
-        "maximum": int(high) if whole else float(high),
+        "multipleOf": as_engine(steps[0]),
+        "minimum": as_engine(first * step),
+        "maximum": as_engine(last * step),
     }
-    reason = "multiples are written without exponent or zeros at the end, and with at most 15 digits"
-    notes.append((Outcome.NARROWED, numbers.steps_at, "multipleOf", reason))
+    if len(steps) > 1:
+        schema["allOf"] = [{"multipleOf": as_engine(other)} for other in steps[1:]]
     return engine_number(schema, options)
 
 
+def _within(numbers: Numbers, step: Fraction, top: Fraction) -> Numbers:
+    """The multiples of ``step`` that are no farther out than ``top``, between bounds that are there."""
+    low, high = numbers.low, numbers.high
+    inside = Numbers(-top, False, top, False, steps=(step,))
+    if low is not None and low >= -top:
+        inside = replace(inside, low=low, low_open=numbers.low_open)
+    if high is not None and high <= top:
+        inside = replace(inside, high=high, high_open=numbers.high_open)
+    return inside
+
+
 #: What a number of the engine may be asked: it takes no notice of any other word.
-_ENGINE_WORDS = frozenset(("type", "multipleOf", "minimum", "maximum"))
+_ENGINE_WORDS = frozenset(("type", "multipleOf", "minimum", "maximum", "allOf"))
 
 
 def engine_number(schema: Mapping[str, Any], options: Mapping[str, Any]) -> Json:
     """A number by the engine's own compiler.  Raises `GrammarError` for a word that it would pass over in silence."""
-    unknown = schema.keys() - _ENGINE_WORDS
+    unknown = {word for part in (schema, *schema.get("allOf", ())) for word in part} - _ENGINE_WORDS
     if unknown:
         raise GrammarError(
             f"the engine's numbers know no {sorted(unknown)[0]!r}", expected=", ".join(sorted(_ENGINE_WORDS))
         )
     return Json(dict(schema), options)
-
-
-def _engine_bounds(numbers: Numbers, step: Fraction) -> tuple[Fraction, Fraction] | None:
-    """The first and the last multiple of ``step`` for the engine, which keep numbers of digits finite.
-
-    The first is the larger where there is none between them; None where the bounds are beyond what it counts to.
-    """
-    top = Fraction(_TOP, 10 ** (num_decimals(step) or 0))
-    if (numbers.low is not None and numbers.low > top) or (numbers.high is not None and numbers.high < -top):
-        return None
-    low, high = -top, top
-    bounds = replace(
-        numbers,
-        low=low if numbers.low is None else max(low, numbers.low),
-        high=high if numbers.high is None else min(high, numbers.high),
-    )
-    first, last = replace(bounds, steps=(step,)).index_range()
-    return first * step, last * step
 
 
 def finite_values(state: State) -> list[Node] | None:

@@ -16,10 +16,11 @@ from grammars.json_schema.cases import cases
 from grammars.json_schema.culprit import culprit
 from grammars.json_schema.distinct import is_short, values_of
 from grammars.json_schema.documents import Place
+from grammars.json_schema.far_numbers import far_text
 from grammars.json_schema.general import asks_for_borders
 from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.naming import naming_order
-from grammars.json_schema.numbers import shortest_number
+from grammars.json_schema.numbers import MAX_DIGITS, shortest_number
 from grammars.json_schema.numbers import writable as writable_numbers
 from grammars.json_schema.object_tracks import key_orders, narrow, object_track
 from grammars.json_schema.regular import NONE, UNKNOWN, Regular, lengths, shortest
@@ -71,6 +72,7 @@ class States:
         self.order: list[Conj] = []
         self.num_edges = 0
         self.short: list[Place] = []  #: places of arrays that lack values for distinct items
+        self.unwritten: list[Place] = []  #: places whose numbers no text was found for
         self._values: dict[Conj, frozenset[Hashable] | None] = {}
         self._key_costs: dict[Regular, int] = {}
 
@@ -117,6 +119,8 @@ class States:
         state = State(conj, shape, notes=list(shape.notes))
         state.scalar = self._scalar(shape)
         place = self._place(conj)
+        if state.scalar is None and not all(numbers.is_empty() for numbers in shape.numbers):
+            self.unwritten.append(place)
         for form in shape.arrays:
             settled = settle_array(form, self.space.is_empty)
             if settled is not None and is_short(settled, self.values):
@@ -209,7 +213,7 @@ class States:
         texts += ["false"] if shape.booleans & 1 else []
         texts += ["true"] if shape.booleans & 2 else []
         for numbers in shape.numbers:
-            found = shortest_number(writable_numbers(numbers))
+            found = far_text(numbers) or shortest_number(writable_numbers(numbers))
             texts += [found] if found is not None else []
         word = shortest_word(shape.strings)
         texts += [spell(word)] if word is not None else []
@@ -322,6 +326,12 @@ def explore(space: Space, spelling: Spelling, start: Conj) -> States:
             pointer=states.short[0].pointer,
             keyword="uniqueItems",
             hint="ask for fewer items, or leave out uniqueItems",
+        )
+    if states[start].cost >= INFINITE and states.unwritten and not space.is_empty(start):
+        raise SchemaError(
+            f"no number of it was found that at most {MAX_DIGITS} digits on each side of the point write",
+            pointer=states.unwritten[0].pointer,
+            hint="use bounds and steps that are nearer to 1",
         )
     if states[start].cost >= INFINITE:
         hint = "look for required keys whose schema is false, or bounds that exclude each other"

@@ -200,7 +200,8 @@ class Copy:
         if not _COUNTED.isdisjoint(out):
             for least, most in _PAIRS:
                 touch = operator.ge if "exclusive" in least + most else operator.gt
-                if least in out and most in out and touch(out[least], out[most]):
+                gap = 1 if "exclusive" in least and "exclusive" in most and "number" not in kinds else 0
+                if least in out and most in out and touch(out[least] + gap, out[most]):
                     raise NotDirect
         if "enum" in out:
             fits = "type" not in schema or any(k in kinds for v in out["enum"] for k in _TYPES_OF[type(v)])

@@ -159,7 +159,10 @@ def _number(value: Any) -> int | float:
 
 
 def _bound(keyword: str) -> Reader:
-    """Whole bounds are exact in the engine; ``integer`` and ``number`` only, as a type says which."""
+    """Whole bounds are exact in the engine; ``integer`` and ``number`` only, as a type says which.
+
+    Of integers far out only inclusive ones: the engine adds one to an exclusive bound as a double, and loses it.
+    """
     exclusive, bound = f"exclusive{keyword.capitalize()}", keyword.removeprefix("exclusive").lower()
     other = exclusive if keyword == bound else bound
 
@@ -173,7 +176,7 @@ def _bound(keyword: str) -> Reader:
             return  # says nothing about other types
         if isinstance(value, float) and "integer" in kinds:
             raise NotDirect
-        if "number" not in kinds and _SAFE <= abs(value) < _LONG and int(float(value)) == value:
+        if "number" not in kinds and keyword == bound and _SAFE <= abs(value) < _LONG and int(float(value)) == value:
             copy.note(keyword, Outcome.NARROWED, "integers are written up to 64 bits")
         elif "number" not in kinds and bound == "maximum" and _LONG + (keyword != bound) <= value <= _LONG_ROUNDED:
             copy.note(keyword, Outcome.NARROWED, "integers are written up to 64 bits")

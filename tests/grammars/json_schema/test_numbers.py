@@ -302,7 +302,7 @@ def test_steps_that_are_not_enforced_are_reported_where_they_stand(
         ({"type": "integer", "minimum": 0, "maximum": 5}, "1.0", "type"),
         ({"type": "integer", "maximum": 5, "not": {"const": 3}}, "1.0", "type"),
         ({"multipleOf": 1e-8}, "1e-08", "multipleOf"),
-        ({"type": "number", "minimum": 1e300}, "2e300", "minimum"),
+        ({"type": "number", "minimum": 1e300}, "20e300", "minimum"),
         ({"type": "number", "minimum": 5, "maximum": 7}, "6e0", "minimum"),
         ({"type": "number", "not": {"const": 3}}, "5e0", "enum"),
     ],
