@@ -10,7 +10,7 @@ from typing import Any
 from grammars.json_schema.engine_steps import engine_steps
 from grammars.json_schema.far_numbers import far_regexes
 from grammars.json_schema.number_texts import FARTHEST, Digits, digits, regexes, step_digits
-from grammars.json_schema.numbers import ANY_NUMBER, Numbers, as_doubles, num_decimals, tight, writable
+from grammars.json_schema.numbers import ANY_NUMBER, MAX_DIGITS, Numbers, as_doubles, num_decimals, tight, writable
 from grammars.json_schema.regular import NONE
 from grammars.json_schema.report import Outcome
 from grammars.json_schema.shapes import Shape
@@ -66,7 +66,8 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
     if reachable.values is not None and numbers.values is None:
         reason = "beyond what the digits of a number without exponent reach, only the bound itself is written"
         notes.append((Outcome.NARROWED, (), _edge(numbers), reason))
-    numbers = _without_far_points(tight(reachable).listed(), notes)
+    near = _without_far_steps(reachable.listed(), notes)
+    numbers = _without_far_points(tight(near).listed(), notes)
     if numbers.is_empty():
         return None
     if any(step_digits(s) is None for s in numbers.steps):
@@ -85,6 +86,14 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
     parts: list[Node] = [Pattern(w) for w in wanted]
     parts += [Not(Pattern(u)) for u in unwanted]
     return Lexeme("number", parts[0] if len(parts) == 1 else And(tuple(parts)))
+
+
+def _without_far_steps(numbers: Numbers, notes: list[Note]) -> Numbers:
+    """The set without steps of which the digits of a text reach 0 alone."""
+    if numbers.values is not None or all(step < 10 ** (MAX_DIGITS - 1) for step in (*numbers.steps, numbers.step or 0)):
+        return numbers
+    notes.append((Outcome.RELAXED, numbers.steps_at, "multipleOf", "not enforced: beyond the digits that are written"))
+    return replace(numbers, steps=())
 
 
 def _without_far_points(numbers: Numbers, notes: list[Note]) -> Numbers:

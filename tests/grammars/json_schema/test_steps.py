@@ -152,6 +152,16 @@ def test_multiples_of_a_step_far_out_are_found(judge: Judge, step: float) -> Non
     assert not found.accepts("0")
 
 
+@pytest.mark.parametrize("kind", ["number", "integer"])
+@pytest.mark.parametrize("step", [1e64, 1e70, 10**200])
+def test_a_step_that_no_digits_reach_is_relaxed(judge: Judge, kind: str, step: float) -> None:
+    found = judge.compiled({"type": kind, "minimum": 1_000, "multipleOf": step})
+    assert found.accepts("1000")
+    assert "multipleOf" in {row.keyword for row in found.plan.schema_report.relaxed}
+    only = judge.compiled({"type": kind, "minimum": -5, "maximum": 5, "multipleOf": step}, "strict")
+    assert [only.accepts(text) for text in ("0", "1")] == [True, False]
+
+
 def _size(dice: random.Random, near: int) -> float:
     return float(
         f"{dice.randint(1, 9)}.{dice.choice(['0', '5', '25', '123456789012345'])}e{near + dice.randint(-1, 1)}"
