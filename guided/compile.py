@@ -63,7 +63,7 @@ _stack_lock = threading.Lock()
 _COSTLY_WORDS = ("fuel", "initial lexer configuration")
 _SIMPLER = "use fewer or simpler intersections, complements and repeats"
 _LIMIT_REASONS = {"MaxTokensTotal", "ParserTooComplex", "LexerTooComplex"}
-_SHARED_WORDS = ("PoisonError", "too many states")
+_SHARED_WORDS = ("PoisonError", "too many states", "too many expressions")
 _LIMIT_WORDS = ("too big", "too many", "Too many", "max is", "fuel", "limit")
 
 

@@ -56,6 +56,11 @@ class LiveMatcher:
         """Has the matcher failed by what it shares with others?"""
         return is_spoilt(self.matcher)
 
+    @property
+    def is_worn(self) -> bool:
+        """Has the lexer, which copies share, made as many expressions as it may?"""
+        return self.matcher.is_error() and "too many expressions" in self.matcher.get_error()
+
     def reset(self) -> None:
         """Back to the beginning; what the copies of a matcher share may have failed with it."""
         if self.matcher.is_error():

@@ -182,7 +182,8 @@ class GuidanceState:
     def _read_revived(self) -> Offer:
         """What a revived engine offers here."""
         offer = None
-        for is_own in (False, True):  # not for ever: a copy of its own may have panicked, as it will again
+        # Not for ever: a copy of its own may have panicked, as it will again, or be worn out, which takes it seconds.
+        for is_own in (True,) if self._live.is_worn else (False, True):
             if offer is not None or not self._revive(is_own, is_lost=not self._live.matcher.is_error()):
                 break
             offer = self._read()

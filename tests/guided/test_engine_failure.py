@@ -14,7 +14,7 @@ from grammars.constraints import Lark, Regex
 from grammars.formats.format import Ends, Format, ReasoningFormat
 from grammars.plan import Plan
 from guided import compile
-from guided.bitmask import allowed_ids
+from guided.bitmask import allowed_ids, is_allowed
 from guided.compile import Engine
 from guided.offer import Offers
 from guided.sequence import RowSequence
@@ -366,3 +366,26 @@ def test_the_last_state_of_all_spoils_no_mask(engine: Engine, monkeypatch: pytes
         num_revived += state.counters.revived
         state.commit([engine.tokens.end_ids[0]])
     assert num_revived
+
+
+def test_who_wears_the_lexer_out_ends_alone(engine: Engine) -> None:
+    """Its expressions are shared: neighbours and later requests died of what one text had made of them."""
+    lark = "start: TEXT\nTEXT: /[ab]+c/ & ~/(?s:.*)a(?s:.{25})b(?s:.*)/"
+    plan = compose(
+        Parts(response_format=Lark(lark)), tokens=engine.tokens, format=Format("plain", ends=Ends(("<|im_end|>",)))
+    )
+    greedy, dice = GuidanceState(plan, engine), Random(0)
+    neighbour = greedy.fork()
+
+    def write_on() -> None:
+        for _ in range(200):
+            greedy.mask()
+            greedy.commit([one(engine, dice.choice("ab"))])
+
+    with pytest.raises(LimitExceeded, match="too many expressions"):
+        write_on()
+    for state in (neighbour, GuidanceState(plan, engine)):
+        for char in "bbc":
+            assert is_allowed(state.mask(), one(engine, char))
+            state.commit([one(engine, char)])
+        assert state.is_accepting

@@ -10,7 +10,7 @@ from typing import Any, cast
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.ecma import InvalidPattern, NotRegular, has_borders, has_foreign_borders, language
 from grammars.json_schema.formats import FORMATS, early_format, ignored_format
-from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, chars, disjoint, inter, neg, rep
+from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, cat, chars, disjoint, inter, neg, rep
 from grammars.json_schema.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
@@ -101,8 +101,8 @@ def pattern_language(
             keyword=keyword,
             hint="use smaller repeats",
         )
-    if is_costly(found):
-        reason = "not enforced: its counted repeats overlap with what follows them, which multiplies their states"
+    if is_costly(neg(found) if wide else found):
+        reason = "not enforced: its counted repeats overlap with what is beside them, which multiplies their states"
         notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
         return None
     notes.extend(border_rows(pattern, keyword, place))
@@ -153,6 +153,8 @@ def is_costly(term: Regular, around: int = 1) -> bool:
     """
     if term.op in ("chars", "words"):
         return False
+    if term.op == "not" and _counts_from_anywhere(term.args[0]):
+        return True
     if term.op == "rep":
         body, least, most = term.args
         return is_costly(body, around * max(1, least if most is None else most))
@@ -163,6 +165,30 @@ def is_costly(term: Regular, around: int = 1) -> bool:
                 if count > 4 and around * count > _MAX_STATES and not disjoint(part.args[0], _first(after)):
                     return True
     return any(is_costly(part, around) for part in term.args)
+
+
+_MOST_FROM_ANYWHERE = 13  # counts that the engine's lexer keeps apart for each place where they may have begun
+
+
+def _counts_from_anywhere(term: Regular) -> bool:
+    """May a long count begin at every place of a text, and again while it runs?
+
+    What is no ``.*a.{25}b`` must remember which of the last 25 characters were an a: 2^25 states.
+    """
+    if term.op in ("chars", "words"):
+        return False
+    if term.op == "rep":
+        return _counts_from_anywhere(term.args[0])
+    if term.op == "cat":
+        for at, part in enumerate(term.args):
+            if part.op == "rep" and part.args[2] is None:
+                begins = _first(cat(*term.args[at + 1 :]))
+                for later in term.args[at + 2 :]:
+                    if later.op == "rep":
+                        body, least, most = later.args
+                        if (least if most is None else most) > _MOST_FROM_ANYWHERE and not disjoint(body, begins):
+                            return True
+    return any(map(_counts_from_anywhere, term.args))
 
 
 def _first(term: Regular) -> Regular:

@@ -169,3 +169,18 @@ def test_nul_is_named_where_it_alone_is_left_out() -> None:
     (row,) = build({"type": "string", "pattern": '^[^"]$'}, watch=True).report.rows
     assert (row.keyword, "NUL" in row.reason) == ("pattern", True)
     assert not build({"type": "string", "pattern": "^[^a]$"}, watch=True).report.rows
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^(?!.*a.{25}b).*$", "^(?!.*a.{0,30}b)", "^(?!.*[ab].{25,}b)", "^(?!.*a[^b]{20}b).*$"]
+)
+def test_counts_from_anywhere_are_not_negated(pattern: str) -> None:
+    """Which of the last characters began one: every row of such a grammar ended at its first letters."""
+    for schema in ({"type": "string", "pattern": pattern}, {"not": {"pattern": pattern.replace("(?!", "(?:")}}):
+        (row,) = [row for row in build(schema, watch=True).report.relaxed if row.keyword == "pattern"]
+        assert "multiplies their states" in row.reason
+
+
+@pytest.mark.parametrize("pattern", ["^(?!.*a.{9}b).*$", "^(?!.{25}b).*$", "^(?!.*a{25})", "^(?!.*ab{25})", "a.{25}b"])
+def test_other_counts_are_kept(pattern: str) -> None:
+    assert not build({"type": "string", "pattern": pattern}, watch=True).report.relaxed
