@@ -9,13 +9,22 @@ __all__ = ["json_copy"]
 
 
 def json_copy(value: Any) -> Any:
-    """The value with every list and object in it made anew; a value nested too deeply raises `RecursionError`."""
+    """The value with every list and object in it made anew; a value nested too deeply raises `RecursionError`.
+
+    Subclasses of strings and numbers (an ``IntEnum``, numpy's ``float64``) become what they are as JSON: not every
+    validator takes them.
+    """
     kind = type(value)
     if kind in _SCALARS:
         return value
     if kind is dict or isinstance(value, Mapping):
         return {key: item if type(item) in _SCALARS else json_copy(item) for key, item in value.items()}
-    return [json_copy(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [json_copy(item) for item in value]
+    plain = next((known for known in (str, int, float) if isinstance(value, known)), None)
+    return value if plain is None else getattr(plain, _READ[plain])(value)
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+#: What gives the plain value of a subclass, whatever that makes of ``str`` and ``float``.
+_READ = {str: "__str__", int: "__int__", float: "__float__"}

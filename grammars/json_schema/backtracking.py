@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from re import _constants, _parser  # type: ignore[attr-defined]  # the only way to a pattern's tree
 from typing import Any, NamedTuple
 
-__all__ = ["effort"]
+__all__ = ["effort", "quietly"]
 
 _WITHOUT_END = 1e18
 _ASCII = (1 << 128) - 1
@@ -31,6 +34,26 @@ _CATEGORIES = {
     "CATEGORY_WORD": r"\w",
     "CATEGORY_NOT_WORD": r"\W",
 }
+
+
+#: What ``re`` warns of, since it may read it as a set of sets one day.
+_NESTED = re.compile(r"\[\[|--|&&|~~|\|\|")
+_quiet = threading.RLock()
+
+
+@contextmanager
+def quietly(*patterns: str) -> Iterator[None]:
+    """Without what ``re`` says of sets in sets: a client's pattern is none of the user's business.
+
+    Filters belong to the whole process, so they are changed where a pattern has such a thing only, by one thread at a
+    time.
+    """
+    if not any(map(_NESTED.search, patterns)):
+        yield
+        return
+    with _quiet, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
 
 
 class _Part(NamedTuple):
@@ -52,7 +75,8 @@ def effort(pattern: str, length: int, *, search: bool = True) -> float:
     Nothing for what ``re`` does not read: it says so at once.
     """
     try:
-        tree = _parser.parse(pattern)
+        with quietly(pattern):
+            tree = _parser.parse(pattern)
     except (re.error, OverflowError):
         return 0.0
     except RecursionError:

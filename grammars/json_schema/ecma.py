@@ -17,7 +17,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from grammars.json_schema.ecma_parser import WORD, Parser
+from grammars.json_schema.character_classes import WORD
+from grammars.json_schema.ecma_parser import Parser
 from grammars.json_schema.ecma_tree import (
     END,
     Alt,
@@ -72,14 +73,14 @@ _EDGES = ("start", "word", "no word")  # assertions that ask for the kind of the
 
 
 @lru_cache(maxsize=4_096)
-def language(pattern: str, wide: bool | None = None) -> Regular:
+def language(pattern: str, wide: bool | None = None, *, final_newline: bool = True) -> Regular:
     """The strings in which ``pattern`` is found; raises `InvalidPattern` or `NotRegular`.
 
     Validators let ``.`` take the line separators but the newline, which ECMA-262 does not, and beside look-around read
-    classes by Unicode.  Without ``wide`` the language is that of ECMA-262; False leaves out what one of both does not
-    find, True holds what one of both finds.
+    classes by Unicode; Python's finds ``$`` before a ``final_newline``.  Without ``wide`` the language is that of
+    ECMA-262; False leaves out what one of both does not find, True holds what one of both finds.
     """
-    tree = Parser(pattern, wide=wide).parse()
+    tree = Parser(pattern, wide=wide, final_newline=final_newline).parse()
     try:
         term = _Lowering().whole((tree,), ALL)
         if _written_size(term) > _MAX_SIZE:

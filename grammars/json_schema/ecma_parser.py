@@ -1,16 +1,17 @@
 """The parser of patterns of ECMA-262: text to a tree of regular terms and assertions.
 
 Deviations from ECMA-262, all towards what the validators do: the ``u`` flag's code points but the lax escapes of
-annex B (``\\-``), ``\\A`` and ``\\Z`` as anchors, a leading ``(?i)`` obeyed.  Lone surrogates, which no text holds, are
-cut out of the classes that begin or end with one; none is left of a class, or a character, that is nothing else.
+annex B (``\\-``), ``\\A`` and ``\\Z`` as anchors, the flags ``i`` and ``s`` up to the end of their group.  Lone
+surrogates, which no text holds, are cut out of the classes that begin or end with one; none is left of a class, or a
+character, that is nothing else.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 
+from grammars.json_schema.character_classes import CLASSES, DOT, EVERY, WIDE_DOT, category
 from grammars.json_schema.ecma_tree import (
     END,
     START,
@@ -23,30 +24,12 @@ from grammars.json_schema.ecma_tree import (
     tree_alt,
     tree_cat,
 )
+from grammars.json_schema.folding import folded
 from grammars.json_schema.regular import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, rep, text
 
-__all__ = ["WORD", "Parser"]
-__all__ = ["WORD", "Parser", "has_disputed_classes"]
+__all__ = ["Parser", "has_disputed_case", "has_disputed_classes"]
 MAX_GROUPS = 60  #: nested groups; deeper patterns are refused before Python's own stack is at risk
 
-_DIGIT: Ranges = ((0x30, 0x39),)
-WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
-_SPACE: Ranges = (
-    (0x09, 0x0D),
-    (0x20, 0x20),
-    (0xA0, 0xA0),
-    (0x1680, 0x1680),
-    (0x2000, 0x200A),
-    (0x2028, 0x2029),
-    (0x202F, 0x202F),
-    (0x205F, 0x205F),
-    (0x3000, 0x3000),
-    (0xFEFF, 0xFEFF),
-)
-_EVERY: Ranges = ((0, MAX_CODE_POINT),)
-_DOT = ranges_minus(_EVERY, ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)))
-_WIDE_DOT = ranges_minus(_EVERY, ((0x0A, 0x0A),))
-_CLASSES = {"d": _DIGIT, "w": WORD, "s": _SPACE}
 _SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 
@@ -66,24 +49,45 @@ def has_disputed_classes(pattern: str) -> bool:
     return "(?" in pattern and bool(_LOOKS.search(pattern) and _SHORT_CLASS.search(pattern))
 
 
+@lru_cache(maxsize=4_096)
+def has_disputed_case(pattern: str) -> bool:
+    """Does a pattern ignore the case of letters that readers fold differently?  Raises what `Parser.parse` does."""
+    if "(?" not in pattern:
+        return False
+    parser = Parser(pattern, wide=False)
+    parser.parse()
+    return parser.has_disputed_case
+
+
+_LAST_LINE = tree_alt([END, tree_cat([text("\n"), END])])
+_LOOK_KINDS = {"?=": (True, False), "?!": (True, True), "?<=": (False, False), "?<!": (False, True)}
+_NAME = re.compile(r"\?P?<([^>]*)>")
+_FLAGS = re.compile(r"\?[a-zA-Z]*(?:-[a-zA-Z]*)?[:)]")
+#: Groups that one validator or the other reads, and what they are.
+_FOREIGN_KINDS = {"?>": "an atomic group", "?P=": "a back-reference", "?#": "a comment", "?(": "a condition"}
+
+
 class Parser:
     """``wide``: whether ``.`` takes all line separators but the newline; what is negated is read the other way.
 
-    So are the classes of `has_disputed_classes`, with what is disputed or without it.  None is ECMA-262 throughout: no
-    separator at all.
+    So are the classes of `has_disputed_classes`, with what is disputed or without it, and unless ``final_newline`` is
+    False or there are counted repeats the ``$``, which Python finds before a newline at the end as well.  None is
+    ECMA-262 throughout: no separator at all.
     """
 
-    def __init__(self, pattern: str, *, wide: bool | None = None) -> None:
+    def __init__(self, pattern: str, *, wide: bool | None = None, final_newline: bool = True) -> None:
         self.pattern = pattern
         self.wide = wide
+        self.final_newline = final_newline and "{" not in pattern  # more ends would multiply the states of counts
         self.at = 0
         self.depth = 0
         self.ignore_case = False
+        self.dot_is_all = False
+        self.has_disputed_case = False  #: is there a letter that readers fold differently?  Known behind `parse`.
+        self.names: set[str] = set()
         self.disputed = wide is not None and has_disputed_classes(pattern)
 
     def parse(self) -> Tree:
-        if self.pattern.startswith("(?i)"):
-            self.ignore_case, self.at = True, 4
         tree = self._alternation()
         if self.at < len(self.pattern):
             raise InvalidPattern(f"unmatched ')' at character {self.at}")
@@ -148,7 +152,9 @@ class Parser:
             return bounds
         if self._peek() == "?":  # lazy: the same language
             self.at += 1
-        elif self._peek() in ("*", "+") and self._peek():
+        elif self._peek() == "+":
+            raise NotRegular("a possessive repeat")
+        elif self._peek() == "*":
             raise InvalidPattern(f"nothing to repeat at character {self.at}")
         return bounds
 
@@ -172,9 +178,9 @@ class Parser:
             case "^":
                 return START
             case "$":
-                return END
+                return _LAST_LINE if self.wide and self.final_newline else END
             case ".":
-                return chars(_WIDE_DOT if self.wide else _DOT)
+                return chars(EVERY if self.dot_is_all else WIDE_DOT if self.wide else DOT)
             case "(":
                 return self._group()
             case "[":
@@ -186,40 +192,70 @@ class Parser:
         return self._char(ord(char))
 
     def _char(self, code: int) -> Regular:
-        if self.ignore_case and len(both := {chr(code).lower(), chr(code).upper()}) == 2:
-            return chars([(ord(c), ord(c)) for c in both if len(c) == 1])
+        if self.ignore_case:
+            both = self._folded(((code, code),))
+            if both != ((code, code),):
+                return chars(_writable(both))
         return chars(_writable(((code, code),))) if 0xD800 <= code <= 0xDFFF else text(chr(code))
+
+    def _folded(self, ranges: Ranges) -> Ranges:
+        """The class, with what is alike where case is ignored."""
+        if not self.ignore_case:
+            return ranges
+        narrow, wide = (folded(ranges, wide=how) for how in (False, True))
+        self.has_disputed_case = self.has_disputed_case or narrow != wide
+        return wide if self.wide else narrow
 
     def _group(self) -> Tree:
         self.depth += 1
         if self.depth > MAX_GROUPS:
             raise NotRegular(f"groups nested more than {MAX_GROUPS} deep")
+        flags = self.ignore_case, self.dot_is_all
         look: tuple[bool, bool] | None = None
         if self._peek() == "?":
-            kind = self._peek(3) if self._peek(2) == "?<" and self._peek(3) in ("?<=", "?<!") else self._peek(2)
-            looks = {"?=": (True, False), "?!": (True, True), "?<=": (False, False), "?<!": (False, True)}
-            if kind in looks:
-                look = looks[kind]
-                self.at += len(kind)
-            elif kind == "?:":
-                self.at += 2
-            elif kind in ("?<", "?P"):
-                end = self.pattern.find(">", self.at)
-                if end < 0 or self._peek(3) in ("?P=", "?P>"):
-                    raise InvalidPattern(f"a group that is not known at character {self.at}")
-                self.at = end + 1
-            else:
-                raise InvalidPattern(f"a group that is not known at character {self.at}")
+            found = self._opened()
+            if found is None:  # flags for the rest of the group around it
+                self.depth -= 1
+                return EPS
+            look = _LOOK_KINDS.get(found)
         wide = self.wide
         if look is not None and look[1] and wide is not None:
             self.wide = not wide
         body = self._alternation()
         self.wide = wide
+        self.ignore_case, self.dot_is_all = flags
         if self._peek() != ")":
             raise InvalidPattern("a group is not closed")
         self.at += 1
         self.depth -= 1
         return body if look is None else Look(*look, body)
+
+    def _opened(self) -> str | None:
+        """What stands between the bracket of a group and its body; None where there is no body."""
+        flags = _FLAGS.match(self.pattern, self.at)
+        if flags is not None and flags.group() not in ("?)", "?-)", "?-:"):
+            on, _, off = flags.group()[1:-1].partition("-")
+            if foreign := set(on + off) - {"i", "s"}:
+                raise NotRegular(f"the flag {min(foreign)!r}")
+            self.ignore_case = (self.ignore_case or "i" in on) and "i" not in off
+            self.dot_is_all = (self.dot_is_all or "s" in on) and "s" not in off
+            self.at = flags.end()
+            return None if flags.group()[-1] == ")" else "?:"
+        for kind, reason in _FOREIGN_KINDS.items():
+            if self.pattern.startswith(kind, self.at):
+                raise NotRegular(reason)
+        for kind in _LOOK_KINDS:
+            if self.pattern.startswith(kind, self.at):
+                self.at += len(kind)
+                return kind
+        named = _NAME.match(self.pattern, self.at)
+        if named is None:
+            raise InvalidPattern(f"a group that is not known at character {self.at}")
+        if named.group(1) in self.names:
+            raise InvalidPattern(f"two groups are named {named.group(1)!r}")
+        self.names.add(named.group(1))
+        self.at = named.end()
+        return named.group()
 
     def _escape(self) -> Tree:
         char = self._peek()
@@ -240,20 +276,20 @@ class Parser:
         char = self._peek()
         if char and char in "dDwWsS":
             self.at += 1
-            found = _CLASSES[char.lower()]
+            found = self._folded(CLASSES[char.lower()])
             if self.disputed:
                 more = self.wide if char.islower() else not self.wide
                 beyond = _BEYOND[char.lower()]
                 found = chars((*found, *beyond)).args if more else ranges_minus(found, beyond)
-            return found if char.islower() else ranges_minus(_EVERY, found)
+            return found if char.islower() else ranges_minus(EVERY, found)
         if char and char in "pP" and self._peek(2)[1:] == "{":
             end = self.pattern.find("}", self.at)
             if end < 0:
                 raise InvalidPattern("a property is not closed")
             name = self.pattern[self.at + 2 : end]
             self.at = end + 1
-            found = _category(name)
-            return found if char == "p" else ranges_minus(_EVERY, found)
+            found = self._folded(category(name))
+            return found if char == "p" else ranges_minus(EVERY, found)
         return None
 
     def _escaped_char(self) -> int:
@@ -313,11 +349,9 @@ class Parser:
                 found.extend([(high, high)] if isinstance(high, int) else high)
             found.extend([(low, low)] if isinstance(low, int) else low)
         self.at += 1
+        every = self._folded(chars(found).args) if found else ()
         self.wide = wide
-        if self.ignore_case:
-            found = _both_cases(found)
-        every = chars(found).args if found else ()
-        return ranges_minus(_EVERY, every) if negated else every
+        return ranges_minus(EVERY, every) if negated else every
 
     def _class_atom(self) -> int | Ranges:
         char = self._take()
@@ -337,15 +371,6 @@ def _writable(ranges: Ranges) -> Ranges:
     return ranges_minus(ranges, _SURROGATES) if cuts else ranges
 
 
-def _both_cases(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    out = list(ranges)
-    for low, high in ranges:
-        for a, b, shift in ((0x41, 0x5A, 32), (0x61, 0x7A, -32)):
-            if low <= b and high >= a:
-                out.append((max(low, a) + shift, min(high, b) + shift))
-    return out
-
-
 def _code_point(digits: str) -> int:
     try:
         code = int(digits, 16)
@@ -354,41 +379,3 @@ def _code_point(digits: str) -> int:
     if code > MAX_CODE_POINT:
         raise InvalidPattern(f"\\u{{{digits}}} is not a code point")
     return code
-
-
-_LONG_NAMES = {
-    "Letter": "L", "Cased_Letter": "LC", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll",
-    "Titlecase_Letter": "Lt", "Modifier_Letter": "Lm", "Other_Letter": "Lo", "Mark": "M",
-    "Nonspacing_Mark": "Mn", "Spacing_Mark": "Mc", "Enclosing_Mark": "Me", "Number": "N",
-    "Decimal_Number": "Nd", "digit": "Nd", "Letter_Number": "Nl", "Other_Number": "No",
-    "Punctuation": "P", "punct": "P",
-    "Connector_Punctuation": "Pc", "Dash_Punctuation": "Pd", "Open_Punctuation": "Ps",
-    "Close_Punctuation": "Pe", "Initial_Punctuation": "Pi", "Final_Punctuation": "Pf",
-    "Other_Punctuation": "Po", "Symbol": "S", "Math_Symbol": "Sm", "Currency_Symbol": "Sc",
-    "Modifier_Symbol": "Sk", "Other_Symbol": "So", "Separator": "Z", "Space_Separator": "Zs",
-    "Line_Separator": "Zl", "Paragraph_Separator": "Zp", "Other": "C", "Control": "Cc", "cntrl": "Cc",
-    "Format": "Cf", "Private_Use": "Co",
-}  # fmt: skip
-
-
-@lru_cache(maxsize=64)
-def _category(name: str) -> Ranges:
-    """The code points of a general category (Unicode of this Python's ``unicodedata``)."""
-    key, _, value = name.partition("=")
-    wanted = value if key in ("General_Category", "gc") and value else name
-    if wanted == "Any":
-        return _EVERY
-    if wanted == "ASCII":
-        return ((0, 0x7F),)
-    short = _LONG_NAMES.get(wanted, wanted)
-    prefixes = ("Lu", "Ll", "Lt") if short == "LC" else (short,)
-    if not all(p in _LONG_NAMES.values() or p in ("Cn", "Cs") for p in prefixes):
-        raise NotRegular(f"the Unicode property {name!r}")
-    out: list[tuple[int, int]] = []
-    for code in range(MAX_CODE_POINT + 1):
-        if unicodedata.category(chr(code)).startswith(prefixes):
-            if out and out[-1][1] == code - 1:
-                out[-1] = (out[-1][0], code)
-            else:
-                out.append((code, code))
-    return tuple(out)

@@ -40,6 +40,7 @@ from grammars.tree import (
 __all__ = ["Emitted", "emit", "leaning"]
 
 _OPEN, _CLOSE, _LEFT, _RIGHT = Text("["), Text("]"), Text("{"), Text("}")
+_DEEPEST = 30  # options within each other that are written in one rule
 _SET_SIZE = 63  # bits of a rule's parameter that can be counted up to
 
 
@@ -114,6 +115,7 @@ class _Writer:
         self.names: dict[Conj, str] = {}
         self.todo: list[Conj] = []
         self.taken: set[str] = set()
+        self.numbers: dict[str, int] = {}  # the last that was put behind a hint
         self.rows: list[ReportRow] = []
         self.watched: list[tuple[Conj, Track]] = []
         self.scalars: dict[Conj, Node] = {}
@@ -159,10 +161,13 @@ class _Writer:
         return re.sub(r"[^a-z0-9]+", "_", step.lower()).strip("_")[:24] or "value"
 
     def free(self, hint: str) -> str:
-        name, number = hint, 2
+        number = self.numbers.get(hint, 1)
+        name = hint if number == 1 else f"{hint}_{number}"
         while name in self.taken:
-            name, number = f"{hint}_{number}", number + 1
+            number += 1
+            name = f"{hint}_{number}"
         self.taken.add(name)
+        self.numbers[hint] = number
         return name
 
     def rule(self, hint: str, body: Node) -> Ref:
@@ -323,12 +328,20 @@ class _Walk:
         for i in order:
             if self.refs[i] > 1 or self.is_loop(i):
                 self.rule_names[i] = self.writer.free(f"{self.name}_{i}")
+        depths: dict[int, int] = {}
         for i in order:  # later nodes first, so that what is used once can be put in place
             body = self.rest_body(i)
+            depths[i] = 1 + max((depths.get(to, 0) for to in self.targets(i) if to in self.bodies), default=0)
+            if depths[i] > _DEEPEST and i not in self.rule_names:
+                self.rule_names[i] = self.writer.free(f"{self.name}_{i}")
             if i in self.rule_names:
                 self.writer.rules[self.rule_names[i]] = RuleDef(body)
             else:
                 self.bodies[i] = body
+
+    def targets(self, i: int) -> list[int]:
+        skip = self.nodes[i].skip
+        return [edge.target for edge in self.live(self.nodes[i])] + ([skip] if skip is not None else [])
 
     def is_loop(self, i: int) -> bool:
         """Does the node lead back to an earlier one (or itself)?  Then its body cannot be put in place there."""

@@ -6,7 +6,7 @@ are written, which is also the order in which the grammar writes keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from grammars.json_schema.numbers import ANY_NUMBER, Numbers, constants, meet, n
 from grammars.json_schema.passes.kinds import TYPES
 from grammars.json_schema.regular import ALL, NONE, Regular, neg, words
 from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.same import distinct
 from grammars.json_schema.settle import settle_array, settle_object
 from grammars.json_schema.shapes import (
     ANY_ARRAY,
@@ -36,6 +37,7 @@ from grammars.json_schema.shapes import (
     some,
 )
 from grammars.json_schema.unevaluated import Either, close
+from special_tokens.errors import SchemaError
 
 if TYPE_CHECKING:
     from grammars.json_schema.space import Space
@@ -154,7 +156,7 @@ def _listed(space: Space, place: Place, values: list[Any]) -> Shape:
     strings, numbers = [], []
     array_forms: list[ArrayForm] = []
     object_forms: list[ObjectForm] = []
-    for i, value in enumerate(values):
+    for i, value in _bounded(values, space, place):
         if isinstance(value, bool):
             booleans |= 2 if value else 1
         elif isinstance(value, str):
@@ -176,6 +178,23 @@ def _listed(space: Space, place: Place, values: list[Any]) -> Shape:
         tuple(dict.fromkeys(array_forms)),
         tuple(object_forms),
     )
+
+
+def _bounded(values: list[Any], space: Space, place: Place) -> Iterable[tuple[int, Any]]:
+    """The values and their places, no array or object twice: of those each has rules of its own, item by item."""
+    nested = [value for value in values if isinstance(value, list | dict)]
+    if len(nested) < 2:
+        return enumerate(values)
+    found = distinct(values)
+    size = sum(1 + len(value) for _, value in found if isinstance(value, list | dict))
+    if size > space.limits.edges:
+        raise SchemaError(
+            f"arrays and objects with {size} items and members are listed, the limit 'edges' is {space.limits.edges}",
+            pointer=place.pointer,
+            keyword="enum",
+            hint="list fewer arrays and objects, or describe them",
+        )
+    return found
 
 
 def _constant(space: Space, place: Place, value: Any, *steps: str | int) -> Conj:
@@ -278,7 +297,7 @@ def _unlisted(space: Space, place: Place, values: list[Any]) -> Shape:
         (ANY_ARRAY,),
         (ANY_OBJECT,),
     )  # fmt: skip
-    for i, value in enumerate(values):
+    for i, value in _bounded(values, space, place):
         if isinstance(value, dict | list):
             out = space.both(out, _unequal(space, place, value, i), place, "enum")
     return out

@@ -189,7 +189,7 @@ def _identifier(letters: str, private: str, *, relative: bool) -> str:
 
 _VARNAME = "(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*"
 _VARSPEC = f"{_VARNAME}(?::[1-9][0-9]{{0,3}}|\\*)?"
-_LITERAL = f"(?:[!#$&(-;=?-\\[\\]_a-z~{_UCS}{_PRIVATE}]|{_PCT})"
+_LITERAL = f"(?:[!#$&-;=?-\\[\\]_a-z~{_UCS}{_PRIVATE}]|{_PCT})"
 _TEMPLATE = f"(?:{_LITERAL}|\\{{[+#./;?&]?{_VARSPEC}(?:,{_VARSPEC})*\\}})*"
 
 # -- regular expressions: pieces with quantifiers, groups two deep
@@ -253,7 +253,7 @@ FORMATS: Mapping[str, Format] = {
     "iri-reference": Format(
         "RFC 3987", _identifier(_UCS, _PRIVATE, relative=True), _PLANES, _ANY_IRI_REFERENCE, since=7
     ),
-    "uri-template": Format("RFC 6570", _TEMPLATE, since=6),
+    "uri-template": Format("RFC 6570 with erratum 6937", _TEMPLATE, outer="(?:[^{}]|\\{[^{}]+\\})*", since=6),
     "uuid": Format("RFC 4122", "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", since=8),
     "json-pointer": Format("RFC 6901", _POINTER, since=6),
     "relative-json-pointer": Format(

@@ -15,7 +15,7 @@ from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.numbers import MAX_DIGITS
 from grammars.json_schema.report import Outcome, ReportRow
 
-__all__ = ["KEY_ORDER", "asks_for_borders", "general_rows"]
+__all__ = ["KEY_ORDER", "asks_for_borders", "general_rows", "patterns_of"]
 
 KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
 
@@ -28,9 +28,6 @@ _DOT = ReportRow(
 )
 _CLASSES = ReportRow(
     "", "pattern", Outcome.EXACT, "\\w, \\d and \\s are those of ECMA-262: Python's re may call what they allow invalid"
-)
-_DISPUTED = ReportRow(
-    "", "pattern", Outcome.NARROWED, "beside look-around \\w, \\d and \\s leave out what Unicode adds or takes away"
 )
 _SURROGATES = ReportRow(
     "", "pattern", Outcome.NARROWED, "no text holds lone surrogates: their classes in patterns are left without them"
@@ -57,11 +54,9 @@ def general_rows(
         reason = f"draft-03 is read as {dialect.name}, which knows no {', '.join(sorted(lost))}"
         yield ReportRow("", "$schema", Outcome.RELAXED, reason)
     if keys is None or not keys.isdisjoint(_PATTERNS):
-        patterns = list(_patterns(schema))
+        patterns = list(patterns_of(schema))
         if any(map(_has_dot, patterns)):
             yield _DOT
-        if any(map(has_disputed_classes, patterns)):
-            yield _DISPUTED
         if any(_FOREIGN.search(pattern) and not has_disputed_classes(pattern) for pattern in patterns):
             yield _CLASSES
         if any(map(_has_surrogates, patterns)):
@@ -104,14 +99,15 @@ def _has_surrogates(pattern: str) -> bool:
 
 def asks_for_borders(schema: Any) -> bool:
     """Is there a pattern whose borders of words validators may see elsewhere?"""
-    for pattern in _patterns(schema):
+    for pattern in patterns_of(schema):
         with suppress(InvalidPattern, NotRegular):
             if has_borders(pattern):
                 return True
     return False
 
 
-def _patterns(schema: Any) -> Iterator[str]:
+def patterns_of(schema: Any) -> Iterator[str]:
+    """The patterns in a schema, those of keys among them."""
     todo = [schema]
     while todo:
         value = todo.pop()

@@ -83,6 +83,9 @@ class Numbers:
             return not self.values
         if self.integer is False and any(s.denominator == 1 for s in self.steps):
             return True
+        step = self.step
+        if step is not None and any((step / s).denominator == 1 for s in self.not_steps):
+            return True
         if self.low is not None and self.high is not None:
             if self.low > self.high or (self.low == self.high and (self.low_open or self.high_open)):
                 return True
@@ -126,7 +129,9 @@ def constants(values: Iterable[Any]) -> Numbers:
     """The set of these JSON numbers; equal ones keep the first spelling."""
     found: dict[Fraction, str] = {}
     for value in values:
-        found.setdefault(Fraction(value) if isinstance(value, int) else Fraction(repr(value)), json.dumps(value))
+        found.setdefault(
+            Fraction(value) if isinstance(value, int) else Fraction(float.__repr__(value)), json.dumps(value)
+        )
     return Numbers(values=tuple(found.items()))
 
 
@@ -249,10 +254,11 @@ def writable(numbers: Numbers) -> Numbers:
     for bound, wall in ((low, -top), (high, top)):
         if bound is not None and (bound >= top if wall < 0 else bound <= -top):
             return Numbers(values=((bound, json.dumps(float(bound))),) if numbers.holds(bound) else ())
+    # a bound that no text of integers comes to is none; to one of numbers those with an exponent would come
     if low is not None and low <= -top:
-        numbers = replace(numbers, low=None, low_open=False)
+        numbers = replace(numbers, low=None if numbers.integer else 1 - top, low_open=False)
     if high is not None and high >= top:
-        numbers = replace(numbers, high=None, high_open=False)
+        numbers = replace(numbers, high=None if numbers.integer else top - 1, high_open=False)
     return numbers
 
 

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Literal
 
 from grammars.deadline import is_late
+from grammars.json_schema.alphabets import within_letters
 from grammars.json_schema.terms import (
     ALL,
     ANY,
@@ -48,6 +49,7 @@ __all__ = [
     "UNKNOWN",
     "Ranges",
     "Regular",
+    "Spent",
     "Unknown",
     "alt",
     "cat",
@@ -64,6 +66,7 @@ __all__ = [
     "rep",
     "representatives",
     "shortest",
+    "spend",
     "surely_empty",
     "text",
     "within",
@@ -115,7 +118,7 @@ def is_finite(term: Regular) -> bool:
     return lengths(term)[1] is not None
 
 
-class _Spent(Exception):
+class Spent(Exception):
     """The work that a search may do is done."""
 
 
@@ -142,17 +145,28 @@ def within(work: int) -> Iterator[None]:
         _allowance.left = None if before is None else before - (begun - _allowance.left)
 
 
+def spend(work: int) -> None:
+    """Count what a search elsewhere has looked at; raises `Spent` when there is no more to spend."""
+    if _allowance.left is not None:
+        _allowance.left -= work
+        if _allowance.left <= 0:
+            raise Spent
+    if is_late():
+        raise Spent
+
+
 def shortest(term: Regular, budget: int = 3_000) -> str | Unknown | None:
     """A shortest word; None when there is no word at all; `UNKNOWN` past ``budget`` states, or past all work."""
     try:
         return _shortest(term, budget)
-    except _Spent:
+    except Spent:
         return UNKNOWN
 
 
 @lru_cache(maxsize=20_000)
 def _shortest(term: Regular, budget: int) -> str | Unknown | None:
-    """Raises `_Spent`, which is not kept, where another time there may be more work left."""
+    """Raises `Spent`, which is not kept, where another time there may be more work left."""
+    term = within_letters(term)
     if term.plain:
         return _shortest_plain(term)
     low, high = lengths(term)
@@ -173,11 +187,11 @@ def _shortest(term: Regular, budget: int) -> str | Unknown | None:
                 if work > checked:
                     checked = work + _WORK_UNLOOKED
                     if is_late():
-                        raise _Spent
+                        raise Spent
                 if work > most:
                     if most == _MOST_WORK:
                         return UNKNOWN
-                    raise _Spent
+                    raise Spent
                 following = derive(state, code)
                 if following in seen or following == NONE:
                     continue
@@ -217,12 +231,13 @@ def surely_empty(term: Regular, budget: int = 400) -> bool:
     """True when the language has no word at all; False when it has one, or when the search gives up."""
     try:
         return _surely_empty(term, budget)
-    except _Spent:
+    except Spent:
         return False
 
 
 @lru_cache(maxsize=20_000)
 def _surely_empty(term: Regular, budget: int) -> bool:
+    term = within_letters(term)
     if term == NONE:
         return True
     if term.plain:
@@ -233,6 +248,9 @@ def _surely_empty(term: Regular, budget: int) -> bool:
     samples = [_shortest_plain(p) for p in parts if p.plain]
     if any(word is not None and matches(term, word) for word in (*samples, "a", "0", "A", " ", "aaaa")):
         return False
+    wanted = [part for part in parts if part.op != "not"]
+    if 1 < len(wanted) < len(parts) and _shortest(inter(*wanted), budget) is None:
+        return True  # complements make many states of few, and are seldom to blame
     return _shortest(term, budget) is None
 
 

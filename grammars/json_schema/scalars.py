@@ -26,6 +26,7 @@ _WHOLE = Numbers(integer=True)
 _NUMBER = Lexeme("number", Pattern(regexes(ANY_NUMBER)[0][0]))
 _INTEGER = Lexeme("integer", Pattern(regexes(_WHOLE)[0][0]))
 _MAX_STEP = 10_000  # the engine's automaton of a step grows with it
+_MOST_GAPS = 20  # numbers left out between multiples: each is an alternative
 _TOP = 10**15  # how far multiples are counted
 
 #: Outcome, pointers (none: where the lexeme stands), keyword and reason of something that a lexeme does not hold to.
@@ -62,10 +63,13 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
         return _NUMBER
     if numbers == _WHOLE:
         return _INTEGER
-    reachable = writable(numbers)
+    named, reachable = _edge(numbers), writable(numbers)
+    if numbers.integer and _is_cut(numbers):
+        reason = f"integers are written with at most {MAX_DIGITS} digits"
+        notes.append((Outcome.NARROWED, (), named, reason))
     if reachable.values is not None and numbers.values is None:
         reason = "beyond what the digits of a number without exponent reach, only the bound itself is written"
-        notes.append((Outcome.NARROWED, (), _edge(numbers), reason))
+        notes.append((Outcome.NARROWED, (), named, reason))
     near = _without_far_steps(reachable.listed(), notes)
     numbers = _without_far_points(tight(near).listed(), notes)
     if numbers.is_empty():
@@ -79,13 +83,21 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
         case Digits.LOST:
             reason = "numbers of more than 15 digits are not enforced: doubles do not keep them apart"
             notes.append((Outcome.RELAXED, numbers.steps_at, _cause(numbers), reason))
-    if numbers.integer is None and (edge := _edge(numbers)):
+    if numbers.integer is None and _edge(numbers):
         reason = "numbers are written without exponent but where every number of it is allowed"
-        notes.append((Outcome.NARROWED, (), edge, reason))
+        notes.append((Outcome.NARROWED, (), named, reason))
     wanted, unwanted = regexes(numbers)
     parts: list[Node] = [Pattern(w) for w in wanted]
     parts += [Not(Pattern(u)) for u in unwanted]
     return Lexeme("number", parts[0] if len(parts) == 1 else And(tuple(parts)))
+
+
+def _is_cut(numbers: Numbers) -> bool:
+    """Are there bounds on both sides (of one that is open something is said anyhow) beyond the digits of a text?"""
+    top = 10**MAX_DIGITS
+    if numbers.low is None or numbers.high is None:
+        return False
+    return bool(numbers.low <= -top < numbers.high or numbers.low < top <= numbers.high)
 
 
 def _without_far_steps(numbers: Numbers, notes: list[Note]) -> Numbers:
@@ -130,6 +142,11 @@ def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) 
     """Multiples of a step that its last digits do not decide: the engine counts remainders."""
     step = numbers.step
     assert step is not None
+    parts = _without_exceptions(numbers)
+    if len(parts) > 1:
+        nodes = [node for part in parts if (node := _number_node(part, options, notes)) is not None]
+        return alt(*nodes) if nodes else None
+    (numbers,) = parts
     places = num_decimals(step)
     reason, found = "", []
     if step.numerator > _MAX_STEP or step.denominator > 10**6 or numbers.not_steps or numbers.excluded:
@@ -141,14 +158,27 @@ def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) 
     else:
         found = [_with_places(numbers, n, options) for n in range(places + 1)]
         reason = "" if any(found) else f"not enforced: the bounds are beyond {_TOP:.0e}"
-    nodes = [node for node in found if node is not None]
+    counted = [node for node in found if node is not None]
     if reason:
         notes.append((Outcome.RELAXED, numbers.steps_at, "multipleOf", reason))
         decided = tuple(s for s in numbers.steps if step_digits(s) is not None)
         return _number_node(replace(numbers, steps=decided), options, notes)
     reason = "multiples are written without exponent, with no more decimals than the step, and at most 15 digits"
     notes.append((Outcome.NARROWED, numbers.steps_at, "multipleOf", reason))
-    return alt(*nodes)
+    return alt(*counted)
+
+
+def _without_exceptions(numbers: Numbers) -> tuple[Numbers, ...]:
+    """The numbers between the few multiples that are excluded, one set for each gap; one set where there are none."""
+    whole = replace(numbers, excluded=frozenset())
+    members = sorted(filter(whole.holds, numbers.excluded))
+    if numbers.not_steps or len(members) > _MOST_GAPS:
+        return (numbers,)
+    out = []
+    for member in members:
+        out.append(replace(whole, high=member, high_open=True))
+        whole = replace(whole, low=member, low_open=True)
+    return (*out, whole)
 
 
 def _with_places(numbers: Numbers, places: int, options: Mapping[str, Any]) -> Node | None:

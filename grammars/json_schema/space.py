@@ -60,6 +60,9 @@ class Space:
         self._end = time.thread_time() + self.limits.seconds  # our own: a busy machine must not change a plan
         self._targets: dict[tuple[int, str], Place] = {}
         self._has_wide: bool | None = None
+        self._wide: dict[int, bool] = {}
+        self._empty: dict[Conj, bool] = {}
+        self._cuts = 0  # questions that were not followed to their end
 
     # -- literals
 
@@ -184,29 +187,45 @@ class Space:
         Formats are narrower where they are written, and wider where they are negated, than a validator may have them;
         with ``to_write=False`` a conjunction that negates one is never surely empty.
         """
-        if not conj or self._depth >= _PROBE_DEPTH:
+        if not conj:
+            return False
+        if self._depth >= _PROBE_DEPTH:
+            self._cuts += 1
             return False
         if not to_write:
             return self.is_empty(conj) and not any(self._is_wide(-literal) for literal in conj if literal < 0)
-        barrier, floor = self._barrier, self._floor
+        known = self._empty.get(conj)
+        if known is not None:
+            return known
+        barrier, floor, cuts = self._barrier, self._floor, self._cuts
         self._barrier = len(self._busy)  # what is busy now waits for this answer: it cannot be part of it
         self._depth += 1
         try:
-            return self._nothing_in(self.shape(conj))
+            found = self._nothing_in(self.shape(conj))
         except _Unsettled:
+            self._cuts += 1
             return False
         finally:
             self._depth -= 1
             self._barrier, self._floor = barrier, floor
+        if found or self._cuts == cuts:  # else asked elsewhere it may be seen further
+            self._empty[conj] = found
+        return found
 
     def _is_wide(self, literal: int) -> bool:
         """May the negation of the literal leave out values that a validator takes?"""
+        known = self._wide.get(literal)
+        if known is not None:
+            return known
         if self._has_wide is None:
             self._has_wide = has_wide_format(self.documents.root.schema, is_document=True)
         schema = self.documents[literal].schema
         if isinstance(schema, Either):
-            return any(self._is_wide(abs(n)) for conj in schema.options for n in conj)
-        return self._has_wide and has_wide_format(schema)
+            found = any(self._is_wide(abs(n)) for conj in schema.options for n in conj)
+        else:
+            found = self._has_wide and has_wide_format(schema)
+        self._wide[literal] = found
+        return found
 
     def _nothing_in(self, shape: Shape) -> bool:
         if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:

@@ -8,14 +8,15 @@ grammar has no dead ends, and a start without one is an unsatisfiable schema.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
 
 from grammars.json_schema.array_tracks import array_track
 from grammars.json_schema.cases import cases
 from grammars.json_schema.culprit import culprit
 from grammars.json_schema.distinct import is_short, values_of
 from grammars.json_schema.documents import Place
+from grammars.json_schema.endurance import bearable
 from grammars.json_schema.far_numbers import far_text
 from grammars.json_schema.general import asks_for_borders
 from grammars.json_schema.limits import check_deadline
@@ -37,7 +38,7 @@ __all__ = ["INFINITE", "State", "States", "explore"]
 
 INFINITE = 1 << 60
 
-_MOST_ITEMS = 500_000  # that an array must have
+_MOST_ITEMS = 500_000  # that an array, or keys that an object, must have
 _COUNTING = 400  # rules that one array may take for counting items, beside those of its positions
 _NODES_PER_KEY = 40  # rules that one object may take for conditions across its keys
 _WORD_BUDGET = 1_500  # states of the search for a shortest string
@@ -115,8 +116,8 @@ class States:
         return self.space.documents[conj[0]] if conj else self.space.documents.root
 
     def _make(self, conj: Conj) -> State:
-        shape = self.space.shape(conj)
-        state = State(conj, shape, notes=list(shape.notes))
+        shape, costly = _without_costly_strings(self.space.shape(conj))
+        state = State(conj, shape, notes=[*shape.notes, *(self._costly_rows(conj) if costly else ())])
         state.scalar = self._scalar(shape)
         place = self._place(conj)
         if state.scalar is None and not all(numbers.is_empty() for numbers in shape.numbers):
@@ -132,6 +133,13 @@ class States:
         forms = [f for f in (settle_object(form, self.space.is_empty) for form in shape.objects) if f is not None]
         order = naming_order(self.space, conj) if forms else []
         for obj in forms:
+            if obj.least > _MOST_ITEMS:
+                raise SchemaError(
+                    f"at least {obj.least} keys, the limit is {_MOST_ITEMS}",
+                    pointer=place.pointer,
+                    keyword="minProperties",
+                    hint="ask for fewer keys",
+                )
             if len(obj.props) > self.limits.keys:
                 raise SchemaError(
                     f"an object lists {len(obj.props)} keys, the limit 'keys' is {self.limits.keys}",
@@ -143,6 +151,13 @@ class States:
             self._count_edges(tracks, place)
             state.objects += tracks
         return state
+
+    def _costly_rows(self, conj: Conj) -> Iterator[ReportRow]:
+        """What to say of a conjunction whose strings are wider than asked for."""
+        reason = "not all enforced: counts that run at once multiply the states of the engine's lexer"
+        for place in (self.space.documents[abs(literal)] for literal in conj):
+            found = [k for k in _ASKING_OF_STRINGS if isinstance(place.schema, dict) and k in place.schema]
+            yield from (ReportRow(place.pointer, keyword, Outcome.RELAXED, reason) for keyword in found)
 
     def values(self, conj: Conj) -> frozenset[Hashable] | None:
         """The values of a conjunction where they are few scalars; None for others."""
@@ -296,6 +311,23 @@ class States:
                 self._key_costs[edge.keys] = INFINITE if word is None else len(spell(word))
             cost += self._key_costs[edge.keys] + self.colon
         return min(cost, INFINITE)
+
+
+_ASKING_OF_STRINGS = (
+    "pattern", "format", "minLength", "maxLength", "not", "allOf", "anyOf", "oneOf", "if", "then", "else", "$ref"
+)  # fmt: skip
+
+
+def _without_costly_strings(shape: Shape) -> tuple[Shape, bool]:
+    """The shape with strings that the engine bears, and whether they are wider for it."""
+    strings = shape.strings
+    if strings.plain:
+        return shape, False
+    undecided = shortest(writable(strings), _WORD_BUDGET) is UNKNOWN
+    found = bearable(strings, undecided=undecided)
+    if found is strings or found == strings:
+        return shape, False
+    return replace(shape, strings=found), found != NONE
 
 
 def _blamed(place: Place) -> list[str]:

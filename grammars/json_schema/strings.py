@@ -9,11 +9,22 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
-from grammars.json_schema.regular import ALL, ANY, MAX_CODE_POINT, Ranges, Regular, chars, inter, ranges_minus, rep
+from grammars.json_schema.regular import (
+    ALL,
+    ANY,
+    MAX_CODE_POINT,
+    Ranges,
+    Regular,
+    cat,
+    chars,
+    inter,
+    ranges_minus,
+    rep,
+)
 from grammars.quantifier import quantifier
 from grammars.tree import And, Lexeme, Node, Not, Pattern, Seq, Text, alt, repeat, seq
 
-__all__ = ["STRING", "content_regex", "lexeme", "spell", "writable"]
+__all__ = ["ANYTHING", "STRING", "content_regex", "lexeme", "spell", "writable"]
 
 _ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _LONG_ESCAPES = tuple(c for c in (*range(0x20), 0x7F) if c not in _ESCAPES)
@@ -25,6 +36,9 @@ _CHAR = f'(?:{_RAW_ANY}|\\\\(?:["\\\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]|7f)))'
 STRING = Lexeme("string", Pattern(f'"{_CHAR}*"'))
 
 _SPELLED_ALL = f"{_CHAR}*"
+
+#: Any bytes, characters or not.
+ANYTHING = Not(Pattern("[^\\s\\S]"))
 
 
 def spell(word: str) -> str:
@@ -43,18 +57,14 @@ def lexeme(term: Regular) -> Lexeme:
 
 
 def _quoted(term: Regular) -> Node:
+    """The texts of the strings in ``term``."""
     if term.plain:
         return Pattern(f'"{content_regex(term)}"')
-    if term.op == "and":
-        parts = [p for p in term.args if p.op != "not"]
-        unwanted = [Not(_quoted(p.args[0])) for p in term.args if p.op == "not"]
-        wanted = [_quoted(p) for p in parts] or [STRING.body]
-        return And((*wanted, *unwanted))
-    if term.op == "not":
-        return And((STRING.body, Not(_quoted(term.args[0]))))
     if term.op == "alt":
         return alt(*map(_quoted, term.args))
-    return seq('"', _content(term), '"')
+    parts = term.args if term.op == "and" else (term,)
+    closed: list[Node] = [_quoted(part) for part in parts if part.plain] or [STRING.body]
+    return And((*closed, *(_begun(part, '"', '"') for part in parts if not part.plain)))
 
 
 def _content(term: Regular) -> Node:
@@ -67,13 +77,45 @@ def _content(term: Regular) -> Node:
             return Seq(tuple(_content(p) for p in args))
         case "alt":
             return alt(*map(_content, args))
-        case "and":
-            wanted = [_content(p) for p in args if p.op != "not"] or [Pattern(_SPELLED_ALL)]
-            return And((*wanted, *(Not(_content(p.args[0])) for p in args if p.op == "not")))
-        case "not":
-            return And((Pattern(_SPELLED_ALL), Not(_content(args[0]))))
+        case "and" | "not":
+            parts = args if term.op == "and" else (term,)
+            closed = [_content(p) for p in parts if p.op != "not"] or [Pattern(_SPELLED_ALL)]
+            return And((*closed, *(_begun(p, "", "") for p in parts if p.op == "not")))
     body, least, most = args
     return repeat(_content(body), least, most)
+
+
+def _begun(term: Regular, lead: str, end: str) -> Node:
+    """Texts; those of them that spell a string are in ``term``.  ``lead`` and ``end`` are the quotes around it.
+
+    Only beside what spells strings alone.  What a text may go on with anyhow is any bytes here, not any characters:
+    that absorbs all that stands beside it, so that the engine sees at once that nothing is left of what must not be
+    found.  Behind a match of ``.*a.{25}b.*`` it would try all strings otherwise, by the counts that still run in them.
+    """
+    match term.op:
+        case "not":
+            return Not(_begun(term.args[0], lead, end))
+        case "and":
+            return And(tuple(_begun(part, lead, end) for part in term.args))
+        case "alt" if _goes_on(term):
+            return alt(*(_begun(part, lead, end) for part in term.args))
+        case "cat" if term.args and term.args[-1] == ALL:
+            return seq(lead, _content(cat(*term.args[:-1])), ANYTHING)
+        case "cat" if term.args and _goes_on(term.args[-1]):
+            return seq(lead, _content(cat(*term.args[:-1])), _begun(term.args[-1], "", end))
+    if term.plain:
+        return Pattern(f"{lead}{content_regex(term)}{end}")
+    return seq(lead, _content(term), end)
+
+
+def _goes_on(term: Regular) -> bool:
+    """Is there a part of which `_begun` makes something else than of other terms?"""
+    match term.op:
+        case "alt":
+            return any(map(_goes_on, term.args))
+        case "cat" if term.args:
+            return term.args[-1] == ALL or _goes_on(term.args[-1])
+    return not term.plain
 
 
 @lru_cache(maxsize=8_192)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.ecma import has_borders, language
-from grammars.json_schema.ecma_parser import Parser, has_disputed_classes
+from grammars.json_schema.ecma_parser import Parser, has_disputed_case, has_disputed_classes
 from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.keywords.text import is_costly, written_out
 from grammars.json_schema.regular import (
@@ -27,7 +27,15 @@ from grammars.json_schema.regular import (
 )
 from grammars.quantifier import quantifier
 
-__all__ = ["RARE", "EnginePattern", "engine_pattern", "format_pattern", "pattern_language"]
+__all__ = [
+    "RARE",
+    "EnginePattern",
+    "engine_pattern",
+    "format_pattern",
+    "pattern_language",
+    "trimmed",
+    "written_pattern",
+]
 
 #: What needs an escape that is not a short one.
 RARE = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f]")
@@ -53,7 +61,7 @@ def engine_pattern(pattern: str) -> EnginePattern | None:
     """A pattern that the engine reads as ECMA-262 reads this one; None where it has none."""
     found = _same_words(pattern)
     try:
-        if has_borders(pattern):
+        if has_borders(pattern) or has_disputed_classes(pattern) or has_disputed_case(pattern):
             return None  # there is something to be said of it
         if found is not None:
             Parser(pattern).parse()  # what is no pattern is refused by our own compiler, at its place
@@ -61,9 +69,14 @@ def engine_pattern(pattern: str) -> EnginePattern | None:
                 return EnginePattern(found)
             term = language(pattern)
             return None if surely_empty(term) else EnginePattern(found, rare=_is_rare(term))
-        term = _trimmed(language(pattern, False if has_disputed_classes(pattern) else None))
+        term = trimmed(language(pattern, False if "(?!" in pattern or "(?<!" in pattern else None))
     except ValueError:
         return None
+    return written_pattern(term)
+
+
+def written_pattern(term: Regular) -> EnginePattern | None:
+    """A language as a pattern for the engine; None where it has none, or one that costs it much."""
     if not term.plain or written_out(term) >= 5_000 or is_costly(term) or surely_empty(term):
         return None  # a pattern that no string has leaves nothing: our own compiler says where
     return EnginePattern(f"^(?:{_regex(term)})$", without_nul=_loses_nul(term), rare=_is_rare(term))
@@ -79,7 +92,7 @@ def _is_rare(term: Regular) -> bool:
     return not isinstance(word, str) or RARE.search(word) is not None
 
 
-def _trimmed(term: Regular) -> Regular:
+def trimmed(term: Regular) -> Regular:
     """The same language without what a repeat takes from the any text beside it.
 
     ``[a-z]{1,255}`` is found in a string where ``[a-z]`` is; counting to 255 from every place costs the engine much.

@@ -8,22 +8,28 @@ from typing import Any
 
 from grammars.json_schema.backtracking import effort
 from grammars.json_schema.direct.copy import Copy, Reader
-from grammars.json_schema.direct.patterns import RARE, engine_pattern, format_pattern, pattern_language
+from grammars.json_schema.direct.lengths import fitted_pattern, is_seen_through
+from grammars.json_schema.direct.patterns import (
+    RARE,
+    EnginePattern,
+    engine_pattern,
+    format_pattern,
+    pattern_language,
+)
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.formats import FORMATS, early_format, ignored_format
 from grammars.json_schema.keywords.numeric import allow
-from grammars.json_schema.keywords.text import written_out
 from grammars.json_schema.numbers import shortest_number
 from grammars.json_schema.passes.kinds import CHECKS
-from grammars.json_schema.regular import ANY, Regular, inter, lengths, matches, rep, shortest
+from grammars.json_schema.regular import Regular, lengths, matches, shortest
 from grammars.json_schema.report import Outcome
+from grammars.json_schema.same import distinct
 
 __all__ = ["READERS", "counted", "keep"]
 
 _MAX_LITERAL = 10_000  # characters of one constant: the engine's first mask grows with its square
-_MAX_CONSTANTS = 500  # items and members of all constants: each is a rule of the engine
+_MAX_CONSTANTS = 500  # items and members of all constants (1 at the least): each is a rule of the engine
 _MAX_CONSTANT_DEPTH = 8
-_MAX_TOGETHER = 2_000  # characters of patterns and formats that meet a length or each other
 _MOST_EFFORT = 1_000_000  # of a pattern over one constant
 _SAFE = 2**53  # whole numbers below are exact in the engine
 _LONG = 2**63 - 1  # and end here
@@ -78,6 +84,8 @@ def _constants(copy: Copy, values: list[Any], schema: Mapping[str, Any], out: di
         copy.rare_text = copy.rare_text or RARE.search(whole) is not None
         out["enum"] = values.copy()
         return
+    if any(isinstance(one, list | dict) for one in values):
+        values = [one for _, one in distinct(values)]  # each is a rule of the engine
     out["enum"] = [_constant(copy, one) for one in values]
     if any(isinstance(one, float) for one in values):
         copy.note(
@@ -101,7 +109,7 @@ def _constant(copy: Copy, value: Any, depth: int = _MAX_CONSTANT_DEPTH) -> Any:
         case None | bool():
             return value
         case list() | dict():
-            copy.constants += len(value)
+            copy.constants += max(len(value), 1)
             if depth == 0 or copy.constants > _MAX_CONSTANTS:
                 raise NotDirect
             if isinstance(value, list):
@@ -241,10 +249,27 @@ def _length(keyword: str, most: int) -> Reader:
 
     def read(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
         take(copy, value, schema, out)
-        if _is_kept(keyword, value, _terms(schema)):
+        if _is_kept(keyword, value, _terms(schema)) or _fitted(schema) is not None:
             del out[keyword]
 
     return read
+
+
+def _fitted(schema: Mapping[str, Any]) -> EnginePattern | None:
+    """The pattern of a schema with its lengths in it, where there are such and it can be said."""
+    least, most = _bounds(schema)
+    if not isinstance(schema.get("pattern"), str) or (not least and most is None):
+        return None
+    return fitted_pattern(schema["pattern"], least, most)
+
+
+def _bounds(schema: Mapping[str, Any]) -> tuple[int, int | None]:
+    """The lengths of a schema; raises `NotDirect` where they are none."""
+    least, most = schema.get("minLength", 0), schema.get("maxLength")
+    for size in (least, 0 if most is None else most):
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= _LENGTHS["maxLength"]:
+            raise NotDirect
+    return least, most
 
 
 def _terms(schema: Mapping[str, Any]) -> list[Regular]:
@@ -262,13 +287,19 @@ def _is_kept(keyword: str, value: int, terms: Sequence[Regular]) -> bool:
 
 
 def _pattern(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-    found = engine_pattern(value) if isinstance(value, str) else None
+    if not isinstance(value, str):
+        raise NotDirect
+    terms = _terms(schema)
+    if len(terms) > 1:
+        raise NotDirect  # what meets a format the engine may give up on
+    bounds = [(k, schema[k]) for k in _LENGTHS if k in schema]
+    is_kept = all(isinstance(size, int) and _is_kept(keyword, size, terms) for keyword, size in bounds)
+    found = (engine_pattern(value) if is_kept else None) or _fitted(schema)
+    if found is None and is_seen_through(value, *_bounds(schema)):
+        found = engine_pattern(value)  # the lengths stay beside it
     if found is None:
         raise NotDirect
     out["pattern"] = copy.patterned("pattern", found)
-    named = schema.get("format")
-    if "minLength" in schema or "maxLength" in schema or (isinstance(named, str) and named in FORMATS):
-        _check_words(schema)
 
 
 def _format(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
@@ -279,44 +310,31 @@ def _format(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, An
         copy.note("format", Outcome.EXACT, ignored_format(value))
         return
     found = format_pattern(value)
-    if found is None or ("pattern" in schema and "allOf" in schema):
+    if found is None or "pattern" in schema:
         raise NotDirect
     for reason in (early_format(value, copy.dialect), row.reason):
         if reason:
             copy.note("format", Outcome.NARROWED, reason)
-    if "pattern" in schema:
-        out["allOf"] = [{"pattern": found}]
-        copy.has_merges = True
-        return
     out["pattern"] = found
     if "minLength" in schema or "maxLength" in schema:
-        _check_words(schema)
+        _check_lengths(schema)
 
 
-def _check_words(schema: Mapping[str, Any]) -> None:
-    """Patterns, formats and lengths that stand together must surely leave a word, or the engine refuses them."""
+def _check_lengths(schema: Mapping[str, Any]) -> None:
+    """A format and lengths that stand together must leave its shortest word, or the engine may refuse them."""
     least, most = (schema.get(k) for k in _LENGTHS)
     if not all(n is None or (isinstance(n, int) and not isinstance(n, bool)) for n in (least, most)):
         raise NotDirect
-    terms = _terms(schema)
-    if least is not None and _is_kept("minLength", least, terms):
+    (term,) = _terms(schema)
+    if least is not None and _is_kept("minLength", least, [term]):
         least = None
-    if most is not None and _is_kept("maxLength", most, terms):
+    if most is not None and _is_kept("maxLength", most, [term]):
         most = None
-    if len(terms) == 1 and least is None and most is None:
-        return  # nothing meets the pattern
-    word = shortest(terms[0]) if len(terms) == 1 else None
-    fits = isinstance(word, str) and (least or 0) <= len(word) <= (len(word) if most is None else most)
-    if fits and "pattern" not in schema:
-        return  # any length beside any of the formats was tried
-    if sum(map(written_out, terms)) > _MAX_TOGETHER // len(terms) ** 2 or (
-        "format" in schema and written_out(terms[-1]) > 400
-    ):
-        raise NotDirect  # the engine gives up on asking whether anything is left
-    if fits:
+    if least is None and most is None:
         return
-    if (least or 0) > 500 or not isinstance(shortest(inter(rep(ANY, least or 0, most), *terms), 600), str):
-        raise NotDirect
+    word = shortest(term)
+    if not isinstance(word, str) or not (least or 0) <= len(word) <= (len(word) if most is None else most):
+        raise NotDirect  # the engine may give up on asking whether anything is left; such lengths as fit were tried
 
 
 READERS: dict[str, Reader] = {

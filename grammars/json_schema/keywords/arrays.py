@@ -9,7 +9,7 @@ from grammars.json_schema.documents import Place
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import ANY_ARRAY, TRUE, ArrayForm, Conj, Count, Seen
 
-__all__ = ["KEYWORDS", "allow", "deny"]
+__all__ = ["KEYWORDS", "allow", "counted", "deny", "most_of"]
 
 _COUNTED = 2**31 - 1
 
@@ -26,7 +26,7 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child) -> ArrayForm | 
     contained: tuple[Conj, ...] = ()
     if "contains" in schema:
         item = child(place, schema["contains"], "contains")
-        least, most = schema.get("minContains", 1), schema.get("maxContains")
+        least, most = schema.get("minContains", 1), most_of(schema, "maxContains")
         if item is None:
             if least:
                 return None
@@ -37,7 +37,7 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child) -> ArrayForm | 
         prefix,
         rest,
         schema.get("minItems", 0),
-        _most(schema),
+        most_of(schema, "maxItems"),
         counts,
         (place.number,) if schema.get("uniqueItems") else (),
         Seen(items=len(prefix), contains=contained, every_item="items" in schema),
@@ -59,8 +59,8 @@ def deny(schema: Mapping[str, Any], place: Place, child: Child, notes: list[Repo
     if "contains" in schema:
         out += _deny_contains(schema, child(place, schema["contains"], "contains"))
     if schema.get("minItems"):
-        out.append(ArrayForm(most=schema["minItems"] - 1))
-    if "maxItems" in schema:
+        out.append(ArrayForm(most=counted(schema["minItems"] - 1)))
+    if most_of(schema, "maxItems") is not None:
         out.append(ArrayForm(least=schema["maxItems"] + 1))
     if schema.get("uniqueItems"):
         notes.append(
@@ -71,10 +71,10 @@ def deny(schema: Mapping[str, Any], place: Place, child: Child, notes: list[Repo
 
 
 def _deny_contains(schema: Mapping[str, Any], item: Conj | None) -> list[ArrayForm]:
-    least, most = schema.get("minContains", 1), schema.get("maxContains")
+    least, most = schema.get("minContains", 1), most_of(schema, "maxContains")
     if item is None:
         return [ANY_ARRAY] if least else []
-    out = [ArrayForm(counts=(Count(item, 0, least - 1),))] if least else []
+    out = [ArrayForm(counts=(Count(item, 0, counted(least - 1)),))] if least else []
     if most is not None:
         out.append(ArrayForm(counts=(Count(item, most + 1, None),)))
     return out
@@ -87,7 +87,11 @@ def negation(conj: Conj | None) -> Conj | None:
     return None if not conj else (-conj[0],)
 
 
-def _most(schema: Mapping[str, Any]) -> int | None:
-    """``maxItems`` where it can matter: nothing writes more items than the engine can count."""
-    most: int | None = schema.get("maxItems")
+def most_of(schema: Mapping[str, Any], keyword: str) -> int | None:
+    """A ``maxItems`` and its like where it can matter."""
+    return counted(schema.get(keyword))
+
+
+def counted(most: int | None) -> int | None:
+    """A bound where it can matter: nothing writes more than the engine can count."""
     return most if most is None or most <= _COUNTED else None

@@ -18,7 +18,7 @@ KEYWORDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multi
 
 def exact(value: Any) -> Fraction:
     """A JSON number as it is written: 0.1 is one tenth, not the nearest float."""
-    return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
+    return Fraction(value) if isinstance(value, int) else Fraction(float.__repr__(value))
 
 
 def allow(schema: Mapping[str, Any], pointer: str = "") -> Numbers:

@@ -7,8 +7,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from grammars.json_schema.documents import Documents, Place
-from grammars.json_schema.keywords.arrays import Child, negation
-from grammars.json_schema.keywords.text import border_rows, pattern_language, readings
+from grammars.json_schema.keywords.arrays import Child, counted, most_of, negation
+from grammars.json_schema.keywords.text import pattern_language, reading_rows, readings
 from grammars.json_schema.regular import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, surely_empty, words
 from grammars.json_schema.report import ReportRow
 from grammars.json_schema.shapes import TRUE, Clause, Conj, Fact, ObjectForm, Seen, both, has, lacks, some
@@ -82,7 +82,7 @@ def allow(
         frozenset(schema.get("required", ())),
         tuple(_dependencies(schema)),
         schema.get("minProperties", 0),
-        schema.get("maxProperties"),
+        most_of(schema, "maxProperties"),
         late=_late(schema),
         seen=seen,
     )
@@ -134,7 +134,7 @@ def _patterns(
         out.append(KeyPattern(*readings(pattern), value) if known else None)
         if known:
             closing = (word for word in (_CLOSING, "unevaluatedProperties") if word in schema)
-            notes.extend(row for word in closing for row in border_rows(pattern, word, place))
+            notes.extend(row for word in closing for row in reading_rows(pattern, word, place))
     return out
 
 
@@ -220,8 +220,10 @@ def deny(
             facts.append(some(names(broken), TRUE))
     facts += [lacks(key) for key in schema.get("required", ())]
     if schema.get("minProperties"):
+        if counted(schema["minProperties"] - 1) is None:
+            return ObjectForm()  # no object has so many
         facts.append(Fact("most", schema["minProperties"] - 1))
-    if "maxProperties" in schema:
+    if most_of(schema, "maxProperties") is not None:
         facts.append(Fact("least", schema["maxProperties"] + 1))
     broken_dependencies = _broken_dependencies(schema)
     if broken_dependencies is None:

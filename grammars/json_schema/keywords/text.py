@@ -9,12 +9,14 @@ from typing import Any, cast
 
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.ecma import InvalidPattern, NotRegular, has_borders, has_foreign_borders, language
+from grammars.json_schema.ecma_parser import has_disputed_case, has_disputed_classes
+from grammars.json_schema.endurance import bearable
 from grammars.json_schema.formats import FORMATS, early_format, ignored_format
-from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, cat, chars, disjoint, inter, neg, rep
+from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, chars, disjoint, inter, neg, rep
 from grammars.json_schema.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
-__all__ = ["KEYWORDS", "allow", "border_rows", "deny", "is_costly", "pattern_language", "readings", "written_out"]
+__all__ = ["KEYWORDS", "allow", "deny", "is_costly", "pattern_language", "reading_rows", "readings", "written_out"]
 
 _MAX_STATES = 1_000  # product of nested counts that may overlap with what follows
 
@@ -101,35 +103,52 @@ def pattern_language(
             keyword=keyword,
             hint="use smaller repeats",
         )
-    if is_costly(neg(found) if wide else found):
+    written = neg(found) if wide else found
+    borne = ALL if is_costly(written) else bearable(written)
+    if borne not in (written, NONE):
         reason = "not enforced: its counted repeats overlap with what is beside them, which multiplies their states"
-        notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
-        return None
-    notes.extend(border_rows(pattern, keyword, place))
-    return found
+        is_kept = not wide and borne != ALL and borne.plain  # of others nobody knows what is left to the engine
+        notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, f"not all {reason[4:]}" if is_kept else reason))
+        if not is_kept:
+            return None
+    notes.extend(reading_rows(pattern, keyword, place))
+    if "$" in pattern and found != language(pattern, wide, final_newline=False):
+        notes.append(ReportRow(place.pointer, keyword, Outcome.NARROWED, _NEWLINE))
+    return found if borne == NONE or wide else borne
 
 
-def border_rows(pattern: str, keyword: str, place: Place) -> Iterator[ReportRow]:
-    """What to say where borders of words decide: more and less than validators take.  Raises `NotRegular`."""
+def reading_rows(pattern: str, keyword: str, place: Place) -> Iterator[ReportRow]:
+    """What to say of a pattern that readers take for others.  Raises `NotRegular`.
+
+    Borders of words are more and less than validators take; of the rest what is written is what all of them take.
+    """
     if has_borders(pattern):
         yield ReportRow(place.pointer, keyword, Outcome.NARROWED, _BORDERS)
     if has_foreign_borders(pattern):
         yield ReportRow(place.pointer, keyword, Outcome.RELAXED, _BORDERS)
+    if has_disputed_classes(pattern):
+        yield ReportRow(place.pointer, keyword, Outcome.NARROWED, _DISPUTED)
+    if has_disputed_case(pattern):
+        yield ReportRow(place.pointer, keyword, Outcome.NARROWED, _CASE)
 
 
 @lru_cache(maxsize=4_096)
 def readings(pattern: str) -> tuple[Regular, Regular]:
     """The strings in which every reading of a pattern finds it, and those in which any does (see `language`).
 
+    It is for keys, of which nobody means one with a newline at its end: ``$`` is the end there, as ECMA-262 has it.
     Raises `InvalidPattern` or `NotRegular`.
     """
-    sure, maybe = language(pattern, False), language(pattern, True)
+    sure, maybe = language(pattern, False), language(pattern, True, final_newline=False)
     if sure == maybe or disjoint(maybe, neg(sure)):
         sure = maybe = language(pattern)
     return sure, maybe
 
 
+_NEWLINE = "negated, `$` is found before a newline at the end as well, as Python's validator has it"
 _BORDERS = "borders of words are those of ECMA-262, by ASCII letters: validators know other letters too"
+_DISPUTED = "beside look-around \\w, \\d and \\s leave out what Unicode adds or takes away"
+_CASE = "letters that not all readers fold alike (i and the Turkish ones) are alike only where that forbids them"
 
 
 def written_out(term: Regular) -> int:
@@ -153,8 +172,6 @@ def is_costly(term: Regular, around: int = 1) -> bool:
     """
     if term.op in ("chars", "words"):
         return False
-    if term.op == "not" and _counts_from_anywhere(term.args[0]):
-        return True
     if term.op == "rep":
         body, least, most = term.args
         return is_costly(body, around * max(1, least if most is None else most))
@@ -165,30 +182,6 @@ def is_costly(term: Regular, around: int = 1) -> bool:
                 if count > 4 and around * count > _MAX_STATES and not disjoint(part.args[0], _first(after)):
                     return True
     return any(is_costly(part, around) for part in term.args)
-
-
-_MOST_FROM_ANYWHERE = 13  # counts that the engine's lexer keeps apart for each place where they may have begun
-
-
-def _counts_from_anywhere(term: Regular) -> bool:
-    """May a long count begin at every place of a text, and again while it runs?
-
-    What is no ``.*a.{25}b`` must remember which of the last 25 characters were an a: 2^25 states.
-    """
-    if term.op in ("chars", "words"):
-        return False
-    if term.op == "rep":
-        return _counts_from_anywhere(term.args[0])
-    if term.op == "cat":
-        for at, part in enumerate(term.args):
-            if part.op == "rep" and part.args[2] is None:
-                begins = _first(cat(*term.args[at + 1 :]))
-                for later in term.args[at + 2 :]:
-                    if later.op == "rep":
-                        body, least, most = later.args
-                        if (least if most is None else most) > _MOST_FROM_ANYWHERE and not disjoint(body, begins):
-                            return True
-    return any(map(_counts_from_anywhere, term.args))
 
 
 def _first(term: Regular) -> Regular:

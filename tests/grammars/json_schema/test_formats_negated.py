@@ -34,6 +34,8 @@ STRINGS = {
     "uri": ["http://a.b/c"],
     "uri-reference": ["a/b", ""],
     "iri": ["http://a.b/ü", "http://a.b/\U00030000"],
+    "iri-reference": ["a/ü", ""],
+    "uri-template": ["a'/{b}", " ", "{=a}", "{a..b}", "{!a}", "%"],
     "uuid": ["123e4567-e89b-12d3-a456-426614174000"],
     "json-pointer": ["/a", ""],
     "relative-json-pointer": ["0#", "12345678901/a"],

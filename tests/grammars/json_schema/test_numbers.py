@@ -314,3 +314,54 @@ def test_spellings_that_are_not_written_are_reported(
     assert not found.accepts(text)
     said = [row for row in found.plan.schema_report.narrowed if "exponent" in row.reason]
     assert keyword in {row.keyword for row in said}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_beyond_all_digits_are_kept(judge: Judge, seed: int) -> None:
+    chance = random.Random(seed)
+    keyword = chance.choice(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"])
+    bound = chance.choice([1, -1]) * 10.0 ** chance.choice([64, 65, 70, 100, 250, 307])
+    schema: dict[str, Any] = {"type": "number", keyword: bound}
+    if chance.random() < 0.3:
+        schema = {"type": "number", "not": schema}
+    if chance.random() < 0.3:
+        schema["minimum" if keyword.endswith("aximum") else "maximum"] = chance.choice([-5, 0, 7.5])
+    try:
+        found = judge.compiled(schema, "strict")
+    except SchemaError:
+        return  # nothing is left between the bounds
+    texts = [
+        f"{sign}{m}e{n}" for sign in ("", "-") for m in ("1", "7", "9.5") for n in (0, 5, 60, 63, 64, 70, 104, 300)
+    ]
+    for text in texts:
+        if found.accepts(text):
+            assert not violated(schema, float(text)), (schema, text)
+
+
+def test_integers_cut_short_between_far_bounds_are_reported(judge: Judge) -> None:
+    for schema in ({"minimum": 100, "maximum": 1e65}, {"exclusiveMinimum": 1, "maximum": 1e64}):
+        found = judge.compiled({"type": "integer", **schema})
+        assert not found.accepts("1" + "0" * 64)
+        assert any("at most 64 digits" in row.reason for row in found.plan.schema_report.narrowed)
+
+
+def test_integers_that_are_all_excluded_are_called_impossible(judge: Judge) -> None:
+    with pytest.raises(SchemaError, match="unsatisfiable"):
+        judge.compiled({"type": "integer", "exclusiveMaximum": 3, "not": {"exclusiveMaximum": 10, "multipleOf": 0.5}})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_few_exceptions_among_multiples_are_kept(judge: Judge, seed: int) -> None:
+    chance = random.Random(seed)
+    step = chance.choice([3, 7, 1.5, 0.07])
+    left_out = [step * chance.randint(-6, 6) for _ in range(chance.randint(1, 4))] + [1]
+    schema: dict[str, Any] = {"type": "number", "multipleOf": step, "not": {"enum": [round(v, 2) for v in left_out]}}
+    if chance.random() < 0.5:
+        schema["minimum"] = chance.choice([-10, 0, step * 2])
+    found = judge.compiled(schema, "strict")
+    for times in range(-8, 9):
+        value = Fraction(repr(step)) * times
+        text = str(int(value)) if value.denominator == 1 else repr(float(value))
+        least = schema.get("minimum", -99)
+        excluded = [Fraction(repr(v)) for v in schema["not"]["enum"]]
+        assert found.accepts(text) == (value >= Fraction(repr(least)) and value not in excluded), (schema, text)

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.json_schema import Judge
+from benchmarks.json_schema import Compiled, Judge
 from benchmarks.json_schema_laws import byte_judge
 from grammars.json_schema import build
+from guided.bitmask import is_allowed
+from guided.validate import judge as verdicts
 from special_tokens.errors import SchemaError
 
 
@@ -171,14 +173,54 @@ def test_nul_is_named_where_it_alone_is_left_out() -> None:
     assert not build({"type": "string", "pattern": "^[^a]$"}, watch=True).report.rows
 
 
-@pytest.mark.parametrize(
-    "pattern", ["^(?!.*a.{25}b).*$", "^(?!.*a.{0,30}b)", "^(?!.*[ab].{25,}b)", "^(?!.*a[^b]{20}b).*$"]
+_NEGATED_COUNTS = (
+    "a.{13}b",
+    "a.{25}b",
+    "a.{0,30}b",
+    "[ab].{25,}b",
+    "a[^b]{20}b",
+    "a.{1,12}b.{1,12}c",
+    "a.{13}b|b.{13}a",
+    r"\s(?:\d?|a[^ab]|\s){1,13}[ab]",
+    r"\s(?:\d?|a[^ab]|\s){1,20}[ab]",
+    r"\P{L}{1,20}",
 )
-def test_counts_from_anywhere_are_not_negated(pattern: str) -> None:
-    """Which of the last characters began one: every row of such a grammar ended at its first letters."""
-    for schema in ({"type": "string", "pattern": pattern}, {"not": {"pattern": pattern.replace("(?!", "(?:")}}):
-        (row,) = [row for row in build(schema, watch=True).report.relaxed if row.keyword == "pattern"]
-        assert "multiplies their states" in row.reason
+
+
+def _drive(found: Compiled, letters: str, rng: random.Random) -> str:
+    """A text of these letters, at random as far as the masks take them."""
+    state, text = found.start.fork(), ""
+    state.commit(state.engine.tokenize('"'))
+    while len(text) < 60:
+        ids = {char: state.engine.tokenize(char)[0] for char in letters}
+        mask = state.mask()
+        char = rng.choice([char for char in letters if is_allowed(mask, ids[char])] or [""])
+        if not char:
+            break
+        state.commit([ids[char]])
+        text += char
+    return text
+
+
+@pytest.mark.parametrize("forms", ["not", "look-ahead", "all", "object key"])
+def test_negated_counts_that_begin_anywhere_are_kept(judge: Judge, forms: str) -> None:
+    """Which of the last characters began one: to see that nothing is left the engine tried all strings."""
+    rng = random.Random(forms)
+    for pattern in _NEGATED_COUNTS:
+        schema: dict[str, Any] = {
+            "not": {"type": "string", "not": {"pattern": pattern}},
+            "look-ahead": {"type": "string", "pattern": f"^(?!.*(?:{pattern}))"},
+            "all": {"type": "string", "allOf": [{"not": {"pattern": p}} for p in (pattern, "b.{12}a", "c.{6}a")]},
+            "object key": {"propertyNames": {"not": {"pattern": pattern}}, "type": "object", "minProperties": 1},
+        }[forms]
+        found = judge.compiled(schema, "strict")
+        is_key = forms == "object key"
+        for _ in range(0 if is_key else 2):
+            text = _drive(found, "aabbc ", rng)
+            assert all(verdict.is_valid is not False for verdict in verdicts(schema, text)), text
+        text = "".join(rng.choice("abc ") for _ in range(60))
+        value: Any = {text: 1} if is_key else text
+        assert found.accepts(json.dumps(value)) in {verdict.is_valid for verdict in verdicts(schema, value)}
 
 
 @pytest.mark.parametrize("pattern", ["^(?!.*a.{9}b).*$", "^(?!.{25}b).*$", "^(?!.*a{25})", "^(?!.*ab{25})", "a.{25}b"])

@@ -297,3 +297,32 @@ def test_classes_beside_look_around_are_what_all_readings_share(judge: Judge, pa
     assert num_accepted
     rows = build(schema, watch=True).report.narrowed
     assert any("beside look-around" in row.reason for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "others"),
+    [
+        ({"not": {"pattern": "^(yes|no)$"}}, "yes\n", ["y", "yes\n\n"]),
+        ({"pattern": "^(?!admin$)[^x]*$"}, "admin\n", ["admina", "admin\n\n"]),
+        ({"not": {"pattern": "a$|b"}}, "a\n", ["c\n"]),
+    ],
+)
+def test_an_end_that_is_negated_is_found_before_a_final_newline_too(
+    schema: dict[str, Any], text: str, others: list[str]
+) -> None:
+    """One validator has it so, the other does not: what they do not agree on is not written, and that is said."""
+    schema = {"type": "object", "properties": {"a": {"type": "string", **schema}}, "required": ["a"]}
+    found = byte_judge(None).compiled(schema, "strict")
+    pointer = "/properties/a/not" if "not" in schema["properties"]["a"] else "/properties/a"
+    rows = [row for row in found.plan.schema_report.narrowed if row.pointer == pointer]
+    assert any("newline" in row.reason for row in rows)
+    assert not found.accepts(json.dumps({"a": text}))
+    assert all(found.accepts(json.dumps({"a": other})) for other in others)
+
+
+def test_what_the_engine_bears_of_a_costly_pattern_is_kept() -> None:
+    pattern = "^(?![a-f0-9]{12,}(?:ba+){0,50}.{5}$)[^b]{10,20}[ab]{25,50}$"
+    found = byte_judge(None).compiled({"type": "string", "pattern": pattern})
+    assert [row.keyword for row in found.plan.schema_report.relaxed] == ["pattern"]
+    assert found.accepts(json.dumps("x" * 10 + "ab" * 13))
+    assert not any(map(found.accepts, ['""', '"abc"', json.dumps("x" * 40)]))

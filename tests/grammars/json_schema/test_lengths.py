@@ -1,0 +1,106 @@
+"""Patterns and formats beside lengths: whatever leaves a string compiles, and the masks keep both."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from typing import Any
+
+import pytest
+
+from benchmarks.json_schema_laws import byte_judge
+from grammars.json_schema import build
+from grammars.json_schema.formats import FORMATS
+from grammars.tree import Json
+from special_tokens.errors import SchemaError
+
+JUDGE = byte_judge(None)
+
+#: Of many the engine's own compiler does not find out, beside a length, whether anything is left.
+PATTERNS = [
+    r"^[a-z]+(\.[a-f]{1,})+$",
+    r"^[a-z]+(\.[a-f]{3,})+$",
+    r"^[a-z]+(/[a-z]+-[a-f]{3})+$",
+    r"^[a-z]+(/abcdefgh[a-f])+$",
+    r"^[a-z]*(/[a-f]{8})+$",
+    r"^[a-z]+(/[a-f]{6}){2,}$",
+    r"^a(/[a-f]{36})+$",
+    r"^[a-z_-]*$",
+    r"^x-[a-z]+$",
+    r"^[a-z]{2,7}[0-9]{3}$",
+    r"[a-z]+",
+    r"^(ab|cd)[0-9]+z$",
+    r"^(ab|c)[0-9]+$",
+    r"^\d{3}-[^\n]*!$",
+    r"^\s*\S+$",
+]
+LENGTHS: list[dict[str, int]] = [
+    {"maxLength": 9},
+    {"maxLength": 100},
+    {"minLength": 1, "maxLength": 2048},
+    {"minLength": 20},
+    {"minLength": 100, "maxLength": 2048},
+    {"minLength": 12, "maxLength": 12},
+]
+
+
+def words(pattern: str, chance: random.Random) -> list[str]:
+    """Strings near to the pattern: pieces of what it is made of."""
+    pieces = [
+        "a",
+        "b",
+        "ab",
+        "cd",
+        "z",
+        "/",
+        "/abcdef",
+        "/abcdefgha",
+        ".abc",
+        ".a",
+        "-",
+        "x-",
+        "1",
+        "123",
+        "!",
+        "/a-abc",
+    ]
+    pieces += ["/abcdefab", "/" + "a" * 36, " ", "c"]
+    return [
+        "".join(chance.choices(pieces, k=chance.randint(1, size))) for size in (1, 2, 3, 4, 6, 9, 20) for _ in "1234"
+    ]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_beside_a_length_keeps_both(pattern: str) -> None:
+    chance = random.Random(pattern)
+    for bounds in LENGTHS:
+        schema = {"type": "string", "pattern": pattern, **bounds}
+        try:
+            compiled = JUDGE.compiled(schema)
+        except SchemaError as error:
+            assert "unsatisfiable" in str(error)
+            assert not any(fits(word, pattern, bounds) for word in words(pattern, chance))
+            continue
+        assert not compiled.plan.schema_report.relaxed
+        for word in words(pattern, chance):
+            assert compiled.accepts(json.dumps(word)) == fits(word, pattern, bounds), (bounds, word)
+
+
+def fits(word: str, pattern: str, bounds: dict[str, Any]) -> bool:
+    least, most = bounds.get("minLength", 0), bounds.get("maxLength", len(word))
+    return least <= len(word) <= most and re.search(pattern, word) is not None
+
+
+@pytest.mark.parametrize("pattern", [r"^[a-z_-]*$", r"^x-[a-z]+$", r"^[a-z]{2,7}[0-9]{3}$"])
+def test_one_class_and_a_length_stay_on_the_fast_path(pattern: str) -> None:
+    assert isinstance(build({"type": "string", "pattern": pattern, "maxLength": 12}, watch=True).node, Json)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_a_format_beside_a_length_compiles(name: str) -> None:
+    for bounds in ({"minLength": 3}, {"minLength": 60}, {"maxLength": 40}, {"minLength": 30, "maxLength": 90}):
+        try:
+            JUDGE.compiled({"type": "string", "format": name, **bounds})
+        except SchemaError as error:
+            assert "unsatisfiable" in str(error)
