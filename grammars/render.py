@@ -158,6 +158,7 @@ class _Writer:
         self.regions: dict[str, str] = {}
         self.labels: dict[str, str] = {}
         self.taken: set[str] = {"start"}
+        self.numbers: dict[str, int] = {}
         self.done: dict[tuple[int, str], tuple[str, Node]] = {}  # node identity -> name; keeps the node alive
         self.groups: dict[tuple[int, int], tuple[str, Node]] = {}
 
@@ -304,10 +305,11 @@ class _Writer:
         return name
 
     def _free(self, name: str) -> str:
-        free, number = name, 2
+        free, number = name, self.numbers.get(name, 2)
         while free in self.taken:
             free, number = f"{name}_{number}", number + 1
         self.taken.add(free)
+        self.numbers[name] = number  # the next of this name need not ask for all those before
         return free
 
     # -- groups of recursive rules

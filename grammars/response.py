@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -197,11 +198,11 @@ def _shortest(built: Built | None, schema: Any, spelling: Spelling, documents: M
     """
     found = None if built is None else shortest_text(built.node, built.watchers, patient=True)
     if found is None:
-        try:
+        with suppress(SchemaError):
             full = build(schema, spelling=spelling, documents=documents, watch=True, in_full=True)
-        except SchemaError:
-            return None
-        found = shortest_text(full.node, full.watchers, patient=True)
+            found = shortest_text(full.node, full.watchers, patient=True)
+    if found is None and built is not None:
+        found = shortest_text(built.node, built.watchers, patient=True, loose=True)
     return found
 
 

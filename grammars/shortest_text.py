@@ -1,38 +1,21 @@
 """A shortest text of a grammar's nodes, where it is found without a search: what an answer costs at the least.
 
-`shortest_text` answers None where it is not sure of a text (parametric rules, tokens, grammars of their own, schemas
-whose keywords meet).  What it answers is legal; that nothing shorter is, holds but for the choice of numbers, and of
-words so intricate that only those without a backslash are searched.
+`shortest_text` answers None where it is not sure of a text (tokens, grammars of their own, schemas whose keywords
+meet).  What it answers is legal; that nothing shorter is, holds but for the choice of numbers, and of
+words so intricate that only those without a backslash are searched, or any at all.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from json.encoder import encode_basestring
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 
-from grammars.json_schema.keywords.numeric import allow
-from grammars.json_schema.numbers import Numbers, meet, shortest_number
-from grammars.json_schema.regular import (
-    ALL,
-    ANY,
-    MAX_CODE_POINT,
-    UNKNOWN,
-    Regular,
-    alt,
-    cat,
-    chars,
-    inter,
-    matches,
-    neg,
-    rep,
-    shortest,
-    text,
-    within,
-)
+from grammars.json_schema.regular import Regular, alt, cat, inter, neg, rep, shortest, text, within
 from grammars.json_schema.watchers import UniqueWatch, Watcher
 from grammars.rust_regex import InvalidRegex, NotTranslated, language
+from grammars.shortest_distinct import different, repeats
+from grammars.shortest_instance import PATIENT, Instances, TooLarge, Visits, joined, repeated
 from grammars.tree import (
     Alt,
     And,
@@ -48,122 +31,221 @@ from grammars.tree import (
     RuleDef,
     Seq,
     Text,
+    When,
     is_terminal,
+    seq,
 )
 
 __all__ = ["shortest_text"]
 
-_MOST = 20_000  # characters of an answer
-_MOST_VISITS = 20_000  # nodes and schemas looked at
-_BUDGET = 300  # states of one search for a word
 _MOST_SEARCHED = 200_000  # parts of languages in all searches together: some 20 ms
-_PATIENT = 20_000, 8_000_000  # the same where there is time: some 0.5 s
 
 
-def shortest_text(node: Node, watchers: tuple[Watcher, ...] = (), *, patient: bool = False) -> str | None:
+def shortest_text(
+    node: Node, watchers: tuple[Watcher, ...] = (), *, patient: bool = False, loose: bool = False
+) -> str | None:
     """A shortest JSON text that ``node`` writes and ``watchers`` let pass; None where none was found.
 
-    ``patient`` searches longer for words: half a second at the worst, and not a few hundredths.
+    ``patient`` searches longer for words: half a second at the worst, and not a few hundredths.  ``loose`` takes what
+    is known where another option that is not understood here may be shorter.
     """
+    nodes = next((watcher.nodes for watcher in watchers if isinstance(watcher, UniqueWatch)), None)
     try:
-        with within(_PATIENT[1] if patient else _MOST_SEARCHED):
-            found = _Nodes(patient=patient).of(node, {})
-    except (_TooLarge, RecursionError):
+        with within(PATIENT[1] if patient else _MOST_SEARCHED):
+            cells = _Cells(patient=patient, loose=loose)
+            root = cells.cell(node, {})
+            found = cells.least(root)
+            if found is None or nodes is None or not repeats(found, nodes):
+                return found
+            if not patient:
+                return None  # it is written anew when it is asked for
+            cells.least()
+            found = different(cells, root, nodes)
+            return found if found is not None and not repeats(found, nodes) else None
+    except (TooLarge, RecursionError, ValueError):
         return None
-    return found if found is None or not _repeats(found, watchers) else None
 
 
-def _repeats(found: str, watchers: tuple[Watcher, ...]) -> bool:
-    """May a watcher take something from the text: a key, or an item where items are watched, that comes twice?"""
-    unique = [watcher for watcher in watchers if isinstance(watcher, UniqueWatch)]
-    if not unique:
-        return False
-    try:
-        value = json.loads(found, object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError):
-        return True
-    todo = [value] if isinstance(value, list) else []
-    while todo:
-        one = todo.pop()
-        own = [key for key, _ in one] if isinstance(one, _Pairs) else [json.dumps(item) for item in one]
-        is_watched = isinstance(one, _Pairs) or any(watcher.nodes for watcher in unique)
-        if is_watched and len(set(own)) < len(own):
-            return True
-        inner = [item for _, item in one] if isinstance(one, _Pairs) else one
-        todo += [item for item in inner if isinstance(item, list)]
-    return False
+class _Cells(Visits):
+    """A grammar as cells of two kinds, each the parts of a text in order or a choice, and the least text of each.
 
+    Found by Knuth's generalisation of Dijkstra's algorithm: no text is shorter than its parts, so the shortest of all
+    that are known is final, and each cell is looked at but once for each of its parts.
+    """
 
-class _Pairs(list[tuple[str, Any]]):
-    """An object as it was written."""
+    def __init__(self, *, patient: bool = False, loose: bool = False) -> None:
+        super().__init__(patient=patient)
+        self.loose = loose
+        self.parts: list[tuple[int, ...] | None] = []  # of a cell; None where it is a choice
+        self.times: list[int] = []  # how often the parts come
+        self.users: list[list[int]] = []
+        self.known: list[tuple[int, str, int, int]] = []  # size, text and cell of what is fixed, see `via`
+        self.fixed: dict[int, tuple[str | None, Regular | None]] = {}  # of lexemes and schemas, by ids of their nodes
+        self.found: list[str | None] = []  # the shortest text of a cell
+        self.via: dict[int, int] = {}  # of a choice, the option that its text is of
+        self.terms: dict[int, Regular] = {}  # of cells that are lexemes
+        self.open_parts: list[int] = []
+        self.chosen: list[list[int]] | None = None
 
+    def least(self, wanted: int | None = None) -> str | None:
+        """The shortest text of a cell; where none is ``wanted``, all of them are found."""
+        if not self.found:
+            self.open_parts = [0 if parts is None else len(set(parts)) for parts in self.parts]
+            self.found = [None] * len(self.parts)
+            heapify(self.known)
+        found, heap, open_parts = self.found, self.known, self.open_parts
+        while heap and (wanted is None or found[wanted] is None):
+            _, text_, at, via = heappop(heap)
+            if found[at] is not None:
+                continue
+            found[at] = text_
+            if via >= 0:
+                self.via[at] = via
+            for user in self.users[at]:
+                self.count()
+                parts = self.parts[user]
+                open_parts[user] -= 1
+                if parts is None:
+                    heappush(heap, (len(text_.encode()), text_, user, at))
+                elif open_parts[user] == 0:
+                    whole = repeated(joined([found[part] for part in parts]), self.times[user])
+                    if whole is not None:
+                        self.count(len(whole))
+                        heappush(heap, (len(whole.encode()), whole, user, -1))
+        return None if wanted is None else found[wanted]
 
-class _TooLarge(Exception):
-    """More to look at than is worth it."""
+    def options(self, cell: int) -> Sequence[int]:
+        """What a choice is between."""
+        if self.chosen is None:
+            self.chosen = [[] for _ in self.parts]
+            for at, users in enumerate(self.users):
+                for user in users:
+                    if self.parts[user] is None:
+                        self.chosen[user].append(at)
+        return self.chosen[cell]
 
-
-class _Visits:
-    def __init__(self, *, patient: bool = False) -> None:
-        self.left = _MOST_VISITS
-        self.patient = patient
-
-    def word(self, term: Regular) -> str | None:
-        """A shortest word of a language, or of many that are searched in vain one that is spelled as it is."""
-        found = shortest(term, _BUDGET)
-        if found is UNKNOWN and self.patient:
-            found = shortest(inter(term, _SPELLED), _PATIENT[0])
-        return found if isinstance(found, str) else None
-
-    def count(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise _TooLarge
-
-
-#: Texts without a backslash: states of a search within escapes are most of all where languages meet.
-_SPELLED = rep(chars(((0x20, 0x5B), (0x5D, 0x7E), (0x80, MAX_CODE_POINT))), 0, None)
-#: Strings that JSON writes without ``\u``.
-_WRITTEN = rep(chars(((0x08, 0x0A), (0x0C, 0x0D), (0x20, 0x7E), (0x80, MAX_CODE_POINT))), 0, None)
-
-
-class _Nodes(_Visits):
-    def of(self, node: Node, known: Mapping[str, str | None]) -> str | None:
-        """The shortest text of a node; ``known`` are those of the rules around it."""
+    def new(self, parts: Iterable[int] | None, times: int = 1) -> int:
         self.count()
+        at = len(self.parts)
+        self.parts.append(None if parts is None else tuple(parts))
+        self.times.append(times)
+        self.users.append([])
+        for part in set(self.parts[at] or ()):
+            self.users[part].append(at)
+        return at
+
+    def constant(self, word: str | None) -> int:
+        """The cell of a text; of None one that has none."""
+        at = self.new(None)
+        if word is not None:
+            self.known.append((len(word.encode()), word, at, -1))
+        return at
+
+    def cell(self, node: Node, scope: Mapping[str, int | RuleDef]) -> int:
+        """The cell of a node; ``scope`` are the rules around it, cells of plain ones."""
         match node:
             case Text(text=word):
-                return word
-            case Seq(parts=parts):
-                return _joined([self.of(part, known) for part in parts])
-            case Alt(options=options):
-                return _least([self.of(option, known) for option in options])
+                return self.constant(word)
+            case Seq(parts=nodes):
+                inner = [self.cell(part, scope) for part in nodes]
+                return self.new(inner) if inner else self.constant("")
+            case Alt(options=nodes):
+                return self.choice([self.cell(option, scope) for option in nodes])
             case Repeat(body=body, least=least):
-                return _repeated(self.of(body, known), least) if least else ""
+                return self.new([self.cell(body, scope)], least) if least else self.constant("")
             case Rule(body=body):
-                return self.of(body, known)
+                return self.cell(body, scope)
             case Group(start=start, rules=rules):
-                return self.of(start, self.rules(rules, known))
+                scope = {**scope, **{n: rule if rule.parametric else self.new(None) for n, rule in rules.items()}}
+                for name, rule in rules.items():
+                    at = scope[name]
+                    if isinstance(at, int):
+                        self.users[self.cell(rule.body, scope)].append(at)
+                return self.cell(start, scope)
             case Ref(name=name, argument=None):
-                return known.get(name)
-            case Json(schema=schema, options=options):
-                return _Schemas(schema, options, patient=self.patient).text()
-        if is_terminal(node):
-            term = _term(node)
-            return self.word(term) if term is not None else None
-        return None
+                named = scope.get(name)
+                return named if isinstance(named, int) else self.constant(None)
+            case Ref():
+                return self.constant(_counted(node, 0, scope))
+        if id(node) not in self.fixed:
+            self.fixed[id(node)] = self.fixed_text(node)
+        fixed, term = self.fixed[id(node)]
+        at = self.constant(fixed)
+        if term is not None:
+            self.terms[at] = term
+        return at
 
-    def rules(self, rules: Mapping[str, RuleDef], outside: Mapping[str, str | None]) -> Mapping[str, str | None]:
-        """The least fixed point of rules that name each other."""
-        known = {**outside, **dict.fromkeys(rules)}
-        changed = True
-        while changed:
-            changed = False
-            for name, rule in reversed(list(rules.items())):
-                found = None if rule.parametric else self.of(rule.body, known)
-                before = known[name]
-                if found is not None and (before is None or len(found) < len(before)):
-                    known[name], changed = found, True
-        return known
+    def choice(self, options: Iterable[int]) -> int:
+        at = self.new(None)
+        for option in set(options):
+            self.users[option].append(at)
+        return at
+
+    def fixed_text(self, node: Node) -> tuple[str | None, Regular | None]:
+        """The shortest text of a schema or a lexeme, and the language of the latter."""
+        if isinstance(node, Json):
+            return Instances(node.schema, node.options, patient=self.patient, loose=self.loose).text(), None
+        term = _term(node) if is_terminal(node) else None
+        return (self.word(term) if term is not None else None), term
+
+
+def _counted(ref: Ref, value: int, scope: Mapping[str, int | RuleDef]) -> str | None:
+    """The text of a parametric rule whose options are constants, entered from one whose parameter is ``value``.
+
+    Of the options that are open it takes the shortest, which is the best as long as they close no others.
+    """
+    rule, inner = scope.get(ref.name), _argument(ref.argument, value)
+    if not isinstance(rule, RuleDef) or inner is None:
+        return None
+    heads: list[tuple[int, str, Ref | None]] = []
+    for option in rule.body.options if isinstance(rule.body, Alt) else (rule.body,):
+        if isinstance(option, When):
+            if not _holds(option.condition, inner):
+                continue
+            option = option.body
+        parts = option.parts if isinstance(option, Seq) else (option,)
+        further = parts[-1] if parts and isinstance(parts[-1], Ref) else None
+        head = _constant(seq(*(parts if further is None else parts[:-1])))
+        if head is not None:
+            heads.append((len(head.encode()), head, further))
+    for _, head, further in sorted(heads, key=lambda one: one[:2]):
+        rest = "" if further is None else _counted(further, inner, scope)
+        if rest is not None:
+            return head + rest
+    return None
+
+
+def _constant(node: Node) -> str | None:
+    """The least text of a node in which there are no rules: texts, and space that may be left out."""
+    match node:
+        case Text(text=word):
+            return word
+        case Seq(parts=parts):
+            return joined([_constant(part) for part in parts])
+        case Repeat(least=0):
+            return ""
+    term = _term(node) if is_terminal(node) else None
+    found = None if term is None else shortest(term)
+    return found if isinstance(found, str) else None
+
+
+def _argument(argument: str | None, value: int) -> int | None:
+    """The parameter that a rule is entered with from one whose own is ``value``; None for what is not known here."""
+    if argument == "_":
+        return value
+    if argument is not None and (found := re.fullmatch(r"set_bit\((\d+)\)", argument)):
+        return value | 1 << int(found[1])
+    return int(argument, 16) if argument is not None and re.fullmatch("0x[0-9a-f]+", argument) else None
+
+
+def _holds(condition: str, value: int) -> bool:
+    """Does a condition of `grammars.json_schema.emit` hold?  Of others it is not known, and their options are left."""
+    if found := re.fullmatch(r"bit_clear\((\d+)\)", condition):
+        return not value >> int(found[1]) & 1
+    if found := re.fullmatch(r"bit_count_(ge|lt)\(\[0:(\d+)\], (\d+)\)", condition):
+        count = (value & (1 << int(found[2])) - 1).bit_count()
+        return (count >= int(found[3])) == (found[1] == "ge")
+    return False
 
 
 def _term(node: Node) -> Regular | None:
@@ -192,154 +274,3 @@ def _term(node: Node) -> Regular | None:
                 return None
             return {And: inter, Seq: cat, Alt: alt}[type(node)](*whole)
     return None
-
-
-def _joined(parts: list[str | None]) -> str | None:
-    found = [part for part in parts if part is not None]
-    return "".join(found) if len(found) == len(parts) and sum(map(len, found)) <= _MOST else None
-
-
-def _repeated(body: str | None, times: int) -> str | None:
-    return body * times if body is not None and len(body) * times <= _MOST else None
-
-
-def _least(options: list[str | None]) -> str | None:
-    return min((option for option in options if option is not None), key=lambda t: (len(t.encode()), t), default=None)
-
-
-_NAMED = ("null", "boolean", "integer", "number", "string", "array", "object")
-#: Keywords beside which an ``anyOf`` or ``allOf`` says all.
-_SILENT = {"$defs", "definitions"}
-
-
-#: Keywords that bound numbers, see `grammars.json_schema.keywords.numeric.allow`.
-_BOUNDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
-_LITERAL = frozenset(",: \n")
-
-
-class _Schemas(_Visits):
-    """Shortest instances of a schema that the engine compiles itself."""
-
-    def __init__(self, schema: Any, options: Mapping[str, Any], *, patient: bool) -> None:
-        super().__init__(patient=patient)
-        self.root = schema
-        self.item = str(options.get("item_separator", ","))
-        self.colon = str(options.get("key_separator", ":"))
-        self.known: dict[str, str | None] = {}
-
-    def text(self) -> str | None:
-        if not _LITERAL.issuperset(self.item + self.colon):
-            return None  # separators are regular expressions
-        defs = self.root.get("$defs", {}) if isinstance(self.root, dict) else {}
-        self.known = dict.fromkeys(defs)
-        changed = True
-        while changed:
-            changed = False
-            for name, schema in reversed(list(defs.items())):
-                found, before = self.of(schema), self.known[name]
-                if found is not None and (before is None or len(found) < len(before)):
-                    self.known[name], changed = found, True
-        return self.of(self.root)
-
-    def of(self, schema: Any) -> str | None:
-        """The shortest text of a subschema; None where there is none, or none that is sure."""
-        self.count()
-        if schema is True or schema == {}:
-            return "0"
-        if not isinstance(schema, dict):
-            return None
-        if "$ref" in schema:
-            return self.known.get(str(schema["$ref"]).removeprefix("#/$defs/"))
-        if "enum" in schema or "const" in schema:
-            return self.listed(schema.get("enum", [schema.get("const")]), schema)
-        for keyword in ("anyOf", "allOf"):
-            if keyword in schema:
-                alone = not schema.keys() - {keyword} - _SILENT and (keyword == "anyOf" or len(schema[keyword]) == 1)
-                return _least([self.of(option) for option in schema[keyword]]) if alone else None
-        kinds = schema.get("type", _NAMED)
-        kinds = (kinds,) if isinstance(kinds, str) else kinds
-        return _least([self.of_type(kind, schema) for kind in kinds])
-
-    def listed(self, values: list[Any], schema: Mapping[str, Any]) -> str | None:
-        if schema.keys() & {"anyOf", "allOf", "pattern", "minLength", "maxLength", "minimum", "maximum", "multipleOf"}:
-            return None
-        kinds = schema.get("type", _NAMED)
-        kinds = (kinds,) if isinstance(kinds, str) else kinds
-        apart = (self.item, self.colon)
-        return _least([json.dumps(v, ensure_ascii=False, separators=apart) for v in values if _kind(v) in kinds])
-
-    def of_type(self, kind: str, schema: Mapping[str, Any]) -> str | None:
-        match kind:
-            case "null":
-                return "null"
-            case "boolean":
-                return "true"
-            case "integer" | "number":
-                if schema.keys().isdisjoint(_BOUNDS):
-                    return "0"
-                numbers = allow(schema)
-                return shortest_number(meet(numbers, Numbers(integer=True)) if kind == "integer" else numbers)
-            case "string":
-                return self.string(schema)
-            case "array":
-                return self.array(schema)
-        return self.object(schema)
-
-    def string(self, schema: Mapping[str, Any]) -> str | None:
-        least, most = schema.get("minLength", 0), schema.get("maxLength")
-        if "pattern" not in schema:
-            return _repeated("a", least) and f'"{"a" * least}"' if least else '""'
-        try:
-            term = _searched(schema["pattern"])
-        except (InvalidRegex, NotTranslated):
-            return None
-        wanted = _WRITTEN if not least and most is None else inter(_WRITTEN, rep(ANY, least, most))
-        word = self.word(term)
-        if word is not None and not matches(wanted, word):
-            word = self.word(inter(term, wanted))
-        return None if word is None else json.dumps(word, ensure_ascii=False)
-
-    def array(self, schema: Mapping[str, Any]) -> str | None:
-        least = schema.get("minItems", 0)
-        if not least:
-            return "[]"
-        item = self.of(schema.get("items", True))
-        body = None if item is None else _repeated(self.item + item, least)
-        return None if body is None else f"[{body[len(self.item) :]}]"
-
-    def object(self, schema: Mapping[str, Any]) -> str | None:
-        required = dict.fromkeys(schema.get("required", ()))
-        if schema.get("minProperties", 0) > len(required):
-            return None
-        listed = schema.get("properties", {})
-        keys = [key for key in listed if key in required] + [key for key in required if key not in listed]
-        if any(key not in listed for key in keys) and schema.get("patternProperties"):
-            return None
-        parts: list[str | None] = []
-        for key in keys:
-            value = self.of(listed.get(key, schema.get("additionalProperties", True)))
-            parts += [self.item, encode_basestring(key) + self.colon, value]
-        body = _joined(parts[1:])
-        return None if body is None else "{" + body + "}"
-
-
-def _searched(pattern: str) -> Regular:
-    """The strings in which the engine finds a pattern of ours: anchors stand only around all of it."""
-    begins = pattern.startswith("^")
-    ends = pattern.endswith("$") and (len(pattern) - len(pattern[:-1].rstrip("\\"))) % 2 == 1
-    return cat(*(() if begins else (ALL,)), language(pattern), *(() if ends else (ALL,)))
-
-
-def _kind(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-    return "array" if isinstance(value, list) else "object"

@@ -23,6 +23,7 @@ from grammars.requests import Request, read_request
 from grammars.response import response_part
 from guided.compile import Engine, compile_grammar
 from guided.sampling import Sampling, check_bias
+from guided.shortest import is_valid_text
 from guided.stop import check_stops
 from guided.stop_vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
@@ -33,7 +34,7 @@ __all__ = ["CheckedFormat", "CheckedRequest", "check_format", "check_request"]
 
 @dataclass(frozen=True, slots=True)
 class CheckedFormat:
-    """A response format that can be enforced: its kind, what is kept of its schemas, a shortest text if known."""
+    """A response format that can be enforced: its kind, what is kept of its schemas, a valid shortest text if known."""
 
     kind: str
     rows: tuple[ReportRow, ...] = ()
@@ -87,7 +88,9 @@ def check_format(response_format: Any, *, policy: Policy = "warn") -> CheckedFor
         raise RequestError("plain text has nothing to check", place="response_format", expected="a constraint")
     text = render(part.node).engine_text()
     compile_grammar(_bytes(), text)
-    return CheckedFormat(part.plan.kind, part.plan.report.rows, part.plan.shortest, len(text.encode()))
+    found = part.plan.shortest
+    shortest = found if found is not None and is_valid_text(found, part.plan) else None
+    return CheckedFormat(part.plan.kind, part.plan.report.rows, shortest, len(text.encode()))
 
 
 def check_request(

@@ -8,6 +8,7 @@ is an upper bound of the true minimum, and exact for most schemas.
 from __future__ import annotations
 
 import json
+import re
 import string
 import time
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from grammars.json_schema.watchers import DigitWatch, UniqueWatch, Watcher
 from grammars.plan import Plan, RegionName, ResponsePlan, Stops, when_asked
 from guided.binding import Begin
 from guided.bitmask import allowed_ids, from_ids
@@ -27,10 +29,11 @@ from guided.state import GuidanceState
 from guided.validate import judge
 from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError
 
-__all__ = ["check_max_tokens", "min_tokens", "shortest_output", "with_shortest"]
+__all__ = ["check_max_tokens", "is_valid_text", "min_tokens", "shortest_output", "with_shortest"]
 
 _MOST = 4_000  # tokens that one walk by a policy alone may take
 _SECONDS = 1.5  # of this thread's processor time, for all walks of one search that choose for themselves
+_MOST_MASKED = 2_000  # tokens of a known text whose masks are all asked; of a longer one the engine alone is
 _FIRST_SECONDS = 0.15  # for each of them at first: one that goes astray must not take the time of the others
 
 #: What a policy begins a value with, the first that is allowed; objects and arrays come last in any case.
@@ -64,9 +67,9 @@ class _Walked:
         response = self.plan.response
         assert response is not None
         text = response.shortest
-        if text is None or not _is_valid(text, response):
+        if text is None or not is_valid_text(text, response):
             text = self._walked()
-        return text if text is not None and _is_valid(text, response) else None
+        return text if text is not None and is_valid_text(text, response) else None
 
     def _walked(self) -> str | None:
         """Behind the reasoning, where there is some."""
@@ -79,7 +82,7 @@ class _Walked:
         return read_answer(tokens, plan, self.engine, begin=Begin(entry)).content
 
 
-def _is_valid(text: str, response: ResponsePlan) -> bool:
+def is_valid_text(text: str, response: ResponsePlan) -> bool:
     """Does no validator object?  What is relaxed the masks may take."""
     if response.kind != "json" or not response.report.relaxed:
         return True
@@ -136,12 +139,16 @@ def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tupl
     """The tokens of the shortest output found; raises `LimitExceeded` when no walk came to an end in its time."""
     start = GuidanceState(plan, engine, entry=entry)
     found: list[list[int]] = []
-    short = [_known(plan)]
-    short += [text for _, text in plan.shortest_arguments]
-    values = [engine.tokenize(text) for text in short if text]
+    known = _known(plan)
+    values = [engine.tokenize(text) for text in (known, *(text for _, text in plan.shortest_arguments)) if text]
+    if known and plan.watchers and not _is_watched(known, plan.watchers):
+        tokens = _written(replace(plan, watchers=()), engine, entry, values[0])
+        if tokens is not None:
+            found.append(tokens)
+            values = values[1:]
     until = time.thread_time() + _SECONDS
     for seconds in (_FIRST_SECONDS, _SECONDS):
-        for policy, texts in ((_POLICIES[0], values), *((policy, []) for policy in _POLICIES)):
+        for policy, texts in (*((_POLICIES[0], values) for _ in values[:1]), *((policy, []) for policy in _POLICIES)):
             most = min((len(tokens) for tokens in found), default=_MOST + sum(map(len, texts)))
             tokens = _walk(start.fork(), policy, texts, most, min(until, time.thread_time() + seconds))
             if tokens is not None:
@@ -151,6 +158,23 @@ def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tupl
     if not found:
         raise LimitExceeded(f"no end was found within {_MOST} tokens and {_SECONDS} seconds", place="plan")
     return tuple(sorted(found, key=len)[0])
+
+
+def _is_watched(known: str, watchers: Sequence[Watcher]) -> bool:
+    """May a watcher take a token of the text?  Only one that repeats, or one of very many digits."""
+    unique = next((watcher for watcher in watchers if isinstance(watcher, UniqueWatch)), UniqueWatch())
+    digits = min((watcher.most for watcher in watchers if isinstance(watcher, DigitWatch)), default=len(known))
+    longest = max(map(len, re.findall("[0-9]+", known)), default=0)
+    return longest > digits or feed(ScanState(), known.encode(), unique.nodes).repeated
+
+
+def _written(unwatched: Plan, engine: Engine, entry: str, value: list[int]) -> list[int] | None:
+    """An output that writes ``value``, of a plan that asks no watcher: it need not follow a text known to pass."""
+    start = GuidanceState(unwatched, engine, entry=entry)
+    found = _walk(start, _POLICIES[0], [value], _MOST + len(value), time.thread_time() + _FIRST_SECONDS)
+    if found is None or not any(found[at : at + len(value)] == value for at in range(len(found) - len(value) + 1)):
+        return None
+    return found
 
 
 def _fewest(tokens: Sequence[int], engine: Engine) -> int:
@@ -189,11 +213,10 @@ def _walk(
             if token is None and state.region is not RegionName.RESPONSE:
                 token = next((i for i in ids if i in markers), None)
             begun = time.thread_time()
-            value = next((ids for ids in values if token is None and _may_write(state, ids)), None)
-            if value is not None:
-                scan = feed(scan, b"".join(map(engine.token_bytes, value)), ())
-                state.commit(value)
-                values = []
+            behind = next((twin for ids in values if token is None and (twin := _behind_value(state, ids))), None)
+            if behind is not None:
+                scan = feed(scan, b"".join(map(engine.token_bytes, behind.tokens[state.num_tokens :])), ())
+                state, values = behind, []
                 until += time.thread_time() - begun  # a long text that is known takes nothing from the search
                 continue
             if token is None:
@@ -255,16 +278,19 @@ def _letters(engine: Engine) -> frozenset[int]:
     return frozenset(ids[0] for letter in string.ascii_letters if len(ids := engine.tokenize(letter)) == 1)
 
 
-def _may_write(state: GuidanceState, tokens: list[int]) -> bool:
-    """Do the masks let all of ``tokens`` pass, one after the other, as part of a response or a call?"""
-    if state.region not in (RegionName.RESPONSE, RegionName.TOOL_CALLS) or state.validate(tokens) < len(tokens):
-        return False
+def _behind_value(state: GuidanceState, tokens: list[int]) -> GuidanceState | None:
+    """Behind ``tokens`` as part of a response or a call, where the masks let them pass one after the other."""
+    if state.region not in (RegionName.RESPONSE, RegionName.TOOL_CALLS) or not state.allows(tokens[0]):
+        return None
+    is_long = len(tokens) > _MOST_MASKED
+    if (is_long or not state.plan.watchers) and state.validate(tokens) < len(tokens):
+        return None
     twin = state.fork()
     for token in tokens:
-        if twin.is_stopped or not twin.allows(token):
-            return False
+        if twin.is_stopped or not (is_long or twin.allows(token)):
+            return None
         twin.commit([token])
-    return True
+    return twin
 
 
 def _next(ids: list[int], engine: Engine, scan: ScanState, policy: tuple[bytes, ...]) -> int:

@@ -20,6 +20,7 @@ from grammars.json_schema.regular import (
     words,
 )
 from grammars.json_schema.regular import alt as alternatives
+from grammars.json_schema.strings import ANYTHING
 from grammars.markers import Markers
 from grammars.quantifier import quantifier
 from grammars.tree import And, Lexeme, Node, Not, Pattern, Seq, Text, Until, alt, repeat, seq
@@ -95,11 +96,20 @@ def raw_node(term: Regular) -> Node:
             return alt(*map(raw_node, args))
         case "and":
             wanted = [raw_node(part) for part in args if part.op != "not"] or [ANY_TEXT]
-            return And((*wanted, *(Not(raw_node(part.args[0])) for part in args if part.op == "not")))
+            return And((*wanted, *(Not(_begun(part.args[0])) for part in args if part.op == "not")))
         case "not":
-            return And((ANY_TEXT, Not(raw_node(args[0]))))
+            return And((ANY_TEXT, Not(_begun(args[0]))))
     body, least, most = args
     return repeat(raw_node(body), least, most)
+
+
+def _begun(term: Regular) -> Node:
+    """Bytes; those of them that are text are the words of ``term`` (as for strings of JSON, and for the same end)."""
+    if term.op == "alt" and term.args:
+        return alt(*map(_begun, term.args))
+    if term.op == "cat" and term.args and term.args[-1] == ALL:
+        return seq(raw_node(cat(*term.args[:-1])), ANYTHING)
+    return raw_node(term)
 
 
 def _regex(term: Regular) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import guided.shortest as shortest_module
 from grammars.constraints import JsonSchema, Lark
 from grammars.wire import decode_plan, encode_plan
+from guided.check import check_format
 from guided.compile import Engine
 from guided.shortest import check_max_tokens, min_tokens, shortest_output
 from guided.validate import judge
@@ -112,10 +114,13 @@ def test_the_plan_holds_the_shortest_arguments_of_its_tools(engine: Engine) -> N
         {"type": "object", "minProperties": 2},
     ],
 )
-def test_a_text_that_the_watchers_refuse_is_not_held(engine: Engine, schema: Any) -> None:
+def test_a_text_whose_repeats_the_watchers_refuse_is_held_without_them(engine: Engine, schema: Any) -> None:
     plan = plan_of(engine, response_format=JsonSchema(schema))
     assert plan.response is not None
-    assert plan.response.shortest is None
+    held = plan.response.shortest
+    assert held is not None
+    assert len(json.loads(held)) == 2
+    assert walk(plan, engine, held + END, entry="after").is_whole
     tokens = shortest_output(plan, engine, entry="after")
     assert walk(plan, engine, tokens, entry="after").is_whole
     value = json.loads(b"".join(map(engine.token_bytes, tokens[:-1])))
@@ -210,7 +215,7 @@ def test_an_unwatched_search_that_finds_nothing_refuses_no_budget(engine: Engine
     check_max_tokens(plan, engine, len(tokens), entry="after")
 
 
-#: Formats that tell no shortest text by themselves.
+#: Formats that tell no shortest text when they are read.
 UNKNOWN: list[Any] = [
     JsonSchema({"type": "array", "uniqueItems": True, "minItems": 3, "items": {"type": "integer"}}),
     JsonSchema({"type": "array", "uniqueItems": True, "minItems": 2, "items": {"enum": ["a", "b", "c"]}}),
@@ -239,15 +244,16 @@ def test_a_plan_of_a_guide_holds_what_the_masks_tell(tiny_guide: Any, response_f
 
 
 def test_what_is_asked_for_is_searched_once(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = tiny_guide.plan(response_format=UNKNOWN[0])
+    plan = tiny_guide.plan(response_format=UNKNOWN[-1])
     asked: list[int] = []
     search = shortest_module._walk
     monkeypatch.setattr(shortest_module, "_walk", lambda *args: (asked.append(1), search(*args))[1])
     tiny_guide.min_tokens(plan)
     once = len(asked)
-    assert len(set(json.loads(plan.response.shortest))) == 3
+    held = plan.response.shortest
+    assert held
     assert len(asked) == 2 * once
-    assert len(set(json.loads(plan.response.shortest))) == 3
+    assert plan.response.shortest == held
     assert len(asked) == 2 * once
 
 
@@ -270,3 +276,55 @@ def test_what_is_held_is_valid_or_nothing(tiny_guide: Any, schema: Any) -> None:
 def test_reasoning_is_not_walked_through(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=UNKNOWN[0], reasoning_effort="high", thinking=True)
     assert len(set(json.loads(plan.response.shortest))) == 3
+
+
+def test_a_long_text_that_the_schema_tells_needs_no_search(engine: Engine) -> None:
+    """Thousands of required keys: what the watchers remember must not make each token dearer than the one before."""
+    schema = {"type": "object", "required": [f"k{i}" for i in range(1_500)]}
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    begun = time.thread_time()
+    tokens = shortest_output(plan, engine, entry="after")
+    assert time.thread_time() - begun < 15  # it takes one second; half a minute where each token asks all before
+    value = json.loads(b"".join(map(engine.token_bytes, tokens[:-1])))
+    assert len(value) == 1_500
+
+
+#: Satisfiable schemas, nothing of which is relaxed, whose keys or items must differ; with the size of a valid text.
+DIFFERENT: list[tuple[Any, int]] = [
+    ({"type": "object", "additionalProperties": {"type": "string", "pattern": "a"}, "minProperties": 2}, 20),
+    ({"type": "array", "items": {"type": "string", "pattern": "foo$"}, "minItems": 2, "uniqueItems": True}, 15),
+    (
+        {
+            "type": "object",
+            "properties": {"a": {"const": "x"}},
+            "additionalProperties": {"type": "string", "pattern": "a|b$"},
+            "minProperties": 2,
+        },
+        20,
+    ),
+    ({"type": "array", "items": {"enum": list(range(300))}, "uniqueItems": True, "minItems": 250}, 1_140),
+    ({"type": "array", "items": {"enum": [True, 1, "a", None]}, "uniqueItems": True, "minItems": 4}, 20),
+    ({"type": "object", "propertyNames": {"pattern": "^[ab]$"}, "minProperties": 2}, 16),
+    ({"type": "array", "items": {"type": "array", "minItems": 1}, "uniqueItems": True, "minItems": 3}, 15),
+    ({"type": "array", "items": {"type": "object", "minProperties": 2}, "uniqueItems": True, "minItems": 2}, 34),
+]
+
+
+@pytest.mark.parametrize(("schema", "size"), DIFFERENT)
+def test_keys_and_items_that_must_differ_do(engine: Engine, schema: Any, size: int) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    assert plan.response is not None
+    held = plan.response.shortest
+    assert held is not None
+    assert len(held) <= size
+    assert walk(plan, engine, held + END, entry="after").is_whole
+    assert all(verdict.is_valid for verdict in judge(schema, json.loads(held)))
+    assert min_tokens(plan, engine, entry="after") <= len(engine.tokenize(held)) + 1
+
+
+def test_what_a_check_prints_is_valid(engine: Engine) -> None:
+    both = {"oneOf": [{"type": "integer", "multipleOf": step} for step in (3, 5)]}
+    for schema in (both, {"type": "array", "items": both, "minItems": 1}):
+        text = check_format(JsonSchema(schema)).shortest
+        assert text is None or all(verdict.is_valid for verdict in judge(schema, json.loads(text)))
+    assert check_format(JsonSchema({"type": "integer"})).shortest == "0"

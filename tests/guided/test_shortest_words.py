@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from grammars.constraints import JsonSchema
+from grammars.response import response_part
 from guided.compile import Engine
 from guided.validate import judge
 from special_tokens.errors import GuidedError
@@ -132,3 +133,57 @@ def test_whatever_text_is_held_is_legal_and_valid(engine: Engine, seed: int) -> 
         verdicts = {verdict.is_valid for verdict in judge(schema, json.loads(text))}
         assert relaxed or False not in verdicts, (schema, text)
     assert num_held >= 15
+
+
+@pytest.mark.parametrize(
+    ("pattern", "least", "size"), [("\\n\\P{L}", 4, 4), ("^(ab|cd)*$", 500, 500)], ids=["of many classes", "of pairs"]
+)
+def test_a_pattern_beside_a_length_has_a_text_of_it(engine: Engine, pattern: str, least: int, size: int) -> None:
+    text = held(engine, {"type": "string", "pattern": pattern, "minLength": least})
+    assert len(json.loads(text)) == size
+
+
+#: Strings in which a search by size alone gives up, and the size of their shortest text.
+INTRICATE: list[tuple[dict[str, Any], int]] = [
+    ({"pattern": "(?<=a.{40})b(?<!c.{40})$"}, 42),
+    ({"format": "iri", "pattern": "^(?!http).*\\.(png|jpg)(\\?.*)?$", "maxLength": 200}, 6),
+    ({"format": "regex", "pattern": "\\d{3}", "not": {"pattern": "[A-Z]{2,3}"}}, 3),
+    ({"format": "email", "pattern": "@example\\.(com|org)$"}, len("-@example.com")),
+    ({"format": "email", "pattern": "@example\\.(com|org)$", "maxLength": 24}, len("-@example.com")),
+    ({"format": "email", "pattern": "^[^@]{10,}@[^@]{10,}$", "maxLength": 30}, 21),
+    ({"format": "email", "pattern": "@example\\.(com|org)$", "minLength": 18, "maxLength": 24}, 18),
+]
+
+
+@pytest.mark.parametrize(("schema", "size"), INTRICATE)
+def test_a_string_that_is_searched_long_has_a_shortest_text(engine: Engine, schema: dict[str, Any], size: int) -> None:
+    assert len(json.loads(held(engine, {"type": "string", **schema}))) == size
+
+
+def test_a_long_string_of_pairs_has_a_text() -> None:
+    schema = {"type": "string", "pattern": "^(ab|cd)*$", "minLength": 5000}
+    part = response_part(JsonSchema(schema))
+    assert part is not None
+    assert part.plan.shortest is not None
+    assert len(json.loads(part.plan.shortest)) == 5000
+
+
+UNSURE = {"allOf": [{"type": "string", "minLength": 2, "pattern": "^a", "maxLength": 4}, {"type": "string"}]}
+LISTS = {"type": "array", "items": {"type": "integer", "minimum": 10}, "minItems": 2}
+
+
+@pytest.mark.parametrize(
+    ("schema", "size"),
+    [
+        ({"oneOf": [LISTS, UNSURE]}, len('"aa"')),
+        ({"anyOf": [LISTS, UNSURE]}, len('"aa"')),
+        (
+            {"anyOf": [LISTS, {"$ref": "#/$defs/n"}], "$defs": {"n": {"anyOf": [UNSURE, {"$ref": "#/$defs/n"}]}}},
+            len('"aa"'),
+        ),
+        ({"type": "array", "minItems": 1, "items": {"anyOf": [LISTS, UNSURE]}}, len('["aa"]')),
+        ({"anyOf": [UNSURE, {"type": "integer"}]}, len("0")),
+    ],
+)
+def test_an_option_that_is_not_understood_may_be_the_shortest(engine: Engine, schema: Any, size: int) -> None:
+    assert len(held(engine, schema)) == size
