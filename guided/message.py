@@ -12,6 +12,7 @@ from guided.json_text import read_json
 from guided.parse import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 from guided.sampling import TokenLogprob
 from guided.trace import Trace
+from guided.validate import NOT_VALIDATED
 from guided.validate import violations as violations_of
 from special_tokens.errors import GuidedError
 
@@ -79,7 +80,8 @@ class Message:
     format, the answer was cut, or something is wrong with it.  ``violations`` says what: a key that is there twice or
     a number that overflows (in arguments of calls as well), what two independent validators find
     (`guided.validate`), where only the ``relaxed`` rows of the plan's schema report leave room, and what the response
-    format's Python type refuses.
+    format's Python type refuses.  Where neither validator has an opinion, it says so under such rows; without them the
+    masks alone vouch for ``parsed``, and ``notes`` says so.
     """
 
     content: str | None = None
@@ -164,9 +166,10 @@ class MessageBuilder:
             # OpenAI says "stop" for a call that tool_choice named, "tool_calls" for the model's own choice.
             finish = "stop" if self.plan is not None and self.plan.tool_choice == "named" else "tool_calls"
         parsed: Any = None
+        unjudged: tuple[str, ...] = ()
         violations = tuple(f"the call of {call.name!r}: {fault}" for call, faults in read for fault in faults)
         if ended and whole and error is None and not calls:  # a request that cuts its own answer violates nothing
-            parsed, violations = self._parsed(content)
+            parsed, violations, unjudged = self._parsed(content)
         return Message(
             content=content if content or not calls else None,
             reasoning="".join(self._reasoning) if self._reasoning else None,
@@ -178,7 +181,7 @@ class MessageBuilder:
             guidance=guidance,
             error=error,
             violations=violations,
-            notes=self.plan.notes if self.plan is not None else (),
+            notes=(*(self.plan.notes if self.plan is not None else ()), *unjudged),
             token_ids=token_ids,
         )
 
@@ -194,22 +197,27 @@ class MessageBuilder:
                 value = None
         return ToolCall(call.id, call.name, text, None if faults else value), faults
 
-    def _parsed(self, content: str) -> tuple[Any, tuple[str, ...]]:
+    def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+        """The response format's value, what is wrong with it, and the note that no validator could say."""
         response = self.plan.response if self.plan is not None else None
         if self.plan is None or response is None:
-            return None, ()
+            return None, (), ()
         if response.kind != "json":
-            return content, ()
+            return content, (), ()
         try:
             value, faults = read_json(content)
         except (ValueError, RecursionError) as error:
-            return None, (f"not JSON: {error}",)
-        found = faults + violations_of(
-            response.schema, value, documents=response.documents, must_judge=bool(response.report.relaxed)
-        )
+            return None, (f"not JSON: {error}",), ()
+        found = faults + violations_of(response.schema, value, documents=response.documents, must_judge=True)
+        unjudged: tuple[str, ...] = ()
+        if (
+            not response.report.relaxed
+        ):  # the masks let nothing else pass: to be noted, and nothing to be held against it
+            unjudged = tuple(text for text in found if text.startswith(NOT_VALIDATED))
+            found = tuple(text for text in found if not text.startswith(NOT_VALIDATED))
         if found or self.plan.python_type is None:
-            return (value if not found else None), found
+            return (value if not found else None), found, unjudged
         try:
-            return read_value(self.plan.python_type, content), ()
+            return read_value(self.plan.python_type, content), (), unjudged
         except ValueError as error:  # pydantic.ValidationError: a validator that no schema can express
-            return None, (str(error),)
+            return None, (str(error),), unjudged

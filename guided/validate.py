@@ -2,41 +2,33 @@
 
 Two look at each value: ``jsonschema`` and, where it is installed, ``jsonschema-rs``.  Neither knows our grammars, so
 what they find is what a message reports.  Nothing is fetched: references lead into the schema, the documents that
-came with it, and the published meta-schemas.  A validator that fails itself has no opinion.
+came with it, and the published meta-schemas.  A validator that fails itself, or does not finish within a second of
+processor time, has no opinion.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
+from urllib.parse import urljoin
 
-import jsonschema
 from jsonschema_specifications import REGISTRY
-from referencing.jsonschema import specification_with
 
-from grammars.json_schema.backtracking import effort
 from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.passes.dialect import exclusive_flags, nullable
+from guided.validate_python import by_jsonschema, texts_of
 
 try:
-    import jsonschema_rs
+    from guided.validate_rust import by_jsonschema_rs
 except ImportError:  # an optional extra
-    jsonschema_rs = None  # type: ignore[assignment]
+    by_jsonschema_rs = None  # type: ignore[assignment]
 
-__all__ = ["VALIDATORS", "Verdict", "judge", "violations"]
+__all__ = ["NOT_VALIDATED", "VALIDATORS", "Verdict", "judge", "violations"]
+
+NOT_VALIDATED = "not validated: "  #: how it begins what `violations` says of a value that nobody judged
 
 _MOST = 20  # violations that one validator lists
-
-#: Patterns whose search may take exponential time in a backtracking engine: a repeat of something that itself repeats
-#: or chooses.
-_REPEATED_GROUP = re.compile(r"[+*|{?][^()]*\)+[*+{]")
-
-_MOST_STEPS = 50_000_000  # of a backtracking engine over all strings of a value: a second at the worst
-_ROOM = 80  # frames that following a reference takes, with much to spare
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +54,7 @@ def violations(
     verdicts = judge(schema, value, documents=documents)
     found = [f"{v.validator}: {text}" for v in verdicts for text in v.violations or ()]
     if must_judge and all(v.violations is None for v in verdicts):
-        found.append("not validated: " + "; ".join(f"{v.validator}: {v.failure}" for v in verdicts))
+        found.append(NOT_VALIDATED + "; ".join(f"{v.validator}: {v.failure}" for v in verdicts))
     return tuple(found)
 
 
@@ -70,28 +62,76 @@ def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None
     """The verdict of every validator that is installed."""
     if not isinstance(schema, Mapping | bool):
         return ()
-    return tuple(_verdict(name, check, schema, value, documents or {}) for name, check in VALIDATORS.items())
+    try:
+        dialect = dialect_of(schema)
+        needed = _needed(schema, documents or {})
+        others = {uri: _document(one, dialect_of(one, dialect)) for uri, one in needed.items()}
+        asked = _Question(_in_plain_words(schema, old=dialect.order <= 4), value, others)
+    except Exception as error:
+        return tuple(_no_opinion(name, error) for name in VALIDATORS)
+    return tuple(_verdict(name, check, asked) for name, check in VALIDATORS.items())
 
 
-def _verdict(name: str, check: _Check, schema: Any, value: Any, documents: Mapping[str, Any]) -> Verdict:
+def _verdict(name: str, check: _Check, asked: _Question) -> Verdict:
     """What ``check`` finds.  A validator's Rust has no opinion as well where it panics: that is no `Exception`."""
     try:
-        others = {uri: _in_plain_words(document) for uri, document in documents.items()}
-        return Verdict(name, tuple(dict.fromkeys(check(_in_plain_words(schema), value, others))))
+        return Verdict(name, tuple(dict.fromkeys(check(asked))))
     except BaseException as error:  # a broken schema, a pattern it cannot read, a reference it cannot follow
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        reason = str(error).strip().splitlines()
-        return Verdict(name, None, f"{type(error).__name__}: {reason[0][:200] if reason else ''}")
+        return _no_opinion(name, error)
 
 
-def _in_plain_words(schema: Any, *, old: bool | None = None) -> Any:
+def _no_opinion(name: str, error: BaseException) -> Verdict:
+    reason = str(error).strip().splitlines()
+    return Verdict(name, None, f"{type(error).__name__}: {reason[0][:200] if reason else ''}")
+
+
+def _needed(schema: Any, documents: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The documents that references come to: what is wrong with another must not end the judging of this schema."""
+    named = {name: uri for uri, document in documents.items() for name in (uri, *_ids(document))}
+    named = {name.rstrip("#"): uri for name, uri in named.items()}
+    found: dict[str, Any] = {}
+    todo: list[tuple[Any, str]] = [(schema, "")]
+    while todo and len(found) < len(documents):
+        node, base = todo.pop()
+        for name in _ids(node):
+            base = urljoin(base, name)
+        for reference in _references(node):
+            to = urljoin(base, reference).partition("#")[0]
+            if not to or to == base.partition("#")[0] or f"{to}#" in REGISTRY or to in REGISTRY:
+                continue
+            if to not in named:
+                return documents  # it may have its name inside one of them
+            if named[to] not in found:
+                found[named[to]] = documents[named[to]]
+                todo.append((documents[named[to]], named[to]))
+        below = node.values() if isinstance(node, Mapping) else node
+        todo.extend((sub, base) for sub in below if isinstance(sub, Mapping | list))
+    return found
+
+
+def _ids(node: Any) -> Iterator[str]:
+    if isinstance(node, Mapping):
+        yield from (name for key in ("$id", "id") if isinstance(name := node.get(key), str))
+
+
+def _references(node: Any) -> Iterator[str]:
+    if isinstance(node, Mapping):
+        yield from (to for key in ("$ref", "$dynamicRef", "$recursiveRef") if isinstance(to := node.get(key), str))
+
+
+def _document(document: Any, dialect: Dialect) -> Any:
+    """A document in plain words that names its dialect: its own, or that of the schema it came with."""
+    plain = _in_plain_words(document, old=dialect.order <= 4)
+    return {**plain, "$schema": dialect.uri} if isinstance(plain, dict) else plain
+
+
+def _in_plain_words(schema: Any, *, old: bool) -> Any:
     """The schema without OpenAPI 3.0's words, which validators do not know: ``nullable``, flags beside bounds.
 
     ``old``: the flags are the dialect's own, as in draft 4.
     """
-    if old is None:
-        old = dialect_of(schema).order <= 4
     if isinstance(schema, list):
         return [_in_plain_words(item, old=old) for item in schema]
     if not isinstance(schema, Mapping):
@@ -116,135 +156,43 @@ _DATA = frozenset(("const", "enum", "default", "example", "examples"))
 _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"))
 
 
-# -- jsonschema
+# -- validators
 
 
-def _by_jsonschema(schema: Any, value: Any, documents: Mapping[str, Any]) -> Iterable[str]:
-    texts = Counter(_rounded(len(text)) for text in _texts(value))
-    if any(_has_slow_pattern(one, texts) for one in (schema, *documents.values())):
-        raise ValueError("a pattern that may take its backtracking engine for ever")
-    dialect = dialect_of(schema)
-    resources = [(uri, _resource(document, dialect)) for uri, document in documents.items()]
-    kind: Any = _kind(dialect)
-    if isinstance(schema, Mapping):  # a dialect named in it would bring the library's own class back
-        schema = {key: sub for key, sub in schema.items() if key != "$schema"}
-    validator = kind(schema, registry=REGISTRY.with_resources(resources), format_checker=kind.FORMAT_CHECKER)
-    for number, error in enumerate(validator.iter_errors(value)):
-        if number == _MOST:
-            yield "and more"
-            return
-        yield f"{_pointer(error.absolute_path)}: {error.message[:300]}"
+@dataclass(slots=True)
+class _Question:
+    """What all validators are asked.  ``is_quick``: one has gone through all of it in so few steps that another may."""
+
+    schema: Any
+    value: Any
+    documents: Mapping[str, Any]
+    is_quick: bool = False
 
 
-def _resource(document: Any, dialect: Dialect) -> Any:
-    return specification_with(dialect_of(document, dialect).uri).create_resource(document)
+_Check = Callable[[_Question], Iterable[str]]
+
+#: Steps of a walk that are few for Rust (50 ns each), and where each may leave an error that is made into words.
+_FEW_STEPS, _FEW_ERRORS = 2_000_000, 20_000
 
 
-@lru_cache(maxsize=16)
-def _kind(dialect: Dialect) -> Any:
-    """The validator class of a dialect; what the library reads as a bool-blind draft stays the library's own."""
-    kind: Any = jsonschema.validators.validator_for({"$schema": dialect.uri})
-    with_room = {name: _with_room(check) for name, check in kind.VALIDATORS.items() if name.lower().endswith("ref")}
-    extend: Any = jsonschema.validators.extend
-    return extend(kind, with_room)
+def _by_jsonschema(asked: _Question) -> list[str]:
+    found = by_jsonschema(asked.schema, asked.value, asked.documents, _MOST + 1)
+    asked.is_quick = found.steps <= (_FEW_ERRORS if found.errors else _FEW_STEPS)
+    return _told(found.errors)
 
 
-def _with_room(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
-    """The check of a reference, which ends a recursion here and not in the Rust below, where it would be a panic."""
-
-    def checked(*args: Any) -> Iterator[Any]:
-        _recurse(_ROOM)
-        yield from check(*args) or ()
-
-    return checked
-
-
-def _recurse(frames: int) -> None:
-    if frames:
-        _recurse(frames - 1)
+def _by_jsonschema_rs(asked: _Question) -> list[str]:
+    schema, value, documents = asked.schema, asked.value, asked.documents
+    length = sum(map(len, texts_of(value)))
+    order = dialect_of(schema).order
+    return _told(
+        by_jsonschema_rs(schema, value, documents, _MOST + 1, order=order, is_quick=asked.is_quick, length=length)
+    )
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """All strings and keys of a value."""
-    todo = [value]
-    while todo:
-        one = todo.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, Mapping):
-            yield from (key for key in one if isinstance(key, str))
-            todo.extend(one.values())
-        elif isinstance(one, list | tuple):
-            todo.extend(one)
-
-
-def _rounded(length: int) -> int:
-    """A length in three figures of two, never less: few numbers for many texts."""
-    unit = max(length.bit_length() - 3, 3)
-    return -(-length >> unit) << unit
-
-
-def _has_slow_pattern(schema: Any, texts: Mapping[int, int]) -> bool:
-    """May a pattern of the schema take for ever over so many texts of these lengths?"""
-    todo = [schema]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, dict):
-            pattern, keys = value.get("pattern"), value.get("patternProperties")
-            several = [pattern, *(keys if isinstance(keys, dict) else ())]
-            if any(isinstance(p, str) and _is_slow(p, texts) for p in several):
-                return True
-            todo.extend(value.values())
-        elif isinstance(value, list):
-            todo.extend(value)
-    return False
-
-
-def _is_slow(pattern: str, texts: Mapping[int, int]) -> bool:
-    if _REPEATED_GROUP.search(pattern):
-        return True
-    return sum(effort(pattern, length) * count for length, count in texts.items()) > _MOST_STEPS
-
-
-# -- jsonschema-rs
-
-
-def _by_jsonschema_rs(schema: Any, value: Any, documents: Mapping[str, Any]) -> Iterable[str]:
-    dialect = dialect_of(schema)
-    kind = _RUST_KINDS[dialect.order]
-    registry = None
-    if documents:
-        registry = jsonschema_rs.Registry(list(documents.items()), draft=_RUST_DRAFTS[dialect.order])
-    validator = kind(schema, validate_formats=True, retriever=_published, registry=registry)
-    for number, error in enumerate(validator.iter_errors(value)):
-        if number == _MOST:
-            yield "and more"
-            return
-        yield f"{_pointer(error.instance_path)}: {error.message[:300]}"
-
-
-def _published(uri: str) -> Any:
-    """A published meta-schema; raises for any other document, for nothing is fetched."""
-    return REGISTRY[uri.removesuffix("#")].contents
-
-
-_RUST_KINDS: Mapping[int, Any] = {}
-_RUST_DRAFTS: Mapping[int, Any] = {}
-if jsonschema_rs is not None:
-    _RUST_KINDS = {
-        4: jsonschema_rs.Draft4Validator,
-        6: jsonschema_rs.Draft6Validator,
-        7: jsonschema_rs.Draft7Validator,
-        8: jsonschema_rs.Draft201909Validator,
-        9: jsonschema_rs.Draft202012Validator,
-    }
-    _RUST_DRAFTS = {
-        4: jsonschema_rs.Draft4,
-        6: jsonschema_rs.Draft6,
-        7: jsonschema_rs.Draft7,
-        8: jsonschema_rs.Draft201909,
-        9: jsonschema_rs.Draft202012,
-    }
+def _told(errors: list[tuple[list[Any], str]]) -> list[str]:
+    told = [f"{_pointer(place)}: {words[:300]}" for place, words in errors[:_MOST]]
+    return [*told, "and more"] if len(errors) > _MOST else told
 
 
 def _pointer(path: Iterable[Any]) -> str:
@@ -252,9 +200,7 @@ def _pointer(path: Iterable[Any]) -> str:
     return "".join(f"/{step}" for step in steps) or "the value"
 
 
-_Check = Callable[[Any, Any, Mapping[str, Any]], Iterable[str]]
-
-#: The validators that are installed, by name.
+#: The validators that are installed, by name; the first says what the others cost.
 VALIDATORS: Mapping[str, _Check] = {"jsonschema": _by_jsonschema}
-if jsonschema_rs is not None:
+if by_jsonschema_rs is not None:
     VALIDATORS = {**VALIDATORS, "jsonschema-rs": _by_jsonschema_rs}

@@ -174,3 +174,20 @@ def test_null_that_openapi_allows_is_no_violation(engine: Engine) -> None:
         engine, {"type": "object", "properties": {"a": {"type": "string", "nullable": True}}}, {"a": None}
     )
     assert (message.parsed, message.violations) == ({"a": None}, ())
+
+
+def test_documents_that_no_reference_comes_to_are_no_concern() -> None:
+    """A schema is sent with all documents of its house, some of which refer to what nobody sent."""
+    documents = {
+        "http://x.example/a": {"$id": "http://x.example/a", "$ref": "b#/$defs/name"},
+        "http://x.example/b": {"$defs": {"name": {"type": "string"}}},
+        "http://x.example/lost": {"$ref": "http://elsewhere.example/never-sent", "pattern": "^(a+)+$"},
+    }
+    schema = {"properties": {"name": {"$ref": "http://x.example/a"}}}
+    assert [verdict.is_valid for verdict in judge(schema, {"name": "a"}, documents=documents)] == [True, True]
+    assert [verdict.is_valid for verdict in judge(schema, {"name": 1}, documents=documents)] == [False, False]
+    inner = {"http://x.example/c": {"$defs": {"it": {"$id": "http://x.example/inner", "type": "integer"}}}}
+    by_inner = {"$ref": "http://x.example/inner"}
+    assert False in [
+        verdict.is_valid for verdict in judge(by_inner, "a", documents={**inner, "http://x.example/c2": {}})
+    ]
