@@ -56,16 +56,14 @@ class Crossings:
                 self._holding.setdefault(string, []).append(i)
                 if string.endswith(first):
                     self._mirrors.setdefault(string.removesuffix(first), []).append(i)
+        self._held = frozenset(self._holding)
 
     def known(self, frame: Frame | None) -> list[int]:
         """Tokens that hold a key or an item of ``frame``, or of one around it, between quotes."""
         found: _Ids = dict.fromkeys(self._alone)
         while frame is not None:
-            for value in frame.seen:
-                if isinstance(value, tuple):
-                    value = value[1]
-                if isinstance(value, bytes) and value in self._holding:
-                    found.update(dict.fromkeys(self._holding[value]))
+            for text in frame.seen.among(self._held):
+                found.update(dict.fromkeys(self._holding[text]))
             frame = frame.parent
         return list(found)
 

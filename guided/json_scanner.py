@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from enum import IntEnum
 from fractions import Fraction
 from typing import NamedTuple
 
 from grammars.json_schema.watchers import UniqueNode
+from guided.seen import Mode, Seen
 from guided.spelled import canonical, decoded
 
 __all__ = [
@@ -29,46 +28,6 @@ __all__ = [
     "number_value",
     "read_value",
 ]
-
-
-class Mode(IntEnum):
-    """What the next byte belongs to."""
-
-    VALUE = 0  #: a value is to come (or the end of an empty array)
-    KEY = 1  #: a key is to come (or the end of an object)
-    IN_KEY = 2
-    AFTER_KEY = 3
-    STRING = 4
-    NUMBER = 5
-    LITERAL = 6
-    AFTER = 7  #: a value is complete
-
-
-class Seen:
-    """The keys or items written so far.  It grows by one value at a time and shares all earlier ones."""
-
-    __slots__ = ("_before", "_size", "_value")
-
-    def __init__(self, value: object = None, before: Seen | None = None) -> None:
-        self._value = value
-        self._before = before
-        self._size: int = 0 if before is None else before._size + 1
-
-    def with_value(self, value: object) -> Seen:
-        return Seen(value, self)
-
-    def __iter__(self) -> Iterator[object]:
-        """The latest first."""
-        at = self
-        while at._before is not None:
-            yield at._value
-            at = at._before
-
-    def __contains__(self, value: object) -> bool:
-        return any(value == other for other in self)
-
-    def __len__(self) -> int:
-        return self._size
 
 
 _NOTHING = Seen()
@@ -120,7 +79,7 @@ def item_value(mode: Mode, text: bytes) -> object:
         try:
             return number_value(text)
         except (ValueError, ZeroDivisionError):
-            return text
+            return (mode, text)
     return (mode, canonical(text))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from grammars.json_schema.watchers import UniqueWatch
 from guided.bitmask import is_allowed, num_words
-from guided.json_scanner import Frame, Mode, ScanState, Seen, feed, is_compared, number_value
+from guided.json_scanner import NUMBER_BYTES, Frame, Mode, ScanState, Seen, feed, is_compared, number_value
 from guided.spelled import canonical, spellings, unfinished
 from guided.token_bytes import TokenBytes, clear_ids
 from special_tokens.errors import LimitExceeded
@@ -22,6 +22,7 @@ _LOOKED_AT = 200  # places that one search for a way on may look at, each some 0
 _LOOKED_AT_ALL = 2_000  # where all keys that there are seem to be written
 _MANY_DIGITS = 50  # of the 64 that a number may have in a row
 _LITERALS = (b"true", b"false", b"null")
+_NUMBER = NUMBER_BYTES + b" "
 #: How a text is tried to go on otherwise than any before: what most languages have, cheap to ask for.
 _OTHERWISE = tuple(bytes((byte,)) for byte in b'"ae1A_0 -')
 
@@ -124,34 +125,45 @@ class Repeats:
         assert frame is not None
         match scan.mode:
             case Mode.IN_KEY:
-                self._clear_strings(words, scan.text, _strings(frame))
+                self._clear_strings(words, scan.text, frame.seen)
             case Mode.STRING if not frame.is_object:
-                self._clear_strings(words, scan.text, _strings(frame))
+                self._clear_strings(words, scan.text, frame.seen)
             case Mode.AFTER if self._has_all(frame):
                 clear_ids(words, self.tokens.beginning(b","))
             case Mode.NUMBER | Mode.VALUE if not frame.is_object:
-                self._clear_numbers(words, scan.text, {s for s in frame.seen if isinstance(s, Fraction)})
+                self._clear_numbers(words, scan.text, frame.seen)
                 if scan.mode is Mode.VALUE:
                     self._clear_literals(words, frame.seen)
 
-    def _clear_strings(self, words: NDArray[np.int32], text: bytes, seen: Iterable[bytes]) -> None:
-        for rest in self._rests(text, seen):
-            clear_ids(words, self.tokens.beginning(rest + b'"'))
+    def _clear_strings(self, words: NDArray[np.int32], text: bytes, seen: Seen) -> None:
+        """Tokens that end a string as one of ``seen``: of many that begin so the tokens are tried, which are fewer."""
+        if unfinished(text):
+            for rest in self._rests(text, seen):
+                clear_ids(words, self.tokens.beginning(rest + b'"'))
+            return
+        ends = self.tokens.string_ends
+        if seen.beginning(canonical(text), len(ends)) is not None:
+            for rest in self._rests(text, seen):
+                clear_ids(words, ends.get(rest, ()))
+            return
+        for rest, ids in ends.items():
+            if seen.has_text(canonical(text + rest)):
+                clear_ids(words, ids)
 
-    def _rests(self, text: bytes, seen: Iterable[bytes]) -> list[bytes]:
+    def _rests(self, text: bytes, seen: Seen) -> list[bytes]:
         """How ``text`` can go on to become one of ``seen``, as far as tokens may write it."""
         begun = b""
         if b"\\" in text or b"\x7f" in text:
             begun = unfinished(text)
             text = canonical(text).removesuffix(begun)
         size = len(text)
-        rests = [before[size:] for before in seen if before.startswith(text)]
+        rests = [before[size:] for before in seen.beginning(text) or ()]
         if begun or any(b"\\" in rest for rest in rests):
             return [way for rest in rests for way in spellings(rest, begun, self.tokens.may_be)]
         return rests
 
-    def _clear_numbers(self, words: NDArray[np.int32], text: bytes, seen: set[Fraction]) -> None:
-        if not seen:
+    def _clear_numbers(self, words: NDArray[np.int32], text: bytes, seen: Seen) -> None:
+        if not seen.has_numbers:
             return
         if Fraction(0) in seen and not text.strip(b"-0."):  # whatever exponent follows, it stays zero
             _clear(words, self.tokens.exponents_of_zero)
@@ -185,16 +197,16 @@ class Repeats:
     def _clear_stuck(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
         search = _Search(_LOOKED_AT)
         of = self.tokens.of
-        free: list[bytes] = []
+        free: set[bytes] = set()  # all that tokens behind which something else is left begin with
         ways = [i for i in self._toward(scan) if is_allowed(words, i)]
         stuck: list[int] = []
         for i in sorted(ways, key=lambda i: len(of[i]), reverse=True):
-            if any(longer.startswith(of[i]) for longer in free):
+            if of[i] in free:
                 continue  # what can go on behind more of the text can behind less of it
             if self._is_stuck(scan, i, matcher, search):
                 stuck.append(i)
             else:
-                free.append(of[i])
+                free.update(of[i][:size] for size in range(1, len(of[i]) + 1))
         clear_ids(words, stuck)
 
     def _toward(self, scan: ScanState) -> list[int]:
@@ -205,16 +217,17 @@ class Repeats:
         match scan.mode:
             case Mode.KEY:
                 begun = self.tokens.keys_begun
-                for key in _strings(frame):
+                for key in frame.seen.beginning(b"") or ():
                     for text in spellings(key, b"", begun.may_be):
                         found.update(dict.fromkeys(begun.of(text)))
             case Mode.IN_KEY | Mode.STRING:
-                for rest in self._rests(scan.text, _strings(frame)):
+                for rest in self._rests(scan.text, frame.seen):
                     found.update(dict.fromkeys(self.tokens.within(rest)))
             case _:
-                for text in self._begun_values(scan):
-                    if text.startswith(scan.text):
-                        found.update(dict.fromkeys(self.tokens.within(text[len(scan.text) :])))
+                size, longest = len(scan.text), self.tokens.longest_of_number
+                rests = (text[size:] for text in self._begun_values(scan) if text.startswith(scan.text))
+                for rest in {rest[:longest] if not rest.strip(_NUMBER) else rest for rest in rests}:
+                    found.update(dict.fromkeys(self.tokens.within(rest)))
                 if _is_late(scan):
                     found.update(dict.fromkeys(i for i in self.tokens.digits_alone if self._is_known(scan, i)))
         return list(found)
@@ -235,7 +248,8 @@ class Repeats:
                 texts = [(str(before) if before.denominator == 1 else repr(float(before))).encode()]
                 texts += [b"-" + text for text in texts] if before == 0 else []
             else:
-                mode, text = before if isinstance(before, tuple) else (Mode.LITERAL, before)
+                assert isinstance(before, tuple)
+                mode, text = before
                 is_string = mode is Mode.STRING
                 texts = [b'"' + way for way in spellings(text, b"", self._may_begin)] if is_string else [bytes(text)]
             for text in texts:
@@ -284,18 +298,34 @@ class Repeats:
         return after.mode, text, id(after.frame.seen)
 
     def _may_leave(self, after: ScanState, token_id: int, matcher: Any) -> bool:
-        """A quick look whether the string can go on otherwise than any before; False says nothing."""
+        """A quick look whether the string or number can go on otherwise than any before; False says nothing."""
+        if after.mode is Mode.NUMBER:
+            return self._may_be_other_number(after, token_id, matcher)
         if after.mode is not Mode.IN_KEY and after.mode is not Mode.STRING:
             return False
         if after.frame is None or after.escaped or unfinished(after.text):
             return False
         text = canonical(after.text)
         size = len(text)
-        taken = {before[size : size + 1] or b'"' for before in _strings(after.frame) if before.startswith(text)}
+        taken = {before[size : size + 1] or b'"' for before in after.frame.seen.beginning(text) or ()}
         for other in _OTHERWISE:
             ids = self.tokens.ids.get(other) if other not in taken else None
             if ids and int(matcher.validate_tokens([token_id, ids[0]])) == 2:
                 return True
+        return False
+
+    def _may_be_other_number(self, after: ScanState, token_id: int, matcher: Any) -> bool:
+        """May a few more digits make it a number that was not there before?"""
+        assert after.frame is not None
+        for digits in (b"", b"1", b"7", b"37", b"173", b"5173"):
+            ids = [self.tokens.ids.get(bytes((digit,)), (-1,))[0] for digit in digits]
+            try:
+                is_known = -1 in ids or number_value(after.text + digits) in after.frame.seen
+            except ValueError:
+                continue
+            for end in () if is_known else self.tokens.behind_numbers:
+                if int(matcher.validate_tokens([token_id, *ids, end])) == len(ids) + 2:
+                    return True
         return False
 
     def _ways_behind(
@@ -390,13 +420,6 @@ def _is_late(scan: ScanState) -> bool:
     """Is a number being written that may have to end soon: its exponent, or very many digits?"""
     text = scan.text
     return scan.mode is Mode.NUMBER and (len(text) > _MANY_DIGITS or b"e" in text or b"E" in text)
-
-
-def _strings(frame: Frame) -> list[bytes]:
-    """The keys of an object, or the strings of an array, that were there before."""
-    if frame.is_object:
-        return [before for before in frame.seen if isinstance(before, bytes)]
-    return [before[1] for before in frame.seen if isinstance(before, tuple) and before[0] is Mode.STRING]
 
 
 def _clear(words: NDArray[np.int32], row: NDArray[np.int32]) -> None:

@@ -172,6 +172,16 @@ class TokenBytes:
         return Beginnings((m.group(1), i) for i in ids if (m := found.fullmatch(self.of[i])) is not None)
 
     @cached_property
+    def string_ends(self) -> dict[bytes, list[int]]:
+        """Tokens that end a string, by what of it they still write; not for the middle of an escape."""
+        found = re.compile(rb'((?:[^"\\]|\\.)*)"', re.DOTALL)
+        groups: dict[bytes, list[int]] = {}
+        for i in self._holding(b'"').tolist():
+            if (m := found.match(self.of[i])) is not None:
+                groups.setdefault(m.group(1), []).append(i)
+        return groups
+
+    @cached_property
     def begun_later(self) -> list[int]:
         """Tokens that end something and begin the next string or number, of which they write something."""
         blank = rb"[ \t\n\r]*"
@@ -211,6 +221,14 @@ class TokenBytes:
     @cached_property
     def _longest(self) -> int:
         return max(map(len, self.of), default=0)
+
+    @cached_property
+    def longest_of_number(self) -> int:
+        """The most bytes of a token that is nothing but a part of a number, white space before it included."""
+        part = re.compile(rb"[ \t\n\r]*[-+.0-9eE]+")
+        return max(
+            (len(self.of[i]) for i in self._holding(NUMBER_BYTES).tolist() if part.fullmatch(self.of[i])), default=1
+        )
 
     @cached_property
     def digits_alone(self) -> list[int]:
