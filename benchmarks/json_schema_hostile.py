@@ -196,7 +196,9 @@ CASES: tuple[Case, ...] = (
     Case("an enum of 10,000 texts", lambda: {"enum": [f"word {i}" for i in range(10_000)]}),
     Case("an enum of 100,000 texts", lambda: {"enum": [f"word {i}" for i in range(100_000)]}, ""),
     Case("an enum of 20,000 integers", lambda: {"enum": list(range(20_000))}),
-    Case("2,000 equal arrays in an enum", lambda: {"enum": [[1, [2, [3]]]] * 2_000}, "'edges'"),
+    Case("2,000 equal arrays in an enum", lambda: {"enum": [[1, [2, [3]]]] * 2_000}),
+    Case("399,000 empty arrays in an enum", lambda: {"enum": [[] for _ in range(399_000)]}),
+    Case("9,000 arrays in an enum", lambda: {"enum": [[i] for i in range(9_000)]}, "'edges'"),
     Case(
         "oneOf of 2,000 constants",
         lambda: {"oneOf": [{"const": f"c{i}"} for i in range(2_000)]},
@@ -251,7 +253,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "contains 10^9 times", lambda: {"type": "array", "contains": {"const": 1}, "minContains": 10**9}, "the limit is"
     ),
-    Case("minProperties 10^9", lambda: {"type": "object", "minProperties": 10**9}),
+    Case("minProperties 10^9", lambda: {"type": "object", "minProperties": 10**9}, "the limit is 500000"),
     Case("maxProperties 10^6", lambda: {"type": "object", "maxProperties": 10**6}),
     Case("maxLength 2^32", lambda: {"type": "string", "maxLength": 2**32}),
     Case("minLength 10^5", lambda: {"type": "string", "minLength": 10**5}, "'literal'"),
@@ -309,7 +311,7 @@ CASES: tuple[Case, ...] = (
             "allOf": [{"type": "string", "pattern": "a.{40}$"}, {"pattern": "b.{41}$"}],
             "not": {"pattern": "c.{42}$"},
         },
-        relaxed=frozenset({"pattern", "not"}),
+        relaxed=frozenset({"allOf", "not"}),
     ),
     Case(
         "six patternProperties told apart only near the end",

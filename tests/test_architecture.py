@@ -34,16 +34,11 @@ ALLOWED = {
     "guided.terminal": {"special_tokens", "grammars", "guided", "rich"},
     "guided.demonstration": {"special_tokens", "guided", "torch", "rich", "pydantic"},
     "guided.portfolio": {"special_tokens", "guided"},
-    "guided.validate": {
-        "special_tokens",
-        "grammars",
-        "guided",
-        "jsonschema",
-        "jsonschema_rs",
-        "jsonschema_specifications",
-        "referencing",
-    },
-    "guided.message": {"special_tokens", "grammars", "guided", "jsonschema"},
+    "guided.validate": {"special_tokens", "grammars", "guided", "jsonschema_specifications"},
+    "guided.validate_python": {"grammars", "guided", "jsonschema", "jsonschema_specifications", "referencing"},
+    "guided.validate_rust": {"grammars", "guided"},
+    "guided.validate_rust_script": {"jsonschema_rs", "jsonschema_specifications"},
+    "guided.message": {"special_tokens", "grammars", "guided"},
 }
 
 #: Modules at the edge: they may import the torch rooms of guided; the core may not.
