@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from grammars.json_schema.watchers import UniqueWatch
 from guided.bitmask import is_allowed, num_words
+from guided.direct_repeats import DirectRepeats, has_all
 from guided.json_scanner import NUMBER_BYTES, Frame, Mode, ScanState, Seen, feed, is_compared, number_value
 from guided.spelled import canonical, spellings, unfinished
 from guided.token_bytes import TokenBytes, clear_ids
@@ -21,7 +22,6 @@ __all__ = ["Repeats"]
 _LOOKED_AT = 200  # places that one search for a way on may look at, each some 0.1 ms
 _LOOKED_AT_ALL = 2_000  # where all keys that there are seem to be written
 _MANY_DIGITS = 50  # of the 64 that a number may have in a row
-_LITERALS = (b"true", b"false", b"null")
 _NUMBER = NUMBER_BYTES + b" "
 #: How a text is tried to go on otherwise than any before: what most languages have, cheap to ask for.
 _OTHERWISE = tuple(bytes((byte,)) for byte in b'"ae1A_0 -')
@@ -42,13 +42,12 @@ class Repeats:
     def __init__(self, watcher: UniqueWatch, tokens: TokenBytes) -> None:
         self.tokens = tokens
         self.nodes = watcher.nodes
+        self.direct = DirectRepeats(watcher.nodes, tokens)
         self.tight_keys = watcher.tight_keys
         self.fewest_keys = watcher.fewest_keys
         self.may_repeat = any(node.may_repeat for node in watcher.nodes)
         self.is_tight = watcher.tight_keys or any(node.tight or node.values for node in watcher.nodes)
-        # Of what was asked for last; frames and what they have seen never change.
-        self._known: tuple[Frame | None, Sequence[int]] = (None, ())
-        self._used_up: tuple[Seen | None, bool] = (None, False)
+        self._used_up: tuple[Seen | None, bool] = (None, False)  # of what was asked for last
 
     def is_near(self, scan: ScanState) -> bool:
         """Is there a token that could be a repeat here, or lead to one?"""
@@ -57,12 +56,12 @@ class Repeats:
             return False
         if not frame.armed:  # nothing was written yet that a token could repeat, but for what it ends itself
             is_item = mode is Mode.STRING and is_compared(frame, self.nodes)
-            return (is_item or mode is Mode.IN_KEY) and bool(self._crossing(scan) or self._crossed())
+            return (is_item or mode is Mode.IN_KEY) and bool(self.direct.crossing(scan) or self._crossed())
         if not frame.is_object:  # what an object holds is taken by its keys alone
             at_repeat = bool(len(frame.seen))
         else:
             at_repeat = mode is Mode.IN_KEY or (self.tight_keys and mode is Mode.KEY)
-        return at_repeat or bool(self._crossing(scan)) or (self.is_tight and self._is_next_near(frame))
+        return at_repeat or bool(self.direct.crossing(scan)) or (self.is_tight and self._is_next_near(frame))
 
     def _crossed(self) -> Sequence[int]:
         return self.tokens.keys_crossed if self.tight_keys else ()
@@ -77,7 +76,7 @@ class Repeats:
         it does not: the way here was longer than what is searched for another.
         """
         kept = words.copy()
-        self._clear_repeats(words, scan)
+        self.direct.clear(words, scan)
         if self._is_tight(scan):
             self._clear_stuck(words, scan, matcher)
         if self.is_tight and scan.frame is not None:
@@ -91,95 +90,6 @@ class Repeats:
                     hint="use shorter patterns, or fewer keys or items",
                 )
             words[:] = kept
-
-    def _clear_repeats(self, words: NDArray[np.int32], scan: ScanState) -> None:
-        self._clear_direct(words, scan)
-        clear_ids(words, [i for i in self._crossing(scan) if is_allowed(words, i) and self._repeats(scan, i)])
-
-    # -- tokens that end a key or an item for the second time
-
-    def _crossing(self, scan: ScanState) -> Sequence[int]:
-        """Tokens that may end more than one JSON token, the last of them as a repeat."""
-        crossings, frame = self.tokens.crossings, scan.frame
-        last, known = self._known
-        if last is not frame:  # inside a string, and mostly elsewhere, it is the one of the token before
-            known = crossings.known(frame)
-            self._known = frame, known
-        mirrors: Sequence[int] = ()
-        if scan.mode is not Mode.STRING or is_compared(frame, self.nodes):
-            mirrors = crossings.mirrors(scan)
-        if self.nodes or mirrors:
-            return [*known, *mirrors, *(crossings.words if self.nodes else ())]
-        return known
-
-    def _repeats(self, scan: ScanState, token_id: int) -> bool:
-        after = feed(scan, self.tokens.of[token_id], self.nodes)
-        if after.repeated or after.mode is not Mode.LITERAL or after.frame is None:
-            return after.repeated
-        # A literal is decided by its first letter.
-        return any((Mode.LITERAL, word) in after.frame.seen for word in _LITERALS if word.startswith(after.text))
-
-    def _clear_direct(self, words: NDArray[np.int32], scan: ScanState) -> None:
-        """Tokens that end the current key or scalar as one that was there before."""
-        frame = scan.frame
-        assert frame is not None
-        match scan.mode:
-            case Mode.IN_KEY:
-                self._clear_strings(words, scan.text, frame.seen)
-            case Mode.STRING if not frame.is_object:
-                self._clear_strings(words, scan.text, frame.seen)
-            case Mode.AFTER if self._has_all(frame):
-                clear_ids(words, self.tokens.beginning(b","))
-            case Mode.NUMBER | Mode.VALUE if not frame.is_object:
-                self._clear_numbers(words, scan.text, frame.seen)
-                if scan.mode is Mode.VALUE:
-                    self._clear_literals(words, frame.seen)
-
-    def _clear_strings(self, words: NDArray[np.int32], text: bytes, seen: Seen) -> None:
-        """Tokens that end a string as one of ``seen``: of many that begin so the tokens are tried, which are fewer."""
-        if unfinished(text):
-            for rest in self._rests(text, seen):
-                clear_ids(words, self.tokens.beginning(rest + b'"'))
-            return
-        ends = self.tokens.string_ends
-        if seen.beginning(canonical(text), len(ends)) is not None:
-            for rest in self._rests(text, seen):
-                clear_ids(words, ends.get(rest, ()))
-            return
-        for rest, ids in ends.items():
-            if seen.has_text(canonical(text + rest)):
-                clear_ids(words, ids)
-
-    def _rests(self, text: bytes, seen: Seen) -> list[bytes]:
-        """How ``text`` can go on to become one of ``seen``, as far as tokens may write it."""
-        begun = b""
-        if b"\\" in text or b"\x7f" in text:
-            begun = unfinished(text)
-            text = canonical(text).removesuffix(begun)
-        size = len(text)
-        rests = [before[size:] for before in seen.beginning(text) or ()]
-        if begun or any(b"\\" in rest for rest in rests):
-            return [way for rest in rests for way in spellings(rest, begun, self.tokens.may_be)]
-        return rests
-
-    def _clear_numbers(self, words: NDArray[np.int32], text: bytes, seen: Seen) -> None:
-        if not seen.has_numbers:
-            return
-        if Fraction(0) in seen and not text.strip(b"-0."):  # whatever exponent follows, it stays zero
-            _clear(words, self.tokens.exponents_of_zero)
-        for digits, row in self.tokens.number_ends.items():
-            try:
-                if number_value(text + digits) in seen:
-                    _clear(words, row)
-            except (ValueError, ZeroDivisionError):
-                continue
-
-    def _clear_literals(self, words: NDArray[np.int32], seen: Seen) -> None:
-        for word in _LITERALS:
-            if (Mode.LITERAL, word) in seen:
-                for size in range(1, len(word)):
-                    clear_ids(words, self.tokens.ids.get(word[:size], ()))
-                clear_ids(words, self.tokens.beginning(word))
 
     # -- tokens that begin what can only end as a repeat
 
@@ -221,7 +131,7 @@ class Repeats:
                     for text in spellings(key, b"", begun.may_be):
                         found.update(dict.fromkeys(begun.of(text)))
             case Mode.IN_KEY | Mode.STRING:
-                for rest in self._rests(scan.text, frame.seen):
+                for rest in self.direct.rests(scan.text, frame.seen):
                     found.update(dict.fromkeys(self.tokens.within(rest)))
             case _:
                 size, longest = len(scan.text), self.tokens.longest_of_number
@@ -345,7 +255,7 @@ class Repeats:
         words = np.frombuffer(matcher.compute_bitmask(), dtype=np.int32)[: num_words(len(self.tokens.of))].copy()
         if matcher.is_error():
             return None
-        self._clear_repeats(words, after)
+        self.direct.clear(words, after)
         ways = [i for i in self._toward(after) if is_allowed(words, i)]
         away = words.copy()
         clear_ids(away, ways)
@@ -392,7 +302,7 @@ class Repeats:
     def _is_used_up(self, opened: Frame, token_id: int, scan: ScanState, matcher: Any) -> bool:
         """Is there no key, or no value, left for what the token opens?"""
         if not opened.is_object:
-            return self._has_all(opened)
+            return has_all(opened, self.nodes)
         if not 0 < self.fewest_keys <= len(opened.seen):
             return False
         seen, is_used_up = self._used_up
@@ -401,16 +311,10 @@ class Repeats:
             self._used_up = opened.seen, is_used_up
         return is_used_up
 
-    def _has_all(self, frame: Frame, more: int = 0) -> bool:
-        """Has an array all the values that its items may have, or with so many ``more``?"""
-        if frame.is_object or frame.node < 0 or not self.nodes[frame.node].values:
-            return False
-        return len(frame.seen) + more >= self.nodes[frame.node].values
-
     def _may_be_used_up(self, frame: Frame | None) -> bool:
         """Has an object around here as many keys as there may be words for, or an array as many items?"""
         while frame is not None:
-            if self._has_all(frame, 1) or (frame.is_object and 0 < self.fewest_keys <= len(frame.seen)):
+            if has_all(frame, self.nodes, 1) or (frame.is_object and 0 < self.fewest_keys <= len(frame.seen)):
                 return True
             frame = frame.parent
         return False
@@ -420,7 +324,3 @@ def _is_late(scan: ScanState) -> bool:
     """Is a number being written that may have to end soon: its exponent, or very many digits?"""
     text = scan.text
     return scan.mode is Mode.NUMBER and (len(text) > _MANY_DIGITS or b"e" in text or b"E" in text)
-
-
-def _clear(words: NDArray[np.int32], row: NDArray[np.int32]) -> None:
-    np.bitwise_and(words, ~row[: len(words)], out=words)
