@@ -275,13 +275,14 @@ class _Composer:
                 place=where,
                 expected=error.expected,
                 hint=error.hint,
+                report=error.report and error.report.below(place),
             ) from None
         if built.watchers:
             self.watchers[place] = built.watchers
         short = shortest_text(built.node, built.watchers)
         if short is not None:
             self.shortest[place] = short
-        self.tool_rows |= {replace(row, pointer=place + row.pointer): None for row in built.report.rows}
+        self.tool_rows |= dict.fromkeys(built.report.below(place).rows)
         return built.node
 
     def _watched_steps(self) -> tuple[CallStep, ...]:

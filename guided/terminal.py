@@ -20,7 +20,7 @@ from grammars.plan import Plan
 from grammars.response import KINDS
 from guided.message import Message
 from guided.parse import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
-from special_tokens.errors import GuidedError
+from special_tokens.errors import GuidedError, SchemaError
 
 if TYPE_CHECKING:
     from guided.check import CheckedFormat, CheckedRequest
@@ -203,3 +203,5 @@ def show_error(console: Console, error: GuidedError) -> None:
     for label, value in (("where", error.place), ("expected", error.expected), ("do", error.hint)):
         if value:
             console.print(Text(f"  {label}: {value}"))
+    if isinstance(error, SchemaError) and error.report is not None:
+        show_report(console, error.report.rows)

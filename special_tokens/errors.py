@@ -27,6 +27,8 @@ three packages can raise from it; ``guided`` exports it.
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "EmbeddedModelError",
     "GrammarError",
@@ -107,7 +109,8 @@ class RequestError(GuidedError, ValueError):
 class SchemaError(RequestError):
     """A JSON schema that is broken, contradictory or cannot be enforced.
 
-    ``pointer`` is the JSON pointer of the place in the schema, ``keyword`` the keyword at fault.
+    ``pointer`` is the JSON pointer of the place in the schema, ``keyword`` the keyword at fault.  Where the policy
+    ``strict`` refuses a schema, ``report`` is its whole `grammars.json_schema.SchemaReport`, else None.
     """
 
     def __init__(
@@ -119,9 +122,11 @@ class SchemaError(RequestError):
         place: str = "",
         expected: str = "",
         hint: str = "",
+        report: Any = None,
     ) -> None:
         self.pointer = pointer
         self.keyword = keyword
+        self.report = report
         apart = " " if pointer and not pointer.startswith("/") else ""  # of another document
         super().__init__(message, place=place or f"schema{apart}{pointer}", expected=expected, hint=hint)
 

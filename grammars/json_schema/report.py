@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 __all__ = ["Outcome", "ReportRow", "SchemaReport"]
@@ -38,5 +38,19 @@ class SchemaReport:
         return tuple(row for row in self.rows if row.outcome is Outcome.RELAXED)
 
     @property
+    def refused(self) -> tuple[ReportRow, ...]:
+        return tuple(row for row in self.rows if row.outcome is Outcome.REFUSED)
+
+    @property
     def narrowed(self) -> tuple[ReportRow, ...]:
         return tuple(row for row in self.rows if row.outcome is Outcome.NARROWED)
+
+    def strictly(self) -> SchemaReport:
+        """The report as the policy ``strict`` has it: what is not enforced in full is refused."""
+        return SchemaReport(
+            tuple(replace(row, outcome=Outcome.REFUSED) if row.outcome is Outcome.RELAXED else row for row in self.rows)
+        )
+
+    def below(self, place: str) -> SchemaReport:
+        """The report with ``place`` before all pointers."""
+        return SchemaReport(tuple(replace(row, pointer=place + row.pointer) for row in self.rows))

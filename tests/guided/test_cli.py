@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import guided
 from guided import cli
+from guided.cli import commands
 
 SCHEMA = json.dumps(
     {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"], "additionalProperties": False}
@@ -251,6 +253,32 @@ def test_bad_input_is_one_message_and_exit_code_one(
     assert match in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.parametrize("way", ["format", "tool"])
+def test_what_strict_refuses_is_a_table_with_every_row(
+    run: Any, way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unique = {"type": "array", "items": {"type": "array"}, "uniqueItems": True}
+    backwards = {"type": "string", "pattern": "(a)\\1", "format": "hue"}
+    schema = {"type": "object", "properties": {"a": unique, "b": backwards}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": schema, "strict": True}}
+    body = {"messages": [{"role": "user", "content": "x"}], "tools": [tool]}
+    asked = ["--schema", json.dumps(schema), "--strict"] if way == "format" else ["--request", json.dumps(body)]
+    monkeypatch.setattr(sys, "argv", ["guided", "check", *asked])
+    monkeypatch.setattr(commands, "err", Console(stderr=True, highlight=False, width=200))
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == cli.EXIT_REFUSED
+    rows = [line.replace("│", " ").split() for line in capsys.readouterr().err.splitlines()]
+    place = "/tools/f/parameters" if way == "tool" else ""
+    found = {(row[0], row[1], row[2]) for row in rows if len(row) > 3}
+    assert {
+        (f"{place}/properties/a", "uniqueItems", "refused"),
+        (f"{place}/properties/b", "pattern", "refused"),
+    } <= found
+    assert (f"{place}/properties/b", "format", "exact") in found
+    assert not any("relaxed" in row for row in rows)
+
+
 def test_wrong_usage_is_exit_code_two(run: Any) -> None:
     assert run("generate", "--top-k", "many").exit_code == 2
     assert run("nothing").exit_code == 2
@@ -265,6 +293,7 @@ def test_help_loads_no_torch() -> None:
     code = """
 import sys
 from guided import cli
+from guided.cli import commands
 try:
     cli.app(["--help"])
 except SystemExit:
