@@ -16,6 +16,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
 from grammars.json_schema.regular import Regular, inter, matches, neg, words
+from grammars.json_schema.same import Keys, distinct
 from grammars.json_schema.watchers import UniqueNode
 from grammars.shortest_instance import TooLarge
 
@@ -88,18 +89,6 @@ def _spot(text: str, at: int) -> tuple[Spot, int]:
     return Spot(start, behind, kind, tuple(keys), tuple(values)), behind
 
 
-def _compared(value: Any) -> object:
-    """What two values are equal by, as JSON has it."""
-    match value:
-        case bool() | None:
-            return (repr(value),)
-        case list():
-            return ("[", *map(_compared, value))
-        case dict():
-            return ("{", frozenset((key, _compared(inner)) for key, inner in value.items()))
-    return value
-
-
 def _below(nodes: tuple[UniqueNode, ...], node: int, spot: Spot, text: str) -> Iterator[tuple[Spot, int]]:
     """What a value holds, with the number of the node that watches it."""
     own = nodes[node] if 0 <= node < len(nodes) else None
@@ -118,10 +107,10 @@ def repeats(text: str, nodes: tuple[UniqueNode, ...], node: int = 0) -> bool:
     todo = [(spots(text), node)]
     while todo:
         spot, node = todo.pop()
-        own: list[object] = [json.loads(text[slice(*key)], strict=False) for key in spot.keys]
+        own = [json.loads(text[slice(*key)], strict=False) for key in spot.keys]
         if spot.kind == "[" and 0 <= node < len(nodes) and nodes[node].unique:
-            own = [_compared(json.loads(text[inner.start : inner.end], strict=False)) for inner in spot.values]
-        if len(set(own)) < len(own):
+            own = [json.loads(text[inner.start : inner.end], strict=False) for inner in spot.values]
+        if len(distinct(own)) < len(own):
             return True
         todo += _below(nodes, node, spot, text)
     return False
@@ -136,12 +125,20 @@ def different(cells: Cells, root: int, nodes: tuple[UniqueNode, ...]) -> str | N
         return mended
     # Another option somewhere may be less than to mend what the shortest one repeats.
     with suppress(TooLarge, RecursionError):
-        for text in itertools.islice(written.others.unused(root, 0), _MOST_COMPARED):
+        for text in itertools.islice(written.others.unused(root, {}), _MOST_COMPARED):
             if len(text.encode()) >= size:
                 break
             if not repeats(text, nodes):
                 return text
     return mended
+
+
+class _Group:
+    """Keys or items of which none may come twice: those that are ``used``, and how many texts of a cell were tried."""
+
+    def __init__(self) -> None:
+        self.used: set[object] = set()
+        self.tried: dict[int, int] = {}
 
 
 class _Written:
@@ -150,6 +147,7 @@ class _Written:
     def __init__(self, cells: Cells, root: int) -> None:
         self.cells = cells
         self.others = _Others(cells)
+        self.keys = Keys()
         self.pieces: list[str] = []
         self.ranges: list[tuple[int, int, int]] = []  # pieces and cell, the inner before the outer
         self._write(root)
@@ -188,32 +186,30 @@ class _Written:
         if not all(self.mend(inner, nodes, number) for inner, number in below):
             return False
         is_unique = 0 <= node < len(nodes) and nodes[node].unique
-        used: set[object] = set()
+        group = _Group()
         if spot.kind == "{":
             ends = [*(begin for begin, _ in spot.keys[1:]), spot.end - 1]
-            return all(self._other_key(key, end, used) for key, end in zip(spot.keys, ends, strict=False))
+            return all(self._other_key(key, end, group) for key, end in zip(spot.keys, ends, strict=False))
         if spot.kind == "[" and is_unique:
-            return all(self._other_item(inner, used, nodes, number) for inner, number in below)
+            return all(self._other_item(inner, group, nodes, number) for inner, number in below)
         return True
 
-    def _other_key(self, key: tuple[int, int], end: int, used: set[object]) -> bool:
-        """A key that is not ``used``, by itself or together with its value."""
+    def _other_key(self, key: tuple[int, int], end: int, group: _Group) -> bool:
+        """A key that is not used in the group, by itself or together with its value."""
         ways = [*self.cells_at.get(key, ())[-1:]]
         ways += [one for one in self.cells_from.get(key[0], ()) if key[1] < self.at[one[1]] <= end]
-        return self._replace(key, ways, used, lambda text: json.JSONDecoder(strict=False).raw_decode(text)[0])
+        return self._replace(key, ways, group, lambda text: json.JSONDecoder(strict=False).raw_decode(text)[0])
 
-    def _other_item(self, spot: Spot, used: set[object], nodes: tuple[UniqueNode, ...], node: int) -> bool:
+    def _other_item(self, spot: Spot, group: _Group, nodes: tuple[UniqueNode, ...], node: int) -> bool:
         def value(text: str) -> object:
-            return None if repeats(text, nodes, node) else (_compared(json.loads(text, strict=False)),)
+            return None if repeats(text, nodes, node) else (self.keys(json.loads(text, strict=False)),)
 
         span = spot.start, spot.end
-        return self._replace(span, self.cells_at.get(span, ())[-1:], used, value)
+        return self._replace(span, self.cells_at.get(span, ())[-1:], group, value)
 
-    def _replace(
-        self, span: tuple[int, int], ways: Sequence[tuple[int, int, int]], used: set[object], value: Any
-    ) -> bool:
-        """Put what stands there into ``used``, written otherwise where it is there already."""
-        own = self._piece(span)
+    def _replace(self, span: tuple[int, int], ways: Sequence[tuple[int, int, int]], group: _Group, value: Any) -> bool:
+        """Put what stands there into the group, written otherwise where it is there already."""
+        used, own = group.used, self._piece(span)
         if own is None:
             return False
         first = value(own)
@@ -221,7 +217,7 @@ class _Written:
             used.add(first)
             return True
         for begin, end, cell in ways:
-            for text in self.others.unused(cell, id(used)):
+            for text in self.others.unused(cell, group.tried):
                 found = value(text)
                 if found is not None and found not in used:
                     used.add(found)
@@ -264,15 +260,14 @@ class _Others:
     def __init__(self, cells: Cells) -> None:
         self.cells = cells
         self.known: dict[int, _Lazy] = {}
-        self.tried: dict[tuple[int, int], int] = {}
 
-    def unused(self, cell: int, group: int) -> Iterator[str]:
-        """The texts of a cell that were not handed out to the group before."""
+    def unused(self, cell: int, tried: dict[int, int]) -> Iterator[str]:
+        """The texts of a cell behind the first of them that were ``tried``: so many of each cell."""
         texts = self.of(cell)
-        index = self.tried.get((cell, group), 0)
+        index = tried.get(cell, 0)
         while index < _MOST_TRIED and (text := texts.at(index)) is not None:
             index += 1
-            self.tried[cell, group] = index
+            tried[cell] = index
             yield text
 
     def of(self, cell: int) -> _Lazy:

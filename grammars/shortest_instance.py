@@ -11,6 +11,7 @@ from typing import Any
 from grammars.json_schema.directed import directed, widened
 from grammars.json_schema.keywords.numeric import allow
 from grammars.json_schema.numbers import Numbers, meet, shortest_number
+from grammars.json_schema.passes.kinds import TYPES_OF
 from grammars.json_schema.regular import (
     ALL,
     ANY,
@@ -192,12 +193,13 @@ class Instances(Visits):
         return least
 
     def listed(self, values: list[Any], schema: Mapping[str, Any]) -> str | None:
-        if schema.keys() & {"anyOf", "allOf", "pattern", "minLength", "maxLength", "minimum", "maximum", "multipleOf"}:
+        if schema.keys() - {"enum", "const", "type"} - _SILENT:
             raise _Unsure
         kinds = schema.get("type", _NAMED)
-        kinds = (kinds,) if isinstance(kinds, str) else kinds
+        kinds = {kinds} if isinstance(kinds, str) else set(kinds)
         apart = (self.item, self.colon)
-        return _least([json.dumps(v, ensure_ascii=False, separators=apart) for v in values if _kind(v) in kinds])
+        fitting = [v for v in values if not kinds.isdisjoint(TYPES_OF[type(v)])]
+        return _least([json.dumps(v, ensure_ascii=False, separators=apart) for v in fitting])
 
     def of_type(self, kind: str, schema: Mapping[str, Any]) -> str | None:
         match kind:
@@ -259,21 +261,6 @@ def _searched(pattern: str) -> Regular:
     begins = pattern.startswith("^")
     ends = pattern.endswith("$") and (len(pattern) - len(pattern[:-1].rstrip("\\"))) % 2 == 1
     return cat(*(() if begins else (ALL,)), language(pattern), *(() if ends else (ALL,)))
-
-
-def _kind(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-    return "array" if isinstance(value, list) else "object"
 
 
 def joined(parts: list[str | None]) -> str | None:

@@ -63,6 +63,9 @@ def test_nothing_shorter_is_found_than_there_is(engine: Engine, schema: Any, tex
 KNOWN: list[tuple[Any, str]] = [
     *((schema, text) for schema, text in SHORTEST if "uniqueItems" not in schema and "minLength" not in schema),
     ({"type": "string", "minLength": 3}, '"aaa"'),
+    ({"type": "integer", "enum": [1, 20], "exclusiveMinimum": 5}, "20"),
+    ({"anyOf": [{"type": "number", "enum": [1]}, {"type": "string", "minLength": 10}]}, "1"),
+    ({"anyOf": [{"type": "number", "enum": [1.5]}, {"type": "string", "minLength": 10}]}, "1.5"),
     ({"type": "string", "pattern": "^[0-9]{3}-x+$"}, '"000-x"'),
     ({"type": "object", "required": ["b", "a"], "properties": {"a": {"enum": ["xx", "y"]}}}, '{"a": "y", "b": 0}'),
     ({"type": "number", "minimum": 12}, "12"),
@@ -290,7 +293,15 @@ def test_a_long_text_that_the_schema_tells_needs_no_search(engine: Engine) -> No
 
 
 #: Satisfiable schemas, nothing of which is relaxed, whose keys or items must differ; with the size of a valid text.
+#: An array or object in which all differ, several times: each begins with the first again.
+PAIR = {"type": "array", "minItems": 2, "uniqueItems": True}
+TWO_OF_THREE = {"type": "object", "minProperties": 2, "propertyNames": {"pattern": "^[ab]$|^ccccc$"}}
+THREE = {**PAIR, "minItems": 3, "items": {"type": "string", "pattern": "^[ab]$|^ccccc$"}}
+
 DIFFERENT: list[tuple[Any, int]] = [
+    ({"type": "array", "minItems": 3, "items": {**PAIR, "items": {"type": "integer"}}}, 24),
+    ({"type": "array", "minItems": 3, "items": TWO_OF_THREE}, 54),
+    ({"type": "array", "minItems": 30, "items": THREE}, 630),
     ({"type": "object", "additionalProperties": {"type": "string", "pattern": "a"}, "minProperties": 2}, 20),
     ({"type": "array", "items": {"type": "string", "pattern": "foo$"}, "minItems": 2, "uniqueItems": True}, 15),
     (

@@ -152,6 +152,10 @@ INTRICATE: list[tuple[dict[str, Any], int]] = [
     ({"format": "email", "pattern": "@example\\.(com|org)$", "maxLength": 24}, len("-@example.com")),
     ({"format": "email", "pattern": "^[^@]{10,}@[^@]{10,}$", "maxLength": 30}, 21),
     ({"format": "email", "pattern": "@example\\.(com|org)$", "minLength": 18, "maxLength": 24}, 18),
+    ({"pattern": "é(x)?a$", "minLength": 35}, 35),  # letters beyond ASCII, which are tried last
+    ({"pattern": "é(ab?c)?a+$", "minLength": 35}, 35),
+    ({"pattern": "(東京|大阪)[0-9]+番$", "minLength": 40, "maxLength": 80}, 40),
+    ({"pattern": "[一-龥]+[0-9]+[一-龥]+$", "minLength": 60, "maxLength": 80}, 60),
 ]
 
 

@@ -16,7 +16,7 @@ from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.general import KEY_ORDER, general_rows
 from grammars.json_schema.key_bounds import KeyBounds
 from grammars.json_schema.passes.dialect import nullable
-from grammars.json_schema.passes.kinds import CHECKS
+from grammars.json_schema.passes.kinds import CHECKS, TYPES_OF
 from grammars.json_schema.regular import matches
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.spelling import Spelling
@@ -204,7 +204,7 @@ class Copy:
                 if least in out and most in out and touch(out[least] + gap, out[most]):
                     raise NotDirect
         if "enum" in out:
-            fits = "type" not in schema or any(k in kinds for v in out["enum"] for k in _TYPES_OF[type(v)])
+            fits = "type" not in schema or any(k in kinds for v in out["enum"] for k in TYPES_OF[type(v)])
             return out if fits else False
         if out.get("items") is False and out.get("minItems"):
             raise NotDirect
@@ -296,14 +296,6 @@ _PAIRS = (
     ("exclusiveMinimum", "exclusiveMaximum"),
 )
 _COUNTED = frozenset(least for least, _ in _PAIRS)
-_TYPES_OF: Mapping[type, tuple[str, ...]] = {
-    str: ("string",),
-    bool: ("boolean",),
-    int: ("integer", "number"),
-    type(None): ("null",),
-    list: ("array",),
-    dict: ("object",),
-}
 
 
 def has_siblings(schema: Mapping[str, Any], keyword: str) -> bool:
