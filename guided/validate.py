@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urljoin
 
@@ -18,11 +19,6 @@ from jsonschema_specifications import REGISTRY
 from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.passes.dialect import exclusive_flags, nullable
 from guided.validate_python import by_jsonschema, texts_of
-
-try:
-    from guided.validate_rust import by_jsonschema_rs
-except ImportError:  # an optional extra
-    by_jsonschema_rs = None  # type: ignore[assignment]
 
 __all__ = ["NOT_VALIDATED", "VALIDATORS", "Verdict", "judge", "violations"]
 
@@ -67,7 +63,7 @@ def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None
         needed = _needed(schema, documents or {})
         others = {uri: _document(one, dialect_of(one, dialect)) for uri, one in needed.items()}
         asked = _Question(_in_plain_words(schema, old=dialect.order <= 4), value, others)
-    except Exception as error:
+    except (ValueError, RecursionError) as error:
         return tuple(_no_opinion(name, error) for name in VALIDATORS)
     return tuple(_verdict(name, check, asked) for name, check in VALIDATORS.items())
 
@@ -106,7 +102,7 @@ def _needed(schema: Any, documents: Mapping[str, Any]) -> Mapping[str, Any]:
             if named[to] not in found:
                 found[named[to]] = documents[named[to]]
                 todo.append((documents[named[to]], named[to]))
-        below = node.values() if isinstance(node, Mapping) else node
+        below = node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ()
         todo.extend((sub, base) for sub in below if isinstance(sub, Mapping | list))
     return found
 
@@ -182,6 +178,8 @@ def _by_jsonschema(asked: _Question) -> list[str]:
 
 
 def _by_jsonschema_rs(asked: _Question) -> list[str]:
+    from guided.validate_rust import by_jsonschema_rs  # of an optional extra
+
     schema, value, documents = asked.schema, asked.value, asked.documents
     length = sum(map(len, texts_of(value)))
     order = dialect_of(schema).order
@@ -202,5 +200,5 @@ def _pointer(path: Iterable[Any]) -> str:
 
 #: The validators that are installed, by name; the first says what the others cost.
 VALIDATORS: Mapping[str, _Check] = {"jsonschema": _by_jsonschema}
-if by_jsonschema_rs is not None:
+if find_spec("jsonschema_rs") is not None:
     VALIDATORS = {**VALIDATORS, "jsonschema-rs": _by_jsonschema_rs}

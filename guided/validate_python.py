@@ -9,12 +9,10 @@ their keys, not by comparing each with each.
 from __future__ import annotations
 
 import math
-import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -25,6 +23,8 @@ from referencing.jsonschema import specification_with
 
 from grammars.json_schema.backtracking import effort, quietly
 from grammars.json_schema.dialects import Dialect, dialect_of
+from grammars.json_schema.general import patterns_of
+from grammars.json_schema.keywords.numeric import exact
 from grammars.json_schema.same import Keys
 
 __all__ = ["Found", "Unfinished", "by_jsonschema", "texts_of"]
@@ -34,9 +34,6 @@ _SHARE = 0.2  # of them that one step counts for: more is, as a rule, a collecti
 _ROOM = 80  # frames that following a reference takes, with much to spare
 _KEPT = 4  # errors of a reference that are told again where it is asked about the same value
 
-#: Patterns whose search may take exponential time in a backtracking engine: a repeat of something that itself repeats
-#: or chooses.
-_REPEATED_GROUP = re.compile(r"[+*|{?][^()]*\)+[*+{]")
 _MOST_STEPS = 50_000_000  # of a backtracking engine over all strings of a value: a second at the worst
 _MOST_PATTERNS = 400  # that ``re`` keeps compiled, with some to spare
 
@@ -93,7 +90,7 @@ _here = _Here()
 def by_jsonschema(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> Found:
     """What is wrong with ``value``, at ``most`` so many things; raises `Unfinished` where that would take too long."""
     texts = Counter(_rounded(len(text)) for text in texts_of(value))
-    patterns = [p for one in (schema, *documents.values()) for p in _patterns(one)]
+    patterns = [p for one in (schema, *documents.values()) for p in patterns_of(one)]
     with quietly(*(p for several in patterns for p in several)):
         if any(_are_slow(several, texts) for several in patterns):
             raise Unfinished("a pattern that may take its backtracking engine for ever")
@@ -240,12 +237,6 @@ def _number(check: Callable[[Any, Any, Any], str]) -> Callable[..., Iterator[Any
     return checked
 
 
-@lru_cache(maxsize=1_024)
-def _written(number: Any) -> Fraction:
-    """A number as it is written: the shortest text of a float, which is what stood there as a rule."""
-    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
-
-
 def _is_infinite(number: Any) -> bool:
     return isinstance(number, float) and not math.isfinite(number)
 
@@ -253,7 +244,7 @@ def _is_infinite(number: Any) -> bool:
 def _is_less(one: Any, two: Any) -> bool:
     if type(one) is type(two) or _is_infinite(one) or _is_infinite(two):
         return bool(one < two)
-    return _written(one) < _written(two)
+    return exact(one) < exact(two)
 
 
 def _minimum(value: Any, least: Any, schema: Any) -> str:
@@ -281,7 +272,7 @@ def _multiple(value: Any, step: Any, schema: Any) -> str:
         return "not a multiple of"
     if isinstance(value, int) and isinstance(step, int):
         return "not a multiple of" if value % step else ""
-    return "not a multiple of" if _written(value) % _written(step) else ""
+    return "not a multiple of" if exact(value) % exact(step) else ""
 
 
 def _enum(validator: Any, values: Any, value: Any, schema: Any) -> Iterator[Any]:
@@ -345,25 +336,8 @@ def _rounded(length: int) -> int:
     return -(-length >> unit) << unit
 
 
-def _patterns(schema: Any) -> Iterator[tuple[str, ...]]:
-    """The patterns of each object of a schema."""
-    todo = [schema]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, dict):
-            pattern, keys = value.get("pattern"), value.get("patternProperties")
-            several = tuple(p for p in (pattern, *(keys if isinstance(keys, dict) else ())) if isinstance(p, str))
-            if several:
-                yield several
-            todo.extend(value.values())
-        elif isinstance(value, list):
-            todo.extend(value)
-
-
 def _are_slow(patterns: tuple[str, ...], texts: Mapping[int, int]) -> bool:
     """May the patterns of one object take for ever over so many texts of these lengths?"""
-    if any(map(_REPEATED_GROUP.search, patterns)):
-        return True
     if len(patterns) > _MOST_PATTERNS and sum(texts.values()) > 10:  # each is compiled again for each key
         return True
     return sum(effort(p, length) * count for p in patterns for length, count in texts.items()) > _MOST_STEPS

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def by_jsonschema_rs(
     """
     schemas = [schema, *documents.values()]
     is_quick = is_quick and not _unfolds(schemas)
-    states = sum(_states(pattern) for one in schemas for pattern in patterns_of(one)) if is_quick else 0
+    patterns = chain.from_iterable(several for one in schemas for several in patterns_of(one))
+    states = sum(map(_states, patterns)) if is_quick else 0
     if is_quick and states <= _FEW_STATES and states * length <= _FEW_MOVES:
         return errors_of(schema, value, documents, order, most)
     request = {"schema": schema, "value": value, "documents": dict(documents), "order": order, "most": most}

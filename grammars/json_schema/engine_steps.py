@@ -18,6 +18,7 @@ __all__ = ["engine_steps"]
 _NEIGHBOURS = 4  # doubles looked at on each side of a step
 _SAFE = 2**53  # digits below are read as one double and scaled by an exact power of ten: to the nearest double
 _WORD = 2**32  # the engine works out a common multiple in so many numbers
+_MOST_PARTS = 10_000  # that a step is divided into: its digits alone may be 10**19
 _SPLITS = tuple(2**twos * 5**fives for twos in range(5) for fives in range(5))
 
 
@@ -44,7 +45,7 @@ def engine_steps(step: Fraction) -> tuple[float, ...] | None:
 
 
 def _divisors(count: int) -> Iterator[int]:
-    return (n for n in range(1, count + 1) if count % n == 0)
+    return (n for n in range(1, min(count, _MOST_PARTS) + 1) if count % n == 0)
 
 
 def _fits(one: Fraction, two: Fraction) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from grammars.json_schema.dialects import Dialect, is_known
@@ -54,7 +55,7 @@ def general_rows(
         reason = f"draft-03 is read as {dialect.name}, which knows no {', '.join(sorted(lost))}"
         yield ReportRow("", "$schema", Outcome.RELAXED, reason)
     if keys is None or not keys.isdisjoint(_PATTERNS):
-        patterns = list(patterns_of(schema))
+        patterns = list(chain.from_iterable(patterns_of(schema)))
         if any(map(_has_dot, patterns)):
             yield _DOT
         if any(_FOREIGN.search(pattern) and not has_disputed_classes(pattern) for pattern in patterns):
@@ -99,24 +100,23 @@ def _has_surrogates(pattern: str) -> bool:
 
 def asks_for_borders(schema: Any) -> bool:
     """Is there a pattern whose borders of words validators may see elsewhere?"""
-    for pattern in patterns_of(schema):
+    for pattern in chain.from_iterable(patterns_of(schema)):
         with suppress(InvalidPattern, NotRegular):
             if has_borders(pattern):
                 return True
     return False
 
 
-def patterns_of(schema: Any) -> Iterator[str]:
-    """The patterns in a schema, those of keys among them."""
+def patterns_of(schema: Any) -> Iterator[tuple[str, ...]]:
+    """The patterns of each object in a schema that has some, those of keys among them."""
     todo = [schema]
     while todo:
         value = todo.pop()
         if isinstance(value, dict):
             pattern, keys = value.get("pattern"), value.get("patternProperties")
-            if isinstance(pattern, str):
-                yield pattern
-            if isinstance(keys, dict):
-                yield from keys
+            several = tuple(p for p in (pattern, *(keys if isinstance(keys, dict) else ())) if isinstance(p, str))
+            if several:
+                yield several
             todo.extend(value.values())
         elif isinstance(value, list):
             todo.extend(value)

@@ -83,6 +83,21 @@ def test_repeats_in_a_row_are_judged_by_all_on_short_texts() -> None:
     assert verdicts({"pattern": r"^[a-z.]+@[a-z.]+\.[a-z]{2,}$"}, "a" * 60 + "@b") == [False] * len(VALIDATORS)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "right", "wrong"),
+    [
+        ("^[a-z]+(-[a-z]+)*$", "a-b", "a-"),
+        (r"^(\d{3}-)+\d$", "123-456-7", "12-7"),
+        (r"^([a-z0-9]+\.)+[a-z]{2,}$", "a.b.com", "a..com"),
+    ],
+)
+def test_groups_that_repeat_are_judged_by_all_where_no_text_is_read_in_many_ways(
+    pattern: str, right: str, wrong: str
+) -> None:
+    assert verdicts({"pattern": pattern}, right) == [True] * len(VALIDATORS)
+    assert verdicts({"pattern": pattern}, wrong) == [False] * len(VALIDATORS)
+
+
 LOOP = {"oneOf": [{"type": "array", "maxItems": 0}, {"$ref": "#/$defs/n"}]}
 NULLS = {"n": {"oneOf": [{"type": "null"}, {"$ref": "#/$defs/n"}]}}
 
