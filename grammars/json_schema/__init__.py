@@ -15,7 +15,7 @@ from grammars.json_schema.documents import Documents
 from grammars.json_schema.emit import emit, leaning
 from grammars.json_schema.general import KEY_ORDER, general_rows
 from grammars.json_schema.key_bounds import key_bounds
-from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, check_deadline, survey
+from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, check_deadline, survey, too_deep
 from grammars.json_schema.numbers import MAX_DIGITS
 from grammars.json_schema.regular import within
 from grammars.json_schema.report import Outcome, ReportRow, SchemaReport
@@ -150,7 +150,7 @@ def _compiled(documents: Documents, spelling: Spelling, *, watch: bool) -> Built
             except Overrun:
                 return _compile(Space(documents, coarse=True), spelling, watch=watch)
     except RecursionError:
-        raise SchemaError("the schema is nested too deeply", hint="use $defs and $ref, or fewer levels") from None
+        raise too_deep(documents.root.schema) from None
 
 
 def _in_full(documents: Documents, spelling: Spelling, *, watch: bool) -> Built:
@@ -185,7 +185,8 @@ def _compile(space: Space, spelling: Spelling, *, watch: bool) -> Built:
 
 def refusal(report: SchemaReport) -> SchemaError:
     """What the strict policy says to a schema with relaxed rows: the first by name, the others by number."""
-    first, *others = report.relaxed
+    report = report.strictly()
+    first, *others = report.refused
     more = f", and {len(others)} more" if others else ""
     return SchemaError(
         f"{first.keyword!r} cannot be enforced: {first.reason}{more}",
@@ -193,4 +194,5 @@ def refusal(report: SchemaReport) -> SchemaError:
         keyword=first.keyword,
         expected="a schema that the masks can enforce in full",
         hint="use policy 'warn' to have it checked after generation, or change the schema",
+        report=report,
     )

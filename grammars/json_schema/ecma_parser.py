@@ -71,14 +71,14 @@ class Parser:
     """``wide``: whether ``.`` takes all line separators but the newline; what is negated is read the other way.
 
     So are the classes of `has_disputed_classes`, with what is disputed or without it, and unless ``final_newline`` is
-    False or there are counted repeats the ``$``, which Python finds before a newline at the end as well.  None is
-    ECMA-262 throughout: no separator at all.
+    False the ``$``, which Python finds before a newline at the end as well.  None is ECMA-262 throughout: no separator
+    at all.
     """
 
     def __init__(self, pattern: str, *, wide: bool | None = None, final_newline: bool = True) -> None:
         self.pattern = pattern
         self.wide = wide
-        self.final_newline = final_newline and "{" not in pattern  # more ends would multiply the states of counts
+        self.final_newline = final_newline
         self.at = 0
         self.depth = 0
         self.ignore_case = False

@@ -100,6 +100,8 @@ def _typed(space: Space, place: Place, schema: dict[str, Any], notes: list[Repor
             found = meet(found, Numbers(integer=True))
         numbers = () if found.is_empty() else (found,)
     strings = text.allow(schema, place, space.documents, notes) if "string" in types else NONE
+    if "string" not in types:
+        notes += text.ignored_rows(schema, place)
     return Shape(
         "null" in types,
         3 if "boolean" in types else 0,

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from grammars.deadline import is_late
 from special_tokens.errors import SchemaError
 
-__all__ = ["DEFAULT_LIMITS", "Limits", "Survey", "check_deadline", "survey"]
+__all__ = ["DEFAULT_LIMITS", "Limits", "Survey", "check_deadline", "survey", "too_deep"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,17 @@ def _over(what: str, found: int, most: int, name: str, *, pointer: str = "") -> 
     return SchemaError(
         f"the schema has {found} {what}, the limit {name!r} is {most}",
         pointer=pointer,
-        hint="split the schema, or raise the limit",
+        hint="split the schema",
+    )
+
+
+def too_deep(schema: Any) -> SchemaError:
+    """The error of a schema, within all limits, whose levels do not fit Python's stack."""
+    depth = survey(schema).depth
+    return SchemaError(
+        f"the schema is nested too deeply: its {depth} levels do not fit the interpreter's recursion limit",
+        pointer=_deep_pointer(schema, depth),
+        hint="use $defs and $ref, or fewer levels",
     )
 
 

@@ -25,14 +25,17 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 def naming_order(space: Space, conj: Conj) -> list[str]:
     """The keys that the schemas of a conjunction name, in order of their first mention.
 
-    Keys that are only required, or only depended on, come after all that have a schema.
+    Keys that are only required come after all that have a schema; one that only has others depend on it, before those.
     """
     walk = _Walk(space)
     for literal in conj:
         if literal > 0:
             walk.visit(space.documents[literal])
-    walk.listed.update(dict.fromkeys(key for key in walk.required if key not in walk.listed))
-    return list(walk.listed)
+    found = list(walk.listed)
+    for key, at in reversed(walk.triggers.items()):
+        if key not in walk.listed:
+            found.insert(at, key)
+    return list(dict.fromkeys((*found, *walk.required)))
 
 
 class _Walk:
@@ -41,6 +44,7 @@ class _Walk:
         self.seen: set[int] = set()
         self.listed: dict[str, None] = {}
         self.required: dict[str, None] = {}
+        self.triggers: dict[str, int] = {}  # of ``dependentSchemas``, and how many keys were listed before
 
     def visit(self, place: Place) -> None:
         if place.number in self.seen or not isinstance(place.schema, dict):
@@ -57,6 +61,7 @@ class _Walk:
                 self.enter(place, value, keyword)
             elif keyword == "dependentSchemas":
                 for key, sub in value.items():
+                    self.triggers.setdefault(key, len(self.listed))
                     self.enter(place, sub, keyword, key)
             elif keyword in _REFERENCES:
                 self.follow(place, schema, keyword)

@@ -16,7 +16,17 @@ from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, chars, di
 from grammars.json_schema.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
-__all__ = ["KEYWORDS", "allow", "deny", "is_costly", "pattern_language", "reading_rows", "readings", "written_out"]
+__all__ = [
+    "KEYWORDS",
+    "allow",
+    "deny",
+    "ignored_rows",
+    "is_costly",
+    "pattern_language",
+    "reading_rows",
+    "readings",
+    "written_out",
+]
 
 _MAX_STATES = 1_000  # product of nested counts that may overlap with what follows
 
@@ -34,9 +44,17 @@ def deny(schema: Mapping[str, Any], place: Place, documents: Documents, notes: l
     own: list[ReportRow] = []
     parts = _parts(schema, place, documents, own, negated=True)
     notes += own
-    if any(row.outcome is Outcome.RELAXED and row.reason != _BORDERS for row in own):
+    if any(row.outcome is Outcome.RELAXED and row.reason not in (_BORDERS, _END) for row in own):
         return ALL  # what is not understood may be broken by any string
     return neg(inter(*parts)) if parts else None
+
+
+def ignored_rows(schema: Mapping[str, Any], place: Place) -> list[ReportRow]:
+    """What to say of a format that nothing is known of; those of numbers are among them."""
+    name = schema.get("format")
+    if not isinstance(name, str) or name in FORMATS:
+        return []
+    return [ReportRow(place.pointer, "format", Outcome.EXACT, ignored_format(name))]
 
 
 def _parts(
@@ -44,6 +62,7 @@ def _parts(
 ) -> list[Regular]:
     """The language of each keyword: never wider than the keyword, or never narrower where it is to be negated."""
     parts: list[Regular] = []
+    notes += ignored_rows(schema, place)
     if "minLength" in schema or "maxLength" in schema:
         parts.append(_length(schema, place, documents))
     if "pattern" in schema:
@@ -83,7 +102,9 @@ def pattern_language(
 ) -> Regular | None:
     """The strings in which a pattern is found (``wide``: see `language`); None, with a note, when it cannot be said."""
     try:
-        found = language(pattern, wide)
+        found = ends = language(pattern, wide)
+        if "$" in pattern and wide is not None:
+            ends = language(pattern, wide, final_newline=False)
     except InvalidPattern as error:
         raise SchemaError(
             f"the pattern {_shown(pattern)} is not a regular expression: {error}",
@@ -103,8 +124,13 @@ def pattern_language(
             keyword=keyword,
             hint="use smaller repeats",
         )
-    written = neg(found) if wide else found
-    borne = ALL if is_costly(written) else bearable(written)
+    written, borne = _borne(found, wide)
+    if found != ends and borne == written:
+        notes.append(ReportRow(place.pointer, keyword, Outcome.NARROWED, _NEWLINE))
+    elif found != ends:  # more ends multiply the states of counts
+        found = ends
+        written, borne = _borne(found, wide)
+        notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, _END))
     if borne not in (written, NONE):
         reason = "not enforced: its counted repeats overlap with what is beside them, which multiplies their states"
         is_kept = not wide and borne != ALL and borne.plain  # of others nobody knows what is left to the engine
@@ -112,9 +138,13 @@ def pattern_language(
         if not is_kept:
             return None
     notes.extend(reading_rows(pattern, keyword, place))
-    if "$" in pattern and found != language(pattern, wide, final_newline=False):
-        notes.append(ReportRow(place.pointer, keyword, Outcome.NARROWED, _NEWLINE))
     return found if borne == NONE or wide else borne
+
+
+def _borne(found: Regular, wide: bool | None) -> tuple[Regular, Regular]:
+    """What is written of a language, and as much of that as the engine bears."""
+    written = neg(found) if wide else found
+    return written, ALL if is_costly(written) else bearable(written)
 
 
 def reading_rows(pattern: str, keyword: str, place: Place) -> Iterator[ReportRow]:
@@ -146,6 +176,7 @@ def readings(pattern: str) -> tuple[Regular, Regular]:
 
 
 _NEWLINE = "negated, `$` is found before a newline at the end as well, as Python's validator has it"
+_END = "negated, `$` is the end only: beside counts a newline before it, which Python's validator takes, is too costly"
 _BORDERS = "borders of words are those of ECMA-262, by ASCII letters: validators know other letters too"
 _DISPUTED = "beside look-around \\w, \\d and \\s leave out what Unicode adds or takes away"
 _CASE = "letters that not all readers fold alike (i and the Turkish ones) are alike only where that forbids them"
@@ -204,7 +235,6 @@ def _format(
     """The language of a format, or None where it asks for nothing; ``beside``: what the other keywords ask for."""
     source = FORMATS.get(name)
     if source is None:
-        notes.append(ReportRow(place.pointer, "format", Outcome.EXACT, ignored_format(name)))
         return None
     early = early_format(name, place.dialect)
     documents.met_early = documents.met_early or bool(early)

@@ -305,6 +305,10 @@ def test_classes_beside_look_around_are_what_all_readings_share(judge: Judge, pa
         ({"not": {"pattern": "^(yes|no)$"}}, "yes\n", ["y", "yes\n\n"]),
         ({"pattern": "^(?!admin$)[^x]*$"}, "admin\n", ["admina", "admin\n\n"]),
         ({"not": {"pattern": "a$|b"}}, "a\n", ["c\n"]),
+        ({"not": {"pattern": "^a{2}$"}}, "aa\n", ["a\n", "aa\n\n"]),
+        ({"not": {"pattern": "^\\{a}$"}}, "{a}\n", ["a\n"]),
+        ({"not": {"pattern": "^\\p{L}{1,64}$"}}, "é\n", ["9\n"]),
+        ({"pattern": "^(?!\\d{4}-\\d{2}$)"}, "2020-10\n", ["2020-100\n"]),
     ],
 )
 def test_an_end_that_is_negated_is_found_before_a_final_newline_too(
