@@ -49,8 +49,11 @@ tokenizers: $(STAMP)  ## real tokenizers for the tests that need them
 BENCHES := tool-calls schema stops overhead harmless compile first-step
 bench: $(BENCHES:%=bench-%)  ## every benchmark (hours)
 
-bench-schema: $(STAMP)  ## JSON Schema: the data sets of ../shared against the masks
+bench-schema: $(STAMP)  ## JSON Schema: the data sets of ../shared against the masks, all tables and laws (hours)
 	$(BIN)/python benchmarks/json_schema.py
+	$(BIN)/python benchmarks/json_schema_hostile.py
+	$(BIN)/python benchmarks/json_schema_survey.py
+	$(BIN)/python benchmarks/json_schema_peers.py
 
 bench-%: $(STAMP)  ## one benchmark: benchmarks/NAME.py with - for _
 	$(BIN)/python benchmarks/$(subst -,_,$*).py

@@ -118,8 +118,10 @@ def _convert(source: Path, folder: Path, say: Progress) -> None:
 
 
 def _convert_into(source: Path, work: Path, say: Progress) -> None:
-    if importlib.util.find_spec("gguf") is None:
-        raise EmbeddedModelError("reading GGUF needs the package gguf", hint="pip install gguf")
+    missing = [name for name in ("gguf", "accelerate") if importlib.util.find_spec(name) is None]
+    if missing:
+        names = " and ".join(missing)
+        raise EmbeddedModelError(f"reading GGUF needs {names}", hint=f"pip install {' '.join(missing)}")
     with _quiet():
         say("  1/3 tokenizer")
         tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
