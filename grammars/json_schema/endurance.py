@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from grammars.json_schema.regular import ALL, NONE, Regular, Spent, alt, derive, inter, representatives, spend
 
-__all__ = ["Endurance", "bearable", "endurance"]
+__all__ = ["Endurance", "bearable", "endurance", "num_floating"]
 
 _MOST_STATES = 1_600  # of all searches for one language: most that the engine bears take some hundreds
 _MOST_WORK = 10_000_000  # parts of terms
@@ -39,7 +39,7 @@ def endurance(term: Regular, *, undecided: bool = False) -> Endurance:
 
     Else only where it is ``undecided`` whether there is any word: what takes long then may be no more than long.
     """
-    many = not term.plain and _has_complement(term) and _num_floating(term) > 1
+    many = not term.plain and _has_complement(term) and num_floating(term) > 1
     if not many and not undecided:
         return Endurance.BEARABLE
     try:
@@ -70,7 +70,7 @@ def _has_complement(term: Regular) -> bool:
     return term.op == "not" or any(_has_complement(part) for part in term.args if isinstance(part, Regular))
 
 
-def _num_floating(term: Regular, *, behind: bool = False) -> int:
+def num_floating(term: Regular, *, behind: bool = False) -> int:
     """Counts that may begin at many places; ``behind``: a repeat without end comes before the term."""
     match term.op:
         case "chars" | "words":
@@ -78,14 +78,14 @@ def _num_floating(term: Regular, *, behind: bool = False) -> int:
         case "rep":
             body, least, most = term.args
             own = behind and (least if most is None else most) >= _COUNTED
-            return int(own) + _num_floating(body, behind=behind)
+            return int(own) + num_floating(body, behind=behind)
         case "cat":
             found = 0
             for part in term.args:
-                found += _num_floating(part, behind=behind)
+                found += num_floating(part, behind=behind)
                 behind = behind or (part.op == "rep" and part.args[2] is None)
             return found
-    return sum(_num_floating(part, behind=behind) for part in term.args)
+    return sum(num_floating(part, behind=behind) for part in term.args)
 
 
 class _TooMuch(Exception):

@@ -10,7 +10,7 @@ from typing import Any, cast
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.ecma import InvalidPattern, NotRegular, has_borders, has_foreign_borders, language
 from grammars.json_schema.ecma_parser import has_disputed_case, has_disputed_classes
-from grammars.json_schema.endurance import bearable
+from grammars.json_schema.endurance import bearable, num_floating
 from grammars.json_schema.formats import FORMATS, early_format, ignored_format
 from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, chars, disjoint, inter, neg, rep
 from grammars.json_schema.report import Outcome, ReportRow
@@ -44,7 +44,7 @@ def deny(schema: Mapping[str, Any], place: Place, documents: Documents, notes: l
     own: list[ReportRow] = []
     parts = _parts(schema, place, documents, own, negated=True)
     notes += own
-    if any(row.outcome is Outcome.RELAXED and row.reason not in (_BORDERS, _END) for row in own):
+    if any(row.outcome is Outcome.RELAXED and row.reason != _BORDERS for row in own):
         return ALL  # what is not understood may be broken by any string
     return neg(inter(*parts)) if parts else None
 
@@ -124,27 +124,21 @@ def pattern_language(
             keyword=keyword,
             hint="use smaller repeats",
         )
-    written, borne = _borne(found, wide)
-    if found != ends and borne == written:
-        notes.append(ReportRow(place.pointer, keyword, Outcome.NARROWED, _NEWLINE))
-    elif found != ends:  # more ends multiply the states of counts
-        found = ends
-        written, borne = _borne(found, wide)
-        notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, _END))
+    is_last_line = found != ends and not num_floating(ends)  # else more ends would multiply the states of counts
+    row = _NEWLINE if is_last_line else _END if found != ends else None
+    found = found if is_last_line else ends
+    written = neg(found) if wide else found
+    borne = ALL if is_costly(written) else bearable(written)
     if borne not in (written, NONE):
         reason = "not enforced: its counted repeats overlap with what is beside them, which multiplies their states"
         is_kept = not wide and borne != ALL and borne.plain  # of others nobody knows what is left to the engine
         notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, f"not all {reason[4:]}" if is_kept else reason))
         if not is_kept:
             return None
+    elif row is not None:
+        notes.append(ReportRow(place.pointer, keyword, *row))
     notes.extend(reading_rows(pattern, keyword, place))
     return found if borne == NONE or wide else borne
-
-
-def _borne(found: Regular, wide: bool | None) -> tuple[Regular, Regular]:
-    """What is written of a language, and as much of that as the engine bears."""
-    written = neg(found) if wide else found
-    return written, ALL if is_costly(written) else bearable(written)
 
 
 def reading_rows(pattern: str, keyword: str, place: Place) -> Iterator[ReportRow]:
@@ -175,8 +169,14 @@ def readings(pattern: str) -> tuple[Regular, Regular]:
     return sure, maybe
 
 
-_NEWLINE = "negated, `$` is found before a newline at the end as well, as Python's validator has it"
-_END = "negated, `$` is the end only: beside counts a newline before it, which Python's validator takes, is too costly"
+_NEWLINE = (
+    Outcome.NARROWED,
+    "negated, `$` is found before a newline at the end as well, as Python's validator has it",
+)
+_END = (
+    Outcome.EXACT,
+    "negated, `$` is the end only, as ECMA-262 has it: Python's validator finds it before a newline at the end as well",
+)
 _BORDERS = "borders of words are those of ECMA-262, by ASCII letters: validators know other letters too"
 _DISPUTED = "beside look-around \\w, \\d and \\s leave out what Unicode adds or takes away"
 _CASE = "letters that not all readers fold alike (i and the Turkish ones) are alike only where that forbids them"

@@ -324,6 +324,14 @@ def test_an_end_that_is_negated_is_found_before_a_final_newline_too(
     assert all(found.accepts(json.dumps({"a": other})) for other in others)
 
 
+def test_an_end_behind_counts_that_may_begin_anywhere_has_a_row_that_refuses_nothing() -> None:
+    found = byte_judge(None).compiled({"type": "string", "not": {"pattern": "[a-z]+[0-9]{5,9}$"}}, "strict")
+    rows = [row for row in found.plan.schema_report.rows if row.pointer == "/not"]
+    assert [row.outcome for row in rows] == [Outcome.EXACT]
+    assert "newline" in rows[0].reason
+    assert not found.accepts('"a12345"')
+
+
 def test_what_the_engine_bears_of_a_costly_pattern_is_kept() -> None:
     pattern = "^(?![a-f0-9]{12,}(?:ba+){0,50}.{5}$)[^b]{10,20}[ab]{25,50}$"
     found = byte_judge(None).compiled({"type": "string", "pattern": pattern})
