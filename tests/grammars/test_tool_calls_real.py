@@ -17,6 +17,7 @@ from grammars.tools import Call
 from grammars.tree import Node, seq, token
 from guided.compile import Engine
 from special_tokens.errors import ToolError
+from tests.amount import examples
 from tests.call_laws import calls_of, read, section
 from tests.wire_forms import FORMS, TOOLS, calls
 
@@ -90,7 +91,7 @@ def test_what_is_rendered_is_accepted_and_read_back(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tokenizer", "name"), MORE)
-@settings(max_examples=40)
+@examples(40, part=2)
 @given(data=st.data())
 def test_what_is_rendered_is_accepted_under_every_vocabulary(
     real_engine: Callable[[str], Engine], tokenizer: str, name: str, data: Any

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
@@ -21,6 +21,7 @@ from guided.compile import Engine
 from guided.message import Guidance, MessageBuilder, Usage
 from guided.parse import OutputParser
 from special_tokens.errors import GrammarError, ToolError
+from tests.amount import examples
 from tests.plan_laws import END, FORMAT, accepts, plan_of, write_to_the_end
 
 PARAMETERS = {
@@ -177,7 +178,7 @@ def test_T5_fifty_tools_are_told_apart(engine: Engine):
         assert not writes(plan, engine, call(name, {f"a{other}": other})), "the arguments of another tool"
 
 
-@settings(max_examples=40)
+@examples(40, part=2)
 @given(st.lists(st.text("aAb-_. é天", min_size=1, max_size=4).filter(str.strip), min_size=2, max_size=4, unique=True))
 def test_T5_any_names_are_told_apart(engine: Engine, names: list[str]):
     plan = plan_of(engine, tools=[{"name": name} for name in names[1:]], tool_choice="required")

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from grammars.constraints import Choice, Gbnf, Lark, Llguidance, Regex, StructuralTag
@@ -22,6 +22,7 @@ from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.compile import Engine
 from guided.state import GuidanceState
 from special_tokens.errors import MalformedPlan, NotMsgpack, PlanError, UnknownVersion, WireError
+from tests.amount import examples
 from tests.conftest import MARKERS, small_tokenizer, small_tokens
 from tests.plan_laws import END, accepts, plan_of
 
@@ -239,7 +240,7 @@ def test_C8_a_value_that_cannot_travel_is_named(engine: Engine):
         encode_plan(broken)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.binary(max_size=200))
 @example(b"\xdf" + b"\xff" * 8)
 def test_C8_any_bytes_are_refused_with_a_typed_error(data: bytes):
@@ -247,7 +248,7 @@ def test_C8_any_bytes_are_refused_with_a_typed_error(data: bytes):
         decode_plan(data)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.data())
 def test_C8_damaged_bytes_are_a_plan_or_a_typed_error(data: st.DataObject):
     """Bytes changed, lost or doubled anywhere: what still decodes is a plan through and through."""
@@ -275,7 +276,7 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.randoms(use_true_random=False), VALUES)
 def test_C8_another_value_anywhere_is_a_plan_or_a_typed_error(rng: random.Random, value: Any):
     body = msgpack.unpackb(FROZEN.read_bytes(), ext_hook=msgpack.ExtType)

@@ -6,11 +6,12 @@ import re
 
 import llguidance
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from grammars.render import quote_regex
 from grammars.without_words import without_words
+from tests.amount import examples
 
 TAGS = ["<ANALYZE>", "</ANALYZE>", "<CRITIQUE>", "</CRITIQUE>", "</think>"]
 WORDS = st.lists(
@@ -20,7 +21,7 @@ PIECES = ["<", "</", "<A", "NALYZE>", "</CRITIQUE", ">", "a", "b", "/", "｜", "
 BYTES = llguidance.LLTokenizer("byte")
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(WORDS, st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
 @example(["<ANALYZE>", "</ANALYZE>"], "<</ANALYZE<中</A")
 @example(["<｜x｜>"], "<｜é")
@@ -35,7 +36,7 @@ def test_words_that_are_like_no_marker_have_none(words: list[str]):
     assert without_words(words) is None
 
 
-@settings(max_examples=60)
+@examples(60, part=2)
 @given(st.lists(st.sampled_from(PIECES), max_size=5).map("".join))
 def test_the_engine_reads_them_alike(text: str):
     (pattern,) = without_words(TAGS) or ()

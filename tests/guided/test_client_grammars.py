@@ -11,7 +11,7 @@ from typing import Any
 import lark
 import llguidance
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from grammars.gbnf import gbnf_grammar
@@ -25,6 +25,7 @@ from grammars.render import quote_regex, render
 from grammars.rust_regex import InvalidRegex, NotTranslated, language
 from grammars.tree import Sub
 from special_tokens.errors import GrammarError
+from tests.amount import examples
 
 BYTES = llguidance.LLTokenizer("byte")
 
@@ -135,7 +136,7 @@ def said(source: Any) -> str:
     return text.replace("Literal(text='', ignore_case=False)", "SeqExpr(parts=())")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, part=2)
 @given(st.sampled_from(sorted(SHARED)))
 def test_what_we_write_reads_as_what_we_read(grammar: str):
     source = parse_source(grammar)
@@ -179,7 +180,7 @@ TOKENS = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.sampled_from(TOKENS), max_size=14))
 @example(["start", ":", '"a"', "{1,2}"])
 def test_any_jumble_of_lark_is_read_or_refused_with_a_place(pieces: list[str]):
@@ -194,7 +195,7 @@ def test_any_jumble_of_lark_is_read_or_refused_with_a_place(pieces: list[str]):
     assert llguidance.LLMatcher(BYTES, written, log_level=0).get_error() is not None
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.text(max_size=40))
 def test_any_text_at_all_is_read_or_refused(text: str):
     for read in (lambda: client_grammar(text, place="g"), lambda: gbnf_grammar(text, place="g")):
@@ -375,7 +376,7 @@ NODES = st.recursive(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(NODES, NODES, NODES)
 @example(("rule", "x"), ("alt", [("text", "a"), ("rule", "y")]), ("rep", ("rule", "x"), 0, 2))
 @example(
@@ -475,7 +476,7 @@ PATTERNS = st.lists(
 WORDS = ["", "a", "b", "ab", "abc", "bb", "B", "é", "\n", "a\nb", "1", "_", ".", "aab", "bcbc", "aaaa", " ", "c9"]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(PATTERNS)
 def test_a_patterns_language_is_what_the_engine_matches(pattern: str):
     found = language(pattern)
@@ -487,7 +488,7 @@ def test_a_patterns_language_is_what_the_engine_matches(pattern: str):
     assert short is UNKNOWN or short is None or accepts(grammar, short)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text("ab()[]{}*+?|\\^-.,:12$<>=!Pxn/#&~ \n", min_size=1, max_size=9))
 @example("^+a$$")
 def test_what_we_call_no_regex_the_engine_refuses(pattern: str):

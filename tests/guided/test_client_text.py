@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from grammars.constraints import Choice, Gbnf, Lark, Llguidance, Regex, StructuralTag
@@ -18,6 +18,7 @@ from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.compile import Engine
 from guided.state import GuidanceState
 from special_tokens.errors import GrammarError, GuidanceError
+from tests.amount import examples
 from tests.conftest import small_tokenizer, small_tokens
 from tests.guided.test_matrix import engine_with
 from tests.plan_laws import END, accepts, plan_of, write_to_the_end
@@ -85,7 +86,7 @@ def test_K7_choice_quoting(engine: Engine, text: str):
     assert not accepts(plan, engine, text + "3" + END)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5, unique=True))
 @example(["<think>a", "<think>b"])
 @example(["a", "ab", "abc"])

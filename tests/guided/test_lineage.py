@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.compose import Parts, compose
@@ -19,6 +19,7 @@ from guided.free import FreeSequence
 from guided.lineage import Lineage
 from guided.sequence import RowSequence
 from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
+from tests.amount import examples
 
 FORMAT = Format("plain", ends=Ends(("<|im_end|>",)))
 PARTS: list[dict[str, Any]] = [
@@ -52,7 +53,7 @@ def assert_same(row: RowSequence, judge: RowSequence) -> None:
     assert mask_of(row) == mask_of(judge)
 
 
-@settings(max_examples=60)
+@examples(60, part=2)
 @given(parts=st.sampled_from(PARTS), num_rows=st.integers(1, 4), data=st.data())
 def test_any_histories_in_any_order(engine: Engine, parts: dict[str, Any], num_rows: int, data: st.DataObject) -> None:
     """Permuted, duplicated, shortened, replaced, illegal: as if every row were new."""

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.compose import Parts, compose
@@ -18,6 +18,7 @@ from guided.message import Guidance, Message, MessageBuilder, Usage
 from guided.parse import ContentDelta, Event, OutputParser, ReasoningDelta, ToolCallArguments, ToolCallStart
 from guided.sequence import read_answer
 from guided.state import GuidanceState
+from tests.amount import examples
 
 TAGS = ToolCallFormat(
     "json_in_tags",
@@ -106,7 +107,7 @@ def answers(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return text, said
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(answer=answers(), data=st.data())
 def test_any_split_of_an_answer_gives_what_it_says(
     engine: Engine, plain_engine: Engine, answer: tuple[str, dict[str, Any]], data: st.DataObject
@@ -130,7 +131,7 @@ def test_any_split_of_an_answer_gives_what_it_says(
         assert message_of(events, plan) == whole
 
 
-@settings(max_examples=60)
+@examples(60, part=2)
 @given(answer=answers())
 def test_the_grammar_lets_through_what_the_parser_reads(engine: Engine, answer: tuple[str, dict[str, Any]]) -> None:
     text, said = answer

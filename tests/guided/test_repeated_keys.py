@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.constraints import JsonSchema
@@ -23,6 +23,7 @@ from guided.spelled import canonical, decoded, spellings, unfinished
 from guided.state import GuidanceState
 from guided.validate import violations
 from special_tokens.errors import SchemaError
+from tests.amount import examples
 from tests.conftest import MARKERS, small_tokenizer, small_tokens
 from tests.plan_laws import END, plan_of
 
@@ -355,7 +356,7 @@ def check_finite(number: str, text: str) -> float:
     return value
 
 
-@settings(max_examples=60)
+@examples(60, part=2)
 @given(seed=st.integers(0, 10**6), tokens=st.sampled_from(ENGINES))
 def test_no_walk_writes_a_key_twice_or_stands_still(request: pytest.FixtureRequest, seed: int, tokens: str) -> None:
     rng = random.Random(seed)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.compose import Parts, compose
@@ -16,6 +16,7 @@ from grammars.plan import Plan, Stops
 from guided.compile import Engine
 from guided.sequence import parser_of, read_answer
 from guided.stop import StopMatcher, compile_stops
+from tests.amount import examples
 
 TAGS = ToolCallFormat(
     "json_in_tags", call_start="<tool_call>\n", call_end="\n</tool_call>", between="\n", gap="\n",
@@ -69,7 +70,7 @@ def first_stop(text: str, strings: list[str]) -> tuple[int, int] | None:
     return min(found)[::-1] if found else None
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(data=st.data(), reasoning=WORDS, content=WORDS, has_call=st.booleans(), strings=STRINGS)
 def test_stops_see_content_and_nothing_else(
     engine: Engine, plain_engine: Engine, data: Any, reasoning: str, content: str, has_call: bool, strings: list[str]
@@ -96,7 +97,7 @@ def test_stops_see_content_and_nothing_else(
         assert message.reasoning == (reasoning or None)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(data=st.data(), content=WORDS, strings=STRINGS)
 def test_everywhere_means_the_raw_text(engine: Engine, data: Any, content: str, strings: list[str]) -> None:
     text = f"<think>\n{content}\n</think>\n\n{content}"
@@ -114,7 +115,7 @@ def test_everywhere_means_the_raw_text(engine: Engine, data: Any, content: str, 
         assert sum(len(engine.token_bytes(t)) for t in tokens[: hit.num_tokens - 1]) < expected[1]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=st.data(), value=st.text(alphabet='ab"\\{}:, né\n', max_size=10), strings=STRINGS)
 def test_the_strings_of_a_json_response_are_left_alone(
     engine: Engine, data: Any, value: str, strings: list[str]
@@ -151,7 +152,7 @@ def test_the_framing_of_a_marker_is_no_stop(engine: Engine) -> None:
     assert (message.reasoning, message.content, message.stop_reason) == ("x\n\ny", "one", "\n\n")
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(data=st.data(), reasoning=WORDS, content=WORDS, has_call=st.booleans(), strings=STRINGS)
 def test_x3_streamed_events_are_the_messages_text(
     engine: Engine, plain_engine: Engine, data: Any, reasoning: str, content: str, has_call: bool, strings: list[str]

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.plan import Stops
@@ -21,6 +21,7 @@ from guided.stop import StopAutomaton, StopHit, StopMatcher, check_stops, compil
 from guided.stop_vocabulary import check_writable_stops
 from guided.stopped import PlainParser, StoppedParser
 from special_tokens.errors import GrammarError, GuidanceError, RequestError
+from tests.amount import examples
 from tests.conftest import MARKERS, small_tokenizer, small_tokens
 
 
@@ -76,7 +77,7 @@ STRINGS = st.lists(st.text(alphabet="ab.E né中\N{GRINNING FACE}<|>", min_size=
 PLACES = st.lists(st.integers(0, 200), max_size=30)
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(TEXT, STRINGS, PLACES)
 def test_x2_every_stop_is_seen_on_its_very_token(text: str, strings: list[str], places: list[int]) -> None:
     data = text.encode()
@@ -98,7 +99,7 @@ def test_x2_every_stop_is_seen_on_its_very_token(text: str, strings: list[str], 
     assert expected is None
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(TEXT, STRINGS, PLACES)
 def test_what_is_held_back_is_exactly_what_may_become_a_stop(text: str, strings: list[str], places: list[int]) -> None:
     pieces = cut(text.encode(), places)
@@ -111,7 +112,7 @@ def test_what_is_held_back_is_exactly_what_may_become_a_stop(text: str, strings:
         assert matcher.held_bytes == max(size for size in range(len(read) + 1) if read[len(read) - size :] in prefixes)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(TEXT, STRINGS, PLACES, st.lists(st.integers(0, 5), max_size=20), st.sampled_from([None, "a[b.]", "né+E"]))
 def test_rollback_is_as_if_never_read(
     text: str, strings: list[str], places: list[int], undo: list[int], regex: str | None
@@ -132,7 +133,7 @@ def test_rollback_is_as_if_never_read(
                 twin.feed(tokens[twin.num_tokens :]), twin.held_bytes)  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(TEXT, STRINGS, PLACES, st.booleans())
 def test_x3_a_stream_shows_nothing_of_a_stop(text: str, strings: list[str], places: list[int], include: bool) -> None:
     pieces = cut(text.encode(), places)
@@ -183,7 +184,7 @@ def test_stop_ids_are_found_beside_strings_and_come_first() -> None:
 
 
 @pytest.mark.parametrize("source", [r"\d+", "a+b", "(?i)end[.!]", "(?:ab|é){2}", r"a[^.]*\.", "x{2,3}y?z", "中|aé"])
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(text=st.text(alphabet="ab.EeNnDdxyz12é中!", max_size=24), places=PLACES)
 def test_a_pattern_stops_at_its_earliest_match(source: str, text: str, places: list[int]) -> None:
     compiled = re.compile(source)
@@ -251,7 +252,7 @@ class FewBytes:
         return [self.pieces.index(data)] if data in self.pieces else []
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(
     st.lists(st.text("abc", min_size=1, max_size=3).map(str.encode), min_size=1, max_size=4, unique=True),
     st.text("abc", min_size=1, max_size=6),

@@ -6,11 +6,12 @@ import re
 from itertools import product
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from grammars.json_schema.ecma import InvalidPattern, NotRegular, language
 from grammars.json_schema.regular import matches
+from tests.amount import examples
 
 # Without the empty string, where Python finds no ``\B`` and ECMA-262 does.
 WORDS = ["".join(letters) for size in range(1, 5) for letters in product("ab ", repeat=size)]
@@ -35,7 +36,7 @@ def patterns() -> st.SearchStrategy[str]:
     return st.recursive(atoms, wider, max_leaves=6)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(pattern=patterns())
 def test_a_pattern_is_found_where_a_backtracking_engine_finds_it(pattern: str) -> None:
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ def by_bytes(documents: Any) -> bench.Judge:
     return byte_judge(documents)
 
 
+@cache
 def sample(scorer: Any, data: str) -> list[Any]:
     if data == "suite":
         records = scorer.load_suite(scorer.DATA / "json-schema-test-suite.tar.xz", list(scorer.DRAFTS))

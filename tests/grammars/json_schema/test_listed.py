@@ -56,7 +56,7 @@ def test_a_key_is_found_at_any_depth() -> None:
 @pytest.mark.parametrize("more", [{}, {"minItems": 0}])
 def test_equal_values_are_one_however_many_there_are(judge: Judge, value: Any, more: dict[str, Any]) -> None:
     """On the fast path, and where something beside it leaves the schema to our own compiler."""
-    found = judge.compiled({"enum": [*([value] * 20_000), [[7]]], **more})
+    found = judge.compiled({"enum": [*([value] * 3_000), [[7]]], **more})
     for text, fits in (json.dumps(value).replace("1.0", "1"), True), ("[[7]]", True), ("[[8]]", False):
         assert found.accepts(text) is fits
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import (
     LogitsProcessorList,
@@ -24,6 +24,7 @@ from guided.hf import sampling as module
 from guided.hf.record import Recorder, _top
 from guided.hf.sampling import BatchSampler, Penalties
 from guided.sampling import RowSampling, uniform
+from tests.amount import examples
 
 VOCAB = 700
 
@@ -76,7 +77,7 @@ ROWS = st.builds(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(ROWS, st.integers(0, 10_000), st.sampled_from([0.0, 0.5, 0.99]))
 def test_the_kept_tokens_are_those_of_transformers(row: RowSampling, seed: int, masked: float) -> None:
     logits = logits_of(seed, masked=masked)
@@ -128,7 +129,7 @@ def test_many_draws_follow_the_distribution() -> None:
     assert chi_square < 23.5  # 4 degrees of freedom: exceeded once in 10,000
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, part=2)
 @given(st.lists(ROWS, min_size=2, max_size=5), st.integers(0, 1_000), st.data())
 def test_a_row_does_not_depend_on_its_neighbours(rows: list[RowSampling], seed: int, data: Any) -> None:
     rows = [replace(row, seed=100 + i) for i, row in enumerate(rows)]
@@ -190,7 +191,7 @@ def test_repetition_penalty_is_that_of_transformers() -> None:
     assert torch.equal(ours, judge(torch.tensor([prompt + answer]), logits.clone()))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     st.floats(-2, 2), st.floats(-2, 2), st.lists(st.integers(0, 20), max_size=12),
     st.dictionaries(st.integers(0, 20), st.floats(-100, 100), max_size=4),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import pytest
@@ -73,6 +74,7 @@ def a_stop_in(data: bytes, *, at: int, size: int) -> str | None:
     return None
 
 
+@cache
 def cases(guide: Any) -> list[tuple[str, str, bytes, list[int]]]:
     """(chat, stop, bytes before the stop, all tokens) from the model's own free text."""
     out = []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
 import torch
 
+from tests.amount import some
 from tests.guided.hf.generate.laws import CHATS, check_answer, plan_of
 
 MODE = ("an interrupted generate, then the same objects", "right", "nothing of the first call is left")
@@ -51,24 +53,22 @@ def test_an_exception_in_mid_run_and_then_again(tiny_guide: Any, at: int, option
     check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), message)
 
 
-@pytest.mark.parametrize("at", [1, 2, 3, 4, 7])
+COUNTED: dict[str, dict[str, Any]] = {
+    "greedy": {},
+    "beams": {"num_beams": 3},
+    "lookup": {"prompt_lookup_num_tokens": 3},
+    "sampled": {"do_sample": True, "top_k": 1},
+    "rescued": {"suppress_tokens": list(range(296))},
+}
+
+
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"num_beams": 3},
-        {"prompt_lookup_num_tokens": 3},
-        {"do_sample": True, "top_k": 1},
-        {"suppress_tokens": list(range(296))},
-    ],
-    ids=["greedy", "beams", "lookup", "sampled", "rescued"],
+    "case", some(product([True, False], ["before ours", "behind ours"], COUNTED, [1, 2, 3, 4, 7]), 25), ids=str
 )
-@pytest.mark.parametrize("place", ["before ours", "behind ours"])
-@pytest.mark.parametrize("bound", [True, False])
-def test_counters_are_those_of_the_last_call(
-    tiny_guide: Any, at: int, options: dict[str, Any], place: str, bound: bool
-) -> None:
+def test_counters_are_those_of_the_last_call(tiny_guide: Any, case: tuple[bool, str, str, int]) -> None:
     """An exception at the first step, or among the first drafts, left its counters behind."""
+    bound, place, mode, at = case
+    options = COUNTED[mode]
     plans = [plan_of(tiny_guide, "json")]
     inputs = tiny_guide.inputs(['{"ok": true, "n": 7} and {"ok": false'], plans)
     options = {"max_new_tokens": 40, "do_sample": False} | options

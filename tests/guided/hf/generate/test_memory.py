@@ -12,6 +12,7 @@ import torch
 
 from guided.bitmask import allocate_bitmask
 from guided.state import GuidanceState
+from tests.amount import some
 from tests.guided.hf.generate.laws import CHATS, plan_of
 
 MODE = ("two thousand steps", "right", "about 30 bytes a token of our own; reported by Session.memory()")
@@ -46,7 +47,7 @@ def test_a_state_grows_by_its_tokens_alone(tiny_guide: Any) -> None:
 
 
 @pytest.mark.parametrize("format", [LONG, None], ids=["array", "free text"])
-@pytest.mark.parametrize("num_tokens", [500, 1000, 1900])
+@pytest.mark.parametrize("num_tokens", some([500, 1000, 1900], 1))
 def test_bytes_per_token_are_those_of_the_page(tiny_guide: Any, format: Any, num_tokens: int) -> None:
     """The row's own 16, and 8 of the call's history, which grows by halves."""
     plan = tiny_guide.plan(response_format=format)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import pickle
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 from transformers import LogitsProcessorList, pipeline
 
 from special_tokens.errors import PlanError
+from tests.amount import some
 from tests.guided.hf.generate.laws import CHATS, CHOICES, FORMATS, greedy, plan_of
 
 MODE = ("text-generation pipeline", "right", "`generate_kwargs(None, plan)` guides whatever prompts come")
@@ -108,7 +110,7 @@ def test_prompts_that_begin_with_the_last_prompt(tiny_guide: Any, pipe: Any, nam
 
 
 @pytest.mark.parametrize("options", MODES_OF_SEARCH, ids=str)
-@pytest.mark.parametrize("size", [1, 4, 40])
+@pytest.mark.parametrize("size", some([4, 1, 40], 2))
 def test_an_output_is_the_next_prompt(tiny_guide: Any, options: dict[str, Any], size: int) -> None:
     """The very tensor that came out, and one token less or more of it."""
     kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
@@ -188,11 +190,14 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("way", [*COPIES, *SAME])
-@pytest.mark.parametrize("bound", [True, False], ids=["for inputs", "for whatever comes"])
-@pytest.mark.parametrize("kept", [True, False], ids=["with the criterion", "without the criterion"])
-def test_a_processor_outside_of_its_list_is_refused(tiny_guide: Any, way: str, bound: bool, kept: bool) -> None:
+#: Bound to its inputs or good for whatever comes; beside its criterion or without it.
+OUTSIDE = product([True, False], [True, False], [*COPIES, *SAME])
+
+
+@pytest.mark.parametrize("case", some(OUTSIDE, 15), ids=str)
+def test_a_processor_outside_of_its_list_is_refused(tiny_guide: Any, case: tuple[bool, bool, str]) -> None:
     """Its calls have no beginning: a prompt that begins as the last call's rows do is no sign of one."""
+    bound, kept, way = case
     plan = plan_of(tiny_guide, "json")
     inputs = tiny_guide.inputs(["Say"], [plan])
     kwargs = tiny_guide.generate_kwargs(inputs, [plan]) if bound else tiny_guide.generate_kwargs(None, plan)
