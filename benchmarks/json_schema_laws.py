@@ -6,8 +6,7 @@ subschema that one of its values is held against (`json_schema_ways`), and one t
 its own a row that speaks of order.  *Walks*: what is written at random under the masks, closing tokens and ends at a
 fifth or more, is valid, except under relaxed rows.
 
-Labels of the data are checked first: an instance on which the validators disagree with its label is *doubtful* and is
-listed by name.
+Labels of the data are checked first: where no validator shares one it is *doubtful* and is listed by name.
 """
 
 from __future__ import annotations
@@ -30,12 +29,13 @@ from transformers import PreTrainedTokenizerFast
 
 from benchmarks.json_schema import Compiled, Judge
 from benchmarks.json_schema_ways import excuses, in_named_order, speaks_of_order
+from grammars.json_pointer import pointer_of, unescaped
 from grammars.json_schema.dialects import dialect_of
 from grammars.json_schema.report import ReportRow
 from guided.bitmask import allowed_ids, is_allowed
 from guided.compile import Engine
 from guided.state import GuidanceState
-from guided.validate import judge
+from guided.validate import Verdict, judge
 from special_tokens.errors import LimitExceeded
 
 __all__ = ["Breach", "Walked", "accepted_in_some_order", "byte_judge", "honest", "violated", "walk"]
@@ -71,7 +71,8 @@ def honest(
     verdicts = judge(schema, test["data"], documents=documents)
     opinions = {verdict.is_valid for verdict in verdicts}
     if test["valid"] not in opinions and opinions != {None}:
-        yield Breach("doubtful", f"label {test['valid']}, {verdicts}"[:600])
+        label = "valid" if test["valid"] else "invalid"
+        yield Breach("doubtful", f"{json.dumps(test['data'])[:120]} is labelled {label}; {quoted(verdicts)}"[:600])
         return
     report = compiled.plan.schema_report
     if accepted:
@@ -83,6 +84,17 @@ def honest(
             yield Breach("order", f"accepted in another order of its keys, narrowed: {_places(report.narrowed)}"[:600])
     elif not any(excuses(schema, test["data"], documents, report.narrowed)):
         yield Breach("refused valid", f"{compiled.explain(texts[0])}, narrowed: {_places(report.narrowed)}"[:600])
+
+
+def quoted(verdicts: Iterable[Verdict]) -> str:
+    """What each validator says, in its own words."""
+
+    def words(verdict: Verdict) -> str:
+        if verdict.violations is None:
+            return f"no opinion ({verdict.failure})"
+        return f"invalid ({'; '.join(verdict.violations)})" if verdict.violations else "valid"
+
+    return "; ".join(f"{verdict.validator}: {words(verdict)}" for verdict in verdicts)
 
 
 def _places(rows: Iterable[ReportRow]) -> list[str]:
@@ -148,12 +160,12 @@ def _canonical(schema: Any, steps: list[str]) -> str:
             reference = at.get("$ref") if isinstance(at, dict) and step not in at else None
             if not isinstance(reference, str) or not reference.startswith("#"):
                 break
-            at, out = schema, [part.replace("~1", "/").replace("~0", "~") for part in unquote(reference).split("/")[1:]]
+            at, out = schema, [*map(unescaped, unquote(reference).split("/")[1:])]
             for part in out:
                 at = _below(at, part)
         at = _below(at, step)
         out.append(step)
-    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in out)
+    return pointer_of(out)
 
 
 def _below(value: Any, step: str) -> Any:

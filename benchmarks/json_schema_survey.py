@@ -4,12 +4,13 @@
     python benchmarks/json_schema_survey.py                              # all, 20 walks a schema
     python benchmarks/json_schema_survey.py --data suite --walks 2 --limit 200 --jobs 2
     python benchmarks/json_schema_survey.py --log build/survey.jsonl     # goes on where that file ends
+    python benchmarks/json_schema_survey.py --walks 0 --page docs/doubtful_labels.md  # the labels, into that page
 
 Every instance of the data is judged as `json_schema_laws.honest` does, and every schema is generated from ``--walks``
 times at random.  A written answer that the validators find invalid is a breach unless one of the keywords that it
-violates has a ``relaxed`` row at that very place.  Walks that ended, breaches, doubtful labels (where the validators do
-not share the label, or each other's view), refusals and what took longer than ``--seconds`` are printed by name; the
-exit code is 1 where there is a breach.  Refused as impossible though an instance is valid is one.
+violates has a ``relaxed`` row at that very place.  Walks that ended, breaches, doubtful labels (which no validator
+shares) and answers (on which the validators differ), refusals and what took longer than ``--seconds`` are printed by
+name; the exit code is 1 where there is a breach.  Refused as impossible though an instance is valid is one.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ if str(ROOT) not in sys.path:
 
 from benchmarks.json_schema import Compiled, Judge, scorer_module  # noqa: E402
 from benchmarks.json_schema_laws import byte_judge, honest, violated, walk  # noqa: E402
+from benchmarks.json_schema_tables import table, write_page  # noqa: E402
 from guided.validate import judge  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
 
@@ -145,6 +147,7 @@ def main() -> int:
     parser.add_argument("--walks", type=int, default=20)
     parser.add_argument("--seconds", type=int, default=120, help="at most this much processor time on one schema")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--page", type=Path, help="write the doubtful labels into this page")
     parser.add_argument("--log", type=Path, help="a line for each schema; those that are in it are not looked at again")
     options = parser.parse_args()
     lines = options.log.read_text().splitlines() if options.log is not None and options.log.exists() else []
@@ -163,7 +166,16 @@ def main() -> int:
             if options.log is not None:
                 with options.log.open("a") as log:
                     log.write(json.dumps(row) + "\n")
+    if options.page is not None:
+        write_page(options.page, "labels", "benchmarks/json_schema_survey.py", doubtful_labels(rows))
     return summarise(rows)
+
+
+def doubtful_labels(rows: list[dict[str, Any]]) -> str:
+    """The table of labels that no validator shares, by the name of their schema."""
+    found = [(row["name"], detail) for row in rows for kind, detail in row["found"] if kind == "doubtful"]
+    lines = [(f"`{name}`", detail.replace("|", "\\|").replace("\n", " ")) for name, detail in sorted(found)]
+    return table(("schema", "label, and what the validators say"), lines)
 
 
 def summarise(rows: list[dict[str, Any]]) -> int:

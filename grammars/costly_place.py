@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from grammars.json_pointer import escaped
 from grammars.json_schema.ecma import language
 from grammars.json_schema.keywords.text import written_out
 from grammars.plan import Plan
@@ -38,8 +39,7 @@ def _patterns(schema: Any, place: str) -> Iterator[tuple[int, str]]:
             if isinstance(value.get("patternProperties"), dict):
                 patterns += value["patternProperties"]
             yield from ((_cost(pattern), at) for pattern in patterns)
-            steps = (str(key).replace("~", "~0").replace("/", "~1") for key in value)
-            todo += [(inner, f"{at}/{step}") for step, inner in zip(steps, value.values(), strict=True)]
+            todo += [(inner, f"{at}/{escaped(str(key))}") for key, inner in value.items()]
         elif isinstance(value, list):
             todo += [(inner, f"{at}/{i}") for i, inner in enumerate(value)]
 

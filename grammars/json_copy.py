@@ -18,7 +18,10 @@ def json_copy(value: Any) -> Any:
     if kind in _SCALARS:
         return value
     if kind is dict or isinstance(value, Mapping):
-        return {key: item if type(item) in _SCALARS else json_copy(item) for key, item in value.items()}
+        return {
+            key if type(key) is str else json_copy(key): item if type(item) in _SCALARS else json_copy(item)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return [json_copy(item) for item in value]
     plain = next((known for known in (str, int, float) if isinstance(value, known)), None)

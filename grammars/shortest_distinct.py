@@ -25,6 +25,7 @@ __all__ = ["Cells", "Spot", "different", "repeats", "spots"]
 _MOST_TRIED = 3_000  # texts of one cell
 _SHORT = 200  # characters of a text beside which all others are looked at that are not longer than what it becomes
 _MOST_COMPARED = 500  # of them
+_CHARACTERS_A_PART = 50  # that cost as much as asking one part for its text
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ _-."
 _TOKEN = re.compile(r'\s*([\[\]{},:]|"(?:[^"\\]|\\.)*"|[^\s\[\]{},:"]+)', re.DOTALL)
 
@@ -40,7 +41,7 @@ class Cells(Protocol):
 
     def options(self, cell: int) -> Sequence[int]: ...
     def word(self, term: Regular) -> str | None: ...
-    def count(self) -> None: ...
+    def count(self, characters: int = 0) -> None: ...
 
 
 class Spot(NamedTuple):
@@ -314,6 +315,7 @@ class _Others:
         done: set[tuple[int, ...]] = set()
 
         def offer(indexes: tuple[int, ...]) -> None:
+            self.cells.count(_CHARACTERS_A_PART * len(parts))
             texts = [self.of(part).at(index) for part, index in zip(parts, indexes, strict=True)]
             whole = [text for text in texts if text is not None]
             if len(whole) == len(parts) and indexes not in done:

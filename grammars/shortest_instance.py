@@ -247,7 +247,7 @@ class Instances(Visits):
             raise _Unsure
         listed = schema.get("properties", {})
         keys = [key for key in listed if key in required] + [key for key in required if key not in listed]
-        if any(key not in listed for key in keys) and schema.get("patternProperties"):
+        if keys and schema.get("patternProperties"):  # which may ask more of a listed key as well
             raise _Unsure
         parts: list[str | None] = []
         for key in keys:

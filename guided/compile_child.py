@@ -26,7 +26,11 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answers until there is nothing more to read."""
     while head := requests.read(4):
         request = json.loads(requests.read(struct.unpack(">I", head)[0]))
-        body = json.dumps(answer_to(request)).encode()
+        try:
+            answer = answer_to(request)
+        except MemoryError:
+            os.abort()  # as Rust ends where it gets no memory
+        body = json.dumps(answer).encode()
         answers.write(struct.pack(">I", len(body)) + body)
         answers.flush()
 

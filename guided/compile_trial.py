@@ -108,16 +108,21 @@ class Trial(Helper):
         if isinstance(answer, Ended):
             if answer.late:
                 return Verdict(limit=_over(f"the {patience:.1f} s left until its deadline")), _KEPT_LATE_S
-            return Verdict(limit=_over(self._cause(answer.code))), _KEPT_S
+            cause = self._cause(answer.code)
+            if cause is None:
+                return Verdict(limit=f"the helper process that tried the grammar ended with {answer.code}"), 0.0
+            return Verdict(limit=_over(cause)), _KEPT_S
         if answer["bytes"] > _LARGE:
             self._end()
         return Verdict(answer["error"], seconds=answer["seconds"]), float("inf")
 
-    def _cause(self, code: int | None) -> str:
-        """The limit that a helper passed which ended by itself, from its exit code."""
+    def _cause(self, code: int | None) -> str | None:
+        """The limit that a helper passed which ended by itself, from its exit code; None where it passed none."""
         if hasattr(signal, "SIGPROF") and code == -signal.SIGPROF:
             return f"{self.seconds:g} s of processor time"
-        return f"{self.size / 2**30:.2g} GB of memory"
+        if code in (-signal.SIGABRT, -signal.SIGSEGV):  # how an allocation fails in Rust, and in its C
+            return f"{self.size / 2**30:.2g} GB of memory"
+        return None
 
 
 def _over(limit: str) -> str:

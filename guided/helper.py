@@ -2,7 +2,7 @@
 
 What runs in there is a script of ours that imports nothing of ours, so that it starts at once (no fork: safe beside
 threads and devices).  Requests and answers are four bytes of length (big-endian) and JSON, over its pipes.  It is
-started when first needed and used again until it has to be ended or has grown.
+started when first needed and used again until it has to be ended.
 """
 
 from __future__ import annotations
@@ -60,8 +60,14 @@ class Helper:
         found: list[bytes] = []
         # Reading cannot be interrupted, so a thread does it: it ends with the process at the latest.
         reader = threading.Thread(target=_exchange, args=(process, body, found), name="guided-helper", daemon=True)
-        reader.start()
-        reader.join(patience)
+        try:
+            reader.start()
+            reader.join(patience)
+        except BaseException as error:  # an interrupt: the answer is not for who asks next
+            self._end()
+            if isinstance(error, RuntimeError):  # no more threads
+                raise OSError(str(error)) from error
+            raise
         if found:
             answer: dict[str, Any] = json.loads(found[0])
             return answer
@@ -76,6 +82,7 @@ class Helper:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                start_new_session=True,  # an interrupt from the keyboard is ours
             )
             self._owner = os.getpid()
         return self._process

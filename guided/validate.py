@@ -16,9 +16,14 @@ from urllib.parse import urljoin
 
 from jsonschema_specifications import REGISTRY
 
+from grammars.json_pointer import pointer_of
 from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.passes.dialect import exclusive_flags, nullable
 from guided.validate_python import by_jsonschema, texts_of
+
+_HAS_RUST = find_spec("jsonschema_rs") is not None  # an optional extra
+if _HAS_RUST:
+    from guided.validate_rust import by_jsonschema_rs
 
 __all__ = ["NOT_VALIDATED", "VALIDATORS", "Verdict", "judge", "violations"]
 
@@ -63,7 +68,7 @@ def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None
         needed = _needed(schema, documents or {})
         others = {uri: _document(one, dialect_of(one, dialect)) for uri, one in needed.items()}
         asked = _Question(_in_plain_words(schema, old=dialect.order <= 4), value, others)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:  # a document that is no schema
         return tuple(_no_opinion(name, error) for name in VALIDATORS)
     return tuple(_verdict(name, check, asked) for name, check in VALIDATORS.items())
 
@@ -178,8 +183,6 @@ def _by_jsonschema(asked: _Question) -> list[str]:
 
 
 def _by_jsonschema_rs(asked: _Question) -> list[str]:
-    from guided.validate_rust import by_jsonschema_rs  # of an optional extra
-
     schema, value, documents = asked.schema, asked.value, asked.documents
     length = sum(map(len, texts_of(value)))
     order = dialect_of(schema).order
@@ -189,16 +192,11 @@ def _by_jsonschema_rs(asked: _Question) -> list[str]:
 
 
 def _told(errors: list[tuple[list[Any], str]]) -> list[str]:
-    told = [f"{_pointer(place)}: {words[:300]}" for place, words in errors[:_MOST]]
+    told = [f"{pointer_of(place) or 'the value'}: {words[:300]}" for place, words in errors[:_MOST]]
     return [*told, "and more"] if len(errors) > _MOST else told
-
-
-def _pointer(path: Iterable[Any]) -> str:
-    steps = [str(step).replace("~", "~0").replace("/", "~1") for step in path]
-    return "".join(f"/{step}" for step in steps) or "the value"
 
 
 #: The validators that are installed, by name; the first says what the others cost.
 VALIDATORS: Mapping[str, _Check] = {"jsonschema": _by_jsonschema}
-if find_spec("jsonschema_rs") is not None:
+if _HAS_RUST:
     VALIDATORS = {**VALIDATORS, "jsonschema-rs": _by_jsonschema_rs}

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from grammars.deadline import deadline, is_late
+from grammars.deadline import SECONDS, deadline, is_late, time_left
 from grammars.json_schema.direct import direct
 from grammars.json_schema.documents import Documents
-from grammars.json_schema.emit import emit, leaning
+from grammars.json_schema.emit import emit
 from grammars.json_schema.general import KEY_ORDER, general_rows
 from grammars.json_schema.key_bounds import key_bounds
+from grammars.json_schema.leaning import leaning
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, check_deadline, survey, too_deep
 from grammars.json_schema.numbers import MAX_DIGITS
 from grammars.json_schema.regular import within
@@ -121,13 +122,16 @@ def _worked_out(
     known = None if key is None else _errors.get(key)
     if known is not None:
         raise copy.copy(known)
-    begun = time.thread_time()
+    begun, left = time.thread_time(), time_left()
     try:
         built = _compiled(Documents(schema, documents, limits=limits), spelling, watch=watch)
         check_deadline()  # searches that gave up because of it have left their mark on what was built
     except SchemaError as error:
         if time.thread_time() - begun > _COSTLY_S and (key := key or _key(*request)) is not None:
-            _errors.put(key, copy.copy(error), _KEPT_LATE_S if is_late() else _KEPT_S)
+            if not is_late():
+                _errors.put(key, copy.copy(error), _KEPT_S)
+            elif left > SECONDS / 2:  # else it was its caller who had little time
+                _errors.put(key, copy.copy(error), _KEPT_LATE_S)
         raise
     return built
 

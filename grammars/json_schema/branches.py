@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import grammars.json_schema.facts as facts
 from grammars.json_schema.documents import Place
-from grammars.json_schema.formats import FORMATS
+from grammars.json_schema.formats import FORMATS, has_wide_format
 from grammars.json_schema.meet import apart, union
-from grammars.json_schema.regular import ALL, NONE
+from grammars.json_schema.regular import ALL, NONE, cat, chars, disjoint
 from grammars.json_schema.report import Outcome, ReportRow
-from grammars.json_schema.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, both
+from grammars.json_schema.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, both, with_notes
 
 if TYPE_CHECKING:
     from grammars.json_schema.space import Space
@@ -29,25 +29,22 @@ Deny = Callable[["Space", Place, Mapping[str, Any]], Shape]
 _MAX_SUBSETS = 64  # combinations of branches that are told apart for unevaluated*
 _MAX_PAIRS = 2_000  # pairs of branches of one oneOf that are compared
 _MAX_PATTERNS = 6  # overlapping patterns of one oneOf: their differences double the engine's states with each
+#: Words with a line separator that ECMA-262's dot does not take.
+_SEPARATED = cat(ALL, chars([(0x0D, 0x0D), (0x2028, 0x2029)]), ALL)
 _FEW_CLAUSES = 8  # alternatives with properties of their own are clearer as forms
 _MANY_CLAUSES = 64  # conditions double the forms, so even many clauses are cheaper
 
 
 def anything(place: Place, keyword: str, reason: str) -> Shape:
     """Every value, with the note that ``keyword`` is not enforced."""
-    return _noted(ANYTHING, ReportRow(place.pointer, keyword, Outcome.RELAXED, f"not enforced: {reason}"))
-
-
-def _noted(shape: Shape, *rows: ReportRow) -> Shape:
-    every = tuple(dict.fromkeys((*shape.notes, *rows)))
-    return Shape(shape.null, shape.booleans, shape.numbers, shape.strings, shape.arrays, shape.objects, every)
+    return with_notes(ANYTHING, (ReportRow(place.pointer, keyword, Outcome.RELAXED, f"not enforced: {reason}"),))
 
 
 def _blamed(shape: Shape, place: Place, keyword: str) -> Shape:
     """The shape, which leans on a negation: if that was widened, ``keyword`` is relaxed too."""
     if not any(note.outcome is Outcome.RELAXED for note in shape.notes):
         return shape
-    return _noted(shape, ReportRow(place.pointer, keyword, Outcome.RELAXED, "leans on a part that is relaxed"))
+    return with_notes(shape, (ReportRow(place.pointer, keyword, Outcome.RELAXED, "leans on a part that is relaxed"),))
 
 
 def _literals(space: Space, place: Place, schema: Mapping[str, Any], keyword: str) -> list[Conj | None]:
@@ -123,7 +120,7 @@ def _subsets(space: Space, place: Place, shapes: Sequence[Shape]) -> Shape:
             row = ReportRow(
                 place.pointer, "anyOf", Outcome.NARROWED, "what several branches evaluate together is not all counted"
             )
-            return _noted(union(shapes, absorb=False), row)
+            return with_notes(union(shapes, absorb=False), (row,))
     return union(found, absorb=False)
 
 
@@ -144,17 +141,18 @@ def _one_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool
     conjs = _literals(space, place, schema, "oneOf")
     shapes = [_shape(space, c, tracked) for c in conjs]
     alive = [i for i, s in enumerate(shapes) if not s.is_nothing]
-    overlaps = _overlaps(space, place, shapes, alive)
+    overlaps = _overlaps(space, place, conjs, shapes, alive)
     if overlaps is None:
         row = ReportRow(place.pointer, "oneOf", Outcome.RELAXED, f"read as anyOf: more than {_MAX_PAIRS} pairs")
-        return _noted(union(shapes, absorb=not tracked), row)
+        return with_notes(union(shapes, absorb=not tracked), (row,))
     if space.coarse and overlaps:
         row = ReportRow(place.pointer, "oneOf", Outcome.RELAXED, "read as anyOf: the schema is too large")
-        return _noted(union(shapes, absorb=not tracked), row)
+        return with_notes(union(shapes, absorb=not tracked), (row,))
     patterns = sum(shapes[i].strings not in (ALL, NONE) and shapes[i].strings.op != "words" for i in overlaps)
     if patterns > _MAX_PATTERNS:
         reason = f"read as anyOf: {patterns} patterns overlap, more than {_MAX_PATTERNS} are too much for the engine"
-        return _noted(union(shapes, absorb=not tracked), ReportRow(place.pointer, "oneOf", Outcome.RELAXED, reason))
+        row = ReportRow(place.pointer, "oneOf", Outcome.RELAXED, reason)
+        return with_notes(union(shapes, absorb=not tracked), (row,))
     out: list[Shape] = []
     for i in alive:
         shape = shapes[i]
@@ -164,26 +162,37 @@ def _one_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool
     return union(out, absorb=not tracked)
 
 
-def _overlaps(space: Space, place: Place, shapes: Sequence[Shape], alive: Sequence[int]) -> dict[int, list[int]] | None:
+def _overlaps(
+    space: Space, place: Place, conjs: Sequence[Conj | None], shapes: Sequence[Shape], alive: Sequence[int]
+) -> dict[int, list[int]] | None:
     """For each branch the others that it may share values with; None when there are too many to compare."""
     if _tagged(space, [shapes[i] for i in alive]):
         return {}
     if len(alive) * (len(alive) - 1) // 2 > _MAX_PAIRS:
         return None
+    has_dots = {i: any(has_wide_format(space.documents[abs(n)].schema) for n in conjs[i] or ()) for i in alive}
     out: dict[int, list[int]] = {}
     for n, i in enumerate(alive):
         for j in alive[n + 1 :]:
-            if not _apart(space, shapes[i], shapes[j], place):
+            wide = has_dots[i] or has_dots[j]
+            if not _apart(space, shapes[i], shapes[j], place, wide=wide):
                 out.setdefault(i, []).append(j)
                 out.setdefault(j, []).append(i)
     return out
 
 
-def _apart(space: Space, one: Shape, two: Shape, place: Place) -> bool:
-    """True when surely no value is in both, formats that are narrower here than for a validator included."""
+def _apart(space: Space, one: Shape, two: Shape, place: Place, *, wide: bool) -> bool:
+    """True when surely no value is in both, formats that are narrower here than for a validator included.
+
+    So are patterns with a dot, which a validator lets take the line separators too (``wide``: there may be such): a
+    word with one of them that is here by its own name may be there by the dot.
+    """
     space.spend(1 + len(one.objects) * len(two.objects), place)
-    if one.strings != NONE and two.strings != NONE and any(map(_is_narrowed, (*one.notes, *two.notes))):
-        return False
+    if one.strings != NONE and two.strings != NONE:
+        if any(map(_is_narrowed, (*one.notes, *two.notes))):
+            return False
+        if wide and not (disjoint(one.strings, _SEPARATED) and disjoint(two.strings, _SEPARATED)):
+            return False
     return apart(one, two, lambda conj, to_write=True: not _has_narrowed(space, conj) and space.is_empty(conj))
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
+from itertools import chain
 
 from grammars.json_schema.ecma_tree import NotRegular
-from grammars.json_schema.regular import MAX_CODE_POINT, Ranges, ranges_minus
+from grammars.json_schema.regular import MAX_CODE_POINT, Ranges, chars, ranges_minus
 
 __all__ = ["CLASSES", "DOT", "EVERY", "WIDE_DOT", "WORD", "category"]
 
@@ -45,7 +46,6 @@ _LONG_NAMES = {
 }  # fmt: skip
 
 
-@lru_cache(maxsize=64)
 def category(name: str) -> Ranges:
     """The code points of a general category (Unicode of this Python's ``unicodedata``)."""
     key, _, value = name.partition("=")
@@ -58,11 +58,24 @@ def category(name: str) -> Ranges:
     prefixes = ("Lu", "Ll", "Lt") if short == "LC" else (short,)
     if not all(p in _LONG_NAMES.values() or p in ("Cn", "Cs") for p in prefixes):
         raise NotRegular(f"the Unicode property {name!r}")
-    out: list[tuple[int, int]] = []
-    for code in range(MAX_CODE_POINT + 1):
-        if unicodedata.category(chr(code)).startswith(prefixes):
-            if out and out[-1][1] == code - 1:
-                out[-1] = (out[-1][0], code)
-            else:
-                out.append((code, code))
-    return tuple(out)
+    return _of_categories(prefixes)
+
+
+@lru_cache(maxsize=64)  # there are fewer
+def _of_categories(prefixes: tuple[str, ...]) -> Ranges:
+    several = [ranges for name, ranges in _categories().items() if name.startswith(prefixes)]
+    merged: Ranges = chars(chain.from_iterable(several)).args
+    return merged
+
+
+@lru_cache(maxsize=1)
+def _categories() -> dict[str, list[tuple[int, int]]]:
+    """The code points of each category of two letters."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    first, name = 0, unicodedata.category("\0")
+    for code in range(1, MAX_CODE_POINT + 2):
+        following = unicodedata.category(chr(code)) if code <= MAX_CODE_POINT else ""
+        if following != name:
+            found.setdefault(name, []).append((first, code - 1))
+            first, name = code, following
+    return found

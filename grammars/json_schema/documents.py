@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 from referencing.jsonschema import specification_with
 
+from grammars.json_pointer import Ways, escaped, pointer_into, unescaped, way, ways_into
 from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, Survey, survey
 from special_tokens.errors import SchemaError, shown
@@ -58,7 +59,7 @@ class Place:
         prefix = ""
         while place is not None:
             written = _as_written(place)
-            parts[:0] = [str(s).replace("~", "~0").replace("/", "~1") for s in written]
+            parts[:0] = map(escaped, written)
             prefix = place.root
             place = place.parent
         return prefix + "".join("/" + p for p in parts)
@@ -126,7 +127,7 @@ class Documents:
         self._anchors: dict[tuple[str, str], tuple[Any, bool]] = {}
         self._homes: dict[int, _Home] = {}
         self._roots: dict[int, Place] = {}  # id of a document -> its place
-        self._ways: dict[int, _Ways] = {}  # and how its values are reached, once that was asked
+        self._ways: dict[int, Ways] = {}  # and how its values are reached, once that was asked
         self._plain = not (self.survey.keys & _IDENTIFIERS)
         self._dynamic = bool(self.survey.keys & _DYNAMIC)
         base = "" if self._plain else self._index(schema, "", self._dialect)
@@ -224,7 +225,7 @@ class Documents:
         value, steps = resource, []
         home = self._homes.get(id(resource)) or _Home(base, place.dialect if self._plain else self._dialect)
         for raw in fragment.split("/")[1:]:
-            step = unquote(raw).replace("~1", "/").replace("~0", "~")
+            step = unescaped(unquote(raw))
             if isinstance(value, dict) and step in value:
                 value = value[step]
             elif isinstance(value, list) and step.isascii() and step.isdigit() and int(step) < len(value):
@@ -255,8 +256,8 @@ class Documents:
         for place in self._roots.values():
             ways = self._ways.get(id(place.schema))
             if ways is None:
-                ways = self._ways[id(place.schema)] = _ways_into(place.schema)
-            found = _way(ways, resource)
+                ways = self._ways[id(place.schema)] = ways_into(place.schema)
+            found = way(ways, resource)
             if found is not None:
                 return place, found
         root = Place(0, resource, None, (), self._dialect, base, (), f"{base}#")
@@ -331,7 +332,7 @@ class Documents:
             alone = dialect.ref_stands_alone and "$ref" in schema
             specification = specification_with(dialect.uri)
             if is_resource:
-                pointer = partial(_pointer, document, schema)
+                pointer = partial(pointer_into, document, schema)
                 base = _bare(_joined(base, str(named), pointer, own.id_keyword))
                 self._resources.setdefault(base, schema)
             if root_base is None:
@@ -378,37 +379,3 @@ def _joined(base: str, ref: str, pointer: Callable[[], str], keyword: str) -> st
             keyword=keyword,
             expected="a URI reference",
         ) from None
-
-
-#: By the id of a value: the id of what it stands in, and the step from there.
-_Ways: TypeAlias = dict[int, tuple[int, str | int]]
-
-
-def _ways_into(document: Any) -> _Ways:
-    """How the objects and arrays of a document are reached."""
-    found: _Ways = {}
-    stack = [document]
-    while stack:
-        value = stack.pop()
-        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        for step, below in inner:
-            if isinstance(below, dict | list) and below is not document and id(below) not in found:
-                found[id(below)] = (id(value), step)
-                stack.append(below)
-    return found
-
-
-def _way(ways: _Ways, wanted: Any) -> tuple[str | int, ...] | None:
-    """The steps from a document to one of its own objects or arrays, by identity."""
-    steps: list[str | int] = []
-    at = id(wanted)
-    while at in ways:
-        at, step = ways[at]
-        steps.append(step)
-    return tuple(reversed(steps)) or None
-
-
-def _pointer(document: Any, wanted: Any) -> str:
-    """The pointer of one of a document's own values."""
-    steps = _way(_ways_into(document), wanted) or ()
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)

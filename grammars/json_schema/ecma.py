@@ -44,6 +44,7 @@ from grammars.json_schema.regular import (
     inter,
     neg,
     ranges_minus,
+    remembered,
     rep,
 )
 
@@ -90,7 +91,7 @@ def language(pattern: str, wide: bool | None = None, *, final_newline: bool = Tr
         raise NotRegular("a pattern nested this deep") from None
 
 
-@lru_cache(maxsize=4_096)
+@remembered(4_096)
 def has_borders(pattern: str) -> bool:
     """May borders of words decide beside a letter that is not ASCII, by ECMA-262 or by what validators take for one?"""
     if "\\b" not in pattern and "\\B" not in pattern:
@@ -104,7 +105,7 @@ def has_borders(pattern: str) -> bool:
         return True
 
 
-@lru_cache(maxsize=4_096)
+@remembered(4_096)
 def has_foreign_borders(pattern: str) -> bool:
     """Is a pattern with borders of words (see `has_borders`) found in strings with other letters than those of ASCII?
 

@@ -59,6 +59,8 @@ def has_disputed_case(pattern: str) -> bool:
     return parser.has_disputed_case
 
 
+_LONGEST_BRACES = 400  # characters: counts have 9 digits at the most, names of properties some tens
+_MOST_CHARACTERS = 100_000  # of a pattern that is read at all
 _LAST_LINE = tree_alt([END, tree_cat([text("\n"), END])])
 _LOOK_KINDS = {"?=": (True, False), "?!": (True, True), "?<=": (False, False), "?<!": (False, True)}
 _NAME = re.compile(r"\?P?<([^>]*)>")
@@ -88,6 +90,9 @@ class Parser:
         self.disputed = wide is not None and has_disputed_classes(pattern)
 
     def parse(self) -> Tree:
+        """The pattern as a tree; raises `InvalidPattern`, or `NotRegular` for what no regular language can say."""
+        if len(self.pattern) > _MOST_CHARACTERS:
+            raise NotRegular(f"a pattern of more than {_MOST_CHARACTERS} characters")
         tree = self._alternation()
         if self.at < len(self.pattern):
             raise InvalidPattern(f"unmatched ')' at character {self.at}")
@@ -160,8 +165,10 @@ class Parser:
 
     def _braces(self) -> tuple[int, int | None] | None:
         """``{m}``, ``{m,}``, ``{m,n}``; anything else is literal text (annex B)."""
-        end = self.pattern.find("}", self.at)
+        end = self.pattern.find("}", self.at, self.at + _LONGEST_BRACES)
         inner = self.pattern[self.at + 1 : end] if end > 0 else ""
+        if end < 0 and self.pattern[self.at + 1 : self.at + _LONGEST_BRACES].replace(",", "", 1).isdigit():
+            raise NotRegular("a repeat of that many digits")
         low, comma, high = inner.partition(",")
         if comma and not low and (not high or (high.isascii() and high.isdigit())):
             raise NotRegular(f"{{{inner}}}, which is text by ECMA-262 and a repeat to Python's validators")
@@ -205,6 +212,14 @@ class Parser:
         narrow, wide = (folded(ranges, wide=how) for how in (False, True))
         self.has_disputed_case = self.has_disputed_case or narrow != wide
         return wide if self.wide else narrow
+
+    def _of_class(self, ranges: Ranges, *, negated: bool) -> Ranges:
+        """What a named class takes, or leaves out: what is negated is read the other way."""
+        before = self.wide
+        self.wide = before if before is None or not negated else not before
+        found = self._folded(ranges)
+        self.wide = before
+        return found
 
     def _group(self) -> Tree:
         self.depth += 1
@@ -276,7 +291,7 @@ class Parser:
         char = self._peek()
         if char and char in "dDwWsS":
             self.at += 1
-            found = self._folded(CLASSES[char.lower()])
+            found = self._of_class(CLASSES[char.lower()], negated=char.isupper())
             if self.disputed:
                 more = self.wide if char.islower() else not self.wide
                 beyond = _BEYOND[char.lower()]
@@ -288,7 +303,7 @@ class Parser:
                 raise InvalidPattern("a property is not closed")
             name = self.pattern[self.at + 2 : end]
             self.at = end + 1
-            found = self._folded(category(name))
+            found = self._of_class(category(name), negated=char == "P")
             return found if char == "p" else ranges_minus(EVERY, found)
         return None
 

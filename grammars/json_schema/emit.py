@@ -7,17 +7,16 @@ that are open at once would otherwise cut the text differently and the greedy le
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from grammars.json_schema.documents import OLDER, written_word
+from grammars.json_schema.leaning import as_written, leaning
 from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.regular import ALL
-from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.report import ReportRow
 from grammars.json_schema.scalars import finite_values, scalar_nodes
 from grammars.json_schema.shapes import TRUE, Conj
-from grammars.json_schema.space import Space
 from grammars.json_schema.states import INFINITE, State, States
 from grammars.json_schema.strings import STRING, lexeme, spell
 from grammars.json_schema.tracks import Edge, Track
@@ -37,7 +36,7 @@ from grammars.tree import (
     seq,
 )
 
-__all__ = ["Emitted", "emit", "leaning"]
+__all__ = ["Emitted", "emit"]
 
 _OPEN, _CLOSE, _LEFT, _RIGHT = Text("["), Text("]"), Text("{"), Text("}")
 _DEEPEST = 30  # options within each other that are written in one rule
@@ -61,46 +60,7 @@ def emit(states: States) -> Emitted:
     node = Group("json", start, writer.rules) if writer.rules else start
     root = states.space.documents.root.schema
     rows = [*writer.rows, *leaning(states.space, writer.rows)]
-    return Emitted(node, tuple(dict.fromkeys(_as_written(row, root) for row in rows)), writer.watched)
-
-
-#: Keywords of which a validator does not say what inside them is broken.
-_OPAQUE = frozenset(("not", "if", "oneOf", "contains", "unevaluatedProperties", "unevaluatedItems"))
-
-
-def leaning(space: Space, rows: Iterable[ReportRow]) -> Iterator[ReportRow]:
-    """Relaxed rows for the keywords around what is relaxed, by way of references too, that are broken as a whole."""
-    todo = list(dict.fromkeys(row.pointer for row in rows if row.outcome is Outcome.RELAXED))
-    seen = set(todo)
-    references = [(target.pointer, space.documents[at].pointer) for (at, _), target in space.targets()] if todo else []
-    for pointer in todo:
-        steps = pointer.split("/")
-        for n in range(1, len(steps)):
-            if steps[n] in _OPAQUE and (n == 1 or steps[n - 1] not in _NAMED):
-                reason = "leans on a part that is relaxed"
-                yield ReportRow("/".join(steps[:n]), steps[n], Outcome.RELAXED, reason)
-        for target, place in references:
-            if (pointer == target or pointer.startswith(target + "/")) and place not in seen:
-                seen.add(place)
-                todo.append(place)
-
-
-_NAMED = frozenset(("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"))
-
-
-def _as_written(row: ReportRow, root: Any) -> ReportRow:
-    """The row with the keyword that stands there, which may be an older word than the one we read it as."""
-    if row.keyword not in OLDER:
-        return row
-    at = root
-    for step in row.pointer.split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(at, list) and step.isdigit() and int(step) < len(at):
-            at = at[int(step)]
-        else:
-            at = at.get(step) if isinstance(at, dict) else None
-    word = written_word(at, row.keyword) if isinstance(at, dict) else None
-    return row if word is None else replace(row, keyword=word)
+    return Emitted(node, tuple(dict.fromkeys(as_written(row, root) for row in rows)), writer.watched)
 
 
 class _Writer:

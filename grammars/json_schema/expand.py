@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from grammars.json_schema.branches import ALLOW, DENY
 from grammars.json_schema.documents import Place
 from grammars.json_schema.keywords import arrays, numeric, objects, text
+from grammars.json_schema.limits import timely
 from grammars.json_schema.meet import union
 from grammars.json_schema.normalise import normalise
 from grammars.json_schema.numbers import ANY_NUMBER, Numbers, constants, meet, negated
@@ -35,6 +36,7 @@ from grammars.json_schema.shapes import (
     has,
     lacks,
     some,
+    with_notes,
 )
 from grammars.json_schema.unevaluated import Either, close
 from special_tokens.errors import SchemaError
@@ -67,7 +69,7 @@ def allowed(space: Space, place: Place, tracked: bool) -> Shape:
         out = close(space, place, schema, out)
     elif closing:
         out = close(space, place, schema, out, tracked=True)
-    return _noted(out, notes)
+    return with_notes(out, notes)
 
 
 def _start(space: Space, place: Place, schema: dict[str, Any], notes: list[ReportRow], tracked: bool) -> Shape:
@@ -77,13 +79,6 @@ def _start(space: Space, place: Place, schema: dict[str, Any], notes: list[Repor
     if "enum" in schema:
         out = space.both(_listed(space, place, schema["enum"]), out, place, "enum")
     return out
-
-
-def _noted(shape: Shape, notes: list[ReportRow]) -> Shape:
-    if not notes:
-        return shape
-    every = tuple(dict.fromkeys((*shape.notes, *notes)))
-    return Shape(shape.null, shape.booleans, shape.numbers, shape.strings, shape.arrays, shape.objects, every)
 
 
 def _types(schema: dict[str, Any]) -> frozenset[str]:
@@ -187,7 +182,7 @@ def _bounded(values: list[Any], space: Space, place: Place) -> Iterable[tuple[in
     nested = [value for value in values if isinstance(value, list | dict)]
     if len(nested) < 2:
         return enumerate(values)
-    found = distinct(values)
+    found = distinct(timely(values))
     size = sum(1 + len(value) for _, value in found if isinstance(value, list | dict))
     if size > space.limits.edges:
         raise SchemaError(
@@ -234,7 +229,7 @@ def denied(space: Space, place: Place, tracked: bool) -> Shape:
         if schema.get(keyword, True) is not True:
             reason = "not enforced: its negation is not worked out"
             options.append(replace(every, notes=(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason),)))
-    return _noted(union(options), notes)
+    return with_notes(union(options), notes)
 
 
 #: What may break these keywords.

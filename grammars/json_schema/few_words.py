@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TypeAlias
 
-from grammars.json_schema.regular import NONE, Regular, lengths, matches, surely_empty
+from grammars.json_schema.limits import check_deadline, timely
+from grammars.json_schema.regular import NONE, Regular, lengths, matches
 from grammars.json_schema.terms import alike, derive
 
 __all__ = ["few_words", "number_of_words"]
 
 _MOST_KEYS = 3_000  # nobody writes more of them into one object
-_MOST_STEPS = 500  # of one search, some 20 us each
+_MOST_WORK = 40_000  # parts of terms that one search looks at: a tenth of a second
+_MOST_SPELLED = 1_000_000  # characters of all words that it begins, those that grow longer counted anew
 
 
 class _TooMany(Exception):
@@ -70,6 +73,8 @@ def _words(language: Regular, most: int) -> frozenset[str]:
                     if longer <= every:
                         break
                     every |= longer
+                    if len(every) > most:
+                        raise _TooMany
                 last = longer
             return _no_more(every, most)
         case "and":
@@ -77,29 +82,81 @@ def _words(language: Regular, most: int) -> frozenset[str]:
             for part in finite:
                 words = few_words(part, most)
                 if words is not None:
-                    return frozenset(word for word in words if matches(language, word))
+                    return frozenset(word for word in timely(words) if matches(language, word))
             return _searched(language, most)
     raise _TooMany
 
 
 def _searched(language: Regular, most: int) -> frozenset[str]:
-    """The words of a language by its derivatives, for those whose parts have more words than they have together."""
+    """The words of a language by its derivatives, for those whose parts have more words than they have together.
+
+    Raises `SchemaError` past the deadline.
+    """
+    edges = _automaton(language)
+    alive = _alive(edges)
     found: set[str] = set()
-    todo = [(language, "")]
-    steps = 0
-    while todo:
-        term, word = todo.pop()
-        if term.nullable:
-            found.add(word)
-        for low, high in alike(term):
-            steps += 1
-            following = derive(term, low)
-            if following == NONE or surely_empty(following):
-                continue
-            if steps > _MOST_STEPS or high - low >= most - len(found):
+    level = [(language, "")] if language in alive else []
+    spelled = 0
+    while level:
+        check_deadline()
+        longer: list[tuple[Regular, str]] = []
+        for term, word in level:
+            if term.nullable:
+                found.add(word)
+            for low, high, after in edges[term]:
+                if after not in alive:
+                    continue
+                if high - low >= most:
+                    raise _TooMany
+                longer += [(after, word + chr(code)) for code in range(low, high + 1)]
+            if len(found) + len(longer) > most:  # each of them leads to a word of its own
                 raise _TooMany
-            todo += [(following, word + chr(code)) for code in range(low, high + 1)]
+            spelled += len(word) + 1
+        if spelled > _MOST_SPELLED:
+            raise _TooMany
+        level = longer
     return frozenset(found)
+
+
+_Edges: TypeAlias = dict[Regular, list[tuple[int, int, Regular]]]
+
+
+def _automaton(language: Regular) -> _Edges:
+    """Where the code points between two lead, from every state that can be reached."""
+    edges: _Edges = {}
+    todo = [language]
+    work = 0
+    while todo:
+        term = todo.pop()
+        if term in edges:
+            continue
+        edges[term] = []
+        for low, high in alike(term):
+            check_deadline()
+            work += term.size
+            if work > _MOST_WORK:
+                raise _TooMany
+            after = derive(term, low)
+            if after != NONE:
+                edges[term].append((low, high, after))
+                todo.append(after)
+    return edges
+
+
+def _alive(edges: _Edges) -> set[Regular]:
+    """The states from which a word can be finished."""
+    before: dict[Regular, list[Regular]] = {}
+    for term, several in edges.items():
+        for _, _, after in several:
+            before.setdefault(after, []).append(term)
+    alive = {term for term in edges if term.nullable}
+    todo = list(alive)
+    while todo:
+        for term in before.get(todo.pop(), ()):
+            if term not in alive:
+                alive.add(term)
+                todo.append(term)
+    return alive
 
 
 def _pairs(ones: frozenset[str], twos: frozenset[str], most: int) -> frozenset[str]:

@@ -7,7 +7,6 @@ the Turkish letters I, with and without dot, among those alike to ``i``, and new
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -32,23 +31,24 @@ _NEWER = (
 def folded(ranges: Iterable[tuple[int, int]], *, wide: bool) -> Ranges:
     """The characters and all that are alike to one of them; ``wide``: to one reader at least, not to every one."""
     ranges = tuple(ranges)
-    if not ranges:
-        return ()
-    merged: Ranges = chars(ranges).args
-    lows = [low for low, _ in merged]
+    return _folded(chars(ranges).args, wide) if ranges else ()
 
-    def held(code: int) -> bool:
-        at = bisect_right(lows, code) - 1
-        return at >= 0 and code <= merged[at][1]
 
-    found = [code for one in _classes(wide) if any(map(held, one)) for code in one]
+@lru_cache(maxsize=1_024)
+def _folded(merged: Ranges, wide: bool) -> Ranges:
+    alike = _classes(wide)
+    if sum(high - low for low, high in merged) < len(alike):
+        held = (code for low, high in merged for code in range(low, high + 1) if code in alike)
+    else:
+        held = (code for code in alike if any(low <= code <= high for low, high in merged))
+    found = {other for code in held for other in alike[code]}
     more: Ranges = chars((*merged, *((code, code) for code in found))).args
     return more
 
 
 @lru_cache(maxsize=2)
-def _classes(wide: bool) -> tuple[tuple[int, ...], ...]:
-    """The characters that are alike, class by class."""
+def _classes(wide: bool) -> dict[int, tuple[int, ...]]:
+    """For each character that is alike to another, all that are."""
     by_code: dict[int, set[int]] = {}
 
     def join(one: int, two: int) -> None:
@@ -69,4 +69,4 @@ def _classes(wide: bool) -> tuple[tuple[int, ...], ...]:
             join(ord(letter), ord("i"))
         for one, two in _NEWER:
             join(one, two)
-    return tuple({id(one): tuple(sorted(one)) for one in by_code.values() if len(one) > 1}.values())
+    return {code: tuple(sorted(alike)) for code, alike in by_code.items() if len(alike) > 1}

@@ -80,10 +80,9 @@ def has_wide_format(schema: Any, *, is_document: bool = False) -> bool:
             named, refs = value.get("format"), [value[word] for word in _REFERENCES if word in value]
             if isinstance(named, str) and named in FORMATS and FORMATS[named].outer:
                 return True
-            if isinstance(value.get("pattern"), str) and "." in value["pattern"]:
-                return True
             keys = value.get("patternProperties")
-            if isinstance(keys, dict) and any("." in pattern for pattern in keys):
+            patterns = [value.get("pattern"), *(keys if isinstance(keys, dict) else ())]
+            if any(isinstance(pattern, str) and ("." in pattern or "(?" in pattern) for pattern in patterns):
                 return True
             if any(not is_document or (isinstance(ref, str) and not ref.startswith("#")) for ref in refs):
                 return True

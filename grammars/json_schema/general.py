@@ -56,9 +56,10 @@ def general_rows(
         yield ReportRow("", "$schema", Outcome.RELAXED, reason)
     if keys is None or not keys.isdisjoint(_PATTERNS):
         patterns = list(chain.from_iterable(patterns_of(schema)))
-        if any(map(_has_dot, patterns)):
+        signs = [_signs(pattern) for pattern in patterns]
+        if any(has_dot for has_dot, _ in signs):
             yield _DOT
-        if any(_FOREIGN.search(pattern) and not has_disputed_classes(pattern) for pattern in patterns):
+        if any(one[1] and not has_disputed_classes(p) for one, p in zip(signs, patterns, strict=True)):
             yield _CLASSES
         if any(map(_has_surrogates, patterns)):
             yield _SURROGATES
@@ -68,9 +69,8 @@ def general_rows(
 
 
 _PATTERNS = ("pattern", "patternProperties")
+_FOREIGN = frozenset("WDsS")  # classes that hold other letters than those of ASCII
 _DRAFT_3 = {"divisibleBy", "disallow", "extends"}
-_IN_PATTERN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\.", re.DOTALL)
-_FOREIGN = re.compile(r"\\[WDsS]|\[\^[^\]]*\\[wd]")
 
 
 def _keys(schema: Any) -> set[str]:
@@ -84,9 +84,26 @@ def _keys(schema: Any) -> set[str]:
     return found
 
 
-def _has_dot(pattern: str) -> bool:
-    """Does the pattern have a dot that stands for any character?"""
-    return "." in pattern and any(found == "." for found in _IN_PATTERN.findall(pattern))
+def _signs(pattern: str) -> tuple[bool, bool]:
+    """Does the pattern have a dot that stands for any character, and a class that holds what readers differ on?"""
+    if "." not in pattern and "\\" not in pattern:
+        return False, False
+    has_dot = has_foreign = inside = negated = False
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "\\":
+            at += 1
+            name = pattern[at : at + 1]
+            has_foreign = has_foreign or name in _FOREIGN or (inside and negated and name in ("w", "d"))
+        elif inside:
+            inside = char != "]"
+        elif char == "[":
+            inside, negated = True, pattern[at + 1 : at + 2] == "^"
+        elif char == ".":
+            has_dot = True
+        at += 1
+    return has_dot, has_foreign
 
 
 _PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")

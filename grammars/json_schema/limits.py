@@ -7,13 +7,15 @@ limit and the place.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from grammars.deadline import is_late
+from grammars.json_pointer import pointer_of
 from special_tokens.errors import SchemaError
 
-__all__ = ["DEFAULT_LIMITS", "Limits", "Survey", "check_deadline", "survey", "too_deep"]
+__all__ = ["DEFAULT_LIMITS", "Limits", "Survey", "check_deadline", "survey", "timely", "too_deep"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Limits:
     depth: int = 500  #: nesting of the document
     characters: int = 4_000_000  #: characters in all strings and keys together
     digits: int = 300  #: digits of one number
+    alike: int = 1_000  #: different whole numbers of one remainder by 2^61 - 1: Python's tables search through them
     literal: int = 50_000  #: characters of one constant or key: the engine's first mask grows with its square
     states: int = 20_000  #: conjunctions of subschemas that need a rule of their own
     steps: int = 200_000  #: forms built while schemas are intersected
@@ -65,7 +68,20 @@ def check_deadline(place: _Pointed | None = None) -> None:
         )
 
 
+_HASHED = 61  # bits: below, different numbers have different hashes
 _MANY = 1_000  # values that take long enough to look at the clock between them
+
+_T = TypeVar("_T")
+
+
+def timely(values: Iterable[_T]) -> Iterator[_T]:
+    """The values, with a look at the clock between many of them: raises `SchemaError` past the deadline."""
+    for at, value in enumerate(values, 1):
+        if at % _MANY == 0:
+            check_deadline()
+        yield value
+
+
 _CONTAINERS = (str, dict, list)
 _KINDS = frozenset({*_CONTAINERS, int, float, bool, type(None)})
 
@@ -77,6 +93,7 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
     keys: set[str] = set()
     nodes = characters = deepest = 0
     level: list[Any] = [schema]
+    alike: dict[int, set[int]] = {}
     while level:
         deepest += 1
         nodes += len(level)
@@ -103,7 +120,7 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
             elif kind is list:
                 following += value
             elif value is not None and kind is not bool:
-                _check_number(value, limits)
+                _check_number(value, limits, alike)
         characters += _num_characters(texts)
         if characters > limits.characters:
             raise _over("characters", characters, limits.characters, "characters")
@@ -111,8 +128,8 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
     return Survey(frozenset(keys), deepest, nodes)
 
 
-def _check_number(value: Any, limits: Limits) -> None:
-    """Also where what is no JSON at all is told."""
+def _check_number(value: Any, limits: Limits, alike: dict[int, set[int]]) -> None:
+    """Also where what is no JSON at all is told; ``alike`` are the large whole numbers so far, by their hashes."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise SchemaError(f"{value} is not a JSON number", expected="a finite number")
@@ -123,6 +140,14 @@ def _check_number(value: Any, limits: Limits) -> None:
             f"a number has more than {limits.digits} digits, the limit 'digits'",
             hint="use a smaller number",
         )
+    elif value.bit_length() > _HASHED:
+        same = alike.setdefault(hash(value), set())
+        same.add(int(value))
+        if len(same) > limits.alike:
+            raise SchemaError(
+                f"more than {limits.alike} whole numbers have one remainder by 2^{_HASHED} - 1, the limit 'alike'",
+                hint="list fewer large numbers",
+            )
 
 
 def _num_characters(texts: list[Any]) -> int:
@@ -158,18 +183,19 @@ def _over(what: str, found: int, most: int, name: str, *, pointer: str = "") -> 
 
 
 def too_deep(schema: Any) -> SchemaError:
-    """The error of a schema, within all limits, whose levels do not fit Python's stack."""
+    """The error of a schema, within all limits, whose levels do not fit Python's stack, references followed."""
     depth = survey(schema).depth
     return SchemaError(
-        f"the schema is nested too deeply: its {depth} levels do not fit the interpreter's recursion limit",
+        f"the schema is nested too deeply: its {depth} levels, and those that references lead to, do not fit the "
+        "interpreter's recursion limit",
         pointer=_deep_pointer(schema, depth),
-        hint="use $defs and $ref, or fewer levels",
+        hint="use fewer levels, and shorter chains of references",
     )
 
 
 def _deep_pointer(schema: Any, most: int) -> str:
     """The pointer of one of the deepest places, shortened to its first steps."""
-    steps: list[str] = []
+    steps: list[str | int] = []
     level: list[tuple[Any, tuple[Any, ...]]] = [(schema, ())]
     for _ in range(most):  # what holds itself has no end
         if not level:
@@ -183,10 +209,10 @@ def _deep_pointer(schema: Any, most: int) -> str:
         ]
     path = last[1]
     while path:
-        steps.append(str(path[0]).replace("~", "~0").replace("/", "~1"))
+        steps.append(path[0])
         path = path[1]
     steps.reverse()
-    return "/" + "/".join(steps[:8]) + ("/..." if len(steps) > 8 else "")
+    return pointer_of(steps[:8]) + ("/..." if len(steps) > 8 else "")
 
 
 def _kind(value: Any) -> str:

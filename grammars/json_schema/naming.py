@@ -6,6 +6,7 @@ and a branch's own.  Both are the schema's order to somebody who reads it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from grammars.json_schema.documents import Place
@@ -31,10 +32,12 @@ def naming_order(space: Space, conj: Conj) -> list[str]:
     for literal in conj:
         if literal > 0:
             walk.visit(space.documents[literal])
-    found = list(walk.listed)
-    for key, at in reversed(walk.triggers.items()):
+    before: dict[int, list[str]] = {}  # the keys that come before the listed one of that number
+    for key, at in walk.triggers.items():
         if key not in walk.listed:
-            found.insert(at, key)
+            before.setdefault(at, []).append(key)
+    found = [one for at, key in enumerate(walk.listed) for one in (*before.get(at, ()), key)]
+    found += before.get(len(walk.listed), ())
     return list(dict.fromkeys((*found, *walk.required)))
 
 
@@ -42,9 +45,9 @@ class _Walk:
     def __init__(self, space: Space) -> None:
         self.space = space
         self.seen: set[int] = set()
-        self.listed: dict[str, None] = {}
+        self.listed: dict[str, int] = {}  # and their numbers
         self.required: dict[str, None] = {}
-        self.triggers: dict[str, int] = {}  # of ``dependentSchemas``, and how many keys were listed before
+        self.triggers: dict[str, int] = {}  # of ``dependentSchemas``, and the number of the first that depends on it
 
     def visit(self, place: Place) -> None:
         if place.number in self.seen or not isinstance(place.schema, dict):
@@ -53,7 +56,7 @@ class _Walk:
         schema, _ = normalise(place)
         for keyword, value in schema.items():
             if keyword == "properties":
-                self.listed.update(dict.fromkeys(key for key, sub in value.items() if sub is not False))
+                self.name(key for key, sub in value.items() if sub is not False)
             elif keyword in _LISTS:
                 for i, sub in enumerate(value):
                     self.enter(place, sub, keyword, i)
@@ -61,15 +64,21 @@ class _Walk:
                 self.enter(place, value, keyword)
             elif keyword == "dependentSchemas":
                 for key, sub in value.items():
-                    self.triggers.setdefault(key, len(self.listed))
+                    first = self.triggers.setdefault(key, len(self.listed))
                     self.enter(place, sub, keyword, key)
+                    below = sub.get("properties", ()) if isinstance(sub, dict) else ()
+                    self.triggers[key] = min([first, *(self.listed.get(k, first) for k in below)])
             elif keyword in _REFERENCES:
                 self.follow(place, schema, keyword)
             elif keyword == "enum":
-                self.listed.update(dict.fromkeys(key for v in value if isinstance(v, dict) for key in v))
+                self.name(key for v in value if isinstance(v, dict) for key in v)
         self.required.update(dict.fromkeys(schema.get("required", ())))
         for key, others in schema.get("dependentRequired", {}).items():
             self.required.update(dict.fromkeys((key, *others)))
+
+    def name(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self.listed.setdefault(key, len(self.listed))
 
     def enter(self, place: Place, sub: Any, *steps: str | int) -> None:
         if isinstance(sub, dict):

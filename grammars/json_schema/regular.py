@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from functools import lru_cache
-from typing import Literal
+from functools import lru_cache, wraps
+from typing import Literal, ParamSpec, TypeVar, cast
 
 from grammars.deadline import is_late
 from grammars.json_schema.alphabets import within_letters
@@ -63,6 +63,7 @@ __all__ = [
     "matches",
     "neg",
     "ranges_minus",
+    "remembered",
     "rep",
     "representatives",
     "shortest",
@@ -118,6 +119,10 @@ def is_finite(term: Regular) -> bool:
     return lengths(term)[1] is not None
 
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
 class Spent(Exception):
     """The work that a search may do is done."""
 
@@ -153,6 +158,38 @@ def spend(work: int) -> None:
             raise Spent
     if is_late():
         raise Spent
+
+
+class _Unkept(Exception):
+    """What was found, perhaps for lack of time alone."""
+
+
+def remembered(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Like `lru_cache`, but for what is found while the time or the work of one request is over.
+
+    Searches give up then, and another request must not be told so for ever.
+    """
+
+    def decorated(function: Callable[_P, _T]) -> Callable[_P, _T]:
+        def once(*args: _P.args, **options: _P.kwargs) -> _T:
+            found = function(*args, **options)
+            if is_late() or (_allowance.left is not None and _allowance.left <= 0):
+                raise _Unkept(found)
+            return found
+
+        kept = cast("Callable[_P, _T]", lru_cache(maxsize=most)(once))
+
+        @wraps(function)
+        def asked(*args: _P.args, **options: _P.kwargs) -> _T:
+            try:
+                return kept(*args, **options)
+            except _Unkept as unkept:
+                found: _T = unkept.args[0]
+                return found
+
+        return asked
+
+    return decorated
 
 
 def shortest(term: Regular, budget: int = 3_000) -> str | Unknown | None:

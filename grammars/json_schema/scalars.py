@@ -9,6 +9,7 @@ from typing import Any
 
 from grammars.json_schema.engine_steps import engine_steps
 from grammars.json_schema.far_numbers import far_regexes
+from grammars.json_schema.limits import timely
 from grammars.json_schema.number_texts import FARTHEST, Digits, digits, regexes, step_digits
 from grammars.json_schema.numbers import ANY_NUMBER, MAX_DIGITS, Numbers, as_doubles, num_decimals, tight, writable
 from grammars.json_schema.regular import NONE
@@ -253,5 +254,5 @@ def finite_values(state: State) -> list[Node] | None:
                 single = Numbers(values=((value, own),))
                 out.append(Lexeme("number", Pattern(regexes(single)[0][0])))
     if shape.strings != NONE:
-        out += [Text(spell(w)) for w in sorted(shape.strings.args)]
+        out += [Text(spell(w)) for w in timely(sorted(shape.strings.args))]
     return out

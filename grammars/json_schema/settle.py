@@ -89,7 +89,7 @@ def _implied(
 def settle_object(form: ObjectForm, is_empty: IsEmpty) -> ObjectForm | None:
     """The form with what its keys imply worked out, or None when it surely holds nothing."""
     props = dict(form.props)
-    for key in form.required:  # first: what surely holds nothing is found soonest here
+    for key in sorted(form.required):  # first: what surely holds nothing is found soonest here
         conj = props.get(key, TRUE)
         if conj is None or (len(conj) > 1 and is_empty(conj)):
             return None
@@ -105,6 +105,11 @@ def settle_object(form: ObjectForm, is_empty: IsEmpty) -> ObjectForm | None:
     if not form.cells and sum(c is not None for c in props.values()) < debts.least:
         return None
     return ObjectForm(props, form.cells, frozenset(required), debts.clauses, debts.least, most, form.late, form.seen)
+
+
+def _order(fact: Fact) -> tuple[str, str, Conj]:
+    """Facts in the same order in every process: what is asked of them numbers places as it comes."""
+    return fact.kind, repr(fact.what), fact.value
 
 
 class _Debts:
@@ -160,7 +165,7 @@ class _Debts:
     def open_facts(self, clause: Clause) -> list[Fact] | None:
         """The facts of a clause that may still go either way; None when one of them holds already."""
         facts: list[Fact] = []
-        for fact in clause:
+        for fact in sorted(clause, key=_order):
             decided = self.decided(fact)
             if decided:
                 return None

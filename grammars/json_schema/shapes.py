@@ -8,7 +8,7 @@ there.  So shapes are small, recursion costs nothing, and two conjunctions are e
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from grammars.json_schema.numbers import ANY_NUMBER, Numbers
@@ -33,6 +33,7 @@ __all__ = [
     "has",
     "lacks",
     "some",
+    "with_notes",
 ]
 
 #: Literals that must all hold: ``p`` for place number p, ``-p`` for its negation.  Empty: anything goes.
@@ -191,3 +192,9 @@ def merged_notes(shapes: Iterable[Shape]) -> tuple[ReportRow, ...]:
 
 NOTHING = Shape()
 ANYTHING = Shape(True, 3, (ANY_NUMBER,), ALL, (ANY_ARRAY,), (ANY_OBJECT,))
+
+
+def with_notes(shape: Shape, notes: Iterable[ReportRow]) -> Shape:
+    """The shape with more to say about it, nothing twice."""
+    every = tuple(dict.fromkeys((*shape.notes, *notes)))
+    return shape if len(every) == len(shape.notes) else replace(shape, notes=every)

@@ -17,18 +17,17 @@ from grammars.json_schema.formats import has_wide_format
 from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.meet import TooManyForms, meet
 from grammars.json_schema.passes.kinds import CHECKS
-from grammars.json_schema.regular import NONE
+from grammars.json_schema.regular import ALL, NONE, cat, disjoint, text
 from grammars.json_schema.report import Outcome, ReportRow
-from grammars.json_schema.shapes import ANYTHING, NOTHING, TRUE, ArrayForm, Conj, ObjectForm, Shape
+from grammars.json_schema.shapes import ANYTHING, NOTHING, TRUE, ArrayForm, Conj, ObjectForm, Shape, with_notes
 from grammars.json_schema.unevaluated import Either
 from special_tokens.errors import SchemaError
 
 __all__ = ["Overrun", "Space"]
 
 _PROBE_DEPTH = 3  # how deep a search for emptiness looks into required values
-
-
 _BARE = {"$ref"}
+_ENDS_IN_NEWLINE = cat(ALL, text("\n"))
 
 
 class _Unsettled(Exception):
@@ -193,7 +192,9 @@ class Space:
             self._cuts += 1
             return False
         if not to_write:
-            return self.is_empty(conj) and not any(self._is_wide(-literal) for literal in conj if literal < 0)
+            if not self.is_empty(conj) or any(self._is_wide(-literal) for literal in conj if literal < 0):
+                return False
+            return not self._may_end_in_newline(conj)
         known = self._empty.get(conj)
         if known is not None:
             return known
@@ -227,6 +228,14 @@ class Space:
         self._wide[literal] = found
         return found
 
+    def _may_end_in_newline(self, conj: Conj) -> bool:
+        """May a newline at the end, before which a negated ``$`` is found as well, be why nothing is left?"""
+        denied = (self.documents[-literal].schema for literal in conj if literal < 0)
+        if not any(isinstance(schema, dict) and "$" in str(schema.get("pattern", "")) for schema in denied):
+            return False
+        strings = self.shape(tuple(literal for literal in conj if literal > 0)).strings
+        return not disjoint(strings, _ENDS_IN_NEWLINE)
+
     def _nothing_in(self, shape: Shape) -> bool:
         if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:
             return False
@@ -240,16 +249,8 @@ class Space:
         return True
 
     def _object_possible(self, form: ObjectForm) -> bool:
-        for key in form.required:
+        for key in sorted(form.required):
             conj = form.props.get(key, TRUE)
             if conj is None or self.is_empty(conj):
                 return False
         return True
-
-
-def with_notes(shape: Shape, notes: tuple[ReportRow, ...]) -> Shape:
-    """The shape with more to say about it."""
-    if not notes:
-        return shape
-    every = tuple(dict.fromkeys(shape.notes + notes))
-    return Shape(shape.null, shape.booleans, shape.numbers, shape.strings, shape.arrays, shape.objects, every)

@@ -155,9 +155,10 @@ class States:
     def _costly_rows(self, conj: Conj) -> Iterator[ReportRow]:
         """What to say of a conjunction whose strings are wider than asked for."""
         reason = "not all enforced: counts that run at once multiply the states of the engine's lexer"
-        for place in (self.space.documents[abs(literal)] for literal in conj):
-            found = [k for k in _ASKING_OF_STRINGS if isinstance(place.schema, dict) and k in place.schema]
-            yield from (ReportRow(place.pointer, keyword, Outcome.RELAXED, reason) for keyword in found)
+        places = [self.space.documents[abs(literal)] for literal in conj]
+        found = [(p, k) for p in places if isinstance(p.schema, dict) for k in _ASKING_OF_STRINGS if k in p.schema]
+        for place, keyword in found or [(self._place(conj), "pattern")]:
+            yield ReportRow(place.pointer, keyword, Outcome.RELAXED, reason)
 
     def values(self, conj: Conj) -> frozenset[Hashable] | None:
         """The values of a conjunction where they are few scalars; None for others."""
@@ -314,7 +315,8 @@ class States:
 
 
 _ASKING_OF_STRINGS = (
-    "pattern", "format", "minLength", "maxLength", "not", "allOf", "anyOf", "oneOf", "if", "then", "else", "$ref"
+    "pattern", "format", "minLength", "maxLength", "not", "allOf", "anyOf", "oneOf", "if", "then", "else", "$ref",
+    "$dynamicRef", "$recursiveRef",
 )  # fmt: skip
 
 

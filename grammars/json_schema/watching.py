@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from grammars.json_schema.distinct import may_run_out
 from grammars.json_schema.few_words import few_words
+from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.numbers import Numbers
 from grammars.json_schema.regular import ALL, NONE, matches, words
 from grammars.json_schema.report import Outcome, ReportRow
@@ -114,6 +115,7 @@ class _Nodes:
         todo = [group]
         first = self.number(group)
         while todo:
+            check_deadline()
             one = todo.pop()
             at = self.numbers[one]
             self.nodes[at], below = self.node(one)

@@ -8,6 +8,7 @@ from typing import Any
 
 from grammars.custom_tools import custom_input
 from grammars.formats.format import ToolCallFormat
+from grammars.json_pointer import pointer_of
 from grammars.json_schema.spelling import DEFAULT_SPELLING, Spelling
 from grammars.tools import Call, Tool
 from special_tokens.errors import ToolError
@@ -66,9 +67,7 @@ _OPENING = {"patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyO
 
 def pointer(tool: Tool, *path: str) -> str:
     """The JSON pointer under which reports speak of a place in the tool's parameters."""
-    return "".join(
-        "/" + part.replace("~", "~0").replace("/", "~1") for part in ("tools", tool.name, "parameters", *path)
-    )
+    return pointer_of(("tools", tool.name, "parameters", *path))
 
 
 def arguments_object(call: Call) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from grammars.json_pointer import unescaped
 from grammars.json_schema.ecma import InvalidPattern, NotRegular, language
 from grammars.json_schema.regular import ALL, ANY, Regular, alt, inter, rep, words
 
@@ -50,8 +51,7 @@ def resolve(schema: Any, root: Mapping[str, Any]) -> Any:
         if not isinstance(schema, Mapping) or not str(schema.get("$ref", "")).startswith("#"):
             return schema
         target: Any = root
-        for step in str(schema["$ref"])[1:].split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
+        for step in map(unescaped, str(schema["$ref"])[1:].split("/")[1:]):
             target = target.get(step) if isinstance(target, Mapping) else None
         if target is None:
             return {key: value for key, value in schema.items() if key != "$ref"}

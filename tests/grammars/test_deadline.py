@@ -13,7 +13,7 @@ import grammars.json_schema as schemas
 import guided.compile as compiling
 from grammars.deadline import deadline, is_late, time_left
 from grammars.json_schema import build
-from grammars.json_schema.limits import Limits
+from grammars.json_schema.limits import Limits, timely
 from grammars.remembered import Remembered, digest
 from guided.check import check_request
 from guided.compile import Engine
@@ -49,6 +49,12 @@ def test_a_schema_that_is_late_is_an_error_and_not_a_coarser_plan() -> None:
     with deadline(0), pytest.raises(SchemaError, match=r"^schema.*: the schema is not worked out before the deadline"):
         build(COSTLY, watch=True)
     assert not build({"type": "object", "minProperties": 1}, watch=True).report.relaxed
+
+
+def test_many_values_are_gone_through_with_an_eye_on_the_clock() -> None:
+    assert list(timely(range(5_000))) == list(range(5_000))
+    with deadline(0), pytest.raises(SchemaError, match="before the deadline"):
+        list(timely(range(5_000)))
 
 
 def test_one_deadline_is_around_all_of_a_request(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,3 +110,11 @@ def test_what_is_remembered_is_bounded_and_leaves_in_the_order_of_use() -> None:
 def test_parts_of_a_digest_do_not_run_together() -> None:
     assert digest("ab", "c") != digest("a", "bc")
     assert digest("1") == digest("1") != digest("1", "")
+
+
+def test_an_error_of_a_caller_with_little_time_is_not_told_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas, "_COSTLY_S", 0.0)
+    schema = {"type": "object", "minProperties": 1, "title": "little time"}
+    with deadline(0), pytest.raises(SchemaError, match="before the deadline"):
+        build(schema, watch=True)
+    assert not build(schema, watch=True).report.relaxed

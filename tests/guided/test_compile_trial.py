@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import llguidance
 import pytest
 
 import guided.compile as compiling
+import guided.compile_trial as compile_trial
 from grammars.constraints import JsonSchema, Lark
 from grammars.deadline import deadline
 from guided.compile import Engine, compile_grammar
@@ -30,6 +32,11 @@ SCHEMA = {
     "additionalProperties": False,
 }
 LIMITS = {"initial_lexer_fuel": 100_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 2_000_000}
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_trial, "_WAIT", 400)  # times the processor time, on a machine of any speed
 
 
 @pytest.fixture
@@ -239,3 +246,27 @@ def test_the_interpreter_goes_on_while_the_engine_compiles(engine: Engine) -> No
         steps += 1
     assert "fuel" in done[0].get_error()
     assert steps > 1_000  # one or two, if the lock were held
+
+
+def test_an_interrupted_question_leaves_no_answer_for_the_next(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(trial, 'start: "a"') is None
+
+    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "join", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            asked(trial, "start: nowhere")
+    assert asked(trial, 'start: "b"') is None
+    assert "unknown name" in str(asked(trial, "start: nowhere"))
+
+
+def test_a_helper_that_ends_by_itself_has_passed_no_limit(trial: Trial, tmp_path: Path) -> None:
+    trial.script = tmp_path / "ends.py"
+    trial.script.write_text("raise SystemExit(3)")
+    for _ in range(2):  # and nothing is remembered of it
+        with pytest.raises(LimitExceeded, match="the helper process that tried the grammar ended with 3"):
+            asked(trial, 'start: "never seen"')
+    trial.script = Trial(seconds=0.3).script
+    assert asked(trial, 'start: "never seen"') is None

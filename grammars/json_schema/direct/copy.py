@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+from grammars.json_pointer import pointer_of, unescaped
 from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.direct.definitions import is_productive, merged_size
 from grammars.json_schema.direct.patterns import EnginePattern, pattern_language
@@ -174,8 +175,7 @@ class Copy:
         return out
 
     def note(self, keyword: str, outcome: Outcome, reason: str) -> None:
-        pointer = "".join("/" + s.replace("~", "~0").replace("/", "~1") for s in self.path)
-        self.rows.append(ReportRow(pointer, keyword, outcome, reason))
+        self.rows.append(ReportRow(pointer_of(self.path), keyword, outcome, reason))
 
     def patterned(self, keyword: str, pattern: EnginePattern) -> str:
         """The regex of a pattern, once what it leaves out is noted."""
@@ -253,7 +253,7 @@ class Copy:
         target: Any = self.root
         steps = ref.split("/")[1:]
         if "%" in ref or "~" in ref:
-            steps = [unquote(raw).replace("~1", "/").replace("~0", "~") for raw in steps]
+            steps = [unescaped(unquote(raw)) for raw in steps]
         for step in steps:
             if not isinstance(target, dict) or step not in target:
                 raise NotDirect

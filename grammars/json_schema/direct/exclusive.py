@@ -16,6 +16,7 @@ __all__ = ["KINDS", "exclusive", "kinds_of"]
 _MAX_BRANCHES = 60
 _MAX_ALTERNATIVES = 40
 _DEPTH = 4
+_MOST_PAIRS = 50_000  # of alternatives that are compared: some tenths of a second
 
 #: Follows the references of a schema to what is no reference.
 Resolve = Callable[[Any], Any]
@@ -83,6 +84,7 @@ class _Reader:
     def __init__(self, resolve: Resolve) -> None:
         self.resolve = resolve
         self.known: dict[tuple[int, int], list[_Said]] = {}
+        self.apart: dict[tuple[int, int, int], bool] = {}  # by the ids of alternatives, which are all kept, and depth
 
     def alternatives(self, schema: Any, depth: int) -> list[_Said]:
         schema = self.resolve(schema)
@@ -159,6 +161,16 @@ def _value(value: Any) -> tuple[str, Any]:
 
 
 def _apart(one: _Said, two: _Said, reader: _Reader, depth: int) -> bool:
+    """Is no value in both?  False, which proves nothing, once very many pairs were compared."""
+    key = (id(one), id(two), depth)
+    found = reader.apart.get(key)
+    if found is None:
+        found = len(reader.apart) < _MOST_PAIRS and _told_apart(one, two, reader, depth)
+        reader.apart[key] = found
+    return found
+
+
+def _told_apart(one: _Said, two: _Said, reader: _Reader, depth: int) -> bool:
     if one.values is not None and two.values is not None:
         return one.values.isdisjoint(two.values)
     return all(_apart_among(kind, one, two, reader, depth) for kind in one.kinds & two.kinds)

@@ -7,12 +7,10 @@ patterns that the engine was seen to see through; of all others our own grammar 
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from grammars.json_schema.direct.patterns import EnginePattern, trimmed, written_pattern
 from grammars.json_schema.ecma import has_borders, language
 from grammars.json_schema.ecma_parser import has_disputed_case, has_disputed_classes
-from grammars.json_schema.regular import ALL, NONE, Regular, alt, cat, chars, disjoint, lengths, rep, words
+from grammars.json_schema.regular import ALL, NONE, Regular, alt, cat, chars, disjoint, lengths, remembered, rep, words
 
 __all__ = ["fitted_pattern", "is_seen_through"]
 
@@ -21,7 +19,7 @@ _LONGEST_TOLD = 30  # characters of a shortest word behind which the engine stil
 _LEAST_TRIED = 20  # characters beside a single class
 
 
-@lru_cache(maxsize=4_096)
+@remembered(4_096)
 def fitted_pattern(pattern: str, least: int, most: int | None) -> EnginePattern | None:
     """A pattern and a length as one pattern: where one class comes any number of times and the rest is of one size.
 
@@ -72,7 +70,7 @@ def _fitted(term: Regular, least: int, most: int | None) -> Regular | None:
     return cat(*parts)
 
 
-@lru_cache(maxsize=4_096)
+@remembered(4_096)
 def is_seen_through(pattern: str, least: int, most: int | None) -> bool:
     """Does the engine surely find out that the pattern and the lengths leave something?
 

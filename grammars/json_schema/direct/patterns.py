@@ -20,6 +20,7 @@ from grammars.json_schema.regular import (
     cat,
     chars,
     ranges_minus,
+    remembered,
     rep,
     shortest,
     surely_empty,
@@ -56,7 +57,7 @@ class EnginePattern:
     rare: bool = False
 
 
-@lru_cache(maxsize=4_096)
+@remembered(4_096)
 def engine_pattern(pattern: str) -> EnginePattern | None:
     """A pattern that the engine reads as ECMA-262 reads this one; None where it has none."""
     found = _same_words(pattern)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from grammars.json_copy import json_copy
 from grammars.json_schema.backtracking import effort
 from grammars.json_schema.direct.copy import Copy, Reader
 from grammars.json_schema.direct.lengths import fitted_pattern, is_seen_through
@@ -19,6 +20,7 @@ from grammars.json_schema.direct.patterns import (
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.formats import FORMATS, early_format, ignored_format
 from grammars.json_schema.keywords.numeric import allow
+from grammars.json_schema.limits import timely
 from grammars.json_schema.numbers import shortest_number
 from grammars.json_schema.passes.kinds import CHECKS
 from grammars.json_schema.regular import Regular, lengths, matches, shortest
@@ -85,7 +87,7 @@ def _constants(copy: Copy, values: list[Any], schema: Mapping[str, Any], out: di
         out["enum"] = values.copy()
         return
     if any(isinstance(one, list | dict) for one in values):
-        values = [one for _, one in distinct(values)]  # each is a rule of the engine
+        values = [one for _, one in distinct(timely(values))]  # each is a rule of the engine
     out["enum"] = [_constant(copy, one) for one in values]
     if any(isinstance(one, float) for one in values):
         copy.note(
@@ -105,7 +107,7 @@ def _constant(copy: Copy, value: Any, depth: int = _MAX_CONSTANT_DEPTH) -> Any:
             if len(value) > _MAX_LITERAL:
                 raise NotDirect
             copy.rare_text = copy.rare_text or RARE.search(value) is not None
-            return value
+            return value if type(value) is str else json_copy(value)
         case None | bool():
             return value
         case list() | dict():
@@ -119,7 +121,7 @@ def _constant(copy: Copy, value: Any, depth: int = _MAX_CONSTANT_DEPTH) -> Any:
         case float() if value.is_integer():
             value = int(value)
     _check_safe(value)
-    return value
+    return value if type(value) in (int, float) else json_copy(value)
 
 
 def _const(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, cast
 
@@ -12,7 +11,7 @@ from grammars.json_schema.ecma import InvalidPattern, NotRegular, has_borders, h
 from grammars.json_schema.ecma_parser import has_disputed_case, has_disputed_classes
 from grammars.json_schema.endurance import bearable, num_floating
 from grammars.json_schema.formats import FORMATS, early_format, ignored_format
-from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, chars, disjoint, inter, neg, rep
+from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, chars, disjoint, inter, neg, remembered, rep
 from grammars.json_schema.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
@@ -156,14 +155,14 @@ def reading_rows(pattern: str, keyword: str, place: Place) -> Iterator[ReportRow
         yield ReportRow(place.pointer, keyword, Outcome.NARROWED, _CASE)
 
 
-@lru_cache(maxsize=4_096)
+@remembered(4_096)
 def readings(pattern: str) -> tuple[Regular, Regular]:
     """The strings in which every reading of a pattern finds it, and those in which any does (see `language`).
 
     It is for keys, of which nobody means one with a newline at its end: ``$`` is the end there, as ECMA-262 has it.
     Raises `InvalidPattern` or `NotRegular`.
     """
-    sure, maybe = language(pattern, False), language(pattern, True, final_newline=False)
+    sure, maybe = (language(pattern, wide, final_newline=False) for wide in (False, True))
     if sure == maybe or disjoint(maybe, neg(sure)):
         sure = maybe = language(pattern)
     return sure, maybe

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from enum import IntEnum, StrEnum
 from typing import Any
 
 import pytest
 
 from benchmarks.json_schema_laws import byte_judge
 from grammars.json_copy import json_copy
+from grammars.json_schema import build
+from grammars.render import render
 from special_tokens.errors import SchemaError
 
 JUDGE = byte_judge(None)
@@ -86,3 +90,23 @@ def test_numbers_of_another_class_are_numbers(schema: dict[str, Any]) -> None:
     assert "Own" not in repr(kept)
     assert kept == schema
     assert type(json_copy(Own(1.5))) is float
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Size(IntEnum):
+    SMALL = 1
+
+
+@pytest.mark.parametrize("more", [{}, {"not": {"const": "green"}}])
+@pytest.mark.parametrize("schema", [{"enum": list(Colour)}, {"const": Colour.RED}, {"enum": list(Size)}])
+def test_members_of_enumerations_are_their_values(schema: dict[str, Any], more: dict[str, Any]) -> None:
+    typed = {"type": "integer" if list(Size) in schema.values() else "string", **schema, **more}
+    for one in (schema, typed):
+        plain = json.loads(json.dumps(one))
+        assert render(build(one, watch=True).node) == render(build(plain, watch=True).node)
+    assert json_copy({Colour.RED: [Size.SMALL]}) == {"red": [1]}
+    assert type(next(iter(json_copy({Colour.RED: 1})))) is str

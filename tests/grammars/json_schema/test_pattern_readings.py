@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import product
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import grammars.json_schema.few_words as counting
 from benchmarks.json_schema import Judge
 from benchmarks.json_schema_laws import byte_judge, violated
+from grammars.deadline import deadline
 from grammars.json_schema import Outcome, build
 from grammars.json_schema.ecma import has_borders, language
 from grammars.json_schema.few_words import few_words
-from grammars.json_schema.regular import inter, matches
+from grammars.json_schema.keywords.text import readings
+from grammars.json_schema.regular import ANY, cat, chars, derive, inter, matches, neg, rep
 from guided.validate import judge as verdicts
 from special_tokens.errors import SchemaError
 
@@ -156,6 +163,9 @@ def test_a_wide_language_holds_the_narrow_one() -> None:
             assert narrow <= plain <= wide
 
 
+SMALL = ("^a", "b$", "^(ab)*$", "aa", "^.{2,3}$", "^(a|b{2})+$", "^[^a]*$", "^a?b?$")
+
+
 @pytest.mark.parametrize(
     ("patterns", "expected"),
     [
@@ -168,6 +178,23 @@ def test_a_wide_language_holds_the_narrow_one() -> None:
 )
 def test_words_in_several_languages_are_counted(patterns: tuple[str, ...], expected: set[str] | None) -> None:
     assert few_words(inter(*map(language, patterns)), 100) == expected
+
+
+@given(st.lists(st.tuples(st.sampled_from(SMALL), st.booleans()), max_size=4))
+def test_words_in_several_languages_are_those_that_all_patterns_match(chosen: list[tuple[str, bool]]) -> None:
+    every = {"".join(letters) for length in range(5) for letters in product("ab", repeat=length)}
+    expected = {word for word in every if all((re.search(p, word) is None) is denied for p, denied in chosen)}
+    terms = [neg(language(pattern)) if denied else language(pattern) for pattern, denied in chosen]
+    assert few_words(inter(language("^[ab]{0,4}$"), *terms), 31) == expected
+
+
+def test_counting_words_looks_at_a_bounded_part_of_a_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[int] = []
+    monkeypatch.setattr(counting, "derive", lambda term, code: parts.append(term.size) or derive(term, code))
+    assert few_words(inter(language("^[a-z_]{3,250}$"), language("^[a-z0-9-]{3,250}$")), 3_001) is None
+    assert 1_000 < sum(parts) <= counting._MOST_WORK
+    with deadline(0), pytest.raises(SchemaError, match="before the deadline"):
+        few_words(inter(language("^[ab]+$"), language("^.{5}$")), 3_001)
 
 
 def test_the_only_key_that_is_left_is_written_once(judge: Judge) -> None:
@@ -338,3 +365,64 @@ def test_what_the_engine_bears_of_a_costly_pattern_is_kept() -> None:
     assert [row.keyword for row in found.plan.schema_report.relaxed] == ["pattern"]
     assert found.accepts(json.dumps("x" * 10 + "ab" * 13))
     assert not any(map(found.accepts, ['""', '"abc"', json.dumps("x" * 40)]))
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "accepted"),
+    [
+        # as validators have it, a newline may stand behind what a negated $ is found before
+        (
+            {
+                "type": "array",
+                "items": {"type": "string", "oneOf": [{"pattern": "^a$"}, {"const": "a\n"}]},
+                "contains": {"pattern": "^a$"},
+            },
+            ["a\n"],
+            False,
+        ),
+        ({"type": "array", "items": {"pattern": "^[ab]$"}, "contains": {"pattern": "^[ab]$"}}, ["b"], True),
+        # a dot takes line separators where a validator has it so
+        ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "\r", False),
+        ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "x", True),
+        ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "long"}]}, "long", True),
+        # of keys, $ is the end in every reading
+        ({"patternProperties": {"^(?!x$)": {"type": "integer"}}, "additionalProperties": False}, {"x\n": 1}, True),
+        ({"patternProperties": {"^(?!x$)": {"type": "integer"}}, "additionalProperties": False}, {"x": 1}, False),
+        # letters that readers fold differently are in no negated class
+        ({"type": "string", "not": {"pattern": "(?i)^\\W$"}}, "\u0130", False),
+        ({"type": "string", "not": {"pattern": "(?i)^\\W$"}}, "a", True),
+    ],
+)
+def test_what_readings_decide_is_enforced_as_validators_read_it(
+    judge: Judge, schema: dict[str, Any], value: Any, accepted: bool
+) -> None:
+    found = judge.compiled(schema, "strict")
+    assert found.accepts(json.dumps(value)) is accepted
+    assert accepted in {verdict.is_valid for verdict in verdicts(schema, value)}
+
+
+def test_strings_that_are_wider_than_asked_for_have_a_row_however_they_are_asked_for() -> None:
+    costly: dict[str, Any] = {"type": "string", "allOf": [{"pattern": "a.{40}$"}, {"pattern": "b.{41}$"}]}
+    costly["not"] = {"pattern": "c.{42}$"}
+    for schema in (
+        {"$ref": "#/$defs/s", "$defs": {"s": costly}},
+        {"$dynamicRef": "#s", "$defs": {"s": {"$dynamicAnchor": "s", **costly}}},
+    ):
+        assert build(schema, watch=True).report.relaxed
+        with pytest.raises(SchemaError, match="cannot be enforced"):
+            build(schema, watch=True, policy="strict")
+
+
+def test_what_a_late_request_could_not_tell_is_told_the_next_one() -> None:
+    pattern = "^(?=.*late)x-[a-z]+$"
+    with deadline(0):
+        readings(pattern)
+    sure, maybe = readings(pattern)
+    assert sure is maybe
+
+
+def test_many_words_that_are_long_are_not_all_spelled() -> None:
+    assert few_words(rep(chars([(0x1F600, 0x1F600)]), 0, 29_999), 100) is None
+    long_words = cat(chars([(0x4E00, 0x59AD)]), rep(chars([(97, 97)]), 0, None))
+    assert few_words(inter(long_words, rep(ANY, 1_900, 1_900)), 3_000) is None
+    assert few_words(inter(long_words, rep(ANY, 2, 2)), 3_000) is not None

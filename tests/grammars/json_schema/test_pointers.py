@@ -120,8 +120,8 @@ def test_many_resources_are_found_in_one_walk() -> None:
     schema = {"$id": "http://x/", "$ref": "d2999", "$defs": definitions}
     calls: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        real = documents_module._ways_into
-        patch.setattr(documents_module, "_ways_into", lambda document: (calls.append(1), real(document))[1])
+        real = documents_module.ways_into
+        patch.setattr(documents_module, "ways_into", lambda document: (calls.append(1), real(document))[1])
         build(schema)
     assert len(calls) == 1
 

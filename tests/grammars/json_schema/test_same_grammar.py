@@ -39,6 +39,24 @@ SCHEMAS: list[Any] = [
         "anyOf": [{"properties": {key: {"const": i}}, "required": [key]} for i, key in enumerate("abcab")],
         "not": {"anyOf": [{"required": ["a", "d"]}, {"required": ["b", "e"]}, {"required": ["c", "a"]}]},
     },
+    {
+        "type": "object",
+        "required": ["a", "b"],
+        "properties": {
+            "a": {"$ref": "#/$defs/A"},
+            "b": {"$ref": "#/$defs/B"},
+            "c": {"allOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]},
+        },
+        "allOf": [{"properties": {"a": {"maxProperties": 5}, "b": {"maxProperties": 5}}}],
+        "$defs": {
+            key: {
+                "type": "object",
+                "if": {"properties": {"x": asked}, "required": ["x"]},
+                "then": {"required": [then]},
+            }
+            for key, asked, then in (("A", {"const": 1}, "p"), ("B", {"minimum": 5}, "q"))
+        },
+    },
     {"type": "array", "items": {"enum": ["x", "y", "z", 1, None]}, "uniqueItems": True, "minItems": 2},
 ]
 BUILD = """
