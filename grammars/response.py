@@ -177,7 +177,7 @@ def _schema(
 ) -> ResponsePart:
     built = build(schema, spelling=spelling, policy=policy, documents=documents, watch=True)
     schema, documents = json_copy(schema), json_copy(dict(documents)) if documents else {}
-    known = None if isinstance(built.node, Json) else shortest_text(built.node, built.watchers)
+    known = None if isinstance(built.node, Json) else shortest_text(built.node, built.watchers, hasty=True)
     find = partial(_shortest, built if isinstance(built.node, Json) else None, schema, spelling, documents)
     plan = ResponsePlan(
         "json",

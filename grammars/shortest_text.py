@@ -42,12 +42,18 @@ _MOST_SEARCHED = 200_000  # parts of languages in all searches together: some 20
 
 
 def shortest_text(
-    node: Node, watchers: tuple[Watcher, ...] = (), *, patient: bool = False, loose: bool = False
+    node: Node,
+    watchers: tuple[Watcher, ...] = (),
+    *,
+    patient: bool = False,
+    loose: bool = False,
+    hasty: bool = False,
 ) -> str | None:
     """A shortest JSON text that ``node`` writes and ``watchers`` let pass; None where none was found.
 
     ``patient`` searches longer for words: half a second at the worst, and not a few hundredths.  ``loose`` takes what
-    is known where another option that is not understood here may be shorter.
+    is known where another option that is not understood here may be shorter.  ``hasty`` gives up where the least text
+    repeats what must not be repeated.
     """
     nodes = next((watcher.nodes for watcher in watchers if isinstance(watcher, UniqueWatch)), None)
     try:
@@ -57,8 +63,8 @@ def shortest_text(
             found = cells.least(root)
             if found is None or nodes is None or not repeats(found, nodes):
                 return found
-            if not patient:
-                return None  # it is written anew when it is asked for
+            if hasty:
+                return None
             cells.least()
             found = different(cells, root, nodes)
             return found if found is not None and not repeats(found, nodes) else None

@@ -233,8 +233,8 @@ class Space:
         denied = (self.documents[-literal].schema for literal in conj if literal < 0)
         if not any(isinstance(schema, dict) and "$" in str(schema.get("pattern", "")) for schema in denied):
             return False
-        strings = self.shape(tuple(literal for literal in conj if literal > 0)).strings
-        return not disjoint(strings, _ENDS_IN_NEWLINE)
+        asked = tuple(literal for literal in conj if literal > 0)
+        return not asked or not disjoint(self.shape(asked).strings, _ENDS_IN_NEWLINE)
 
     def _nothing_in(self, shape: Shape) -> bool:
         if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:

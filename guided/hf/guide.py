@@ -166,7 +166,7 @@ class Guide:
     def min_tokens(self, plan: Plan) -> int:
         """Tokens of the shortest answer found for ``plan``, its end included; found anew at each call.
 
-        Raises `LimitExceeded` where none is found in 1.5 s of processor time.
+        Raises `LimitExceeded` where no text is known and walks of 1.5 s of processor time find none.
         """
         return min_tokens(plan, self.engine)
 

@@ -111,6 +111,19 @@ def test_the_plan_holds_the_shortest_arguments_of_its_tools(engine: Engine) -> N
     assert walk(plan, engine, tokens, entry="after").is_whole
 
 
+def test_arguments_that_must_not_repeat_are_held_and_found(engine: Engine) -> None:
+    tags = {"type": "array", "uniqueItems": True, "minItems": 2, "items": {"type": "string"}}
+    parameters = {"type": "object", "properties": {"tags": tags}, "required": ["tags"]}
+    tools = [{"type": "function", "function": {"name": "tag", "parameters": parameters}}]
+    plan = plan_of(engine, tools=tools, tool_choice="required", thinking=False)
+    ((_, held),) = plan.shortest_arguments
+    assert len(set(json.loads(held)["tags"])) == 2
+    tokens = shortest_output(plan, engine, entry="after")
+    assert walk(plan, engine, tokens, entry="after").is_whole
+    with pytest.raises(RequestError, match="max_tokens too small: 1 tokens cannot hold"):
+        check_max_tokens(plan, engine, 1, entry="after")
+
+
 @pytest.mark.parametrize(
     "schema",
     [

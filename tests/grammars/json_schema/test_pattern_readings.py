@@ -381,6 +381,8 @@ def test_what_the_engine_bears_of_a_costly_pattern_is_kept() -> None:
             False,
         ),
         ({"type": "array", "items": {"pattern": "^[ab]$"}, "contains": {"pattern": "^[ab]$"}}, ["b"], True),
+        ({"type": "array", "contains": {"pattern": "^(?:[^a]|a)*$"}}, [1], True),
+        ({"type": "array", "items": True, "contains": {"pattern": "a*$"}, "minContains": 2}, ["b"], False),
         # a dot takes line separators where a validator has it so
         ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "\r", False),
         ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "x", True),
