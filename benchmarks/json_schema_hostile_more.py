@@ -32,6 +32,17 @@ def _lattice(levels: int, width: int, step: Callable[[list[Any]], Any], leaf: Ca
     return {"$ref": "#/$defs/0_0", "$defs": defs}
 
 
+def _chains(levels: int, fan: int) -> Any:
+    """Two chains of branches that are apart in their last level alone."""
+    defs: dict[str, Any] = {}
+    for name, first in (("a", 0), ("b", 100)):
+        for i in range(levels):
+            last = i == levels - 1
+            below = [{"const": first + n} if last else {"$ref": f"#/$defs/{name}{i + 1}"} for n in range(fan)]
+            defs[f"{name}{i}"] = {"type": "object", "required": ["p"], "properties": {"p": {"anyOf": below}}}
+    return {"oneOf": [{"$ref": "#/$defs/a0"}, {"$ref": "#/$defs/b0"}], "$defs": defs}
+
+
 def _holds_itself() -> Any:
     schema: dict[str, Any] = {"type": "object"}
     schema["properties"] = {"a": schema}
@@ -74,6 +85,7 @@ def _depth() -> Iterator[Row]:
 
 
 def _references() -> Iterator[Row]:
+    yield "branches of branches, four levels of 25", lambda: _chains(4, 25), "", _NONE
     yield (
         "a lattice of anyOf, 40 x 5",
         lambda: _lattice(40, 5, lambda refs: {"anyOf": refs}, lambda j: {"const": j}),
@@ -114,6 +126,9 @@ def _references() -> Iterator[Row]:
 
 
 def _texts() -> Iterator[Row]:
+    yield "a code point that is not closed", lambda: _string("[\\u{411"), "not closed", _NONE
+    endless = "[^" * 200_000
+    yield "a class begun 200,000 times in a default", lambda: {"default": {"pattern": endless}}, "", _NONE
     yield "repeats in repeats of everything", lambda: _string("^(([\\s\\S]{0,50}){0,50}x){0,10}$"), "", _NONE
     yield "(.*)* 20 deep", lambda: _string("^" + "(" * 20 + ".*" + ")*" * 20 + "$"), "", _NONE
     yield "thirteen stars in a row beside a constant", lambda: {
@@ -245,6 +260,9 @@ def _breadth() -> Iterator[Row]:
 
 
 def _numbers() -> Iterator[Row]:
+    pairs = [k * (2**61 - 1) + r for r in range(100) for k in range(10, 209)]
+    yield "19,900 numbers of a hundred hashes", lambda: {"enum": pairs}, "'alike'", _NONE
+    yield "20,000 numbers of one hash", lambda: {"enum": [k * (2**61 - 1) for k in range(20_000)]}, "'alike'", _NONE
     yield "multiples of 1e-300 and of 1e300", lambda: {
         "type": "number", "allOf": [{"multipleOf": 1e-300}, {"multipleOf": 1e300}]
     }, "", frozenset({"multipleOf"})  # fmt: skip

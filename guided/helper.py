@@ -62,11 +62,12 @@ class Helper:
         reader = threading.Thread(target=_exchange, args=(process, body, found), name="guided-helper", daemon=True)
         try:
             reader.start()
+        except RuntimeError as error:  # no more threads
+            raise OSError(str(error)) from error
+        try:
             reader.join(patience)
-        except BaseException as error:  # an interrupt: the answer is not for who asks next
+        except BaseException:  # an interrupt: the answer is not for who asks next
             self._end()
-            if isinstance(error, RuntimeError):  # no more threads
-                raise OSError(str(error)) from error
             raise
         if found:
             answer: dict[str, Any] = json.loads(found[0])

@@ -23,7 +23,7 @@ __all__ = ["by_jsonschema_rs"]
 
 _SECONDS = 1.0  # of processor time that a helper may take over one value
 _BYTES = 1 << 30
-_OUT_OF_TIME = getattr(signal, "SIGPROF", 0)  # how the helper ends then
+_OUT_OF_TIME = getattr(signal, "SIGPROF", None)  # how the helper ends then
 _WAIT = 5.0  # seconds by the clock on the wall, those included in which others ask
 
 #: States of all patterns together, by their counts, and those times the characters that they may run over.
@@ -83,7 +83,7 @@ def _asked(body: bytes) -> list[tuple[list[Any], str]]:
     """What a helper finds; one question after the other."""
     answer = _helper().ask(body, _WAIT)
     if isinstance(answer, Ended):
-        if answer.late or answer.code == -_OUT_OF_TIME:
+        if answer.late or (_OUT_OF_TIME is not None and answer.code == -_OUT_OF_TIME):
             raise TimeoutError(f"not finished within {_SECONDS:g} s of processor time")
         raise OSError(f"its helper process ended with {answer.code}")
     if answer["failure"]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import grammars.json_schema.facts as facts
 from grammars.json_schema.documents import Place
-from grammars.json_schema.formats import FORMATS, has_wide_format
+from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.meet import apart, union
 from grammars.json_schema.regular import ALL, NONE, cat, chars, disjoint
 from grammars.json_schema.report import Outcome, ReportRow
@@ -170,30 +170,39 @@ def _overlaps(
         return {}
     if len(alive) * (len(alive) - 1) // 2 > _MAX_PAIRS:
         return None
-    has_dots = {i: any(has_wide_format(space.documents[abs(n)].schema) for n in conjs[i] or ()) for i in alive}
     out: dict[int, list[int]] = {}
     for n, i in enumerate(alive):
         for j in alive[n + 1 :]:
-            wide = has_dots[i] or has_dots[j]
-            if not _apart(space, shapes[i], shapes[j], place, wide=wide):
+            if not _apart(space, shapes[i], shapes[j], (conjs[i], conjs[j]), place):
                 out.setdefault(i, []).append(j)
                 out.setdefault(j, []).append(i)
     return out
 
 
-def _apart(space: Space, one: Shape, two: Shape, place: Place, *, wide: bool) -> bool:
+def _apart(space: Space, one: Shape, two: Shape, conjs: Sequence[Conj | None], place: Place) -> bool:
     """True when surely no value is in both, formats that are narrower here than for a validator included.
 
-    So are patterns with a dot, which a validator lets take the line separators too (``wide``: there may be such): a
-    word with one of them that is here by its own name may be there by the dot.
+    So are patterns with a dot, which a validator lets take the line separators too.
     """
     space.spend(1 + len(one.objects) * len(two.objects), place)
     if one.strings != NONE and two.strings != NONE:
         if any(map(_is_narrowed, (*one.notes, *two.notes))):
             return False
-        if wide and not (disjoint(one.strings, _SEPARATED) and disjoint(two.strings, _SEPARATED)):
+        if _may_share_separated(space, [literal for conj in conjs for literal in conj or ()], (one, two)):
             return False
-    return apart(one, two, lambda conj, to_write=True: not _has_narrowed(space, conj) and space.is_empty(conj))
+
+    def is_empty(conj: Conj, to_write: bool = True) -> bool:
+        return not _has_narrowed(space, conj) and space.is_empty(conj) and not _may_share_separated(space, conj)
+
+    return apart(one, two, is_empty)
+
+
+def _may_share_separated(space: Space, literals: Sequence[int], shapes: Sequence[Shape] = ()) -> bool:
+    """May a word with a line separator that one has by its name be another's by a dot, as validators have it?"""
+    if not any(space.is_wide(abs(literal)) for literal in literals):
+        return False
+    strings = [shape.strings for shape in shapes or [space.shape((literal,)) for literal in literals]]
+    return not all(disjoint(one, _SEPARATED) for one in strings if one not in (ALL, NONE))
 
 
 def _is_narrowed(row: ReportRow) -> bool:

@@ -167,7 +167,8 @@ class Parser:
         """``{m}``, ``{m,}``, ``{m,n}``; anything else is literal text (annex B)."""
         end = self.pattern.find("}", self.at, self.at + _LONGEST_BRACES)
         inner = self.pattern[self.at + 1 : end] if end > 0 else ""
-        if end < 0 and self.pattern[self.at + 1 : self.at + _LONGEST_BRACES].replace(",", "", 1).isdigit():
+        begun = self.pattern[self.at + 1 : self.at + _LONGEST_BRACES]
+        if end < 0 and len(begun) == _LONGEST_BRACES - 1 and begun.replace(",", "", 1).isdigit():
             raise NotRegular("a repeat of that many digits")
         low, comma, high = inner.partition(",")
         if comma and not low and (not high or (high.isascii() and high.isdigit())):
@@ -318,6 +319,8 @@ class Parser:
                 return self._hex(2, char)
             case "u" if self._peek() == "{":
                 end = self.pattern.find("}", self.at)
+                if end < 0:
+                    raise InvalidPattern(f"the code point at character {self.at} is not closed")
                 digits = self.pattern[self.at + 1 : end]
                 self.at = end + 1
                 return _code_point(digits)

@@ -26,7 +26,7 @@ class Limits:
     depth: int = 500  #: nesting of the document
     characters: int = 4_000_000  #: characters in all strings and keys together
     digits: int = 300  #: digits of one number
-    alike: int = 1_000  #: different whole numbers of one remainder by 2^61 - 1: Python's tables search through them
+    alike: int = 1_000  #: whole numbers with another's remainder by 2^61 - 1: Python's tables search through those
     literal: int = 50_000  #: characters of one constant or key: the engine's first mask grows with its square
     states: int = 20_000  #: conjunctions of subschemas that need a rule of their own
     steps: int = 200_000  #: forms built while schemas are intersected
@@ -93,7 +93,7 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
     keys: set[str] = set()
     nodes = characters = deepest = 0
     level: list[Any] = [schema]
-    alike: dict[int, set[int]] = {}
+    hashes = _Hashes()
     while level:
         deepest += 1
         nodes += len(level)
@@ -120,7 +120,7 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
             elif kind is list:
                 following += value
             elif value is not None and kind is not bool:
-                _check_number(value, limits, alike)
+                _check_number(value, limits, hashes)
         characters += _num_characters(texts)
         if characters > limits.characters:
             raise _over("characters", characters, limits.characters, "characters")
@@ -128,8 +128,22 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
     return Survey(frozenset(keys), deepest, nodes)
 
 
-def _check_number(value: Any, limits: Limits, alike: dict[int, set[int]]) -> None:
-    """Also where what is no JSON at all is told; ``alike`` are the large whole numbers so far, by their hashes."""
+class _Hashes:
+    """Large whole numbers by their hashes, and how many have one that another had before."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[int, set[int]] = {}
+        self.alike = 0
+
+    def add(self, value: int) -> None:
+        same = self.numbers.setdefault(hash(value), set())
+        if value not in same:
+            self.alike += bool(same)
+            same.add(value)
+
+
+def _check_number(value: Any, limits: Limits, hashes: _Hashes) -> None:
+    """Also where what is no JSON at all is told."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise SchemaError(f"{value} is not a JSON number", expected="a finite number")
@@ -141,11 +155,11 @@ def _check_number(value: Any, limits: Limits, alike: dict[int, set[int]]) -> Non
             hint="use a smaller number",
         )
     elif value.bit_length() > _HASHED:
-        same = alike.setdefault(hash(value), set())
-        same.add(int(value))
-        if len(same) > limits.alike:
+        hashes.add(int(value))
+        if hashes.alike > limits.alike:
             raise SchemaError(
-                f"more than {limits.alike} whole numbers have one remainder by 2^{_HASHED} - 1, the limit 'alike'",
+                f"more than {limits.alike} whole numbers have a remainder by 2^{_HASHED} - 1 that others have, "
+                "the limit 'alike'",
                 hint="list fewer large numbers",
             )
 

@@ -14,6 +14,7 @@ from typing import Any
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.expand import allowed, denied
 from grammars.json_schema.formats import has_wide_format
+from grammars.json_schema.general import patterns_of
 from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.meet import TooManyForms, meet
 from grammars.json_schema.passes.kinds import CHECKS
@@ -192,7 +193,7 @@ class Space:
             self._cuts += 1
             return False
         if not to_write:
-            if not self.is_empty(conj) or any(self._is_wide(-literal) for literal in conj if literal < 0):
+            if not self.is_empty(conj) or any(self.is_wide(-literal) for literal in conj if literal < 0):
                 return False
             return not self._may_end_in_newline(conj)
         known = self._empty.get(conj)
@@ -213,7 +214,7 @@ class Space:
             self._empty[conj] = found
         return found
 
-    def _is_wide(self, literal: int) -> bool:
+    def is_wide(self, literal: int) -> bool:
         """May the negation of the literal leave out values that a validator takes?"""
         known = self._wide.get(literal)
         if known is not None:
@@ -222,7 +223,7 @@ class Space:
             self._has_wide = has_wide_format(self.documents.root.schema, is_document=True)
         schema = self.documents[literal].schema
         if isinstance(schema, Either):
-            found = any(self._is_wide(abs(n)) for conj in schema.options for n in conj)
+            found = any(self.is_wide(abs(n)) for conj in schema.options for n in conj)
         else:
             found = self._has_wide and has_wide_format(schema)
         self._wide[literal] = found
@@ -230,11 +231,15 @@ class Space:
 
     def _may_end_in_newline(self, conj: Conj) -> bool:
         """May a newline at the end, before which a negated ``$`` is found as well, be why nothing is left?"""
-        denied = (self.documents[-literal].schema for literal in conj if literal < 0)
-        if not any(isinstance(schema, dict) and "$" in str(schema.get("pattern", "")) for schema in denied):
+        denied = [self.documents[-literal].schema for literal in conj if literal < 0]
+        patterns = [p for schema in denied for several in patterns_of(schema) for p in several if "$" in p]
+        if not patterns:
             return False
         asked = tuple(literal for literal in conj if literal > 0)
-        return not asked or not disjoint(self.shape(asked).strings, _ENDS_IN_NEWLINE)
+        own = {schema.get("pattern") for schema in denied if isinstance(schema, dict)}
+        if not asked or not own.issuperset(patterns):  # those further in are of other strings
+            return True
+        return not disjoint(self.shape(asked).strings, _ENDS_IN_NEWLINE)
 
     def _nothing_in(self, shape: Shape) -> bool:
         if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:

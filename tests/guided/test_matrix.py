@@ -250,7 +250,7 @@ def refuse_mutants(plan: Plan, engine: Engine, variant: Variant, opening: str, a
         if variant.effort[2] is not None:
             assert not accepts(plan, engine, opening + variant.ends[0], variant.tail), "nothing behind the block"
     mutants = mutants_of(variant, answer, rng)
-    for mutant in mutants if EVERYTHING else mutants[:2]:
+    for mutant in mutants if EVERYTHING else rng.sample(mutants, min(2, len(mutants))):
         assert not accepts(plan, engine, opening + mutant + variant.ends[0], variant.tail), mutant
 
 

@@ -383,6 +383,15 @@ def test_what_the_engine_bears_of_a_costly_pattern_is_kept() -> None:
         ({"type": "array", "items": {"pattern": "^[ab]$"}, "contains": {"pattern": "^[ab]$"}}, ["b"], True),
         ({"type": "array", "contains": {"pattern": "^(?:[^a]|a)*$"}}, [1], True),
         ({"type": "array", "items": True, "contains": {"pattern": "a*$"}, "minContains": 2}, ["b"], False),
+        (
+            {
+                "type": "array",
+                "items": {"properties": {"k": {"enum": ["a", "a\n"]}}, "required": ["k"], "type": "object"},
+                "contains": {"properties": {"k": {"pattern": "^a$"}}, "allOf": [{"required": ["k"]}]},
+            },
+            [{"k": "a\n"}],
+            False,
+        ),
         # a dot takes line separators where a validator has it so
         ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "\r", False),
         ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "x", True),
@@ -428,3 +437,28 @@ def test_many_words_that_are_long_are_not_all_spelled() -> None:
     long_words = cat(chars([(0x4E00, 0x59AD)]), rep(chars([(97, 97)]), 0, None))
     assert few_words(inter(long_words, rep(ANY, 1_900, 1_900)), 3_000) is None
     assert few_words(inter(long_words, rep(ANY, 2, 2)), 3_000) is not None
+
+
+@pytest.mark.parametrize("pattern", ["\\u{411", "[\\u{411", "a\\u{4", "(\\u{1F600"])
+def test_a_code_point_that_is_not_closed_is_no_pattern(pattern: str) -> None:
+    """The parser began with the pattern again, for ever."""
+    with pytest.raises(SchemaError, match="not closed"):
+        build({"type": "string", "pattern": pattern}, watch=True)
+
+
+@pytest.mark.parametrize(("pattern", "text"), [("^a{5", "a{5"), ("^x{2,", "x{2,"), ("^a{", "a{")])
+def test_braces_that_are_not_closed_are_text(judge: Judge, pattern: str, text: str) -> None:
+    found = judge.compiled({"type": "string", "pattern": pattern}, "strict")
+    assert found.accepts(json.dumps(text))
+    assert not found.accepts(json.dumps("aaaaa"))
+
+
+def test_branches_told_apart_by_what_a_dot_may_be_are_not_apart(judge: Judge) -> None:
+    """By the dot of a validator the value is of both branches."""
+    branches = [
+        {"type": "object", "required": ["x"], "properties": {"x": {"type": "string", "pattern": pattern}}}
+        for pattern in ("^a.b$", "^a\\rb$")
+    ]
+    found = judge.compiled({"oneOf": branches})
+    assert found.accepts('{"x": "a-b"}')
+    assert not found.accepts('{"x": "a\\rb"}')
