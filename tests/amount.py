@@ -19,12 +19,18 @@ EVERYTHING = os.environ.get("GUIDED_TESTS") == "everything"
 
 
 def examples(number: int, part: int = 4) -> settings:
-    """Hypothesis looks at ``number`` examples; the default run at one in ``part``, but never at fewer than 8."""
-    return settings(max_examples=number if EVERYTHING else max(8, number // part), deadline=None)
+    """Hypothesis looks at ``number`` examples; the default run at one in ``part``, but never at fewer than 3."""
+    return settings(max_examples=number if EVERYTHING else max(3, number // part), deadline=None)
 
 
-def some(values: Iterable[Any], number: int) -> list[Any]:
-    """The values as parameters: ``number`` of them, evenly spread, for the default run, the others for the slow one."""
+def some(values: Iterable[Any], number: int, *, rows: bool = False) -> list[Any]:
+    """The values as parameters: ``number`` of them, evenly spread, for the default run, the others for the slow one.
+
+    ``rows``: each value is a tuple of several parameters.
+    """
     every = list(values)
     chosen = {i * len(every) // number for i in range(number)}
-    return [value if i in chosen else pytest.param(value, marks=pytest.mark.slow) for i, value in enumerate(every)]
+    return [
+        value if i in chosen else pytest.param(*(value if rows else (value,)), marks=pytest.mark.slow)
+        for i, value in enumerate(every)
+    ]

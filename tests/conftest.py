@@ -14,7 +14,7 @@ from hypothesis import settings
 from guided.compile import Engine
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from tests.amount import examples
-from tests.clocks import SLOWNESS, slow_down
+from tests.clocks import slow_down
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,10 +22,6 @@ ROOT = Path(__file__).resolve().parent.parent
 settings.register_profile("guided", parent=examples(60, part=2))
 settings.load_profile("guided")
 slow_down()
-
-
-def pytest_report_header() -> str:
-    return f"the clocks of the code run {SLOWNESS:.0f} times slower, as this machine does" if SLOWNESS > 1 else ""
 
 
 #: Words that small tokenizers know beside all single bytes.

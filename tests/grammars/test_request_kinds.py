@@ -82,7 +82,7 @@ OWN: dict[str, Any] = {
         "extra_body": {"guided_choice": ["a"], "bad_words": []},
     },
 }  # fmt: skip
-_AT_A_PLACE = len(VALUES) if EVERYTHING else 7  # and the next ones at the next place
+_AT_A_PLACE = len(VALUES) if EVERYTHING else 3  # and the next ones at the next place
 CASES = {**{f"{e['client'].split()[0]} {i}": e["body"] for i, e in enumerate(BODIES)}, **OWN}
 
 

@@ -37,7 +37,7 @@ def test_every_syntax_has_a_form_here() -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-@examples(25, part=3)
+@examples(25, part=8)
 @given(data=st.data())
 def test_what_is_rendered_is_accepted_and_read_back(wire_engine: Engine, name: str, data: st.DataObject) -> None:
     form = FORMS[name]

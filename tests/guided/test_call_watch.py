@@ -22,6 +22,7 @@ from guided.compile import Engine
 from guided.state import GuidanceState
 from special_tokens.errors import SchemaError, TokenRefused, ToolError
 from tests import wire_forms
+from tests.amount import some
 from tests.conftest import small_tokenizer, small_tokens
 from tests.plan_laws import END, plan_of, walk, write_to_the_end
 
@@ -70,7 +71,7 @@ def is_written(plan: Plan, engine: Engine, text: str) -> bool:
 FIRST = Call("tag", {"text": "x", "tags": ["a", "b"], "meta": {"k": 1, "l": 2}})
 
 
-@pytest.mark.parametrize("form", WATCHED)
+@pytest.mark.parametrize("form", some(WATCHED, 11))
 @pytest.mark.parametrize(
     ("call", "good"),
     [

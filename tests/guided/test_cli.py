@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 import guided
 from guided import cli
 from guided.cli import commands
+from tests.amount import some
 
 SCHEMA = json.dumps(
     {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"], "additionalProperties": False}
@@ -305,9 +306,10 @@ assert "torch" not in sys.modules
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
+OF_A_MODEL = [line for line in COMMANDS if line.startswith("guided generate")]
 
 
-@pytest.mark.parametrize("line", COMMANDS)
+@pytest.mark.parametrize("line", [*some(OF_A_MODEL, 1), *(line for line in COMMANDS if line not in OF_A_MODEL)])
 def test_every_command_of_the_page_runs(run: Any, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "grammar.gbnf").write_text('root ::= "a" [0-9]+')

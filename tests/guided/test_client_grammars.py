@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import zlib
 from collections.abc import Iterable
 from functools import cache, reduce
 from typing import Any
@@ -25,7 +26,7 @@ from grammars.render import quote_regex, render
 from grammars.rust_regex import InvalidRegex, NotTranslated, language
 from grammars.tree import Sub
 from special_tokens.errors import GrammarError
-from tests.amount import examples
+from tests.amount import EVERYTHING, examples, some
 
 BYTES = llguidance.LLTokenizer("byte")
 
@@ -68,12 +69,12 @@ def judge(grammar: str) -> Any:
     return lark.Lark(grammar, parser="earley", lexer="dynamic_complete")
 
 
-@pytest.mark.parametrize("grammar", SHARED)
+@pytest.mark.parametrize("grammar", some(SHARED, 5))
 def test_what_lark_parses_is_what_we_accept(grammar: str):
     text, parser = ours(grammar), judge(grammar)
-    for length in range(6):
+    for length in range(6 if EVERYTHING else 5):
         for chars in itertools.product(SHARED[grammar], repeat=length):
-            if length == 5 and hash(chars) % 7:
+            if length == 5 and zlib.crc32("".join(chars).encode()) % 7:  # the same ones in every process
                 continue
             word = "".join(chars)
             try:

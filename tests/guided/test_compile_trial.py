@@ -197,13 +197,19 @@ def test_what_would_not_be_compiled_before_the_deadline_is_not_begun(
     assert not compile_grammar(engine.ll_tokenizer, 'start: "a"').is_error()
 
 
-def test_a_clients_grammar_that_would_hang_is_refused_with_its_limit(engine: Engine) -> None:
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little time for trials, so that a test of what takes all of it takes little."""
+    monkeypatch.setattr(compiling._trial, "seconds", 0.5)
+
+
+def test_a_clients_grammar_that_would_hang_is_refused_with_its_limit(engine: Engine, soon: None) -> None:
     plan = plan_of(engine, response_format=Lark(HANGS))
     with pytest.raises(LimitExceeded, match=r"^response_format: .*limits of a trial"):
         GuidanceState(plan, engine)
 
 
-def test_a_schema_that_would_hang_is_refused_with_its_place(engine: Engine) -> None:
+def test_a_schema_that_would_hang_is_refused_with_its_place(engine: Engine, soon: None) -> None:
     plan = plan_of(engine, response_format=JsonSchema(SCHEMA))
     with pytest.raises(LimitExceeded, match=r"^response_format/properties/s/allOf/4: .*limits of a trial"):
         GuidanceState(plan, engine)

@@ -129,7 +129,7 @@ def test_R4_high_has_its_phases_once_each_in_order_and_closed(engine: Engine):
     assert accepts(plan, engine, THINK + PHASES["high"].replace("Really.", "</p> <analyze> x < y </b>") + ANSWER)
 
 
-@pytest.mark.parametrize(("level", "most"), [("high", 2400), ("xhigh", 4800), ("max", 4800)])
+@pytest.mark.parametrize(("level", "most"), some([("high", 2400), ("xhigh", 4800), ("max", 4800)], 1, rows=True))
 def test_R4_limits_are_characters(engine: Engine, level: str, most: int):
     plan = structured(engine, level)
     long = PHASES["high"].replace("Really.", "é" * (most - len("It is <b>bold</b>.\n\n")))

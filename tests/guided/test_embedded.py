@@ -88,7 +88,7 @@ print(embedded.model_folder(progress=lambda text: None))
     running = [
         subprocess.Popen([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
-    folders = {process.communicate(timeout=120)[0].strip() for process in running}
+    folders = {process.communicate(timeout=900)[0].strip() for process in running}
     assert [process.returncode for process in running] == [0, 0]
     assert len(folders) == 1
     assert (tmp_path / "log").read_text().splitlines() == ["converted"]

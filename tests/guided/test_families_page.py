@@ -37,6 +37,7 @@ def test_the_table_of_family_files_is_current(check: Callable[..., int]) -> None
     assert check() == 0
 
 
+@pytest.mark.slow
 def test_the_tables_of_templates_are_current(shared: Path, check: Callable[..., int]) -> None:
     assert check(shared / "data" / "templates") == 0
 

@@ -22,6 +22,7 @@ from guided.hf.formats import inference_of_template
 from guided.hf.renderers import NO_NAMES, template_renderer
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts, families, load_family
 from special_tokens.errors import ModelError, TemplateError
+from tests.amount import some
 from tests.made_up import BROKEN, FRAMES, READABLE, REASONING, SILENT, UNREADABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +36,7 @@ def inferred(template: str, **options: Any) -> Inference:
 # -- made-up templates
 
 
-@pytest.mark.parametrize("name", READABLE)
+@pytest.mark.parametrize("name", some(READABLE, 9))
 def test_a_template_of_no_family_is_read_and_stands_the_check(name: str) -> None:
     found = inferred(READABLE[name])
     assert dict(found.format.evidence)["tool_calls"] == "rendering"

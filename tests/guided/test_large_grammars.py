@@ -160,8 +160,8 @@ def test_large_grammars_compose(engine: Engine, name: str):
 @pytest.mark.parametrize(
     "parts",
     [
-        lark("start: " + " | ".join(f'"a{i}"' for i in range(13_000))),
-        lark("start: " + " ".join(f'"a{i}"?' for i in range(7_000))),
+        pytest.param(lark("start: " + " | ".join(f'"a{i}"' for i in range(13_000))), marks=pytest.mark.slow),
+        pytest.param(lark("start: " + " ".join(f'"a{i}"?' for i in range(7_000))), marks=pytest.mark.slow),
         {"response_format": Regex("(a|aa){10000}")},
     ],
     ids=["options", "optional parts", "ambiguous repeat"],

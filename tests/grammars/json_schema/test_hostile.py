@@ -25,6 +25,9 @@ LONG = {
     "an enum of 100,000 texts",
     "an enum of 20,000 integers",
     "399,000 empty arrays in an enum",
+    "thirty patternProperties told apart only near the end",
+    "200 overlapping patternProperties",
+    "six patternProperties told apart only near the end",
 }
 
 

@@ -14,6 +14,7 @@ from grammars.json_schema import build
 from grammars.json_schema.formats import FORMATS
 from grammars.tree import Json
 from special_tokens.errors import SchemaError
+from tests.amount import some
 
 JUDGE = byte_judge(None)
 
@@ -71,7 +72,7 @@ def words(pattern: str, chance: random.Random) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", some(PATTERNS, 8))
 def test_a_pattern_beside_a_length_keeps_both(pattern: str) -> None:
     chance = random.Random(pattern)
     for bounds in LENGTHS:
@@ -97,7 +98,7 @@ def test_one_class_and_a_length_stay_on_the_fast_path(pattern: str) -> None:
     assert isinstance(build({"type": "string", "pattern": pattern, "maxLength": 12}, watch=True).node, Json)
 
 
-@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("name", some(sorted(FORMATS), 4))
 def test_a_format_beside_a_length_compiles(name: str) -> None:
     for bounds in ({"minLength": 3}, {"minLength": 60}, {"maxLength": 40}, {"minLength": 30, "maxLength": 90}):
         try:

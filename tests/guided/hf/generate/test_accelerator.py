@@ -17,6 +17,7 @@ from guided.hf import device as device_module
 from guided.hf.apply import RESCUE, RowMask, apply_masks
 from guided.hf.device import DeviceLink
 from guided.hf.host import HostLink
+from tests.amount import some
 from tests.guided.hf.generate.fake_device import DEVICE, Event, FakeDevice, OnDevice
 from tests.guided.hf.generate.laws import CHATS, check_answer, plan_of
 from tests.guided.hf.generate.test_failing_rows import Poison
@@ -91,7 +92,7 @@ CARELESS: dict[str, Callable[[torch.Tensor], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CARELESS)
+@pytest.mark.parametrize("name", some(CARELESS, 6))
 def test_one_careless_line_is_noticed(tiny_guide: Any, fake: FakeDevice, name: str, monkeypatch: Any) -> None:
     """The test above stands on the fake device: it must count whatever makes a host wait."""
     _, _, plain = run(tiny_guide, fake, [None] * 3)
@@ -135,7 +136,7 @@ def test_rows_and_counters_are_those_of_the_host(tiny_guide: Any, options: dict[
 @pytest.mark.parametrize(
     "options", [{}, {"do_sample": True, "top_k": 0}, {"num_beams": 2}, {"prompt_lookup_num_tokens": 2}], ids=str
 )
-@pytest.mark.parametrize("stop", [None, "never written"])
+@pytest.mark.parametrize("stop", some(["never written", None], 1))
 def test_nan_logits_end_their_row_and_cost_no_wait(
     tiny_guide: Any, fake: FakeDevice, options: dict[str, Any], stop: str | None
 ) -> None:
@@ -202,7 +203,7 @@ def test_stops_in_text_need_the_token_at_once(tiny_guide: Any, request: Any) -> 
     assert len(message.token_ids) == out.shape[1] - inputs.prompt_len
 
 
-@pytest.mark.parametrize("at", [1, 2, 5])
+@pytest.mark.parametrize("at", some([2, 1, 5], 1))
 @pytest.mark.parametrize(
     "options", [{}, {"suppress_tokens": list(range(296))}, {"num_beams": 3}], ids=["greedy", "rescued", "beams"]
 )

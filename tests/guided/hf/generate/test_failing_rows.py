@@ -13,6 +13,7 @@ from grammars.constraints import Lark
 from grammars.plan import Stops
 from guided.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
+from tests.amount import some
 from tests.guided.hf.generate.laws import CHATS, check_answer, generate, plan_of, with_spy
 from tests.guided.test_engine_failure import PANICS
 
@@ -209,7 +210,7 @@ def poisoned(guide: Any, poison: Poison, **options: Any) -> tuple[Any, list[Any]
 
 @pytest.mark.parametrize("ids", [slice(None), [0], slice(5, 40)], ids=["all", "one", "some"])
 @pytest.mark.parametrize("on_error", ["end", "unconstrained"])
-@pytest.mark.parametrize("at", [0, 3])
+@pytest.mark.parametrize("at", some([3, 0], 1))
 def test_nan_logits_end_a_guided_row_with_an_error(tiny_guide: Any, ids: Any, on_error: str, at: int) -> None:
     """The mask and the rescue hid NaN, and the row went on with tokens that nobody chose."""
     judge, judged, judge_scores = run(tiny_guide, None)

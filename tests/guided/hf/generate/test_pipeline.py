@@ -40,7 +40,7 @@ def texts_of(results: Any) -> list[str]:
     return [r["generated_text"] for result in results for r in (result if isinstance(result, list) else [result])]
 
 
-@pytest.mark.parametrize("batch_size", [1, 3])
+@pytest.mark.parametrize("batch_size", some([3, 1], 1))
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_plan_for_all_prompts(tiny_guide: Any, pipe: Any, name: str, batch_size: int) -> None:
     plan = plan_of(tiny_guide, name)
@@ -194,7 +194,7 @@ SAME = {
 OUTSIDE = product([True, False], [True, False], [*COPIES, *SAME])
 
 
-@pytest.mark.parametrize("case", some(OUTSIDE, 15), ids=str)
+@pytest.mark.parametrize("case", some(OUTSIDE, 7), ids=str)
 def test_a_processor_outside_of_its_list_is_refused(tiny_guide: Any, case: tuple[bool, bool, str]) -> None:
     """Its calls have no beginning: a prompt that begins as the last call's rows do is no sign of one."""
     bound, kept, way = case
@@ -244,7 +244,7 @@ def test_a_loop_of_ones_own_says_when_it_begins(tiny_guide: Any) -> None:
             ids = torch.cat([ids, torch.tensor([[token]])], dim=-1)
 
 
-@pytest.mark.parametrize("options", MODES_OF_SEARCH, ids=str)
+@pytest.mark.parametrize("options", some(MODES_OF_SEARCH, 2), ids=str)
 @pytest.mark.parametrize("change", ["copied", "left out", "left out later"])
 def test_what_becomes_of_the_criterion_does_not_matter(tiny_guide: Any, options: dict[str, Any], change: str) -> None:
     """The list of processors alone tells the calls apart, of whatever tokens the next prompt is made."""
@@ -273,7 +273,7 @@ def test_what_becomes_of_the_criterion_does_not_matter(tiny_guide: Any, options:
 
 @pytest.mark.parametrize("drafts", ["prompt_lookup", "assisted"])
 @pytest.mark.parametrize("bound", [True, False])
-@pytest.mark.parametrize("text", ['Say {"ok": true, "n": 1} {"ok": true, "n": 2}', "assistant"])
+@pytest.mark.parametrize("text", some(['Say {"ok": true, "n": 1} {"ok": true, "n": 2}', "assistant"], 1))
 def test_drafts_beside_processors_of_others(tiny_guide: Any, drafts: str, bound: bool, text: str) -> None:
     """Candidate generators run the processors by themselves: taken-back drafts were taken for a call without us."""
     plan = plan_of(tiny_guide, "json")
