@@ -11,7 +11,6 @@ import pytest
 from guided import portfolio
 from guided.portfolio import Observed, find_models, memory_budget, survey, write_map
 from special_tokens.errors import RequestError
-from tests.amount import EVERYTHING
 
 GB = 1024**3
 TEMPLATE = "{% for m in messages %}{{ m.content }}{% endfor %}"
@@ -243,9 +242,8 @@ def test_e4_a_wrong_configuration_is_seen_in_a_real_run(stubborn_model: Path) ->
     assert "<|im_end|>" in row.answers[0]
 
 
-def test_e3_the_embedded_model_does_not_talk_to_itself(demo_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not EVERYTHING:
-        monkeypatch.setattr(portfolio, "PROMPTS", portfolio.PROMPTS[1:])
+@pytest.mark.slow
+def test_e3_the_embedded_model_does_not_talk_to_itself(demo_guide: Any) -> None:
     seen = portfolio.observe(demo_guide)
     assert len(portfolio.LEAKS) == 13
     assert seen.leaks == ()
