@@ -169,7 +169,7 @@ def _texts() -> Iterator[Row]:
     )
     yield "twelve patterns for keys", lambda: {
         "propertyNames": {"allOf": [{"pattern": f"[{c}].{{3,9}}$"} for c in "abcdefghijkl"]}, "minProperties": 2
-    }, "the limits of a trial", _NONE  # fmt: skip
+    }, "use fewer or simpler", _NONE  # fmt: skip
     yield (
         "keys of astral letters, quotes and nothing",
         lambda: {

@@ -1,6 +1,8 @@
 """How much of a large law the default run looks at: an even part of it.  `make test-slow` looks at all.
 
-What is left to the slow run is more of the same: each promise keeps a test in the default run, by the same judge.
+What is left to the slow run is more of the same: each promise keeps a test in the default run, by the same judge, but
+for what the embedded model says by itself (test_harmless.py, test_portfolio.py and the pages),
+which takes minutes where processors are starved.
 """
 
 from __future__ import annotations

@@ -28,6 +28,11 @@ LONG = {
     "thirty patternProperties told apart only near the end",
     "200 overlapping patternProperties",
     "six patternProperties told apart only near the end",
+    "allOf of five prime repeats",
+    "allOf of 12 patterns",
+    "twelve patterns for keys",
+    "40 overlapping patternProperties",
+    "an alternation of 15,000 words",
 }
 
 

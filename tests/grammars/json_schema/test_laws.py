@@ -17,8 +17,9 @@ import pytest
 from benchmarks import json_schema as bench
 from benchmarks.json_schema_laws import Walked, byte_judge, honest, violated, walk
 from special_tokens.errors import GuidedError
+from tests.amount import EVERYTHING
 
-_SCHEMAS = 50  # of each data set, evenly spread
+_SCHEMAS = 50 if EVERYTHING else 25  # of each data set, evenly spread
 
 
 @pytest.fixture(scope="module")
@@ -132,5 +133,5 @@ def test_what_is_written_at_random_is_valid(scorer: Any, judge: bench.Judge, doc
             num_ended += one.ended
             if one.faults and not one.doubtful and not _has_row(one, record["schema"], found, documents):
                 faults.append(f"{record['name']}: {one.faults[:2]}: {one.text[:200]}")
-    assert num_ended >= 40
+    assert num_ended >= 0.8 * _SCHEMAS
     assert not faults, "\n".join(faults)
