@@ -6,15 +6,14 @@ only be widened, the keyword that needed it is noted as relaxed, for that is whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import grammars.json_schema.facts as facts
 from grammars.json_schema.documents import Place
-from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.meet import apart, union
-from grammars.json_schema.regular import ALL, NONE, cat, chars, disjoint
+from grammars.json_schema.regular import ALL, NONE
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, both, with_notes
 
@@ -29,8 +28,6 @@ Deny = Callable[["Space", Place, Mapping[str, Any]], Shape]
 _MAX_SUBSETS = 64  # combinations of branches that are told apart for unevaluated*
 _MAX_PAIRS = 2_000  # pairs of branches of one oneOf that are compared
 _MAX_PATTERNS = 6  # overlapping patterns of one oneOf: their differences double the engine's states with each
-#: Words with a line separator that ECMA-262's dot does not take.
-_SEPARATED = cat(ALL, chars([(0x0D, 0x0D), (0x2028, 0x2029)]), ALL)
 _FEW_CLAUSES = 8  # alternatives with properties of their own are clearer as forms
 _MANY_CLAUSES = 64  # conditions double the forms, so even many clauses are cheaper
 
@@ -140,6 +137,8 @@ def _one_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool
         return found
     conjs = _literals(space, place, schema, "oneOf")
     shapes = [_shape(space, c, tracked) for c in conjs]
+    if space.is_widest:
+        return union(shapes, absorb=not tracked)
     alive = [i for i, s in enumerate(shapes) if not s.is_nothing]
     overlaps = _overlaps(space, place, conjs, shapes, alive)
     if overlaps is None:
@@ -148,9 +147,8 @@ def _one_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool
     if space.coarse and overlaps:
         row = ReportRow(place.pointer, "oneOf", Outcome.RELAXED, "read as anyOf: the schema is too large")
         return with_notes(union(shapes, absorb=not tracked), (row,))
-    patterns = sum(shapes[i].strings not in (ALL, NONE) and shapes[i].strings.op != "words" for i in overlaps)
-    if patterns > _MAX_PATTERNS:
-        reason = f"read as anyOf: {patterns} patterns overlap, more than {_MAX_PATTERNS} are too much for the engine"
+    if _num_patterns(shapes, overlaps) > _MAX_PATTERNS:
+        reason = f"read as anyOf: more than {_MAX_PATTERNS} patterns overlap, which is too much for the engine"
         row = ReportRow(place.pointer, "oneOf", Outcome.RELAXED, reason)
         return with_notes(union(shapes, absorb=not tracked), (row,))
     out: list[Shape] = []
@@ -165,7 +163,10 @@ def _one_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool
 def _overlaps(
     space: Space, place: Place, conjs: Sequence[Conj | None], shapes: Sequence[Shape], alive: Sequence[int]
 ) -> dict[int, list[int]] | None:
-    """For each branch the others that it may share values with; None when there are too many to compare."""
+    """For each branch the others that it may share values with; None when there are too many to compare.
+
+    Where ``oneOf`` is given up for those that were found, others are not looked for.
+    """
     if _tagged(space, [shapes[i] for i in alive]):
         return {}
     if len(alive) * (len(alive) - 1) // 2 > _MAX_PAIRS:
@@ -176,52 +177,20 @@ def _overlaps(
             if not _apart(space, shapes[i], shapes[j], (conjs[i], conjs[j]), place):
                 out.setdefault(i, []).append(j)
                 out.setdefault(j, []).append(i)
+                if space.coarse or _num_patterns(shapes, out) > _MAX_PATTERNS:
+                    return out
     return out
 
 
+def _num_patterns(shapes: Sequence[Shape], overlaps: Iterable[int]) -> int:
+    found = (shapes[i].strings for i in overlaps)
+    return sum(strings not in (ALL, NONE) and strings.op != "words" for strings in found)
+
+
 def _apart(space: Space, one: Shape, two: Shape, conjs: Sequence[Conj | None], place: Place) -> bool:
-    """True when surely no value is in both, formats that are narrower here than for a validator included.
-
-    So are patterns with a dot, which a validator lets take the line separators too.
-    """
+    """True when surely no value is in both, as any validator reads them."""
     space.spend(1 + len(one.objects) * len(two.objects), place)
-    if one.strings != NONE and two.strings != NONE:
-        if any(map(_is_narrowed, (*one.notes, *two.notes))):
-            return False
-        if _may_share_separated(space, [literal for conj in conjs for literal in conj or ()], (one, two)):
-            return False
-
-    def is_empty(conj: Conj, to_write: bool = True) -> bool:
-        return not _has_narrowed(space, conj) and space.is_empty(conj) and not _may_share_separated(space, conj)
-
-    return apart(one, two, is_empty)
-
-
-def _may_share_separated(space: Space, literals: Sequence[int], shapes: Sequence[Shape] = ()) -> bool:
-    """May a word with a line separator that one has by its name be another's by a dot, as validators have it?"""
-    if not any(space.is_wide(abs(literal)) for literal in literals):
-        return False
-    strings = [shape.strings for shape in shapes or [space.shape((literal,)) for literal in literals]]
-    return not all(disjoint(one, _SEPARATED) for one in strings if one not in (ALL, NONE))
-
-
-def _is_narrowed(row: ReportRow) -> bool:
-    return row.keyword == "format" and row.outcome is Outcome.NARROWED
-
-
-def _has_narrowed(space: Space, conj: Conj) -> bool:
-    """May a format that is narrowed here decide whether the conjunction holds anything?"""
-    todo: list[Any] = [space.documents[abs(literal)].schema for literal in conj]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, list):
-            todo += value
-        elif isinstance(value, dict):
-            row = FORMATS.get(value["format"]) if isinstance(value.get("format"), str) else None
-            if "$ref" in value or (row is not None and (row.outer or row.since > space.documents.root.dialect.order)):
-                return True  # what a reference leads to is not looked at
-            todo += value.values()
-    return False
+    return apart(one, two, space.is_empty) and space.stay_apart(*conjs)
 
 
 def _tagged(space: Space, shapes: Sequence[Shape]) -> bool:
@@ -235,7 +204,7 @@ def _tagged(space: Space, shapes: Sequence[Shape]) -> bool:
             own: set[str] = set()
             for form in shape.objects:
                 conj = form.props.get(key, ())
-                values = space.shape(conj) if key in form.required and conj else None
+                values = space.shape(conj) if key in form.required and conj and not space.is_loose(conj) else None
                 if values is None or values.strings.op != "words" or not _only_strings(values):
                     break
                 own |= values.strings.args

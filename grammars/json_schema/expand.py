@@ -94,7 +94,7 @@ def _typed(space: Space, place: Place, schema: dict[str, Any], notes: list[Repor
         if "number" not in types:
             found = meet(found, Numbers(integer=True))
         numbers = () if found.is_empty() else (found,)
-    strings = text.allow(schema, place, space.documents, notes) if "string" in types else NONE
+    strings = text.allow(schema, place, space.documents, notes, widest=space.is_widest) if "string" in types else NONE
     if "string" not in types:
         notes += text.ignored_rows(schema, place)
     return Shape(
@@ -264,7 +264,7 @@ def _deny_numbers(schema: dict[str, Any], place: Place, notes: list[ReportRow]) 
 
 
 def _deny_strings(space: Space, place: Place, schema: dict[str, Any], notes: list[ReportRow]) -> Regular:
-    found = text.deny(schema, place, space.documents, notes)
+    found = text.deny(schema, place, space.documents, notes, widest=space.is_widest)
     return NONE if found is None else found
 
 

@@ -12,6 +12,7 @@ has it, and the report says so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,7 @@ from grammars.json_schema.ecma import language
 from grammars.json_schema.regular import Regular
 from grammars.json_schema.report import Outcome
 
-__all__ = ["FORMATS", "Format", "early_format", "has_wide_format", "ignored_format"]
+__all__ = ["FORMATS", "Format", "early_format", "ignored_format", "reads_differ"]
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ def ignored_format(name: str) -> str:
     return f"{name!r} is not a format of JSON Schema: an annotation, not enforced"
 
 
-def has_wide_format(schema: Any, *, is_document: bool = False) -> bool:
-    """Is there a format in the schema that is wider where it is negated, or a pattern that may be?
+def reads_differ(schema: Any, *, is_document: bool = False) -> bool:
+    """Is there a format in the schema that is wider where it is negated, or not known to all, or a pattern that may be?
 
     What a reference leads to may hold one; of a whole document only a reference that leads out of it.
     """
@@ -78,11 +79,11 @@ def has_wide_format(schema: Any, *, is_document: bool = False) -> bool:
             todo += value
         elif isinstance(value, dict):
             named, refs = value.get("format"), [value[word] for word in _REFERENCES if word in value]
-            if isinstance(named, str) and named in FORMATS and FORMATS[named].outer:
+            if isinstance(named, str) and named in FORMATS and (FORMATS[named].outer or FORMATS[named].since > 4):
                 return True
             keys = value.get("patternProperties")
             patterns = [value.get("pattern"), *(keys if isinstance(keys, dict) else ())]
-            if any(isinstance(pattern, str) and ("." in pattern or "(?" in pattern) for pattern in patterns):
+            if any(isinstance(pattern, str) and _DIFFERENT.search(pattern) for pattern in patterns):
                 return True
             if any(not is_document or (isinstance(ref, str) and not ref.startswith("#")) for ref in refs):
                 return True
@@ -90,6 +91,7 @@ def has_wide_format(schema: Any, *, is_document: bool = False) -> bool:
     return False
 
 
+_DIFFERENT = re.compile(r"\.|\(\?|\$")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 

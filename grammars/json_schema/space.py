@@ -13,12 +13,11 @@ from typing import Any
 
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.expand import allowed, denied
-from grammars.json_schema.formats import has_wide_format
-from grammars.json_schema.general import patterns_of
+from grammars.json_schema.formats import reads_differ
 from grammars.json_schema.limits import check_deadline
-from grammars.json_schema.meet import TooManyForms, meet
+from grammars.json_schema.meet import TooManyForms, apart, meet
 from grammars.json_schema.passes.kinds import CHECKS
-from grammars.json_schema.regular import ALL, NONE, cat, disjoint, text
+from grammars.json_schema.regular import NONE
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import ANYTHING, NOTHING, TRUE, ArrayForm, Conj, ObjectForm, Shape, with_notes
 from grammars.json_schema.unevaluated import Either
@@ -28,7 +27,6 @@ __all__ = ["Overrun", "Space"]
 
 _PROBE_DEPTH = 3  # how deep a search for emptiness looks into required values
 _BARE = {"$ref"}
-_ENDS_IN_NEWLINE = cat(ALL, text("\n"))
 
 
 class _Unsettled(Exception):
@@ -43,12 +41,13 @@ class Space:
     """Shapes of the conjunctions over one set of documents.
 
     ``coarse`` is the second try for schemas that are too large to be followed in full: ``oneOf`` is then read as
-    ``anyOf``, with a note.
+    ``anyOf``, with a note.  ``is_widest``: strings are all that any validator may take for such; see `widest`.
     """
 
-    def __init__(self, documents: Documents, *, coarse: bool = False) -> None:
+    def __init__(self, documents: Documents, *, coarse: bool = False, is_widest: bool = False) -> None:
         self.documents = documents
         self.coarse = coarse
+        self.is_widest = is_widest
         self.limits = documents.limits
         self._conjs: dict[Conj, Shape] = {TRUE: ANYTHING}
         self._literals: dict[tuple[int, bool], Shape] = {}
@@ -59,8 +58,9 @@ class Space:
         self._steps = 0
         self._end = time.thread_time() + self.limits.seconds  # our own: a busy machine must not change a plan
         self._targets: dict[tuple[int, str], Place] = {}
-        self._has_wide: bool | None = None
-        self._wide: dict[int, bool] = {}
+        self._widest: Space | None = None
+        self._is_loose: bool | None = None
+        self._loose: dict[int, bool] = {}
         self._empty: dict[Conj, bool] = {}
         self._cuts = 0  # questions that were not followed to their end
 
@@ -184,8 +184,8 @@ class Space:
     def is_empty(self, conj: Conj, *, to_write: bool = True) -> bool:
         """True only when surely no value satisfies the conjunction.
 
-        Formats are narrower where they are written, and wider where they are negated, than a validator may have them;
-        with ``to_write=False`` a conjunction that negates one is never surely empty.
+        What we would write is meant, which is what all validators take; with ``to_write=False`` what any of them may
+        take: a proof that something holds anyway, or that branches exclude each other, needs that.
         """
         if not conj:
             return False
@@ -193,9 +193,7 @@ class Space:
             self._cuts += 1
             return False
         if not to_write:
-            if not self.is_empty(conj) or any(self.is_wide(-literal) for literal in conj if literal < 0):
-                return False
-            return not self._may_end_in_newline(conj)
+            return self.is_empty(conj) and (not self.is_loose(conj) or self._is_empty_for_all(conj))
         known = self._empty.get(conj)
         if known is not None:
             return known
@@ -214,32 +212,45 @@ class Space:
             self._empty[conj] = found
         return found
 
-    def is_wide(self, literal: int) -> bool:
-        """May the negation of the literal leave out values that a validator takes?"""
-        known = self._wide.get(literal)
-        if known is not None:
-            return known
-        if self._has_wide is None:
-            self._has_wide = has_wide_format(self.documents.root.schema, is_document=True)
-        schema = self.documents[literal].schema
-        if isinstance(schema, Either):
-            found = any(self.is_wide(abs(n)) for conj in schema.options for n in conj)
-        else:
-            found = self._has_wide and has_wide_format(schema)
-        self._wide[literal] = found
-        return found
+    def is_loose(self, conj: Conj) -> bool:
+        """May a validator take other strings for those of the conjunction than we would write?"""
+        if self._is_loose is None:
+            self._is_loose = reads_differ(self.documents.root.schema, is_document=True)
+        return self._is_loose and any(self._literal_is_loose(abs(literal)) for literal in conj)
 
-    def _may_end_in_newline(self, conj: Conj) -> bool:
-        """May a newline at the end, before which a negated ``$`` is found as well, be why nothing is left?"""
-        denied = [self.documents[-literal].schema for literal in conj if literal < 0]
-        patterns = [p for schema in denied for several in patterns_of(schema) for p in several if "$" in p]
-        if not patterns:
-            return False
-        asked = tuple(literal for literal in conj if literal > 0)
-        own = {schema.get("pattern") for schema in denied if isinstance(schema, dict)}
-        if not asked or not own.issuperset(patterns):  # those further in are of other strings
+    def _literal_is_loose(self, literal: int) -> bool:
+        known = self._loose.get(literal)
+        if known is None:
+            schema = self.documents[literal].schema
+            known = any(map(self.is_loose, schema.options)) if isinstance(schema, Either) else reads_differ(schema)
+            self._loose[literal] = known
+        return known
+
+    @property
+    def widest(self) -> Space:
+        """The space of what some validator may take: for proofs that something cannot be, never to write from."""
+        if self.is_widest:
+            return self
+        if self._widest is None:
+            self._widest = Space(self.documents, coarse=True, is_widest=True)
+            self._widest._end = self._end
+        return self._widest
+
+    def stay_apart(self, *conjs: Conj | None) -> bool:
+        """Have two conjunctions that share nothing here nothing in common for any validator?"""
+        if not any(self.is_loose(conj or ()) for conj in conjs):
             return True
-        return not disjoint(self.shape(asked).strings, _ENDS_IN_NEWLINE)
+        try:
+            one, two = (self.widest.shape(conj or ()) for conj in conjs)
+            return apart(one, two, self.widest.is_empty)
+        except Overrun:
+            return False
+
+    def _is_empty_for_all(self, conj: Conj) -> bool:
+        try:
+            return self.widest.is_empty(conj)
+        except Overrun:
+            return False
 
     def _nothing_in(self, shape: Shape) -> bool:
         if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:

@@ -32,16 +32,26 @@ _MAX_STATES = 1_000  # product of nested counts that may overlap with what follo
 KEYWORDS = ("minLength", "maxLength", "pattern", "format")
 
 
-def allow(schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow]) -> Regular:
-    """The strings that satisfy the keywords; what has no regular language is noted as relaxed."""
-    parts = _parts(schema, place, documents, notes)
+def allow(
+    schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow], *, widest: bool = False
+) -> Regular:
+    """The strings that satisfy the keywords; what has no regular language is noted as relaxed.
+
+    ``widest``: those that some validator takes for such, not those that all do.
+    """
+    parts = _parts(schema, place, documents, notes, negated=widest)
     return inter(*parts) if parts else ALL
 
 
-def deny(schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow]) -> Regular | None:
-    """The strings that break at least one keyword (or some of them, with a note); None when none can be broken."""
+def deny(
+    schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow], *, widest: bool = False
+) -> Regular | None:
+    """The strings that break at least one keyword (or some of them, with a note); None when none can be broken.
+
+    ``widest``: as for `allow`.
+    """
     own: list[ReportRow] = []
-    parts = _parts(schema, place, documents, own, negated=True)
+    parts = _parts(schema, place, documents, own, negated=not widest)
     notes += own
     if any(row.outcome is Outcome.RELAXED and row.reason != _BORDERS for row in own):
         return ALL  # what is not understood may be broken by any string

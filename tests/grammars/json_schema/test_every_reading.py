@@ -1,0 +1,132 @@
+"""What excludes what is decided as every validator reads the schema, at any depth."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from benchmarks.json_schema import Judge
+from benchmarks.json_schema_laws import byte_judge
+from grammars.json_schema.documents import Documents
+from grammars.json_schema.space import Space
+from guided.validate import judge as verdicts
+from special_tokens.errors import GuidedError
+from tests.amount import EVERYTHING
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return byte_judge(None)
+
+
+def _object(inner: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"k": inner}, "required": ["k"], "additionalProperties": False}
+
+
+def _array(inner: Any) -> dict[str, Any]:
+    return {"type": "array", "items": inner, "minItems": 1, "maxItems": 1}
+
+
+#: Around a schema of strings and around a string.
+AROUND: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
+    (lambda schema: schema, lambda value: value),
+    (_object, lambda value: {"k": value}),
+    (lambda schema: _object(_object(schema)), lambda value: {"k": {"k": value}}),
+    (_array, lambda value: [value]),
+    (lambda schema: _object(_array(schema)), lambda value: {"k": [value]}),
+    (lambda schema: _array(_array(schema)), lambda value: [[value]]),
+    (lambda schema: {"allOf": [_object(schema)]}, lambda value: {"k": value}),
+]
+
+#: That two schemas exclude each other, in several ways; and around a value.
+BESIDE: list[tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]] = [
+    (lambda one, two: {"oneOf": [one, two]}, lambda value: value),
+    (lambda one, two: {"allOf": [one], "not": two}, lambda value: value),
+    (lambda one, two: {"anyOf": [one, two], "if": one, "then": {"not": two}}, lambda value: value),
+    (
+        lambda one, two: {"type": "array", "items": one, "contains": {"not": two}, "minItems": 1, "maxItems": 2},
+        lambda value: [value],
+    ),
+]
+
+DOT, SEPARATOR = {"type": "string", "pattern": "^.$"}, {"const": "\r"}
+LINE, NEWLINE = {"type": "string", "pattern": "^a$"}, {"type": "string", "pattern": "^a\\n$"}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize(("one", "two", "shared"), [(SEPARATOR, DOT, "\r"), (NEWLINE, LINE, "a\n")])
+def test_what_a_validator_takes_for_the_other_too_is_not_written(
+    judge: Judge, around: Any, beside: Any, one: Any, two: Any, shared: str
+) -> None:
+    """It was, behind two keys or in an array; a newline at the end was everywhere."""
+    schema = beside[0](around[0](one), around[0](two))
+    value = beside[1](around[1](shared))
+    assert True not in {verdict.is_valid for verdict in verdicts(schema, value) if verdict.validator == "jsonschema"}
+    try:
+        found = judge.compiled(schema)
+    except GuidedError as error:
+        assert "unsatisfiable" in str(error)
+    else:
+        assert not found.accepts(json.dumps(value))
+
+
+PATTERNS = ["^.$", "^a$", "^a\\n$", ".*", "^.+a", "^[^a]$", "^(?!a)", "^a|.b$", "(?i)^k$", "\\.", "^[a-z.]{1,3}$", "b$"]
+PARTS: list[Any] = [
+    *({"type": "string", "pattern": pattern} for pattern in PATTERNS),
+    *({"const": word} for word in ("\r", "\u2028", "a\n", "a", "\ra", "", "2020-01-01T00:00:60Z")),
+    {"enum": ["\r", "b"]},
+    {"not": {"pattern": "^.$"}},
+    {"not": {"pattern": "a$"}},
+    {"type": "string", "format": "date-time"},
+]
+WORDS = ["\r", "\n", "a", "a\n", "\ra", "aa", "b", "b\n", "", "\u2028", "\u2028a", "k", "\u212a", ".", "ab\r"]
+WORDS.append("2020-01-01T00:00:60Z")
+
+
+@pytest.mark.parametrize("seed", range(20 if EVERYTHING else 2))
+def test_nothing_that_all_validators_refuse_is_written(judge: Judge, seed: int) -> None:
+    rng = random.Random(seed)
+    accepted = 0
+    for _ in range(60 if EVERYTHING else 20):
+        (schema_around, value_around), (beside, value_beside) = rng.choice(AROUND), rng.choice(BESIDE)
+        schema = beside(*(schema_around(rng.choice(PARTS)) for _ in range(2)))
+        try:
+            found = judge.compiled(schema, "strict")
+        except GuidedError:
+            continue
+        for word in WORDS:
+            value = value_beside(value_around(word))
+            if found.accepts(json.dumps(value, ensure_ascii=False)):
+                accepted += 1
+                assert True in {verdict.is_valid for verdict in verdicts(schema, value)}, (schema, value)
+    assert accepted > 20
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "expected"),
+    [
+        ({"pattern": "^[0-9a-z_-]{1,255}$"}, {"pattern": ".*\\{\\{.+}}.*"}, True),  # a separator is only of the second
+        ({"pattern": "^[a-z]+$"}, {"pattern": "^[0-9]+$"}, True),
+        ({"pattern": "^.$"}, {"const": "long\r"}, True),
+        ({"pattern": "^.$"}, {"const": "\r"}, False),
+        ({"pattern": "^.$"}, {"pattern": "^..$"}, True),
+        ({"pattern": "^a$"}, {"pattern": "^a\\n$"}, False),
+        ({"pattern": "^a$"}, {"pattern": "^b\\n$"}, True),
+        ({"pattern": "^x."}, {"pattern": "^[^x]"}, True),
+        ({"pattern": "^x.$"}, {"pattern": "^x[\\s]$"}, False),
+        ({"enum": ["a", "b"]}, {"pattern": "^.{2}$"}, True),
+    ],
+)
+def test_readings_tell_apart_what_surely_is(one: Any, two: Any, expected: bool) -> None:
+    documents = Documents({"oneOf": [{"type": "string", **one}, {"type": "string", **two}]}, None)
+    space = Space(documents)
+    a, b = (space.child(documents.root, part, "oneOf", i) for i, part in enumerate(documents.root.schema["oneOf"]))
+    assert a is not None
+    assert b is not None
+    assert space.stay_apart(a, b) is space.stay_apart(b, a) is expected
+    assert space.is_empty(tuple(sorted((*a, *b))), to_write=False) is expected
