@@ -139,7 +139,7 @@ def _one_of(space: Space, place: Place, schema: Mapping[str, Any], tracked: bool
     shapes = [_shape(space, c, tracked) for c in conjs]
     if space.is_widest:
         return union(shapes, absorb=not tracked)
-    alive = [i for i, s in enumerate(shapes) if not s.is_nothing]
+    alive = [i for i, s in enumerate(shapes) if not (s.is_nothing and space.stay_apart(conjs[i], ()))]
     overlaps = _overlaps(space, place, conjs, shapes, alive)
     if overlaps is None:
         row = ReportRow(place.pointer, "oneOf", Outcome.RELAXED, f"read as anyOf: more than {_MAX_PAIRS} pairs")
@@ -167,7 +167,9 @@ def _overlaps(
 
     Where ``oneOf`` is given up for those that were found, others are not looked for.
     """
-    if _tagged(space, [shapes[i] for i in alive]):
+    if _tagged(space, [shapes[i] for i in alive]) and space.stays(
+        lambda widest: _tagged(widest, [widest.shape(conjs[i] or ()) for i in alive]), *(conjs[i] for i in alive)
+    ):
         return {}
     if len(alive) * (len(alive) - 1) // 2 > _MAX_PAIRS:
         return None
@@ -204,7 +206,7 @@ def _tagged(space: Space, shapes: Sequence[Shape]) -> bool:
             own: set[str] = set()
             for form in shape.objects:
                 conj = form.props.get(key, ())
-                values = space.shape(conj) if key in form.required and conj and not space.is_loose(conj) else None
+                values = space.shape(conj) if key in form.required and conj else None
                 if values is None or values.strings.op != "words" or not _only_strings(values):
                     break
                 own |= values.strings.args

@@ -124,7 +124,9 @@ def _objects(
 ) -> tuple[ObjectForm, ...]:
     if not any(k in schema for k in objects.KEYWORDS):
         return (ANY_OBJECT,)
-    found = objects.allow(schema, place, space.documents, space.child, _names(space, notes), notes)
+    found = objects.allow(
+        schema, place, space.documents, space.child, _names(space, notes), notes, widest=space.is_widest
+    )
     form = settle_object(found, space.is_empty)
     if form is None:
         return ()

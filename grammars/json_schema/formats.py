@@ -91,7 +91,7 @@ def reads_differ(schema: Any, *, is_document: bool = False) -> bool:
     return False
 
 
-_DIFFERENT = re.compile(r"\.|\(\?|\$")
+_DIFFERENT = re.compile(r"\.|\(\?|\$|\\[bB]")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 

@@ -46,14 +46,19 @@ def allow(
     child: Child,
     names: Names,
     notes: list[ReportRow],
+    *,
+    widest: bool = False,
 ) -> ObjectForm:
-    """The objects that satisfy the keywords."""
+    """The objects that satisfy the keywords.
+
+    ``widest``: a pattern whose keys readings differ on asks nothing of its values, and no key is additional to it.
+    """
     props: dict[str, Conj | None] = {
         key: child(place, s, "properties", key) for key, s in schema.get("properties", {}).items()
     }
     patterns = _patterns(schema, place, documents, child, notes)
     extra = child(place, schema["additionalProperties"], "additionalProperties") if _CLOSING in schema else TRUE
-    known = [pattern for pattern in patterns if pattern is not None]
+    known = [p for p in patterns if p is not None and not (widest and p.surely != p.maybe)]
     if len(known) < len(patterns):
         extra = TRUE  # a key of the unknown pattern is not an additional one
     cells = cells_of(known, extra)

@@ -39,7 +39,7 @@ def allow(
 
     ``widest``: those that some validator takes for such, not those that all do.
     """
-    parts = _parts(schema, place, documents, notes, negated=widest)
+    parts = _parts(schema, place, documents, notes, negated=widest, widest=widest)
     return inter(*parts) if parts else ALL
 
 
@@ -51,7 +51,7 @@ def deny(
     ``widest``: as for `allow`.
     """
     own: list[ReportRow] = []
-    parts = _parts(schema, place, documents, own, negated=not widest)
+    parts = _parts(schema, place, documents, own, negated=not widest, widest=widest)
     notes += own
     if any(row.outcome is Outcome.RELAXED and row.reason != _BORDERS for row in own):
         return ALL  # what is not understood may be broken by any string
@@ -67,7 +67,13 @@ def ignored_rows(schema: Mapping[str, Any], place: Place) -> list[ReportRow]:
 
 
 def _parts(
-    schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow], *, negated: bool = False
+    schema: Mapping[str, Any],
+    place: Place,
+    documents: Documents,
+    notes: list[ReportRow],
+    *,
+    negated: bool = False,
+    widest: bool = False,
 ) -> list[Regular]:
     """The language of each keyword: never wider than the keyword, or never narrower where it is to be negated."""
     parts: list[Regular] = []
@@ -75,7 +81,9 @@ def _parts(
     if "minLength" in schema or "maxLength" in schema:
         parts.append(_length(schema, place, documents))
     if "pattern" in schema:
-        found = pattern_language(schema["pattern"], "pattern", place, documents, notes, wide=negated)
+        found = (_proving if widest else pattern_language)(
+            schema["pattern"], "pattern", place, documents, notes, wide=negated
+        )
         parts += [found] if found is not None else []
     if "format" in schema:
         found = _format(schema["format"], place, documents, notes, negated, inter(*parts) if parts else ALL)
@@ -148,6 +156,20 @@ def pattern_language(
         notes.append(ReportRow(place.pointer, keyword, *row))
     notes.extend(reading_rows(pattern, keyword, place))
     return found if borne == NONE or wide else borne
+
+
+def _proving(
+    pattern: str, keyword: str, place: Place, documents: Documents, notes: list[ReportRow], *, wide: bool
+) -> Regular | None:
+    """As `pattern_language`, for proofs: the engine does not see it, and what is not known well is not known."""
+    try:
+        found = language(pattern, wide)
+        if not has_borders(pattern) and written_out(found) <= documents.limits.regex:
+            return found
+    except NotRegular:
+        pass
+    notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, "not known well enough to prove something"))
+    return None
 
 
 def reading_rows(pattern: str, keyword: str, place: Place) -> Iterator[ReportRow]:

@@ -75,6 +75,68 @@ def test_what_a_validator_takes_for_the_other_too_is_not_written(
         assert not found.accepts(json.dumps(value))
 
 
+UUID = {"type": "string", "format": "uuid", "enum": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("branches", "shared"),
+    [
+        # nothing is written of the first branch, and validators have something there
+        ([{"type": "string", "pattern": "^.$", "enum": ["\r"]}, {"type": "string", "maxLength": 1}], "\r"),
+        (
+            [
+                {
+                    "type": "object",
+                    "required": ["k"],
+                    "allOf": [{"properties": {"k": part}} for part in (SEPARATOR, DOT)],
+                },
+                {"type": "object", "minProperties": 1},
+            ],
+            {"k": "\r"},
+        ),
+        # keys that readings of a pattern differ on
+        (
+            [
+                {"type": "object", "patternProperties": {"^.$": {"type": "integer"}}, "additionalProperties": False},
+                {"type": "object", "required": ["\r"]},
+            ],
+            {"\r": 1},
+        ),
+        # a tag that one branch has in a form of which nothing is written
+        (
+            [
+                {
+                    "type": "object",
+                    "anyOf": [
+                        {"properties": {"kind": {"const": "a"}}, "required": ["kind"], "minProperties": 1},
+                        {
+                            "minProperties": 1,
+                            "required": ["kind", "x"],
+                            "properties": {"kind": {"const": "b"}},
+                            "allOf": [{"properties": {"x": part}} for part in (SEPARATOR, DOT)],
+                        },
+                    ],
+                },
+                {"type": "object", "properties": {"kind": {"const": "b"}}, "required": ["kind"]},
+            ],
+            {"kind": "b", "x": "\r"},
+        ),
+    ],
+)
+def test_branches_that_only_validators_fill_exclude_others_too(judge: Judge, branches: Any, shared: Any) -> None:
+    schema = {"oneOf": branches}
+    assert not any(verdict.is_valid for verdict in verdicts(schema, shared))
+    found = judge.compiled(schema)
+    assert not found.plan.schema_report.relaxed
+    assert not found.accepts(json.dumps(shared))
+
+
+def test_a_format_that_its_draft_does_not_have_excludes_nothing(judge: Judge) -> None:
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "oneOf": [UUID, {"type": "string"}]}
+    assert not any(verdict.is_valid for verdict in verdicts(schema, "x"))
+    assert not judge.compiled(schema).accepts('"x"')
+
+
 PATTERNS = ["^.$", "^a$", "^a\\n$", ".*", "^.+a", "^[^a]$", "^(?!a)", "^a|.b$", "(?i)^k$", "\\.", "^[a-z.]{1,3}$", "b$"]
 PARTS: list[Any] = [
     *({"type": "string", "pattern": pattern} for pattern in PATTERNS),
@@ -118,7 +180,9 @@ def test_nothing_that_all_validators_refuse_is_written(judge: Judge, seed: int) 
         ({"pattern": "^a$"}, {"pattern": "^a\\n$"}, False),
         ({"pattern": "^a$"}, {"pattern": "^b\\n$"}, True),
         ({"pattern": "^x."}, {"pattern": "^[^x]"}, True),
-        ({"pattern": "^x.$"}, {"pattern": "^x[\\s]$"}, False),
+        ({"pattern": "^x.$"}, {"pattern": "^x[\\r]$"}, False),
+        ({"pattern": "^[a-z]+-[0-9]{5}$"}, {"pattern": "^[a-z]+-[0-9]{5}\\n$"}, False),
+        ({"pattern": "^a{29999}$"}, {"pattern": "^b+$"}, False),  # the second reading is too long to prove anything
         ({"enum": ["a", "b"]}, {"pattern": "^.{2}$"}, True),
     ],
 )
