@@ -13,15 +13,25 @@ from hypothesis import settings
 
 from guided.compile import Engine
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
-from tests.amount import examples
+from tests.amount import EVERYTHING, examples, leave_to_the_slow_run
 from tests.clocks import slow_down
 
 ROOT = Path(__file__).resolve().parent.parent
 
 # These machines are noisy: no test may fail for being slow.
-settings.register_profile("guided", parent=examples(60, part=2))
+settings.register_profile("guided", parent=examples(60, part=4))
 settings.load_profile("guided")
 slow_down()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "every_case: a table that the default run looks at as a whole (tests/amount.py)")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not EVERYTHING and not any("::" in argument for argument in config.args):
+        leave_to_the_slow_run(items)
 
 
 #: Words that small tokenizers know beside all single bytes.

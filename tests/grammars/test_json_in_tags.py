@@ -42,7 +42,7 @@ _CALLS = st.lists(
 )
 
 
-@examples(60, part=2)
+@examples(60, part=4)
 @given(calls=_CALLS, cuts=st.lists(st.integers(0, 300), max_size=12))
 def test_what_is_rendered_is_accepted_and_read_back(engine: Engine, calls: list[Call], cuts: list[int]) -> None:
     text = syntax("json_in_tags").render(FORM, calls, TOOLS)

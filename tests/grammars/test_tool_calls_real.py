@@ -91,7 +91,7 @@ def test_what_is_rendered_is_accepted_and_read_back(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tokenizer", "name"), MORE)
-@examples(40, part=2)
+@examples(40, part=4)
 @given(data=st.data())
 def test_what_is_rendered_is_accepted_under_every_vocabulary(
     real_engine: Callable[[str], Engine], tokenizer: str, name: str, data: Any

@@ -64,7 +64,7 @@ def test_a_token_that_repeats_is_taken_wherever_it_stands(nodes: tuple[UniqueNod
     """Judge: each token followed by itself through the scanner."""
     draw = random.Random(4)
     texts = []
-    for _ in range(150 if EVERYTHING else 30):
+    for _ in range(150 if EVERYTHING else 10):
         separators = draw.choice([(", ", ": "), (",", ":")])
         texts.append(json.dumps(made_up(draw), separators=separators).encode())
     pieces = {bytes([byte]) for byte in range(32, 127)}
@@ -92,7 +92,7 @@ def test_a_token_that_repeats_is_taken_wherever_it_stands(nodes: tuple[UniqueNod
         elif not is_allowed(words, token):
             taken += 1
             assert literal, (text[:at], text[at : at + size])
-    assert repeats > (100 if EVERYTHING else 10)
+    assert repeats > (100 if EVERYTHING else 3)
     assert taken == 0 or nodes
 
 

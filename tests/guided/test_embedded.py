@@ -70,6 +70,7 @@ def test_a_failed_conversion_leaves_nothing_behind(conversions: list[Path], monk
     assert not [path for path in cache.iterdir() if path.is_dir()]
 
 
+@pytest.mark.slow  # two more processes that import all of transformers
 def test_two_processes_at_once_convert_once(tmp_path: Path) -> None:
     script = f"""
 import time, pathlib

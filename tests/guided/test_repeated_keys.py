@@ -356,7 +356,7 @@ def check_finite(number: str, text: str) -> float:
     return value
 
 
-@examples(60, part=2)
+@examples(60, part=4)
 @given(seed=st.integers(0, 10**6), tokens=st.sampled_from(ENGINES))
 def test_no_walk_writes_a_key_twice_or_stands_still(request: pytest.FixtureRequest, seed: int, tokens: str) -> None:
     rng = random.Random(seed)

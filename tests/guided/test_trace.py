@@ -15,6 +15,7 @@ import torch
 
 import guided
 from grammars.plan import Stops
+from grammars.reasoning.levels import NATIVE_BUDGETS
 from guided.binding import FRESH
 from guided.sampling import Sampling
 from guided.trace import TokenTrace, Trace, _regions, check_trace_file
@@ -62,8 +63,15 @@ def token(text: str, **more: Any) -> TokenTrace:
 
 
 @pytest.fixture(scope="module")
-def traced(demo_guide: Any) -> Any:
-    plan = demo_guide.plan(response_format=SCHEMA, reasoning_effort="minimal", max_tokens=150)
+def plan(demo_guide: Any) -> Any:
+    """Reasoning of eight tokens: a budget of 64 takes minutes where processors are starved."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(NATIVE_BUDGETS, "minimal", 8)
+        return demo_guide.plan(response_format=SCHEMA, reasoning_effort="minimal", max_tokens=150)
+
+
+@pytest.fixture(scope="module")
+def traced(demo_guide: Any, plan: Any) -> Any:
     sampling = Sampling(temperature=0, logprobs=3)
     (message,) = demo_guide.generate(["Alice is 31."], [plan], sampling=sampling, trace=True, describe=True)
     return message
@@ -85,9 +93,10 @@ def test_numbers_agree_with_the_run(traced: Any, demo_guide: Any) -> None:
     assert trace.vocab_size == demo_guide.tokens.vocab_size
 
 
-def test_what_the_mask_removed_is_the_raw_probability_of_what_was_not_legal(traced: Any, demo_guide: Any) -> None:
+def test_what_the_mask_removed_is_the_raw_probability_of_what_was_not_legal(
+    traced: Any, demo_guide: Any, plan: Any
+) -> None:
     """The judge: a plain forward over the answer, and the masks of a fresh state."""
-    plan = demo_guide.plan(response_format=SCHEMA, reasoning_effort="minimal", max_tokens=150)
     inputs = demo_guide.inputs(["Alice is 31."], [plan], describe=True)
     ids = [*inputs.prompt_ids[0], *traced.token_ids]
     with torch.no_grad():
@@ -164,11 +173,11 @@ def test_regions_and_events_follow_the_answer(traced: Any) -> None:
     assert list(dict.fromkeys(t.region for t in trace.tokens)) == ["marker", "reasoning", "response", "end"]
     assert by_region["response"].strip() == traced.content
     assert by_region["end"] == "<|im_end|>"
-    assert sum(t.region == "reasoning" for t in trace.tokens) == traced.usage.reasoning_tokens == 64
+    assert sum(t.region == "reasoning" for t in trace.tokens) == traced.usage.reasoning_tokens == 8
     events = [(i, event) for i, t in enumerate(trace.tokens) for event in t.events]
     first_close = 1 + max(i for i, t in enumerate(trace.tokens) if t.region == "reasoning")
     assert events == [
-        (first_close, "landing: the budget of 64 tokens is spent"), (len(trace.tokens) - 1, "end of turn")
+        (first_close, "landing: the budget of 8 tokens is spent"), (len(trace.tokens) - 1, "end of turn")
     ]  # fmt: skip
 
 

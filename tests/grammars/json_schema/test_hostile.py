@@ -36,6 +36,7 @@ LONG = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "case",
     [pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.name in LONG else []) for case in CASES],

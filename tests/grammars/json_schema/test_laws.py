@@ -19,7 +19,7 @@ from benchmarks.json_schema_laws import Walked, byte_judge, honest, violated, wa
 from special_tokens.errors import GuidedError
 from tests.amount import EVERYTHING
 
-_SCHEMAS = 50 if EVERYTHING else 25  # of each data set, evenly spread
+_SCHEMAS = 50 if EVERYTHING else 20  # of each data set, evenly spread
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from grammars.json_schema import build
 from guided.bitmask import is_allowed
 from guided.validate import judge as verdicts
 from special_tokens.errors import SchemaError
+from tests.amount import EVERYTHING, some
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def test_random_patterns_compile_and_find_what_re_finds(judge: Judge) -> None:
     # without the empty string, where Python finds no \\B and ECMA-262 does
     words = ["".join(rng.choice("ab-c1") for _ in range(rng.randrange(1, 6))) for _ in range(60)]
     built = 0
-    for _ in range(120):
+    for _ in range(120 if EVERYTHING else 40):
         pattern = _random_pattern(rng)
         anchored = f"^{pattern}$" if rng.random() < 0.5 else pattern
         expected = [re.search(anchored.replace("$", "\\Z"), word) is not None for word in words]
@@ -95,7 +96,7 @@ def test_random_patterns_compile_and_find_what_re_finds(judge: Judge) -> None:
             continue
         built += 1
         assert [found.accepts(json.dumps(word)) for word in words] == expected, anchored
-    assert built > 60
+    assert built > (60 if EVERYTHING else 15)
 
 
 #: Patterns that name surrogates, and whether they are found in each of ``TEXTS``.
@@ -202,7 +203,7 @@ def _drive(found: Compiled, letters: str, rng: random.Random) -> str:
     return text
 
 
-@pytest.mark.parametrize("forms", ["not", "look-ahead", "all", "object key"])
+@pytest.mark.parametrize("forms", some(["not", "look-ahead", "all", "object key"], 2))
 def test_negated_counts_that_begin_anywhere_are_kept(judge: Judge, forms: str) -> None:
     """Which of the last characters began one: to see that nothing is left the engine tried all strings."""
     rng = random.Random(forms)

@@ -12,8 +12,9 @@ import pydantic
 import pytest
 
 import guided
+from grammars.reasoning.levels import NATIVE_BUDGETS
 from guided.parse import ContentDelta, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
-from tests.amount import some
+from tests.amount import EVERYTHING, some
 
 
 class Person(pydantic.BaseModel):
@@ -46,6 +47,13 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+@pytest.fixture(autouse=True)
+def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less reasoning in the default run: 64 tokens take minutes where processors are starved."""
+    if not EVERYTHING:
+        monkeypatch.setitem(NATIVE_BUDGETS, "minimal", 12)
+
+
 GREEDY: dict[str, Any] = {"temperature": 0, "max_tokens": 120}
 
 
@@ -71,7 +79,7 @@ GREEDY: dict[str, Any] = {"temperature": 0, "max_tokens": 120}
         (guided.Choice(["yes", "no"]), str),
         (guided.Regex("[a-z]{3,9}"), str),
         (guided.Lark('start: "a" | "b" start\n'), str),
-    ], 3, rows=True),
+    ], 2, rows=True),
 )  # fmt: skip
 def test_every_kind_of_response_format_gives_its_value(demo_guide: Any, response_format: Any, kind: type) -> None:
     options = GREEDY | ({"max_tokens": 40} if kind is list else {})
@@ -102,7 +110,7 @@ def test_effort_tools_and_format_in_one_request(demo_guide: Any) -> None:
         assert json.loads(call.arguments) == call.parsed
 
 
-@pytest.mark.parametrize("effort", ["none", "minimal"])
+@pytest.mark.parametrize("effort", some(["none", "minimal"], 1))
 def test_effort_acts_alone(demo_guide: Any, effort: str) -> None:
     size = 15 if effort == "none" else 90
     message = demo_guide.chat("Is 7 prime?", reasoning_effort=effort, temperature=0, max_tokens=size)

@@ -129,7 +129,7 @@ def test_many_draws_follow_the_distribution() -> None:
     assert chi_square < 23.5  # 4 degrees of freedom: exceeded once in 10,000
 
 
-@examples(60, part=2)
+@examples(60, part=4)
 @given(st.lists(ROWS, min_size=2, max_size=5), st.integers(0, 1_000), st.data())
 def test_a_row_does_not_depend_on_its_neighbours(rows: list[RowSampling], seed: int, data: Any) -> None:
     rows = [replace(row, seed=100 + i) for i, row in enumerate(rows)]

@@ -32,6 +32,7 @@ def of_kind(script: Any, kind: str, count: int) -> list[Any]:
     return [request for request in script.requests(count) if request.kind == kind]
 
 
+@pytest.mark.slow
 def test_valid_answers_are_unchanged(script: Any, demo_guide: Any) -> None:
     count = 3 if EVERYTHING else 1
     results = script.answer(demo_guide, of_kind(script, "extraction", count), 32)

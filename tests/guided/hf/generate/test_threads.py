@@ -32,7 +32,7 @@ def test_each_thread_gets_what_it_would_get_alone(tiny_guide: Any) -> None:
         return tokens, message.guidance
 
     jobs = [(chat, name) for chat in CHATS for name in shared]
-    jobs = jobs * 3 if EVERYTHING else jobs[::4]
+    jobs = jobs * 3 if EVERYTHING else jobs[:3]
     alone = [answer(job) for job in jobs]
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(answer, jobs)) == alone
