@@ -114,11 +114,20 @@ def _subsets(space: Space, place: Place, shapes: Sequence[Shape]) -> Shape:
         joined = [space.both(other, shape, place, "anyOf") for other in found]
         found += [shape, *(j for j in joined if not j.is_nothing)]
         if len(found) > _MAX_SUBSETS:
+            if space.is_widest:
+                return union([_all_seen(s) for s in shapes], absorb=False)
             row = ReportRow(
                 place.pointer, "anyOf", Outcome.NARROWED, "what several branches evaluate together is not all counted"
             )
             return with_notes(union(shapes, absorb=False), (row,))
     return union(found, absorb=False)
+
+
+def _all_seen(shape: Shape) -> Shape:
+    """With everything evaluated: at least what any combination of branches lets through to ``unevaluated*``."""
+    arrays = tuple(replace(f, seen=replace(f.seen, every_item=True)) for f in shape.arrays)
+    objects = tuple(replace(f, seen=replace(f.seen, every_key=True)) for f in shape.objects)
+    return replace(shape, arrays=arrays, objects=objects)
 
 
 def _deny_any_of(space: Space, place: Place, schema: Mapping[str, Any]) -> Shape:

@@ -110,7 +110,7 @@ def _typed(space: Space, place: Place, schema: dict[str, Any], notes: list[Repor
 def _arrays(space: Space, place: Place, schema: dict[str, Any], tracked: bool) -> tuple[ArrayForm, ...]:
     if not any(k in schema for k in arrays.KEYWORDS):
         return (ANY_ARRAY,)
-    found = arrays.allow(schema, place, space.child)
+    found = arrays.allow(schema, place, space.child, widest=space.is_widest)
     form = None if found is None else settle_array(found, space.is_empty)
     if form is None:
         return ()

@@ -16,9 +16,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from grammars.json_schema.dialects import Dialect
+from grammars.json_schema.documents import Place
 from grammars.json_schema.ecma import language
 from grammars.json_schema.regular import Regular
 from grammars.json_schema.report import Outcome
@@ -67,19 +67,25 @@ def ignored_format(name: str) -> str:
     return f"{name!r} is not a format of JSON Schema: an annotation, not enforced"
 
 
-def reads_differ(schema: Any, *, is_document: bool = False) -> bool:
-    """Is there a format in the schema that is wider where it is negated, or not known to all, or a pattern that may be?
+def reads_differ(place: Place, *, is_document: bool = False) -> bool:
+    """May a validator take more than we would write for what stands at the place, because it reads it otherwise?
 
-    What a reference leads to may hold one; of a whole document only a reference that leads out of it.
+    That is where a format is wider when it is negated, or not of the dialect, where a pattern is, and where
+    ``unevaluated*`` is narrowed.  What a reference leads to may hold one; of a whole document only a reference that
+    leads out of it.
     """
-    todo = [schema]
+    order, todo = place.dialect.order, [place.schema]
     while todo:
         value = todo.pop()
         if isinstance(value, list):
             todo += value
         elif isinstance(value, dict):
             named, refs = value.get("format"), [value[word] for word in _REFERENCES if word in value]
-            if isinstance(named, str) and named in FORMATS and (FORMATS[named].outer or FORMATS[named].since > 4):
+            if isinstance(named, str) and named in FORMATS and (FORMATS[named].outer or FORMATS[named].since > order):
+                return True
+            if value is not place.schema and "$schema" in value:  # of another dialect
+                return True
+            if not _UNEVALUATED.isdisjoint(value):
                 return True
             keys = value.get("patternProperties")
             patterns = [value.get("pattern"), *(keys if isinstance(keys, dict) else ())]
@@ -92,6 +98,7 @@ def reads_differ(schema: Any, *, is_document: bool = False) -> bool:
 
 
 _DIFFERENT = re.compile(r"\.|\(\?|\$|\\[bB]")
+_UNEVALUATED = frozenset(("unevaluatedProperties", "unevaluatedItems"))
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -221,8 +228,8 @@ _ANY_IRI_REFERENCE = _identifier("\\u00a0-\\u{10ffff}", "", relative=True)
 
 FORMATS: Mapping[str, Format] = {
     "date": Format("RFC 3339 full-date", _DATE, outer=_ANY_DATE, since=7),
-    "time": Format("RFC 3339 full-time", _TIME, _NO_LEAP, _ANY_TIME, since=7),
-    "date-time": Format("RFC 3339 date-time", f"{_DATE}[Tt]{_TIME}", _NO_LEAP, f"{_ANY_DATE}[Tt ]{_ANY_TIME}"),
+    "time": Format("RFC 3339 full-time", _TIME, _NO_LEAP, f"{_ANY_TIME}\\n?", since=7),
+    "date-time": Format("RFC 3339 date-time", f"{_DATE}[Tt]{_TIME}", _NO_LEAP, f"{_ANY_DATE}[Tt ]{_ANY_TIME}\\n?"),
     "duration": Format(
         "RFC 3339 appendix A", _DURATION, "numbers have at most 12 digits", "[+-]?P[0-9A-Z.,+-]*", since=8
     ),
@@ -255,7 +262,12 @@ FORMATS: Mapping[str, Format] = {
         "RFC 3987", _identifier(_UCS, _PRIVATE, relative=True), _PLANES, _ANY_IRI_REFERENCE, since=7
     ),
     "uri-template": Format("RFC 6570 with erratum 6937", _TEMPLATE, outer="(?:[^{}]|\\{[^{}]+\\})*", since=6),
-    "uuid": Format("RFC 4122", "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", since=8),
+    "uuid": Format(
+        "RFC 4122",
+        "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}",
+        outer="[^]{8}-(?:[^]{4}-){3}[^]*",  # Python reads the rest by int(), after "urn:uuid:" and braces
+        since=8,
+    ),
     "json-pointer": Format("RFC 6901", _POINTER, since=6),
     "relative-json-pointer": Format(
         "draft-handrews-relative-json-pointer",

@@ -213,16 +213,17 @@ class Space:
         return found
 
     def is_loose(self, conj: Conj) -> bool:
-        """May a validator take other strings for those of the conjunction than we would write?"""
+        """May a validator take more for the conjunction than we would write, strings of other forms above all?"""
         if self._is_loose is None:
-            self._is_loose = reads_differ(self.documents.root.schema, is_document=True)
+            self._is_loose = reads_differ(self.documents.root, is_document=True)
         return self._is_loose and any(self._literal_is_loose(abs(literal)) for literal in conj)
 
     def _literal_is_loose(self, literal: int) -> bool:
         known = self._loose.get(literal)
         if known is None:
-            schema = self.documents[literal].schema
-            known = any(map(self.is_loose, schema.options)) if isinstance(schema, Either) else reads_differ(schema)
+            place = self.documents[literal]
+            made = place.schema
+            known = any(map(self.is_loose, made.options)) if isinstance(made, Either) else reads_differ(place)
             self._loose[literal] = known
         return known
 
@@ -230,8 +231,7 @@ class Space:
     def widest(self) -> Space:
         """The space of what some validator may take: for proofs that something cannot be, never to write from.
 
-        Not in it: classes read by Unicode where no look-around stands (a row says that they are ECMA-262's), and items
-        that ``contains`` evaluates in draft 2019-09.
+        Not in it: classes read by Unicode where no look-around stands (a row says that they are ECMA-262's).
         """
         if self.is_widest:
             return self

@@ -18,8 +18,11 @@ KEYWORDS = ("prefixItems", "items", "contains", "minContains", "maxContains", "m
 Child = Callable[..., Conj | None]
 
 
-def allow(schema: Mapping[str, Any], place: Place, child: Child) -> ArrayForm | None:
-    """The arrays that satisfy the keywords; None when the keywords contradict each other."""
+def allow(schema: Mapping[str, Any], place: Place, child: Child, *, widest: bool = False) -> ArrayForm | None:
+    """The arrays that satisfy the keywords; None when the keywords contradict each other.
+
+    ``contains`` evaluates no items in draft 2019-09; validators let it, which is what ``widest`` asks for.
+    """
     prefix = tuple(child(place, s, "prefixItems", i) for i, s in enumerate(schema.get("prefixItems", ())))
     rest = child(place, schema["items"], "items") if "items" in schema else TRUE
     counts: tuple[Count, ...] = ()
@@ -32,7 +35,7 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child) -> ArrayForm | 
                 return None
         else:
             counts = (Count(item, least, most),) if least or most is not None else ()
-            contained = (item,) if place.dialect.order >= 9 else ()  # 2019-09 does not count it as evaluated
+            contained = (item,) if widest or place.dialect.order >= 9 else ()
     return ArrayForm(
         prefix,
         rest,

@@ -137,6 +137,64 @@ def test_a_format_that_its_draft_does_not_have_excludes_nothing(judge: Judge) ->
     assert not judge.compiled(schema).accepts('"x"')
 
 
+@pytest.mark.parametrize(
+    ("draft", "schema", "expected"),
+    [
+        ("2020-12", {"format": "json-pointer"}, False),
+        ("2019-09", {"format": "uuid"}, True),  # Python reads it more widely
+        ("draft-04", {"format": "json-pointer"}, True),  # an annotation there
+        ("2020-12", {"items": {"pattern": "^[a-z]+"}}, False),
+        ("2020-12", {"items": {"pattern": "^[a-z]+$"}}, True),
+        ("2020-12", {"unevaluatedItems": False}, True),
+    ],
+)
+def test_readings_are_looked_at_where_they_may_differ(draft: str, schema: Any, expected: bool) -> None:
+    dialect = "http://json-schema.org" if draft == "draft-04" else "https://json-schema.org/draft"
+    documents = Documents({"$schema": f"{dialect}/{draft}/schema", **schema}, None)
+    assert Space(documents).is_loose((documents.root.number,)) is expected
+
+
+SEVEN = [f"k{i}" for i in range(7)]
+DRAFT = "https://json-schema.org/draft/2019-09/schema"
+
+
+@pytest.mark.parametrize(
+    ("schema", "shared"),
+    [
+        (  # more combinations of branches than are told apart
+            {
+                "oneOf": [
+                    {
+                        "type": "object",
+                        "anyOf": [{"properties": {key: {"type": "integer"}}, "required": [key]} for key in SEVEN],
+                        "unevaluatedProperties": False,
+                    },
+                    {"type": "object", "required": SEVEN},
+                ]
+            },
+            dict.fromkeys(SEVEN, 1),
+        ),
+        (  # items that validators let `contains` evaluate, and the draft does not
+            {
+                "$schema": DRAFT,
+                "type": "array",
+                "oneOf": [{"contains": {"const": 1}, "unevaluatedItems": False}, {"minItems": 1}],
+            },
+            [1],
+        ),
+        ({"oneOf": [{"type": "string", "format": "time"}, {"pattern": "Z\n"}]}, "00:00:00Z\n"),
+        ({"oneOf": [{"type": "string", "format": "uuid"}, {"pattern": "_"}]}, "0_000000-0000-0000-0000-000000000000"),
+    ],
+    ids=["combinations", "contains", "newline", "underscore"],
+)
+def test_what_only_we_narrow_proves_nothing(judge: Judge, schema: Any, shared: Any) -> None:
+    assert True not in {v.is_valid for v in verdicts(schema, shared) if v.validator == "jsonschema"}
+    found = judge.compiled(schema)
+    assert not found.accepts(json.dumps(shared)) or ("", "oneOf") in {
+        (row.pointer, row.keyword) for row in found.plan.schema_report.relaxed
+    }
+
+
 PATTERNS = ["^.$", "^a$", "^a\\n$", ".*", "^.+a", "^[^a]$", "^(?!a)", "^a|.b$", "(?i)^k$", "\\.", "^[a-z.]{1,3}$", "b$"]
 PARTS: list[Any] = [
     *({"type": "string", "pattern": pattern} for pattern in PATTERNS),

@@ -120,7 +120,11 @@ def test_effort_acts_alone(demo_guide: Any, effort: str) -> None:
 
 @pytest.mark.parametrize(
     ("tool_choice", "names", "finish"),
-    [("required", {"get_weather", "add"}, "tool_calls"), ("add", {"add"}, "stop"), ("none", set(), None)],
+    some(
+        [("required", {"get_weather", "add"}, "tool_calls"), ("add", {"add"}, "stop"), ("none", set(), None)],
+        1,
+        rows=True,
+    ),
 )
 def test_tool_choice_is_obeyed(demo_guide: Any, tool_choice: str, names: set[str], finish: str | None) -> None:
     options = GREEDY | ({"max_tokens": 20} if tool_choice == "none" else {})
@@ -167,6 +171,7 @@ def test_the_low_level_path_gives_the_messages_of_chat(demo_guide: Any) -> None:
     assert low.usage == high.usage
 
 
+@pytest.mark.slow
 def test_the_next_turn_takes_the_message(demo_guide: Any) -> None:
     chat: list[dict[str, Any]] = [{"role": "user", "content": "Add 2 and 3."}]
     message = demo_guide.chat(chat, tools=[add], tool_choice="required", parallel_tool_calls=False, **GREEDY)
