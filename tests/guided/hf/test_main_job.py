@@ -79,7 +79,7 @@ GREEDY: dict[str, Any] = {"temperature": 0, "max_tokens": 120}
         (guided.Choice(["yes", "no"]), str),
         (guided.Regex("[a-z]{3,9}"), str),
         (guided.Lark('start: "a" | "b" start\n'), str),
-    ], 2, rows=True),
+    ], 1, rows=True),
 )  # fmt: skip
 def test_every_kind_of_response_format_gives_its_value(demo_guide: Any, response_format: Any, kind: type) -> None:
     options = GREEDY | ({"max_tokens": 40} if kind is list else {})
