@@ -2,14 +2,18 @@
 """Schemas that hurt: what becomes of each, and how long it takes.
 
     python benchmarks/json_schema_hostile.py
+    python benchmarks/json_schema_hostile.py --page docs/hostile_schemas.md    # and write the table into that page
 
 A case is *compiled* (and one mask was computed) or refused with a typed error that names what is wrong; the tests hold
-the outcomes, this script prints the times.  Each ``make`` builds its schema when asked, for some are large.
+the outcomes, this script prints the times: seconds by the clock, and of processor time the longest that no other thread
+of the process came to its turn.  Each ``make`` builds its schema when asked, for some are large.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +25,17 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from benchmarks.json_schema_hostile_more import MORE  # noqa: E402
+from benchmarks.json_schema_hostile_shapes import (  # noqa: E402
+    array_of,
+    chain,
+    doubling,
+    keys,
+    nested,
+    object_of,
+    product,
+    two_trees,
+)
+from benchmarks.json_schema_tables import table, write_page  # noqa: E402
 from grammars.deadline import deadline  # noqa: E402
 from grammars.json_schema import SchemaReport, build  # noqa: E402
 from grammars.render import render  # noqa: E402
@@ -66,55 +81,6 @@ def run(case: Case, tokenizer: Any, seconds: float | None = None) -> Result:
     except GuidedError as error:
         return Result(error, report, time.perf_counter() - begin)
     return Result(None, report, time.perf_counter() - begin)
-
-
-def nested(step: Callable[[Any], Any], depth: int, inner: Any) -> Any:
-    for _ in range(depth):
-        inner = step(inner)
-    return inner
-
-
-def _array(inner: Any) -> Any:
-    return {"type": "array", "items": inner}
-
-
-def _object(inner: Any) -> Any:
-    return {"type": "object", "properties": {"a": inner}, "required": ["a"]}
-
-
-def _keys(count: int, **more: Any) -> Any:
-    return {"type": "object", "properties": {f"k{i}": {"type": "integer"} for i in range(count)}, **more}
-
-
-def _chain(count: int, fan: int, leaf: Any) -> Any:
-    defs: dict[str, Any] = {str(count): leaf}
-    for i in range(count):
-        defs[str(i)] = {"type": "object", "properties": {f"p{j}": {"$ref": f"#/$defs/{i + 1}"} for j in range(fan)}}
-    return {"$ref": "#/$defs/0", "$defs": defs}
-
-
-def _doubling(levels: int) -> Any:
-    defs: dict[str, Any] = {str(levels): {"type": "object", "properties": {"x": {"type": "integer"}}}}
-    for i in range(levels):
-        defs[str(i)] = {"allOf": [{"$ref": f"#/$defs/{i + 1}"}, {"$ref": f"#/$defs/{i + 1}"}]}
-    return {"$ref": "#/$defs/0", "$defs": defs}
-
-
-def _product(groups: int, options: int) -> Any:
-    """allOf of anyOf: ``options ** groups`` alternatives when written out."""
-    return {
-        "allOf": [
-            {"anyOf": [{"properties": {f"g{g}": {"const": o}}, "required": [f"g{g}"]} for o in range(options)]}
-            for g in range(groups)
-        ]
-    }
-
-
-def _trees() -> Any:
-    def tree(key: str) -> Any:
-        return {"type": "object", "properties": {key: {"type": "array", "items": {"$ref": f"#/$defs/{key}"}}}}
-
-    return {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}], "$defs": {"a": tree("a"), "b": tree("b")}}
 
 
 CASES: tuple[Case, ...] = (
@@ -164,18 +130,18 @@ CASES: tuple[Case, ...] = (
         lambda: {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
         "unsatisfiable",
     ),
-    Case("two trees at once", _trees),
-    Case("a chain of 20 with two references each", lambda: _chain(20, 2, {"type": "integer"})),
-    Case("a chain of 200 with three references each", lambda: _chain(200, 3, {"type": "integer"})),
-    Case("a chain of 400", lambda: _chain(400, 1, {"type": "integer"})),
-    Case("a chain of 3,000", lambda: _chain(3_000, 1, {"type": "integer"}), ""),
-    Case("allOf that doubles 24 times", lambda: _doubling(24)),
+    Case("two trees at once", two_trees),
+    Case("a chain of 20 with two references each", lambda: chain(20, 2, {"type": "integer"})),
+    Case("a chain of 200 with three references each", lambda: chain(200, 3, {"type": "integer"})),
+    Case("a chain of 400", lambda: chain(400, 1, {"type": "integer"})),
+    Case("a chain of 3,000", lambda: chain(3_000, 1, {"type": "integer"}), ""),
+    Case("allOf that doubles 24 times", lambda: doubling(24)),
     # depth
-    Case("arrays 60 deep", lambda: nested(_array, 60, {"type": "integer"})),
-    Case("arrays 130 deep", lambda: nested(_array, 130, {"type": "integer"})),
-    Case("arrays 10,000 deep", lambda: nested(_array, 10_000, {"type": "integer"}), "depth"),
-    Case("objects 62 deep", lambda: nested(_object, 62, {"type": "integer"})),
-    Case("objects 240 deep", lambda: nested(_object, 240, {"type": "integer"})),
+    Case("arrays 60 deep", lambda: nested(array_of, 60, {"type": "integer"})),
+    Case("arrays 130 deep", lambda: nested(array_of, 130, {"type": "integer"})),
+    Case("arrays 10,000 deep", lambda: nested(array_of, 10_000, {"type": "integer"}), "depth"),
+    Case("objects 62 deep", lambda: nested(object_of, 62, {"type": "integer"})),
+    Case("objects 240 deep", lambda: nested(object_of, 240, {"type": "integer"})),
     Case("not 200 deep", lambda: nested(lambda s: {"not": s}, 200, {"type": "integer"}), "nested too deeply"),
     Case(
         "anyOf 200 deep",
@@ -185,13 +151,13 @@ CASES: tuple[Case, ...] = (
     Case("oneOf 100 deep", lambda: nested(lambda s: {"oneOf": [s, {"type": "null"}]}, 100, {"type": "integer"})),
     Case("a constant 400 deep", lambda: {"const": nested(lambda v: [v], 400, 1)}),
     # breadth
-    Case("5,000 optional keys", lambda: _keys(5_000), "'keys'"),
-    Case("20,000 required keys", lambda: _keys(20_000, required=[f"k{i}" for i in range(20_000)]), "'keys'"),
-    Case("500 optional keys, at least one", lambda: _keys(500, minProperties=1, additionalProperties=False)),
-    Case("300 optional keys, at most 20", lambda: _keys(300, maxProperties=20)),
-    Case("anyOf of 300 required keys", lambda: _keys(300, anyOf=[{"required": [f"k{i}"]} for i in range(300)])),
+    Case("5,000 optional keys", lambda: keys(5_000), "'keys'"),
+    Case("20,000 required keys", lambda: keys(20_000, required=[f"k{i}" for i in range(20_000)]), "'keys'"),
+    Case("500 optional keys, at least one", lambda: keys(500, minProperties=1, additionalProperties=False)),
+    Case("300 optional keys, at most 20", lambda: keys(300, maxProperties=20)),
+    Case("anyOf of 300 required keys", lambda: keys(300, anyOf=[{"required": [f"k{i}"]} for i in range(300)])),
     Case(
-        "oneOf of 300 required keys", lambda: _keys(300, oneOf=[{"required": [f"k{i}"]} for i in range(300)]), "'edges'"
+        "oneOf of 300 required keys", lambda: keys(300, oneOf=[{"required": [f"k{i}"]} for i in range(300)]), "'edges'"
     ),
     Case("an enum of 10,000 texts", lambda: {"enum": [f"word {i}" for i in range(10_000)]}),
     Case("an enum of 100,000 texts", lambda: {"enum": [f"word {i}" for i in range(100_000)]}, ""),
@@ -219,9 +185,9 @@ CASES: tuple[Case, ...] = (
         "'cuts'",
     ),
     # products
-    Case("allOf of anyOf, 4 x 6", lambda: _product(4, 6)),
-    Case("allOf of anyOf, 10 x 10", lambda: _product(10, 10), relaxed=frozenset({"allOf"})),
-    Case("allOf of anyOf, 30 x 2", lambda: _product(30, 2), ""),
+    Case("allOf of anyOf, 4 x 6", lambda: product(4, 6)),
+    Case("allOf of anyOf, 10 x 10", lambda: product(10, 10), relaxed=frozenset({"allOf"})),
+    Case("allOf of anyOf, 30 x 2", lambda: product(30, 2), ""),
     Case(
         "40 conditions",
         lambda: {
@@ -248,8 +214,8 @@ CASES: tuple[Case, ...] = (
     # counts
     Case("minItems 10^12", lambda: {"type": "array", "minItems": 10**12}, "the limit is"),
     Case("maxItems 10^12", lambda: {"type": "array", "maxItems": 10**12}),
-    Case("maxItems 200 in maxItems 200", lambda: nested(lambda s: {**_array(s), "maxItems": 200}, 2, {})),
-    Case("minItems 200 in minItems 200", lambda: nested(lambda s: {**_array(s), "minItems": 200}, 3, {"const": 1})),
+    Case("maxItems 200 in maxItems 200", lambda: nested(lambda s: {**array_of(s), "maxItems": 200}, 2, {})),
+    Case("minItems 200 in minItems 200", lambda: nested(lambda s: {**array_of(s), "minItems": 200}, 3, {"const": 1})),
     Case(
         "contains 10^9 times", lambda: {"type": "array", "contains": {"const": 1}, "minContains": 10**9}, "the limit is"
     ),
@@ -377,19 +343,61 @@ CASES: tuple[Case, ...] = (
 )
 
 
+class Bystander(threading.Thread):
+    """Another thread of the process: wants a turn each millisecond, and says how long it had to wait for one.
+
+    ``waited`` is in seconds of the process's own processor time, so that a busy machine adds nothing.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.waited = 0.0
+        self._is_over = threading.Event()
+
+    def run(self) -> None:
+        last = time.process_time()
+        while not self._is_over.wait(0.001):
+            now = time.process_time()
+            self.waited, last = max(self.waited, now - last), now
+
+    def __enter__(self) -> Bystander:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self.join()
+
+
+def outcome(result: Result) -> str:
+    """One cell of the table."""
+    if result.error is not None:
+        text = f"{type(result.error).__name__}: {str(result.error).splitlines()[0][:110]}"
+        return text.replace("|", "\\|")
+    if result.report.relaxed:
+        return "compiled, relaxed: " + ", ".join(sorted({row.keyword for row in result.report.relaxed}))
+    return "compiled"
+
+
 def main() -> None:
     import llguidance
 
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--page", type=Path, help="write the table into this page too")
+    page = parser.parse_args().page
     tokenizer = llguidance.LLTokenizer("byte")
-    print("| schema | outcome | seconds |\n|---|---|---|")
+    rows: list[tuple[object, ...]] = []
     for case in CASES:
-        result = run(case, tokenizer)
-        outcome = "compiled"
-        if result.error is not None:
-            outcome = f"{type(result.error).__name__}: {str(result.error).splitlines()[0][:110]}"
-        elif result.report.relaxed:
-            outcome = "compiled, relaxed: " + ", ".join(sorted({row.keyword for row in result.report.relaxed}))
-        print(f"| {case.name} | {outcome} | {result.seconds:.2f} |", flush=True)
+        with Bystander() as bystander:
+            result = run(case, tokenizer)
+        rows.append((case.name, outcome(result), f"{result.seconds:.2f}", f"{bystander.waited:.2f}"))
+        print(*rows[-1], sep=" | ", flush=True)
+    slowest, longest = (max(float(str(row[column])) for row in rows) for column in (2, 3))
+    summary = f"{len(rows)} schemas; the slowest took {slowest:.2f} s, the longest wait was {longest:.2f} s."
+    text = summary + "\n\n" + table(("schema", "outcome", "seconds", "another thread's wait"), rows)
+    print("\n" + summary)
+    if page:
+        write_page(page, "hostile", "benchmarks/json_schema_hostile.py", text)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from benchmarks.json_schema_hostile_shapes import nested
+
 __all__ = ["MORE"]
 
 Row = tuple[str, Callable[[], Any], str, frozenset[str]]
@@ -15,12 +17,6 @@ Row = tuple[str, Callable[[], Any], str, frozenset[str]]
 _NONE: frozenset[str] = frozenset()
 _EMPTY = "unsatisfiable"
 _INTEGER = {"type": "integer"}
-
-
-def _nested(step: Callable[[Any], Any], depth: int, inner: Any) -> Any:
-    for _ in range(depth):
-        inner = step(inner)
-    return inner
 
 
 def _lattice(levels: int, width: int, step: Callable[[list[Any]], Any], leaf: Callable[[int], Any]) -> Any:
@@ -54,7 +50,7 @@ def _string(pattern: str, **more: Any) -> Any:
 
 
 def _depth() -> Iterator[Row]:
-    yield ("if 150 deep", lambda: _nested(lambda s: {"if": s, "then": {"type": "object"}, "else": {"type": "array"}},
+    yield ("if 150 deep", lambda: nested(lambda s: {"if": s, "then": {"type": "object"}, "else": {"type": "array"}},
            150, _INTEGER), _EMPTY, _NONE)  # fmt: skip
     for keyword, depth in (
         ("additionalProperties", 400),
@@ -64,21 +60,21 @@ def _depth() -> Iterator[Row]:
         ("unevaluatedItems", 100),
         ("items", 120),
     ):
-        yield f"{keyword} {depth} deep", lambda k=keyword, d=depth: _nested(lambda s: {k: s}, d, _INTEGER), "", _NONE  # type: ignore[misc]
+        yield f"{keyword} {depth} deep", lambda k=keyword, d=depth: nested(lambda s: {k: s}, d, _INTEGER), "", _NONE  # type: ignore[misc]
     for keyword in ("patternProperties", "dependentSchemas", "properties"):
-        yield f"{keyword} 100 deep", lambda k=keyword: _nested(lambda s: {k: {"a": s}}, 100, _INTEGER), "", _NONE  # type: ignore[misc]
-    yield "prefixItems 200 deep", lambda: _nested(lambda s: {"prefixItems": [s], "items": False}, 200, {}), "", _NONE
+        yield f"{keyword} 100 deep", lambda k=keyword: nested(lambda s: {k: {"a": s}}, 100, _INTEGER), "", _NONE  # type: ignore[misc]
+    yield "prefixItems 200 deep", lambda: nested(lambda s: {"prefixItems": [s], "items": False}, 200, {}), "", _NONE
     yield (
         "30 nots over objects",
-        lambda: _nested(lambda s: {"not": {"type": "object", "properties": {"a": s}, "required": ["a"]}}, 30, _INTEGER),
+        lambda: nested(lambda s: {"not": {"type": "object", "properties": {"a": s}, "required": ["a"]}}, 30, _INTEGER),
         "",
         _NONE,
     )
     yield "a schema that holds itself", _holds_itself, "'depth'", _NONE
-    yield "a part of two equal parts, 60 times", lambda: _nested(lambda s: {"allOf": [s, s]}, 60, {}), "'nodes'", _NONE
+    yield "a part of two equal parts, 60 times", lambda: nested(lambda s: {"allOf": [s, s]}, 60, {}), "'nodes'", _NONE
     yield (
         "counted arrays 12 deep",
-        lambda: _nested(lambda s: {"type": "array", "items": s, "minItems": 30, "maxItems": 40}, 12, _INTEGER),
+        lambda: nested(lambda s: {"type": "array", "items": s, "minItems": 30, "maxItems": 40}, 12, _INTEGER),
         "",
         _NONE,
     )

@@ -136,10 +136,7 @@ def _violated_by_rs(schema: Any, value: Any, documents: Any) -> Iterator[list[st
 
         order = dialect_of(schema).order
         kinds = {4: "Draft4", 6: "Draft6", 7: "Draft7", 8: "Draft201909", 9: "Draft202012"}
-        registry = None
-        if documents:
-            draft = getattr(jsonschema_rs, kinds[order])
-            registry = jsonschema_rs.Registry(list(documents.items()), draft=draft)
+        registry = jsonschema_rs.Registry(list(documents.items())) if documents else None  # each has its own draft
         kind = getattr(jsonschema_rs, f"{kinds[order]}Validator")
         todo = list(kind(schema, validate_formats=True, registry=registry).iter_errors(value))
     except Exception:  # a broken schema, or one that it cannot follow

@@ -135,3 +135,13 @@ def test_what_is_written_at_random_is_valid(scorer: Any, judge: bench.Judge, doc
                 faults.append(f"{record['name']}: {one.faults[:2]}: {one.text[:200]}")
     assert num_ended >= 0.8 * _SCHEMAS
     assert not faults, "\n".join(faults)
+
+
+def test_a_cause_is_found_by_either_validator_beside_documents_of_another_draft() -> None:
+    """Division of doubles finds none here; what one draft cannot follow in a document does not end the search."""
+    pytest.importorskip("jsonschema_rs")
+    draft4 = {"$schema": "http://json-schema.org/draft-04/schema#", "multipleOf": 0.123456789}
+    other: Any = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$ref": "of-another-draft.json"}
+    other["$defs"] = {"inner": {"$id": "of-another-draft.json", "type": "integer"}}
+    assert violated(draft4, 7042665544000174, {"http://localhost/outer.json": other}) == {("", "multipleOf")}
+    assert not violated(draft4, 123456789, {"http://localhost/outer.json": other})
