@@ -348,6 +348,8 @@ class Parser:
     def _class(self) -> Ranges:
         negated = self._peek() == "^"
         self.at += negated
+        if self._peek() == "]" and self.pattern.find("]", self.at + 1) >= 0:
+            raise NotRegular("a class that begins with ], which ends it by ECMA-262 and not for validators")
         found: list[tuple[int, int]] = []
         wide = self.wide
         if negated and wide is not None:

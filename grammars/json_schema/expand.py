@@ -279,7 +279,9 @@ def _settled_arrays(space: Space, forms: tuple[ArrayForm, ...]) -> tuple[ArrayFo
 def _broken_objects(
     space: Space, place: Place, schema: dict[str, Any], notes: list[ReportRow]
 ) -> tuple[ObjectForm, ...]:
-    found = objects.deny(schema, place, space.documents, space.child, _names(space, notes), notes)
+    found = objects.deny(
+        schema, place, space.documents, space.child, _names(space, notes), notes, widest=space.is_widest
+    )
     form = None if found is None else settle_object(found, space.is_empty)
     return () if form is None else (form,)
 

@@ -5,9 +5,9 @@ that no regular language can check, the row is the largest safe part that can (`
 wider than its RFC.  Where a format is negated the same must hold, so such a row has an outer pattern as well, wider
 than the RFC and than the checkers we know: what is written there surely is not of the format.
 
-A format is enforced in drafts before its own too, for whoever writes ``uuid`` means it; their validators take it for
-an annotation, so there it cannot be broken.  A format that is not in the table is an annotation, as the specification
-has it, and the report says so.
+A format is enforced in drafts before its own too, for whoever writes ``uuid`` means it; to them it is an annotation,
+so there it cannot be broken (though jsonschema-rs knows dates in all of them).  A format that is not in the table is an
+annotation, as the specification has it, and the report says so.
 """
 
 from __future__ import annotations
@@ -110,11 +110,14 @@ _DATE = (
     f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     f"|02-(?:0[1-9]|1[0-9]|2[0-8]))|{_LEAP_YEAR}-02-29)"
 )
-_ANY_DATE = _DATE.replace(_YEAR, "[0-9]{4}")  # some checkers know a year 0
+# some checkers know a year 0; jsonschema-rs takes the signs before the digits for some (*020-01-01)
+_ANY_DIGIT = "[*-9]"
+_ANY_DATE = f"{_ANY_DIGIT}{{4}}-[01]{_ANY_DIGIT}-[0-3]{_ANY_DIGIT}"
 _FRACTION = "(?:\\.[0-9]{1,18})?"
 _OFFSET = "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 _TIME = f"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]{_FRACTION}{_OFFSET}"
-_ANY_TIME = f"(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:[.,][0-9]+)?{_OFFSET}"
+_ANY_HOUR = f"[0-2]{_ANY_DIGIT}:[0-5]{_ANY_DIGIT}"
+_ANY_TIME = f"{_ANY_HOUR}:[0-6]{_ANY_DIGIT}(?:[.,][0-9]+)?(?:[Zz]|[+-]{_ANY_HOUR})"
 _NO_LEAP = "no leap second (:60) and at most 18 digits of a second are written"
 
 _TIME_PART = "T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)"
@@ -195,7 +198,7 @@ def _identifier(letters: str, private: str, *, relative: bool) -> str:
     return f"(?:{full}|(?://{authority}{empty_or_slash}|{absolute}|{first}|){tail})"
 
 
-_VARNAME = "(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*"
+_VARNAME = "[A-Za-z0-9_](?:\\.?[A-Za-z0-9_])*"
 _VARSPEC = f"{_VARNAME}(?::[1-9][0-9]{{0,3}}|\\*)?"
 _LITERAL = f"(?:[!#$&-;=?-\\[\\]_a-z~{_UCS}{_PRIVATE}]|{_PCT})"
 _TEMPLATE = f"(?:{_LITERAL}|\\{{[+#./;?&]?{_VARSPEC}(?:,{_VARSPEC})*\\}})*"
@@ -222,9 +225,11 @@ def _regex() -> str:
 _ONE_LABEL = "labels with -- (A-labels) are not written"
 
 _PLANES = "planes above 2 are not written"
-_ANY_MAIL = "[^]*@[^]*"
-_ANY_IRI = _identifier("\\u00a0-\\u{10ffff}", "", relative=False)
-_ANY_IRI_REFERENCE = _identifier("\\u00a0-\\u{10ffff}", "", relative=True)
+_ANY = "[\\s\\S]"
+_ANY_MAIL = f"{_ANY}*@{_ANY}*"
+_URI, _URI_REFERENCE = (_identifier("", "", relative=relative) for relative in (False, True))
+_BEYOND = "\\u00a0-\\u{10ffff}"
+_ANY_IRI, _ANY_IRI_REFERENCE = (f"(?:{_identifier(_BEYOND, '', relative=relative)})\\n?" for relative in (False, True))
 
 FORMATS: Mapping[str, Format] = {
     "date": Format("RFC 3339 full-date", _DATE, outer=_ANY_DATE, since=7),
@@ -245,7 +250,9 @@ FORMATS: Mapping[str, Format] = {
         "only letters outside the contextual rules of IDNA are written",
         _ANY_MAIL,
     ),
-    "hostname": Format("RFC 1123", _NAME, f"names of many long labels, and {_ONE_LABEL}", "[a-zA-Z0-9._-]+"),
+    "hostname": Format(
+        "RFC 1123", _NAME, f"names of many long labels, and {_ONE_LABEL}", "[a-zA-Z0-9._\\u0080-\\u{10ffff}-]+\\n?"
+    ),
     "idn-hostname": Format(
         "RFC 5890",
         f"{_MAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL}){{0,6}}",
@@ -255,31 +262,38 @@ FORMATS: Mapping[str, Format] = {
     ),
     "ipv4": Format("RFC 2673", _IPV4),
     "ipv6": Format("RFC 4291", _IPV6),
-    "uri": Format("RFC 3986", _identifier("", "", relative=False)),
-    "uri-reference": Format("RFC 3986", _identifier("", "", relative=True), since=6),
+    "uri": Format("RFC 3986", _URI, outer=f"(?:{_URI})\\n?"),
+    "uri-reference": Format("RFC 3986", _URI_REFERENCE, outer=f"(?:{_URI_REFERENCE})\\n?", since=6),
     "iri": Format("RFC 3987", _identifier(_UCS, _PRIVATE, relative=False), _PLANES, _ANY_IRI, since=7),
     "iri-reference": Format(
         "RFC 3987", _identifier(_UCS, _PRIVATE, relative=True), _PLANES, _ANY_IRI_REFERENCE, since=7
     ),
-    "uri-template": Format("RFC 6570 with erratum 6937", _TEMPLATE, outer="(?:[^{}]|\\{[^{}]+\\})*", since=6),
+    "uri-template": Format(
+        "RFC 6570 with erratum 6937",
+        _TEMPLATE,
+        "no % is written in names of variables",  # which Python's checker does not know
+        "(?:[^{}]|\\{[^{}]+\\})*",
+        since=6,
+    ),
     "uuid": Format(
         "RFC 4122",
         "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}",
-        outer="[^]{8}-(?:[^]{4}-){3}[^]*",  # Python reads the rest by int(), after "urn:uuid:" and braces
+        # Python takes "urn:uuid:" and braces away and reads the rest by int()
+        outer=f"{_ANY}{{8}}-(?:{_ANY}{{4}}-){{3}}{_ANY}*",
         since=8,
     ),
     "json-pointer": Format("RFC 6901", _POINTER, since=6),
     "relative-json-pointer": Format(
         "draft-handrews-relative-json-pointer",
-        f"(?:0|[1-9][0-9]{{0,8}})(?:#|{_POINTER})",
-        "numbers have at most 9 digits",
-        f"[0-9]+(?:#|{_POINTER})",
+        f"(?:0|[1-9]{{1,8}}0?)(?:#|{_POINTER})",  # Python's checker takes 102 for a number that begins with 0
+        "numbers have at most 9 digits and none behind a 0",
+        f"[0-9\\u0080-\\u{{10ffff}}]+(?:#|{_POINTER})",
         since=7,
     ),
     "regex": Format(
         "ECMA-262",
         _regex(),
         "patterns with look-around or groups more than two deep are not written",
-        "(?:[^*+?][^]*)?",  # nothing to repeat at the start is an error everywhere
+        f"(?:[^*+?]{_ANY}*)?",  # nothing to repeat at the start is an error everywhere
     ),
 }

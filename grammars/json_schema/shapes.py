@@ -96,7 +96,11 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the applicators of a form have evaluated, for ``unevaluatedProperties`` and ``unevaluatedItems``."""
+    """What the applicators of a form have evaluated, for ``unevaluatedProperties`` and ``unevaluatedItems``.
+
+    ``any_key``: keys that nobody can tell may be as well, by a pattern that is not understood.  ``not_contains``: a
+    ``contains`` stood there that evaluates no items in its draft, though validators may let it.
+    """
 
     keys: frozenset[str] = frozenset()
     patterns: tuple[Regular, ...] = ()
@@ -104,6 +108,8 @@ class Seen:
     items: int = 0
     contains: tuple[Conj, ...] = ()
     every_item: bool = False
+    any_key: bool = False
+    not_contains: bool = False
 
     def __or__(self, other: Seen) -> Seen:
         return Seen(
@@ -113,6 +119,8 @@ class Seen:
             max(self.items, other.items),
             tuple(dict.fromkeys(self.contains + other.contains)),
             self.every_item or other.every_item,
+            self.any_key or other.any_key,
+            self.not_contains or other.not_contains,
         )
 
 

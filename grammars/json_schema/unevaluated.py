@@ -14,15 +14,15 @@ from grammars.json_schema.keywords.objects import possible
 from grammars.json_schema.regular import Regular, alt, inter, matches, neg
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.settle import settle_array, settle_object
-from grammars.json_schema.shapes import NOT_SEEN, TRUE, ArrayForm, Conj, ObjectForm, Seen, Shape, both
+from grammars.json_schema.shapes import NOT_SEEN, TRUE, ArrayForm, Conj, ObjectForm, Seen, Shape, both, with_notes
 
 if TYPE_CHECKING:
     from grammars.json_schema.space import Space
 
 __all__ = ["Either", "close"]
 
-_CONTAINS_IGNORED = 8  # draft 2019-09: its `contains` leaves no annotation
 _CONTAINS_REASON = "contains evaluates no items, as draft 2019-09 has it, though validators may let it"
+_PATTERN_REASON = "not enforced: a pattern beside it is not understood, and may evaluate any key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +36,22 @@ def close(space: Space, place: Place, schema: Mapping[str, Any], shape: Shape, *
     """The shape with both keywords applied; ``tracked`` forms go on to an outer one, which sees all evaluated."""
     objects: list[ObjectForm | None] = list(shape.objects)
     arrays: list[ArrayForm | None] = list(shape.arrays)
+    notes: list[ReportRow] = []
     if "unevaluatedProperties" in schema:
         rest = space.child(place, schema["unevaluatedProperties"], "unevaluatedProperties")
         objects = [settle_object(_close_object(f, rest), space.is_empty) for f in shape.objects]
+        if rest != TRUE and any(f.seen.any_key and not f.seen.every_key for f in shape.objects):
+            notes.append(ReportRow(place.pointer, "unevaluatedProperties", Outcome.RELAXED, _PATTERN_REASON))
     if "unevaluatedItems" in schema:
         rest = space.child(place, schema["unevaluatedItems"], "unevaluatedItems")
         arrays = [settle_array(_close_array(space, place, f, rest), space.is_empty) for f in shape.arrays]
-        if place.dialect.order == _CONTAINS_IGNORED and "contains" in space.documents.survey.keys:
-            row = ReportRow(place.pointer, "unevaluatedItems", Outcome.NARROWED, _CONTAINS_REASON)
-            shape = replace(shape, notes=tuple(dict.fromkeys((*shape.notes, row))))
+        if any(f.seen.not_contains and not f.seen.every_item for f in shape.arrays):
+            notes.append(ReportRow(place.pointer, "unevaluatedItems", Outcome.NARROWED, _CONTAINS_REASON))
     forms, lists = [f for f in objects if f is not None], [f for f in arrays if f is not None]
     if not tracked:
         forms = [replace(f, seen=NOT_SEEN) for f in forms]
         lists = [replace(f, seen=NOT_SEEN) for f in lists]
+    shape = with_notes(shape, notes)
     return Shape(shape.null, shape.booleans, shape.numbers, shape.strings, tuple(lists), tuple(forms), shape.notes)
 
 
@@ -57,6 +60,8 @@ def _close_object(form: ObjectForm, rest: Conj | None) -> ObjectForm:
     every = replace(seen, every_key=True)
     if seen.every_key:
         return form
+    if seen.any_key:
+        return replace(form, seen=every)
     props = {
         key: conj if key in seen.keys or any(matches(p, key) for p in seen.patterns) else both(conj, rest)
         for key, conj in form.props.items()

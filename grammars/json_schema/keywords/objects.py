@@ -10,7 +10,7 @@ from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.keywords.arrays import Child, counted, most_of, negation
 from grammars.json_schema.keywords.text import pattern_language, reading_rows, readings
 from grammars.json_schema.regular import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, surely_empty, words
-from grammars.json_schema.report import ReportRow
+from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import TRUE, Clause, Conj, Fact, ObjectForm, Seen, both, has, lacks, some
 from grammars.json_schema.strings import writable
 from special_tokens.errors import SchemaError
@@ -32,6 +32,7 @@ _MAX_CUTS = 150  # overlaps of patterns that are worked out; each is a search
 _FEW_NAMES = 64  # finitely many names up to here are listed one by one, so that none can be written twice
 _MAX_PAIRS = 6  # pairs of dependentRequired whose negation is written out
 _CLOSING = "additionalProperties"
+_NOT_ADDITIONAL = "not enforced: a pattern beside it is not understood, and its keys are no additional ones"
 
 #: The strings that a schema allows, from its literal.
 Names = Callable[[Conj], Regular]
@@ -80,6 +81,7 @@ def allow(
         frozenset(schema.get("properties", ())),
         tuple(pattern.maybe for pattern in known),
         _CLOSING in schema,
+        any_key=len(known) < len(patterns),
     )
     return ObjectForm(
         props,
@@ -140,6 +142,8 @@ def _patterns(
         if known:
             closing = (word for word in (_CLOSING, "unevaluatedProperties") if word in schema)
             notes.extend(row for word in closing for row in reading_rows(pattern, word, place))
+        elif schema.get(_CLOSING, True) is not True:
+            notes.append(ReportRow(place.pointer, _CLOSING, Outcome.RELAXED, _NOT_ADDITIONAL))
     return out
 
 
@@ -203,8 +207,13 @@ def deny(
     child: Child,
     names: Names,
     notes: list[ReportRow],
+    *,
+    widest: bool = False,
 ) -> ObjectForm | None:
-    """Objects that break at least one keyword: one form with one clause; None when no keyword can be broken."""
+    """Objects that break at least one keyword: one form with one clause; None when no keyword can be broken.
+
+    ``widest``: that break it as any validator reads the patterns of keys.
+    """
     facts: list[Fact] = []
     properties = schema.get("properties", {})
     for key, sub in properties.items():
@@ -212,13 +221,16 @@ def deny(
         facts += [has(key, broken)] if broken is not None else []
     patterns = _patterns(schema, place, documents, child, notes)
     known = [pattern for pattern in patterns if pattern is not None]
+    if len(known) < len(patterns):
+        return ObjectForm()  # what is not understood may be broken by any object
     for pattern in known:
         broken = negation(pattern.value)
-        facts += [some(pattern.surely, broken)] if broken is not None else []
+        facts += [some(pattern.maybe if widest else pattern.surely, broken)] if broken is not None else []
     if _CLOSING in schema:
         broken = negation(child(place, schema[_CLOSING], _CLOSING))
         if broken is not None:
-            facts.append(some(neg(alt(words(properties), *(pattern.maybe for pattern in known))), broken))
+            others = (pattern.surely if widest else pattern.maybe for pattern in known)
+            facts.append(some(neg(alt(words(properties), *others)), broken))
     if "propertyNames" in schema:
         broken = negation(child(place, schema["propertyNames"], "propertyNames"))
         if broken is not None:

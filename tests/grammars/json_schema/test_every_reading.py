@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from benchmarks.json_schema import Judge
-from benchmarks.json_schema_laws import byte_judge
+from benchmarks.json_schema_laws import byte_judge, violated
+from grammars.json_schema import build
 from grammars.json_schema.documents import Documents
 from grammars.json_schema.space import Space
 from guided.validate import judge as verdicts
@@ -177,8 +178,10 @@ DRAFT = "https://json-schema.org/draft/2019-09/schema"
         (  # items that validators let `contains` evaluate, and the draft does not
             {
                 "$schema": DRAFT,
-                "type": "array",
-                "oneOf": [{"contains": {"const": 1}, "unevaluatedItems": False}, {"minItems": 1}],
+                "oneOf": [
+                    {"type": "array", "contains": {"const": 1}, "unevaluatedItems": False},
+                    {"type": "array", "minItems": 1},
+                ],
             },
             [1],
         ),
@@ -193,6 +196,66 @@ def test_what_only_we_narrow_proves_nothing(judge: Judge, schema: Any, shared: A
     assert not found.accepts(json.dumps(shared)) or ("", "oneOf") in {
         (row.pointer, row.keyword) for row in found.plan.schema_report.relaxed
     }
+
+
+#: One that is not regular, and one that readers differ on.
+UNKNOWN = {"patternProperties": {"^(a)\\1$": {"type": "integer"}}}
+OPEN = {"type": "object", "patternProperties": {"^.$": {"type": "integer"}}, "unevaluatedProperties": False}
+CLASS = {"type": "string", "pattern": "^[^]a]$"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "invalid", "valid"),
+    [
+        ({"oneOf": [OPEN, {"type": "object", "required": ["\r"]}]}, {"\r": 1}, {"a": 1}),
+        (
+            {
+                "type": "array",
+                "minItems": 1,
+                "items": {"type": "object", "required": ["\r"], "additionalProperties": {"type": "integer"}},
+                "contains": {"not": OPEN},
+            },
+            [{"\r": 1}],
+            [{"\r": 1, "aa": 1}],
+        ),
+        (
+            {"oneOf": [{"type": "object", "not": UNKNOWN}, {"type": "object", "required": ["aa"]}]},
+            {"aa": "x"},
+            {"aa": 1},
+        ),
+        ({"type": "array", "items": {"required": ["aa"]}, "contains": UNKNOWN}, [{"aa": "x"}], [{"aa": 1}]),
+        ({"type": "object", "not": UNKNOWN}, {}, {"aa": "x"}),
+        ({"type": "object", **UNKNOWN, "additionalProperties": False}, {"b": 1}, {"aa": 1}),
+        ({"type": "object", **UNKNOWN, "unevaluatedProperties": False}, {"b": 1}, {"aa": 1}),
+        ({"type": "object", "allOf": [UNKNOWN], "unevaluatedProperties": False}, {"b": 1}, {"aa": 1}),
+        (
+            {"type": "object", **UNKNOWN, "required": ["aa"], "unevaluatedProperties": False},
+            {"aa": 1, "b": 1},
+            {"aa": 1},
+        ),
+        (CLASS, "xa]", "x"),
+        ({"type": "string", "pattern": "^[]]$"}, "x", "]"),
+        ({"type": "object", "patternProperties": {CLASS["pattern"]: {"type": "integer"}}}, {"x": "y"}, {"x": 1}),
+    ],
+)
+def test_patterns_that_are_not_understood_have_a_row_wherever_they_decide(
+    judge: Judge, schema: Any, invalid: Any, valid: Any
+) -> None:
+    assert not any(verdict.is_valid for verdict in verdicts(schema, invalid))
+    assert all(verdict.is_valid for verdict in verdicts(schema, valid))
+    found = judge.compiled(schema)
+    relaxed = {(row.pointer, row.keyword) for row in found.plan.schema_report.relaxed}
+    assert not found.accepts(json.dumps(invalid)) or relaxed & violated(schema, invalid)
+    assert found.accepts(json.dumps(valid))
+
+
+@pytest.mark.parametrize("dialect", ["2019-09", "2020-12"])
+def test_items_of_a_document_of_2019_09_that_contains_does_not_evaluate_are_said(dialect: str) -> None:
+    inner = {"$schema": DRAFT, "contains": {"const": 1}, "minContains": 0}
+    schema = {"$schema": f"https://json-schema.org/draft/{dialect}/schema", "allOf": [{"$ref": "urn:inner"}]}
+    for closing, said in (({"unevaluatedItems": False}, True), ({}, False)):
+        report = build({**schema, "type": "array", **closing}, documents={"urn:inner": inner}).report
+        assert (("", "unevaluatedItems") in {(row.pointer, row.keyword) for row in report.narrowed}) is said
 
 
 PATTERNS = ["^.$", "^a$", "^a\\n$", ".*", "^.+a", "^[^a]$", "^(?!a)", "^a|.b$", "(?i)^k$", "\\.", "^[a-z.]{1,3}$", "b$"]

@@ -7,8 +7,10 @@ unless the report says so.
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
+import jsonschema
 import pytest
 
 from benchmarks.json_schema import Judge
@@ -18,27 +20,28 @@ from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.regular import matches
 from guided.validate import judge as verdicts
 from special_tokens.errors import GuidedError
+from tests.amount import EVERYTHING
 
 #: Strings of each format that its own pattern leaves out or that checkers take besides, and some that it writes.
 STRINGS = {
-    "date": ["2020-01-01", "0000-01-01"],
-    "time": ["12:00:00Z", "23:59:60Z", "12:00:00.1234567890123456789Z"],
-    "date-time": ["2020-01-01T00:00:00Z", "1998-12-31T23:59:60Z"],
+    "date": ["2020-01-01", "0000-01-01", "*020-01-01", "2020-0,-01"],
+    "time": ["12:00:00Z", "23:59:60Z", "12:00:00.1234567890123456789Z", "0*:00:00Z"],
+    "date-time": ["2020-01-01T00:00:00Z", "1998-12-31T23:59:60Z", "*020-01-01T00:00:00Z"],
     "duration": ["P1D", "P1234567890123Y", "PT36H", "P2W"],
     "email": ["a@b.co", "a.b.c.d.e@b.co", "joe@[IPv6:2001:db8::1]", "a@xn--nxasmq6b.co", "a b@c"],
     "idn-email": ["a@b.co", "실례@실례.테스트"],
-    "hostname": ["abc", "xn--nxasmq6b", ".".join(["abcdefghijklmnopqrstuvwxyz"] * 9)],
+    "hostname": ["abc", "xn--nxasmq6b", ".".join(["abcdefghijklmnopqrstuvwxyz"] * 9), "a\n", "٣", "\u212a"],
     "idn-hostname": ["abc", "실례.테스트", "xn--nxasmq6b", "bücher.example", "〡〢"],
     "ipv4": ["127.0.0.1"],
     "ipv6": ["::1", "2001:db8::1"],
-    "uri": ["http://a.b/c"],
-    "uri-reference": ["a/b", ""],
-    "iri": ["http://a.b/ü", "http://a.b/\U00030000"],
-    "iri-reference": ["a/ü", ""],
-    "uri-template": ["a'/{b}", " ", "{=a}", "{a..b}", "{!a}", "%"],
+    "uri": ["http://a.b/c", "a:\n"],
+    "uri-reference": ["a/b", "", "a\n"],
+    "iri": ["http://a.b/ü", "http://a.b/\U00030000", "a:\n"],
+    "iri-reference": ["a/ü", "", "a\n"],
+    "uri-template": ["a'/{b}", " ", "{=a}", "{a..b}", "{!a}", "%", "{%41}"],
     "uuid": ["123e4567-e89b-12d3-a456-426614174000"],
     "json-pointer": ["/a", ""],
-    "relative-json-pointer": ["0#", "12345678901/a"],
+    "relative-json-pointer": ["0#", "12345678901/a", "102/b", "1٣", "1²/a"],
     "regex": ["a+", "(?=a)b", "((((a))))", "(?<n>a)\\k<n>"],
 }
 
@@ -105,6 +108,34 @@ def test_the_outer_pattern_of_a_format_is_wider(name: str) -> None:
             assert matches(row.outer_language, text)
     assert bool(row.outer) >= bool(row.reason)
     assert language(f"^(?:{row.pattern})$") == row.language
+
+
+#: What is put into strings of a format: ends, digits and letters that some checker takes for others, and every sign.
+PIECES = [
+    *"\n\r\t \0\x7f\x80\xa0\u2028\u0663\u00b2\u212a\u017f\u3002\uff0e\uff11\u00ad\u200dü\U0001f600\ufffe",
+    *"_%+-.,09aAzZtTPWYDSHM{}[]()*?|\\^$~/#@:;'\"<>`=!&",
+    *("%41", "%zz", "--", "..", "::", "::ffff", "%eth0", "/64", "+24:00", "60", "urn:uuid:", "xn--", "{1}", "\\d"),
+]
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_what_is_written_and_what_is_left_out_are_so_for_every_checker(name: str) -> None:
+    """Both know all that we write for one of the format, and none takes what surely is none."""
+    rs = pytest.importorskip("jsonschema_rs").Draft202012Validator({"format": name}, validate_formats=True)
+    python: Any = jsonschema.Draft202012Validator
+    row, rng, written = FORMATS[name], random.Random(name), 0
+    for _ in range(2_000 if EVERYTHING else 200):
+        text = rng.choice(STRINGS[name])
+        for _ in range(rng.randrange(3)):
+            at, piece = rng.randrange(len(text) + 1), rng.choice([*PIECES, ""])
+            text = text[:at] + piece + text[at + rng.randrange(2) :]
+        taken = {python.FORMAT_CHECKER.conforms(text, name), rs.is_valid(text)}
+        if matches(row.language, text):
+            written += 1
+            assert taken == {True}, text
+        if True in taken:
+            assert matches(row.outer_language, text), text
+    assert written > 5
 
 
 def test_an_unknown_format_can_not_be_broken(judge: Judge) -> None:
