@@ -231,7 +231,8 @@ class Space:
     def widest(self) -> Space:
         """The space of what some validator may take: for proofs that something cannot be, never to write from.
 
-        Not in it: classes read by Unicode where no look-around stands (a row says that they are ECMA-262's).
+        Not in it: ``\\d``, ``\\w`` and ``\\s`` read by Unicode where no look-around stands, a ``$`` of keys before a
+        newline, and what the validators' faults alone let them take.
         """
         if self.is_widest:
             return self

@@ -12,6 +12,7 @@ from grammars.json_schema.shapes import ANY_ARRAY, TRUE, ArrayForm, Conj, Count,
 __all__ = ["KEYWORDS", "allow", "counted", "deny", "most_of"]
 
 _COUNTED = 2**31 - 1
+_CONTAINS_EVALUATES = 9  # the order of draft 2020-12
 
 KEYWORDS = ("prefixItems", "items", "contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems")
 
@@ -27,6 +28,7 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child, *, widest: bool
     rest = child(place, schema["items"], "items") if "items" in schema else TRUE
     counts: tuple[Count, ...] = ()
     contained: tuple[Conj, ...] = ()
+    not_contained = False
     if "contains" in schema:
         item = child(place, schema["contains"], "contains")
         least, most = schema.get("minContains", 1), most_of(schema, "maxContains")
@@ -35,7 +37,8 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child, *, widest: bool
                 return None
         else:
             counts = (Count(item, least, most),) if least or most is not None else ()
-            contained = (item,) if widest or place.dialect.order >= 9 else ()
+            not_contained = place.dialect.order < _CONTAINS_EVALUATES and not widest
+            contained = () if not_contained else (item,)
     return ArrayForm(
         prefix,
         rest,
@@ -47,7 +50,7 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child, *, widest: bool
             items=len(prefix),
             contains=contained,
             every_item="items" in schema,
-            not_contains="contains" in schema and not contained,
+            not_contains=not_contained,
         ),
     )
 
