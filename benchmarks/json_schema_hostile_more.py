@@ -6,9 +6,10 @@ Depth in every applicator, lattices and cycles of references, patterns, numbers,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from benchmarks.json_schema_hostile_shapes import nested
+from benchmarks.json_schema_hostile_shapes import below, nested
 
 __all__ = ["MORE"]
 
@@ -60,9 +61,9 @@ def _depth() -> Iterator[Row]:
         ("unevaluatedItems", 100),
         ("items", 120),
     ):
-        yield f"{keyword} {depth} deep", lambda k=keyword, d=depth: nested(lambda s: {k: s}, d, _INTEGER), "", _NONE  # type: ignore[misc]
+        yield f"{keyword} {depth} deep", partial(below, keyword, depth, _INTEGER), "", _NONE
     for keyword in ("patternProperties", "dependentSchemas", "properties"):
-        yield f"{keyword} 100 deep", lambda k=keyword: nested(lambda s: {k: {"a": s}}, 100, _INTEGER), "", _NONE  # type: ignore[misc]
+        yield f"{keyword} 100 deep", partial(below, keyword, 100, _INTEGER, "a"), "", _NONE
     yield "prefixItems 200 deep", lambda: nested(lambda s: {"prefixItems": [s], "items": False}, 200, {}), "", _NONE
     yield (
         "30 nots over objects",
@@ -101,7 +102,7 @@ def _references() -> Iterator[Row]:
         _NONE,
     )
     for keyword in ("additionalProperties", "items", "contains", "propertyNames", "unevaluatedProperties", "if"):
-        yield f"{keyword} leads to the root", lambda k=keyword: {k: {"$ref": "#"}}, "", _NONE  # type: ignore[misc]
+        yield f"{keyword} leads to the root", partial(below, keyword, 1, {"$ref": "#"}), "", _NONE
     applicators = ("additionalProperties", "items", "contains", "propertyNames", "not", "if", "then", "else")
     yield "every keyword leads to the root", lambda: {k: {"$ref": "#"} for k in applicators}, _EMPTY, _NONE
     yield "a loop of $dynamicRef", lambda: {

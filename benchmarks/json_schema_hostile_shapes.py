@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["array_of", "chain", "doubling", "keys", "nested", "object_of", "product", "two_trees"]
+__all__ = ["array_of", "below", "chain", "doubling", "keys", "nested", "object_of", "product", "two_trees"]
 
 
 def nested(step: Callable[[Any], Any], depth: int, inner: Any) -> Any:
     for _ in range(depth):
         inner = step(inner)
     return inner
+
+
+def below(keyword: str, depth: int, inner: Any, *keys: str) -> Any:
+    """``inner`` below so many times ``keyword``, which stands for a schema, or for schemas by ``keys``."""
+    return nested(lambda s: {keyword: dict.fromkeys(keys, s) if keys else s}, depth, inner)
 
 
 def array_of(inner: Any) -> Any:

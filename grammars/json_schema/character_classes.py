@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 from itertools import chain
@@ -9,7 +10,7 @@ from itertools import chain
 from grammars.json_schema.ecma_tree import NotRegular
 from grammars.json_schema.regular import MAX_CODE_POINT, Ranges, chars, ranges_minus
 
-__all__ = ["CLASSES", "DOT", "EVERY", "WIDE_DOT", "WORD", "category"]
+__all__ = ["BEYOND", "CLASSES", "DOT", "EVERY", "WIDE_DOT", "WORD", "category", "has_disputed_classes"]
 
 _DIGIT: Ranges = ((0x30, 0x39),)
 WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
@@ -29,6 +30,21 @@ EVERY: Ranges = ((0, MAX_CODE_POINT),)
 DOT = ranges_minus(EVERY, ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)))
 WIDE_DOT = ranges_minus(EVERY, ((0x0A, 0x0A),))
 CLASSES = {"d": _DIGIT, "w": WORD, "s": _SPACE}
+
+#: Beside look-around validators read ``\\w``, ``\\d`` and ``\\s`` by Unicode, all of them; else only Python's do.
+_LOOKS = re.compile(r"\(\?<?[=!]")
+_SHORT_CLASS = re.compile(r"\\[wWdDsS]")
+#: What the classes hold there besides.
+BEYOND: dict[str, Ranges] = {
+    "d": ((0x80, MAX_CODE_POINT),),  # more than differs: all its ranges would be too many for a grammar
+    "w": ((0x80, MAX_CODE_POINT),),
+    "s": ((0x1C, 0x1F), (0x85, 0x85), (0xFEFF, 0xFEFF)),
+}
+
+
+def has_disputed_classes(pattern: str) -> bool:
+    """Does a pattern with look-around ask for classes of characters that validators read by Unicode?"""
+    return "(?" in pattern and bool(_LOOKS.search(pattern) and _SHORT_CLASS.search(pattern))
 
 
 _LONG_NAMES = {

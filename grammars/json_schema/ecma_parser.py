@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from grammars.json_schema.character_classes import CLASSES, DOT, EVERY, WIDE_DOT, category
+from grammars.json_schema.character_classes import BEYOND, CLASSES, DOT, EVERY, WIDE_DOT, category, has_disputed_classes
 from grammars.json_schema.ecma_tree import (
     END,
     START,
@@ -27,26 +27,11 @@ from grammars.json_schema.ecma_tree import (
 from grammars.json_schema.folding import folded
 from grammars.json_schema.regular import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, rep, text
 
-__all__ = ["Parser", "has_disputed_case", "has_disputed_classes"]
+__all__ = ["Parser", "has_disputed_case"]
 MAX_GROUPS = 60  #: nested groups; deeper patterns are refused before Python's own stack is at risk
 
 _SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
-
-
-#: Beside look-around validators read ``\\w``, ``\\d`` and ``\\s`` by Unicode, all of them; else only Python's do.
-_LOOKS = re.compile(r"\(\?<?[=!]")
-_SHORT_CLASS = re.compile(r"\\[wWdDsS]")
-_BEYOND: dict[str, Ranges] = {
-    "d": ((0x80, MAX_CODE_POINT),),  # more than differs: all its ranges would be too many for a grammar
-    "w": ((0x80, MAX_CODE_POINT),),
-    "s": ((0x1C, 0x1F), (0x85, 0x85), (0xFEFF, 0xFEFF)),
-}
-
-
-def has_disputed_classes(pattern: str) -> bool:
-    """Does a pattern with look-around ask for classes of characters that validators read by Unicode?"""
-    return "(?" in pattern and bool(_LOOKS.search(pattern) and _SHORT_CLASS.search(pattern))
 
 
 @lru_cache(maxsize=4_096)
@@ -295,7 +280,7 @@ class Parser:
             found = self._of_class(CLASSES[char.lower()], negated=char.isupper())
             if self.disputed:
                 more = self.wide if char.islower() else not self.wide
-                beyond = _BEYOND[char.lower()]
+                beyond = BEYOND[char.lower()]
                 found = chars((*found, *beyond)).args if more else ranges_minus(found, beyond)
             return found if char.islower() else ranges_minus(EVERY, found)
         if char and char in "pP" and self._peek(2)[1:] == "{":

@@ -9,9 +9,9 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
+from grammars.json_schema.character_classes import has_disputed_classes
 from grammars.json_schema.dialects import Dialect, is_known
 from grammars.json_schema.ecma import InvalidPattern, NotRegular, has_borders
-from grammars.json_schema.ecma_parser import has_disputed_classes
 from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.numbers import MAX_DIGITS
 from grammars.json_schema.report import Outcome, ReportRow

@@ -7,9 +7,10 @@ patterns that the engine was seen to see through; of all others our own grammar 
 
 from __future__ import annotations
 
+from grammars.json_schema.character_classes import has_disputed_classes
 from grammars.json_schema.direct.patterns import EnginePattern, trimmed, written_pattern
 from grammars.json_schema.ecma import has_borders, language
-from grammars.json_schema.ecma_parser import has_disputed_case, has_disputed_classes
+from grammars.json_schema.ecma_parser import has_disputed_case
 from grammars.json_schema.regular import ALL, NONE, Regular, alt, cat, chars, disjoint, lengths, remembered, rep, words
 
 __all__ = ["fitted_pattern", "is_seen_through"]

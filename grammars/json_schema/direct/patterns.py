@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from grammars.json_schema.character_classes import has_disputed_classes
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.ecma import has_borders, language
-from grammars.json_schema.ecma_parser import Parser, has_disputed_case, has_disputed_classes
+from grammars.json_schema.ecma_parser import Parser, has_disputed_case
 from grammars.json_schema.formats import FORMATS
 from grammars.json_schema.keywords.text import is_costly, written_out
 from grammars.json_schema.regular import (

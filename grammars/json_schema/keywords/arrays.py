@@ -46,12 +46,7 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child, *, widest: bool
         most_of(schema, "maxItems"),
         counts,
         (place.number,) if schema.get("uniqueItems") else (),
-        Seen(
-            items=len(prefix),
-            contains=contained,
-            every_item="items" in schema,
-            not_contains=not_contained,
-        ),
+        Seen(items=len(prefix), contains=contained, every_item="items" in schema, not_contains=not_contained),
     )
 
 

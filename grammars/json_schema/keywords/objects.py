@@ -61,6 +61,8 @@ def allow(
     extra = child(place, schema["additionalProperties"], "additionalProperties") if _CLOSING in schema else TRUE
     known = [p for p in patterns if p is not None and not (widest and p.surely != p.maybe)]
     if len(known) < len(patterns):
+        if extra != TRUE and None in patterns:
+            notes.append(ReportRow(place.pointer, _CLOSING, Outcome.RELAXED, _NOT_ADDITIONAL))
         extra = TRUE  # a key of the unknown pattern is not an additional one
     cells = cells_of(known, extra)
     for key, conj in props.items():
@@ -142,8 +144,6 @@ def _patterns(
         if known:
             closing = (word for word in (_CLOSING, "unevaluatedProperties") if word in schema)
             notes.extend(row for word in closing for row in reading_rows(pattern, word, place))
-        elif schema.get(_CLOSING, True) is not True:
-            notes.append(ReportRow(place.pointer, _CLOSING, Outcome.RELAXED, _NOT_ADDITIONAL))
     return out
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import llguidance
 import pytest
 
-from benchmarks.json_schema_hostile import CASES, Case, run
+from benchmarks.json_schema_hostile import run
+from benchmarks.json_schema_hostile_cases import CASES, Case
 from special_tokens.errors import GuidedError
 
 
