@@ -17,7 +17,6 @@ from grammars.deadline import deadline
 from grammars.formats.format import ContentFormat, Format
 from grammars.json_schema import Policy, ReportRow, SchemaReport, Watcher, build
 from grammars.json_schema.closed import closed
-from grammars.json_schema.spelling import DEFAULT_SPELLING, Spelling
 from grammars.markers import Markers
 from grammars.plan import (
     SENTINELS,
@@ -250,22 +249,16 @@ class _Composer:
         self.tool_rows |= dict.fromkeys(section.lost)
         return section
 
-    @property
-    def _spelling_of_calls(self) -> Spelling:
-        """Of the JSON in calls: their own where they have one."""
-        form = self.format.tool_calls
-        return self.format.spelling if form is None or form.spelling == DEFAULT_SPELLING else form.spelling
-
     def _arguments_schema(self, schema: Any, place: str) -> Node:
         """The node of a tool's arguments, or of one of them; ``place`` is its pointer, ``/tools/NAME/...``."""
         if carries_lark(schema):
             self.written_lark.add(place)
-            return custom_input_node(schema, self._spelling_of_calls.key_separator)
+            return custom_input_node(schema, self.format.spelling_of_calls.key_separator)
         strict = any(tool.strict and place.startswith(pointer(tool)) for tool in self.choice.tools)
         policy: Policy = "strict" if strict else self.parts.schema_policy
         try:
             watch = any(step.place == place for step in self.call_steps)
-            built = build(closed(schema), spelling=self._spelling_of_calls, policy=policy, watch=watch)
+            built = build(closed(schema), spelling=self.format.spelling_of_calls, policy=policy, watch=watch)
         except SchemaError as error:  # of several tools the caller must know which
             where = place + error.pointer
             raise SchemaError(

@@ -20,9 +20,12 @@ from typing import Any, cast
 from grammars.call_steps import CallStep
 from grammars.formats.format import Format
 from grammars.json_schema import SchemaReport, Watcher
+from grammars.json_schema.closed import closed
 from grammars.render import Rendered
+from grammars.shortest_texts import ShortestTexts
+from grammars.tool_calls.parameters import arguments_schema, ordered
 from grammars.tools import Tool
-from special_tokens.errors import RequestError, shown
+from special_tokens.errors import RequestError, ToolError, shown
 
 __all__ = [
     "SENTINELS",
@@ -244,6 +247,9 @@ class Plan:
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     python_type: Any = field(default=None, compare=False, repr=False)
+    _texts: dict[str | None, Mapping[str, str | None]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def entry(self, name: str) -> Entry:
         """The entry called ``name``; the first one where the plan has no such entry."""
@@ -262,6 +268,33 @@ class Plan:
     def schema_report(self) -> SchemaReport:
         """What the masks keep of the response format's schema."""
         return self.response.report if self.response else SchemaReport()
+
+    def shortest_texts(self, tool: str | None = None) -> Mapping[str, str | None]:
+        """A shortest text of each subschema of the response format, or of the parameters of ``tool``, by JSON pointer.
+
+        Each is found when it is first asked for, see `ShortestTexts`.  Of formats without a schema there is only the
+        whole (``""``), and nothing where there is no response format.  Raises `ToolError` for a tool that the plan
+        does not have.
+        """
+        if tool not in self._texts:
+            self._texts[tool] = self._texts_of_response() if tool is None else self._texts_of_tool(tool)
+        return self._texts[tool]
+
+    def _texts_of_response(self) -> Mapping[str, str | None]:
+        response = self.response
+        if response is None or response.kind != "json":
+            return {} if response is None else {"": response.shortest}
+        return ShortestTexts(response.schema, spelling=self.format.spelling, documents=response.documents)
+
+    def _texts_of_tool(self, name: str) -> Mapping[str, str | None]:
+        tool = next((tool for tool in self.tools if tool.name == name), None)
+        if tool is None:
+            known = ", ".join(self.tool_names()) or "none"
+            raise ToolError(f"there is no tool {shown(name)}", place="tool", expected=f"one of the plan's: {known}")
+        if tool.kind == "custom":
+            return {}
+        schema, form = closed(arguments_schema(tool)), self.format.tool_calls
+        return ShortestTexts(ordered(form, schema) if form else schema, spelling=self.format.spelling_of_calls)
 
     def end_ids(self) -> frozenset[int]:
         """Every id that may end this answer somewhere."""

@@ -163,6 +163,12 @@ class Format:
     spelling: Spelling = DEFAULT_SPELLING
     evidence: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
+    @property
+    def spelling_of_calls(self) -> Spelling:
+        """Of the JSON in calls: their own where they have one."""
+        form = self.tool_calls
+        return self.spelling if form is None or form.spelling == DEFAULT_SPELLING else form.spelling
+
     def to_json(self) -> Mapping[str, Any]:
         """The format as JSON values, for printing and for family files."""
         return asdict(self)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
+from urllib.parse import quote
 
 from grammars.deadline import SECONDS, deadline, is_late, time_left
 from grammars.json_schema.direct import direct
@@ -75,8 +76,9 @@ def build(
     watch: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     in_full: bool = False,
+    start: str = "",
 ) -> Built:
-    """The grammar of ``schema``.
+    """The grammar of ``schema``, or of its subschema at the JSON pointer ``start``.
 
     ``documents`` are other documents by URI that references may lead to; nothing is fetched.  With ``watch`` the
     caller promises to run the watchers; without, nothing is left to them, and what only they could enforce is
@@ -87,13 +89,13 @@ def build(
     _check(policy, documents)
     with deadline():
         seen = survey(schema, limits)
-        if watch and not in_full:
+        if watch and not in_full and not start:
             found = direct(schema, spelling, seen.keys)
             if found is not None:
                 watchers: tuple[Watcher, ...] = (DigitWatch(MAX_DIGITS),) if found.has_numbers else ()
                 watchers += (UniqueWatch((), *found.key_bounds),) if found.has_free_keys else ()
                 return _judged(Built(found.node, SchemaReport(found.rows), watchers), policy)
-        return _judged(_worked_out(schema, spelling, documents, limits, watch=watch), policy)
+        return _judged(_worked_out(schema, spelling, documents, limits, watch=watch, start=start), policy)
 
 
 def _check(policy: object, documents: object) -> None:
@@ -114,17 +116,17 @@ def _judged(built: Built, policy: Policy) -> Built:
 
 
 def _worked_out(
-    schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None, limits: Limits, *, watch: bool
+    schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None, limits: Limits, *, watch: bool, start: str
 ) -> Built:
     """What is built of a schema, or the error of it; one that was costly to find is remembered."""
-    request = (schema, spelling, documents, limits, watch)
+    request = (schema, spelling, documents, limits, watch, start)
     key = _key(*request) if _errors else None
     known = None if key is None else _errors.get(key)
     if known is not None:
         raise copy.copy(known)
     begun, left = time.thread_time(), time_left()
     try:
-        built = _compiled(Documents(schema, documents, limits=limits), spelling, watch=watch)
+        built = _compiled(Documents(schema, documents, limits=limits), spelling, watch=watch, start=start)
         check_deadline()  # searches that gave up because of it have left their mark on what was built
     except SchemaError as error:
         if time.thread_time() - begun > _COSTLY_S and (key := key or _key(*request)) is not None:
@@ -137,43 +139,44 @@ def _worked_out(
 
 
 def _key(
-    schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None, limits: Limits, watch: bool
+    schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None, limits: Limits, watch: bool, start: str
 ) -> bytes | None:
     """The content of a request; None where it cannot be told."""
     try:
-        return digest(json.dumps([schema, dict(documents or {})]), spelling, limits, watch)
+        return digest(json.dumps([schema, dict(documents or {})]), spelling, limits, watch, start)
     except (TypeError, ValueError, RecursionError):
         return None
 
 
-def _compiled(documents: Documents, spelling: Spelling, *, watch: bool) -> Built:
+def _compiled(documents: Documents, spelling: Spelling, *, watch: bool, start: str) -> Built:
     try:
         with within(_MOST_SEARCHED):
             try:
-                return _in_full(documents, spelling, watch=watch)
+                return _in_full(documents, spelling, watch=watch, start=start)
             except Overrun:
-                return _compile(Space(documents, coarse=True), spelling, watch=watch)
+                return _compile(Space(documents, coarse=True), spelling, watch=watch, start=start)
     except RecursionError:
         raise too_deep(documents.root.schema) from None
 
 
-def _in_full(documents: Documents, spelling: Spelling, *, watch: bool) -> Built:
+def _in_full(documents: Documents, spelling: Spelling, *, watch: bool, start: str) -> Built:
     """The schema worked out; where formats that its draft does not have make it impossible, without them."""
     try:
-        return _compile(Space(documents), spelling, watch=watch)
+        return _compile(Space(documents), spelling, watch=watch, start=start)
     except SchemaError as error:
         if isinstance(error, Overrun) or not documents.met_early or "unsatisfiable" not in str(error):
             raise
     documents.early_formats = False
-    return _compile(Space(documents), spelling, watch=watch)
+    return _compile(Space(documents), spelling, watch=watch, start=start)
 
 
-def _compile(space: Space, spelling: Spelling, *, watch: bool) -> Built:
+def _compile(space: Space, spelling: Spelling, *, watch: bool, start: str) -> Built:
     root = space.documents.root
-    start = space.child(root, root.schema)
-    if start is None:
-        raise SchemaError("unsatisfiable schema: it is false")
-    states = explore(space, spelling, start)
+    place = space.documents.target(root, "#" + quote(start)) if start else root
+    conj = space.child(place, place.schema)
+    if conj is None:
+        raise SchemaError("unsatisfiable schema: it is false", pointer=start)
+    states = explore(space, spelling, conj)
     emitted = emit(states)
     unique = unique_rows(states, emitted.watched, watch=watch)
     rows = [*emitted.rows, *unique, *leaning(space, unique)]

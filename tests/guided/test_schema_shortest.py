@@ -111,6 +111,19 @@ def test_the_plan_holds_the_shortest_arguments_of_its_tools(engine: Engine) -> N
     assert walk(plan, engine, tokens, entry="after").is_whole
 
 
+def test_the_plan_holds_the_shortest_text_of_every_part_of_its_tools(engine: Engine) -> None:
+    inner = {"type": "object", "properties": {"x": {"type": "integer", "minimum": 10}}, "required": ["x"]}
+    parameters = {"type": "object", "properties": {"at": inner}, "required": ["at"]}
+    tools = [{"type": "function", "function": {"name": "go", "parameters": parameters}}]
+    plan = plan_of(engine, tools=tools, tool_choice="required", thinking=False)
+    texts = plan.shortest_texts("go")
+    assert texts["/properties/at"] == '{"x": 10}'
+    assert texts["/properties/at/properties/x"] == "10"
+    assert texts["/additionalProperties"] is None  # arguments that are not listed are none
+    ((_, held),) = plan.shortest_arguments
+    assert texts[""] == held
+
+
 def test_arguments_that_must_not_repeat_are_held_and_found(engine: Engine) -> None:
     tags = {"type": "array", "uniqueItems": True, "minItems": 2, "items": {"type": "string"}}
     parameters = {"type": "object", "properties": {"tags": tags}, "required": ["tags"]}

@@ -11,11 +11,14 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from benchmarks import json_schema as bench
 from benchmarks.json_schema_laws import Walked, byte_judge, honest, violated, walk
+from grammars.shortest_texts import ShortestTexts
+from guided.validate import judge as verdicts_on
 from special_tokens.errors import GuidedError
 from tests.amount import EVERYTHING
 
@@ -88,6 +91,24 @@ def test_floors_and_honesty_hold_on_a_sample(
     assert right_valid >= floors[1] * num_valid
     assert right_invalid >= floors[2] * num_invalid
     assert not breaches, "\n".join(breaches)
+
+
+@pytest.mark.parametrize("data", ["suite", "bench"])
+def test_the_shortest_text_of_every_subschema_is_valid(scorer: Any, documents: Any, data: str) -> None:
+    num_found = 0
+    for record in sample(scorer, data):
+        schema = record["schema"]
+        texts = ShortestTexts(schema, documents=documents)
+        for pointer in [pointer for pointer in texts if pointer][:20]:
+            text = texts[pointer]
+            if text is None:
+                continue
+            num_found += 1
+            alone = {"$ref": f"urn:guided:whole#{quote(pointer)}"}
+            alone |= {"$schema": schema["$schema"]} if isinstance(schema.get("$schema"), str) else {}
+            verdicts = verdicts_on(alone, json.loads(text), documents={**documents, "urn:guided:whole": schema})
+            assert {verdict.is_valid for verdict in verdicts} <= {True, None}, (record["name"], pointer, text, verdicts)
+    assert num_found >= 20
 
 
 @pytest.mark.parametrize(("data", "floor"), [("suite", 0.94), ("bench", 0.96)])
