@@ -62,7 +62,8 @@ def run(case: Case, tokenizer: Any, seconds: float | None = None) -> Result:
 class Bystander(threading.Thread):
     """Another thread of the process: wants a turn each millisecond, and says how long it had to wait for one.
 
-    ``waited`` is in seconds of the process's own processor time, so that a busy machine adds nothing.
+    ``waited`` is the longest wait in seconds by the clock: no less than the interpreter's lock was held, and more where
+    the machine was busy.
     """
 
     def __init__(self) -> None:
@@ -71,9 +72,9 @@ class Bystander(threading.Thread):
         self._is_over = threading.Event()
 
     def run(self) -> None:
-        last = time.process_time()
+        last = time.perf_counter()
         while not self._is_over.wait(0.001):
-            now = time.process_time()
+            now = time.perf_counter()
             self.waited, last = max(self.waited, now - last), now
 
     def __enter__(self) -> Bystander:

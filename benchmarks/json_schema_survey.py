@@ -7,10 +7,11 @@
     python benchmarks/json_schema_survey.py --walks 0 --page docs/doubtful_labels.md  # the labels, into that page
 
 Every instance of the data is judged as `json_schema_laws.honest` does, and every schema is generated from ``--walks``
-times at random.  A written answer that the validators find invalid is a breach unless one of the keywords that it
-violates has a ``relaxed`` row at that very place.  Walks that ended, breaches, doubtful labels (which no validator
-shares) and answers (on which the validators differ), refusals and what took longer than ``--seconds`` are printed by
-name; the exit code is 1 where there is a breach.  Refused as impossible though an instance is valid is one.
+times at random.  A written answer that the validators find invalid is a breach unless each of its violations has a
+``relaxed`` row at one of the keywords that it is made of, at that very place.  Walks that ended, breaches, doubtful
+labels (which no validator shares) and answers (on which the validators differ), refusals and what took longer than
+``--seconds`` are printed by name; the exit code is 1 where there is a breach.  Refused as impossible though an instance
+is valid is one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from benchmarks.json_schema import Compiled, Judge, scorer_module  # noqa: E402
-from benchmarks.json_schema_laws import byte_judge, honest, violated, walk  # noqa: E402
+from benchmarks.json_schema_laws import byte_judge, honest, unexcused, walk  # noqa: E402
 from benchmarks.json_schema_tables import table, write_page  # noqa: E402
 from guided.validate import judge  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
@@ -99,12 +101,9 @@ class Surveyor:
                 yield ["row ended", one.faults[0][:300]]
             if not one.ended or not one.faults:
                 continue
-            try:
-                causes = violated(schema, json.loads(one.text), self.documents)
-            except ValueError:
-                causes = set()  # no JSON at all: nothing excuses it
-            if any((row.pointer, row.keyword) in causes for row in relaxed):
-                continue
+            with suppress(ValueError):  # no JSON at all: nothing excuses it
+                if not unexcused(schema, json.loads(one.text), self.documents, relaxed):
+                    continue
             kind = "walk doubtful" if one.doubtful else "walk"
             yield [kind, f"{one.faults[:2]}: {one.text[:300]}"]
 

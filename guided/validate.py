@@ -25,7 +25,7 @@ _HAS_RUST = find_spec("jsonschema_rs") is not None  # an optional extra
 if _HAS_RUST:
     from guided.validate_rust import by_jsonschema_rs
 
-__all__ = ["NOT_VALIDATED", "VALIDATORS", "Verdict", "judge", "violations"]
+__all__ = ["NOT_VALIDATED", "VALIDATORS", "Verdict", "judge", "needed_documents", "violations"]
 
 NOT_VALIDATED = "not validated: "  #: how it begins what `violations` says of a value that nobody judged
 
@@ -65,7 +65,7 @@ def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None
         return ()
     try:
         dialect = dialect_of(schema)
-        needed = _needed(schema, documents or {})
+        needed = needed_documents(schema, documents or {})
         others = {uri: _document(one, dialect_of(one, dialect)) for uri, one in needed.items()}
         asked = _Question(_in_plain_words(schema, old=dialect.order <= 4), value, others)
     except (ValueError, TypeError, RecursionError) as error:  # a document that is no schema
@@ -88,7 +88,7 @@ def _no_opinion(name: str, error: BaseException) -> Verdict:
     return Verdict(name, None, f"{type(error).__name__}: {reason[0][:200] if reason else ''}")
 
 
-def _needed(schema: Any, documents: Mapping[str, Any]) -> Mapping[str, Any]:
+def needed_documents(schema: Any, documents: Mapping[str, Any]) -> Mapping[str, Any]:
     """The documents that references come to: what is wrong with another must not end the judging of this schema."""
     named = {name: uri for uri, document in documents.items() for name in (uri, *_ids(document))}
     named = {name.rstrip("#"): uri for name, uri in named.items()}

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 from referencing.jsonschema import specification_with
 
 from grammars.json_pointer import Ways, escaped, pointer_into, unescaped, way, ways_into
+from grammars.json_schema.demanded import demanded_keys
 from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, Survey, survey
 from special_tokens.errors import SchemaError, shown
@@ -134,6 +136,15 @@ class Documents:
         self._base = base
         self.root = self._add(schema, None, (), self._dialect, base, self._entered((), base))
         self._roots[id(schema)] = self.root
+        self._demanded: frozenset[str] | None = None
+
+    @property
+    def demanded(self) -> frozenset[str]:
+        """The keys that something in the documents may ask for: of ``required`` and its like, and of constants."""
+        if self._demanded is None:
+            found = chain.from_iterable(map(demanded_keys, (self.root.schema, *self._others.values())))
+            self._demanded = frozenset(found)
+        return self._demanded
 
     # -- places
 

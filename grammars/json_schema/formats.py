@@ -167,7 +167,8 @@ _SAFE_LETTERS = (
 _IDN_LABEL = f"[{_SAFE_LETTERS}](?:-?[{_SAFE_LETTERS}]){{0,14}}"
 
 _ATEXT = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]"
-_QUOTED = '"(?:[ !#-\\[\\]-~]|\\\\[ -~]){0,62}"'  # 64 characters, by RFC 5321; a pair counts once
+_QTEXT = "[ !#-;=-\\[\\]-~]"  # a < behind a space begins an address for some checkers
+_QUOTED = f'"(?:{_QTEXT}{{0,62}}|(?:{_QTEXT}|\\\\[!-~]){{0,31}})"'  # at most 64 characters, by RFC 5321
 _EMAIL_HOST = f"(?:{_MAIL_HOST}|\\[{_IPV4}\\])"
 _LOCAL = f"(?:{_ATEXT}{{1,64}}|{_ATEXT}{{1,20}}(?:\\.{_ATEXT}{{1,20}}){{1,2}}|{_QUOTED})"
 _UTEXT = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~\\u00a1-\\ud7ff\\ue000-\\ufdcf\\ufdf0-\\uffef-]"
@@ -199,7 +200,7 @@ def _identifier(letters: str, private: str, *, relative: bool) -> str:
 
 
 _VARNAME = "[A-Za-z0-9_](?:\\.?[A-Za-z0-9_])*"
-_VARSPEC = f"{_VARNAME}(?::[1-9][0-9]{{0,3}}|\\*)?"
+_VARSPEC = f"{_VARNAME}(?::[1-9][0-9]{{0,2}}|\\*)?"
 _LITERAL = f"(?:[!#$&-;=?-\\[\\]_a-z~{_UCS}{_PRIVATE}]|{_PCT})"
 _TEMPLATE = f"(?:{_LITERAL}|\\{{[+#./;?&]?{_VARSPEC}(?:,{_VARSPEC})*\\}})*"
 

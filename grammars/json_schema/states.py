@@ -371,5 +371,7 @@ def explore(space: Space, spelling: Spelling, start: Conj) -> States:
         hint = "look for required keys whose schema is false, or bounds that exclude each other"
         if asks_for_borders(space.documents.root.schema):
             hint += "; and borders of words (\\b, \\B) beside letters that are not ASCII are those of ECMA-262 here"
+        elif not space.stays(lambda widest: widest.is_empty(start), start):
+            hint += "; and by some reading of its patterns, formats or contains there may be values, but not by all"
         raise SchemaError("unsatisfiable schema: no value satisfies it", pointer=culprit(space, start), hint=hint)
     return states

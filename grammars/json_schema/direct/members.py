@@ -58,6 +58,9 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
     if len(known) > 1 and not _begin_apart([leading(term) for term in known]) and not _first_apart(known):
         raise NotDirect
     listed = schema.get("properties", {})
+    forbidden = [term for term, sub in zip(known, value.values(), strict=True) if sub is False]
+    if any(matches(term, key) for term in forbidden for key in schema.get("required", ())):
+        raise NotDirect  # the engine's error would be one of its grammar
     _same_to_all(value, listed, is_open=schema.get("additionalProperties", True) is not False)
     for term, sub in zip(known, value.values(), strict=True):
         taken = [key for key in listed if matches(term, key)]

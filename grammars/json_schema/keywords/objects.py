@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -64,7 +64,7 @@ def allow(
         if extra != TRUE and None in patterns:
             notes.append(ReportRow(place.pointer, _CLOSING, Outcome.RELAXED, _NOT_ADDITIONAL))
         extra = TRUE  # a key of the unknown pattern is not an additional one
-    cells = cells_of(known, extra)
+    cells = (*cells_of(known, extra), *_disputed_cells(known, extra, documents, props))
     for key, conj in props.items():
         for pattern in known:
             if matches(pattern.maybe, key):
@@ -81,7 +81,7 @@ def allow(
             cells = restrict(cells, language)
     seen = Seen(
         frozenset(schema.get("properties", ())),
-        tuple(pattern.maybe for pattern in known),
+        tuple(pattern.surely for pattern in known),
         _CLOSING in schema,
         any_key=len(known) < len(patterns),
     )
@@ -150,7 +150,7 @@ def _patterns(
 def cells_of(patterns: list[KeyPattern], extra: Conj | None) -> Cells:
     """All keys cut into cells by the patterns that they match; keys that match none get ``extra``.
 
-    Keys that readings of a pattern differ on are in no cell.
+    Keys that readings of a pattern differ on are in no cell, see `_disputed_cells`.
     """
     cells: list[tuple[Regular, Conj | None]] = []
     cuts = 0
@@ -179,6 +179,28 @@ def cells_of(patterns: list[KeyPattern], extra: Conj | None) -> Cells:
     if extra is not None and possible(rest):
         cells.append((rest, extra))
     return tuple((cell, conj) for cell, conj in cells if conj is not None)
+
+
+def _disputed_cells(
+    patterns: list[KeyPattern], extra: Conj | None, documents: Documents, props: Mapping[str, Any]
+) -> Iterator[tuple[Regular, Conj]]:
+    """Cells of those keys that readings of a pattern differ on and that something asks for.
+
+    Their values satisfy what they must by every reading: what the pattern asks, and what is asked of other keys.
+    """
+    unsure = [pattern for pattern in patterns if pattern.surely is not pattern.maybe]
+    if extra is None or not unsure:
+        return
+    keys: dict[Conj, list[str]] = {}
+    for key in sorted(documents.demanded.difference(props)):
+        if not any(matches(p.maybe, key) and not matches(p.surely, key) for p in unsure):
+            continue
+        value: Conj | None = extra
+        for pattern in patterns:
+            value = both(value, pattern.value) if matches(pattern.maybe, key) else value
+        if value is not None:
+            keys.setdefault(value, []).append(key)
+    yield from ((words(names), value) for value, names in keys.items())
 
 
 def possible(language: Regular, budget: int = 400) -> bool:

@@ -15,7 +15,7 @@ from grammars.json_schema.direct.copy import ENGINE_WORDS, Copy
 from grammars.json_schema.spelling import DEFAULT_SPELLING
 from grammars.render import render
 from guided.compile import compile_grammar
-from special_tokens.errors import GrammarError
+from special_tokens.errors import GrammarError, SchemaError
 
 BYTES = llguidance.LLTokenizer("byte")
 DRAFT4 = "http://json-schema.org/draft-04/schema#"
@@ -304,3 +304,11 @@ def test_a_word_that_the_engine_does_not_know_is_never_given_to_it() -> None:
 @pytest.mark.parametrize("name", LEFT)
 def test_what_is_in_doubt_is_left_to_our_own_compiler(name: str) -> None:
     assert direct(LEFT[name], DEFAULT_SPELLING) is None
+
+
+@pytest.mark.parametrize("listed", [{}, {"properties": {"a": True}}])
+def test_a_required_key_that_a_pattern_forbids_is_an_error_of_the_schema(listed: Any) -> None:
+    inner = {"type": "object", "required": ["a"], "patternProperties": {"^a": False}, **listed}
+    assert direct(inner, DEFAULT_SPELLING) is None
+    with pytest.raises(SchemaError, match="unsatisfiable schema"):
+        build({"type": "array", "items": inner, "minItems": 1}, watch=True)

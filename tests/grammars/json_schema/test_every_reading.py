@@ -198,7 +198,7 @@ def test_what_only_we_narrow_proves_nothing(judge: Judge, schema: Any, shared: A
     }
 
 
-#: One that is not regular, and one that readers differ on.
+#: Keys by a pattern that is not regular, keys that readers differ on, and a class that they end elsewhere.
 UNKNOWN = {"patternProperties": {"^(a)\\1$": {"type": "integer"}}}
 OPEN = {"type": "object", "patternProperties": {"^.$": {"type": "integer"}}, "unevaluatedProperties": False}
 CLASS = {"type": "string", "pattern": "^[^]a]$"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import suppress
 from typing import Any
 
 import jsonschema
@@ -28,7 +29,7 @@ STRINGS = {
     "time": ["12:00:00Z", "23:59:60Z", "12:00:00.1234567890123456789Z", "0*:00:00Z"],
     "date-time": ["2020-01-01T00:00:00Z", "1998-12-31T23:59:60Z", "*020-01-01T00:00:00Z"],
     "duration": ["P1D", "P1234567890123Y", "PT36H", "P2W"],
-    "email": ["a@b.co", "a.b.c.d.e@b.co", "joe@[IPv6:2001:db8::1]", "a@xn--nxasmq6b.co", "a b@c"],
+    "email": ["a@b.co", "a.b.c.d.e@b.co", "joe@[IPv6:2001:db8::1]", "a@xn--nxasmq6b.co", "a b@c", '"a \\b"@c'],
     "idn-email": ["a@b.co", "실례@실례.테스트"],
     "hostname": ["abc", "xn--nxasmq6b", ".".join(["abcdefghijklmnopqrstuvwxyz"] * 9), "a\n", "٣", "\u212a"],
     "idn-hostname": ["abc", "실례.테스트", "xn--nxasmq6b", "bücher.example", "〡〢"],
@@ -38,7 +39,7 @@ STRINGS = {
     "uri-reference": ["a/b", "", "a\n"],
     "iri": ["http://a.b/ü", "http://a.b/\U00030000", "a:\n"],
     "iri-reference": ["a/ü", "", "a\n"],
-    "uri-template": ["a'/{b}", " ", "{=a}", "{a..b}", "{!a}", "%", "{%41}"],
+    "uri-template": ["a'/{b}", " ", "{=a}", "{a..b}", "{!a}", "%", "{%41}", "{a:1234}", "{a:123}"],
     "uuid": ["123e4567-e89b-12d3-a456-426614174000"],
     "json-pointer": ["/a", ""],
     "relative-json-pointer": ["0#", "12345678901/a", "102/b", "1٣", "1²/a"],
@@ -129,7 +130,9 @@ def test_what_is_written_and_what_is_left_out_are_so_for_every_checker(name: str
         for _ in range(rng.randrange(3)):
             at, piece = rng.randrange(len(text) + 1), rng.choice([*PIECES, ""])
             text = text[:at] + piece + text[at + rng.randrange(2) :]
-        taken = {python.FORMAT_CHECKER.conforms(text, name), rs.is_valid(text)}
+        taken = {rs.is_valid(text)}
+        with suppress(ValueError):  # jsonschema's own fault: it takes a digit such as ² for a number
+            taken.add(python.FORMAT_CHECKER.conforms(text, name))
         if matches(row.language, text):
             written += 1
             assert taken == {True}, text
