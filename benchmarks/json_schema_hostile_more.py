@@ -244,7 +244,7 @@ def _breadth() -> Iterator[Row]:
     yield "oneOf of 500 true", lambda: {"oneOf": [True] * 500}, "", frozenset({"oneOf"})
     yield "contains at least 10,000", lambda: {
         "type": "array", "contains": _INTEGER, "minContains": 10_000
-    }, "", frozenset({"contains"})  # fmt: skip
+    }, "", frozenset({"contains", "minContains"})  # fmt: skip
     yield "different items out of 64 values", lambda: {
         "type": "array", "items": {"enum": list(range(64))}, "uniqueItems": True, "minItems": 64
     }, "", _NONE  # fmt: skip

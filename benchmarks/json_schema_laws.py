@@ -20,25 +20,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import jsonschema
-from jsonschema_specifications import REGISTRY
-from referencing.jsonschema import specification_with
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from benchmarks.json_schema import Compiled, Judge
+from benchmarks.json_schema_causes import unexcused
 from benchmarks.json_schema_ways import excuses, in_named_order, speaks_of_order
-from grammars.json_pointer import pointer_of
-from grammars.json_schema.dialects import Dialect, dialect_of
-from grammars.json_schema.documents import Documents
 from grammars.json_schema.report import ReportRow
 from guided.bitmask import allowed_ids, is_allowed
 from guided.compile import Engine
 from guided.state import GuidanceState
-from guided.validate import Verdict, judge, needed_documents
-from special_tokens.errors import GuidedError, LimitExceeded
+from guided.validate import Verdict, judge
+from special_tokens.errors import LimitExceeded
 
-__all__ = ["Breach", "Walked", "accepted_in_some_order", "byte_judge", "honest", "unexcused", "violated", "walk"]
+__all__ = ["Breach", "Walked", "accepted_in_some_order", "byte_judge", "honest", "walk"]
 
 _MOST_STEPS = 4_000
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
@@ -98,119 +93,6 @@ def quoted(verdicts: Iterable[Verdict]) -> str:
 
 def _places(rows: Iterable[ReportRow]) -> list[str]:
     return sorted(f"{row.pointer}/{row.keyword}" for row in rows)
-
-
-def violated(schema: Any, value: Any, documents: Any = None) -> set[tuple[str, str]]:
-    """Pointer and keyword of everything in the schema that ``value`` violates, branches included."""
-    return set().union(*violations(schema, value, documents))
-
-
-def violations(schema: Any, value: Any, documents: Any = None) -> list[set[tuple[str, str]]]:
-    """For each violation that a validator names: pointer and keyword of all that it is made of, branches included."""
-    dialect = dialect_of(schema)
-    needed = needed_documents(schema, documents or {})  # what is wrong with another must not end the search
-    named = {uri: _with_dialect(other, dialect) for uri, other in needed.items()}
-    known = Documents(schema, documents)
-    found: list[set[tuple[str, str]]] = []
-    for paths in (*_violated_by_python(schema, value, named), *_violated_by_rs(schema, value, named)):
-        causes = {cause for steps in paths for cause in _causes(known, steps)}
-        # the validator's paths do not name the condition that a branch belongs to
-        found.append(causes | {(pointer, "if") for pointer, keyword in causes if keyword in ("then", "else")})
-    return found
-
-
-def unexcused(schema: Any, value: Any, documents: Any, relaxed: Collection[ReportRow]) -> list[set[tuple[str, str]]]:
-    """The violations of ``value`` of which no ``relaxed`` row speaks; an empty one where none is named at all."""
-    every = violations(schema, value, documents)
-    rows = {(row.pointer, row.keyword) for row in relaxed}
-    return [causes for causes in every if not causes & rows] if every else [set()]
-
-
-def _with_dialect(document: Any, dialect: Dialect) -> Any:
-    """A document that names its dialect: its own, or that of the schema it came with."""
-    return {**document, "$schema": dialect_of(document, dialect).uri} if isinstance(document, dict) else document
-
-
-def _violated_by_python(schema: Any, value: Any, documents: dict[str, Any]) -> list[list[list[str]]]:
-    """The paths of each violation that jsonschema finds; none where it has no opinion."""
-    dialect = dialect_of(schema)
-    resources = [
-        (uri, specification_with(dialect_of(other, dialect).uri).create_resource(other))
-        for uri, other in documents.items()
-    ]
-    kind: Any = jsonschema.validators.validator_for({"$schema": dialect.uri})
-    validator = kind(schema, registry=REGISTRY.with_resources(resources), format_checker=kind.FORMAT_CHECKER)
-    found: list[list[list[str]]] = []
-    try:
-        for error in validator.iter_errors(value):
-            paths, todo = [], [error]
-            while todo:
-                one = todo.pop()
-                todo.extend(one.context)
-                paths.append([str(step) for step in one.absolute_schema_path])
-            found.append(paths)
-    except Exception:  # a pattern that it cannot read: the other validator may
-        return []
-    return found
-
-
-def _violated_by_rs(schema: Any, value: Any, documents: dict[str, Any]) -> list[list[list[str]]]:
-    """The paths of each violation that jsonschema-rs finds; none where it is not installed or has no opinion."""
-    try:
-        import jsonschema_rs
-
-        order = dialect_of(schema).order
-        kinds = {4: "Draft4", 6: "Draft6", 7: "Draft7", 8: "Draft201909", 9: "Draft202012"}
-        registry = jsonschema_rs.Registry(list(documents.items())) if documents else None
-        kind = getattr(jsonschema_rs, f"{kinds[order]}Validator")
-        errors = list(kind(schema, validate_formats=True, registry=registry).iter_errors(value))
-    except Exception:  # a broken schema, or one that it cannot follow
-        return []
-    found: list[list[list[str]]] = []
-    for error in errors:
-        paths, todo = [], [error]
-        while todo:
-            one = todo.pop()
-            paths.append([str(step) for step in one.evaluation_path])  # the other ends at references
-            branches = getattr(one.kind, "context", None)
-            for branch in branches if isinstance(branches, list) else ():
-                todo += branch
-        found.append(paths)
-    return found
-
-
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-
-
-def _causes(known: Documents, steps: list[str]) -> Iterator[tuple[str, str]]:
-    """The places on a validator's path with the step taken there, as the report names them.
-
-    Paths go through references, which validators name or leave out.
-    """
-    place, since, at = known.root, list[str](), known.root.schema
-    for step in steps:
-        for _ in range(100):  # a chain of references, which may be a circle
-            word = next((w for w in _REFERENCES if isinstance(at, dict) and isinstance(at.get(w), str)), None)
-            if word is None or (step in at and step != word):
-                break
-            try:
-                place = known.target(known.at(place, at, *since), at[word], word)
-            except GuidedError:
-                break
-            since, at = [], place.schema
-            if step == word:
-                break
-        if step in _REFERENCES:
-            continue
-        yield place.pointer + pointer_of(since), step
-        at = _below(at, step)
-        since.append(step)
-
-
-def _below(value: Any, step: str) -> Any:
-    if isinstance(value, list):
-        return value[int(step)] if step.isdigit() and int(step) < len(value) else None
-    return value.get(step) if isinstance(value, dict) else None
 
 
 def accepted_in_some_order(by_bytes: Compiled, value: Any) -> bool:

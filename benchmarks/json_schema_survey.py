@@ -33,7 +33,8 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from benchmarks.json_schema import Compiled, Judge, scorer_module  # noqa: E402
-from benchmarks.json_schema_laws import byte_judge, honest, unexcused, walk  # noqa: E402
+from benchmarks.json_schema_causes import unexcused  # noqa: E402
+from benchmarks.json_schema_laws import byte_judge, honest, walk  # noqa: E402
 from benchmarks.json_schema_tables import table, write_page  # noqa: E402
 from guided.validate import judge  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from referencing.jsonschema import specification_with
 
-from grammars.json_pointer import escaped
+from grammars.deadline import deadline, is_late
+from grammars.json_pointer import escaped, unescaped
 from grammars.json_schema import DEFAULT_SPELLING, Spelling, build
 from grammars.json_schema.dialects import Dialect, dialect_of
+from grammars.json_schema.limits import survey
 from grammars.shortest_text import shortest_text
 from special_tokens.errors import SchemaError
 
-__all__ = ["ShortestTexts", "pointers_of"]
+__all__ = ["ShortestTexts", "subschemas"]
 
-#: Stands for what was not looked for yet: None is an answer.
-_UNKNOWN = object()
+#: Words by which a schema depends on what stands around it.
+_TIES = frozenset(
+    ("$ref", "$dynamicRef", "$recursiveRef", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
+)
+_NOWHERE = object()
 
 
 class ShortestTexts(Mapping[str, str | None]):
@@ -25,7 +31,8 @@ class ShortestTexts(Mapping[str, str | None]):
     A text is valid for the subschema alone, whatever stands around it, and of those that the masks would write the
     shortest found (see `grammars.shortest_text`).  None stands where no value is valid, where a search found none, and
     where a keyword within is relaxed, since the masks cannot tell what is valid there.  ``documents`` are what
-    references may lead to, by URI.  Raises `KeyError` for a pointer that leads to no subschema.
+    references may lead to, by URI.  Raises `KeyError` for a pointer that leads to no subschema, and `SchemaError` past
+    the deadline of the thread, which tells nothing of the schema.
     """
 
     def __init__(
@@ -34,65 +41,101 @@ class ShortestTexts(Mapping[str, str | None]):
         self._schema = schema
         self._spelling = spelling
         self._documents = documents
-        self._found: dict[str, Any] = dict.fromkeys(pointers_of(schema), _UNKNOWN)
+        self._places = subschemas(schema)
+        self._found: dict[str, str | None] = {}
 
     def __getitem__(self, pointer: str) -> str | None:
-        found = self._found[pointer]
-        if found is _UNKNOWN:
-            found = self._found[pointer] = self._text(pointer)
-        text: str | None = found
-        return text
+        if pointer not in self._found:
+            value, dialect = self._places[pointer]
+            with deadline():
+                self._found[pointer] = self._text(pointer, value, dialect)
+        return self._found[pointer]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._places)
 
     def __contains__(self, pointer: object) -> bool:
-        return pointer in self._found
+        return pointer in self._places
 
     def __repr__(self) -> str:
         return f"<ShortestTexts of {len(self)} subschemas>"
 
-    def _text(self, pointer: str) -> str | None:
-        try:
-            built = build(
-                self._schema,
-                spelling=self._spelling,
-                policy="strict",
-                documents=self._documents,
-                watch=True,
-                in_full=True,
-                start=pointer,
-            )
-        except SchemaError:
-            return None
+    def _text(self, pointer: str, value: Any, dialect: Dialect) -> str | None:
+        """By the road of requests, on which the engine may compile the schema as it is, then worked out in full."""
+        is_tied = bool(pointer) and not survey(value).keys.isdisjoint(_TIES)
+        alone = {"$schema": dialect.uri, **value} if pointer and isinstance(value, dict) else value
+        for in_full in (True,) if is_tied else (False, True):
+            try:
+                found = (
+                    self._built(self._schema, in_full=True, start=pointer)
+                    if is_tied
+                    else self._built(alone, in_full=in_full)
+                )
+            except SchemaError:
+                if is_late():
+                    raise
+                found = None
+            if found is not None:
+                return found
+        return None
+
+    def _built(self, schema: Any, *, in_full: bool, start: str = "") -> str | None:
+        built = build(
+            schema,
+            spelling=self._spelling,
+            policy="strict",
+            documents=self._documents,
+            watch=True,
+            in_full=in_full,
+            start=start,
+        )
         found = shortest_text(built.node, built.watchers)
         return shortest_text(built.node, built.watchers, patient=True) if found is None else found
 
 
-def pointers_of(schema: Any) -> list[str]:
-    """The pointers of a schema's subschemas, itself (``""``) first, each before those within it.
+def subschemas(schema: Any) -> dict[str, tuple[Any, Dialect]]:
+    """A schema's subschemas with their dialects by their pointers, itself (``""``) first.
 
-    What is a subschema depends on the dialect and is asked of the ``referencing`` library, keyword by keyword.
+    What is a subschema depends on the dialect and is asked of the ``referencing`` library, keyword by keyword; so is
+    what stands under ``$defs`` or ``definitions`` in any dialect, and what a reference of the document's own leads to.
     """
-    found: list[str] = []
-    stack: list[tuple[str, Any, Dialect | None]] = [("", schema, None)]
+    found: dict[str, tuple[Any, Dialect]] = {}
+    stack: list[tuple[str, Any, Dialect | None, bool]] = [("", schema, None, True)]
     while stack:
-        pointer, value, dialect = stack.pop()
-        found.append(pointer)
+        pointer, value, outer, is_own = stack.pop()
+        named = isinstance(value, dict) and outer is not None and isinstance(value.get(outer.id_keyword), str)
+        dialect = outer if outer is not None and not named else dialect_of(value, *([outer] if outer else ()))
+        if pointer in found:
+            continue
+        found[pointer] = value, dialect
         if not isinstance(value, dict):
             continue
-        if dialect is None or isinstance(value.get(dialect.id_keyword), str):
-            dialect = dialect_of(value, dialect) if dialect is not None else dialect_of(value)
+        is_own = is_own and not named  # else its references begin elsewhere
         below = [
-            (f"{pointer}/{escaped(keyword)}{way}", inner, dialect)
+            (f"{pointer}/{escaped(keyword)}{way}", inner, dialect, is_own)
             for keyword, body in value.items()
             for way, inner in _subschemas(keyword, body, dialect)
         ]
+        reference = value.get("$ref")
+        if is_own and isinstance(reference, str) and reference.startswith("#/"):
+            target = unquote(reference[1:])
+            led = _at(schema, target)
+            below += [(target, led, dialect, True)] if isinstance(led, dict | bool) else []
         stack += reversed(below)
     return found
+
+
+def _at(document: Any, pointer: str) -> Any:
+    """What a pointer leads to."""
+    for step in map(unescaped, pointer.split("/")[1:]):
+        if isinstance(document, list) and step.isascii() and step.isdigit() and int(step) < len(document):
+            document = document[int(step)]
+        else:
+            document = document.get(step, _NOWHERE) if isinstance(document, dict) else _NOWHERE
+    return document
 
 
 def _subschemas(keyword: str, body: Any, dialect: Dialect) -> Iterator[tuple[str, Any]]:
@@ -100,8 +143,11 @@ def _subschemas(keyword: str, body: Any, dialect: Dialect) -> Iterator[tuple[str
     if _is_subschema(body, {keyword: body}, dialect):
         yield "", body
     elif isinstance(body, dict):  # member by member: the library takes ``dependencies`` of both kinds for none
-        members = ((f"/{escaped(step)}", inner, {keyword: {step: inner}}) for step, inner in body.items())
-        yield from ((way, inner) for way, inner, alone in members if _is_subschema(inner, alone, dialect))
+        for step, inner in body.items():
+            if (keyword in ("$defs", "definitions") and isinstance(inner, dict | bool)) or _is_subschema(
+                inner, {keyword: {step: inner}}, dialect
+            ):
+                yield f"/{escaped(step)}", inner
     elif isinstance(body, list):
         elements = ((f"/{i}", inner, {keyword: [inner]}) for i, inner in enumerate(body))
         yield from ((way, inner) for way, inner, alone in elements if _is_subschema(inner, alone, dialect))

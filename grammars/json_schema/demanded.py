@@ -7,12 +7,12 @@ from typing import Any
 
 __all__ = ["demanded_keys"]
 
-_LISTS = frozenset(("required", "dependentRequired", "dependencies"))
+_LISTS = frozenset(("required", "dependentRequired", "dependencies", "propertyNames"))
 _VALUES = frozenset(("const", "enum"))
 
 
 def demanded_keys(document: Any) -> Iterator[str]:
-    """The names in ``required`` and its like anywhere in a document, and the keys of objects in its constants.
+    """The names in ``required`` and its like anywhere in a document, and in ``propertyNames``; the keys of constants.
 
     What only looks like one of these keywords is taken for it: the names are more rather than less.
     """

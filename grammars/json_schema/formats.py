@@ -242,7 +242,7 @@ FORMATS: Mapping[str, Format] = {
     "email": Format(
         "RFC 5321 Mailbox",
         f"{_LOCAL}@{_EMAIL_HOST}",
-        f"no long dotted names, no IPv6 literals, and {_ONE_LABEL}",
+        f"no long dotted names, no < and few pairs in quoted ones, no IPv6 literals, and {_ONE_LABEL}",
         _ANY_MAIL,
     ),
     "idn-email": Format(
@@ -272,7 +272,7 @@ FORMATS: Mapping[str, Format] = {
     "uri-template": Format(
         "RFC 6570 with erratum 6937",
         _TEMPLATE,
-        "no % is written in names of variables",  # which Python's checker does not know
+        "no % is written in names of variables, and no prefix beyond 999",  # which Python's checker does not know
         "(?:[^{}]|\\{[^{}]+\\})*",
         since=6,
     ),

@@ -8,6 +8,7 @@ from typing import Any
 
 from grammars.json_pointer import unescaped
 from grammars.json_schema.documents import OLDER, written_word
+from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.space import Space
 
@@ -15,89 +16,106 @@ __all__ = ["as_written", "leaning"]
 
 #: Keywords of which a validator does not say what inside them is broken.
 _OPAQUE = frozenset(("not", "if", "oneOf", "contains", "unevaluatedProperties", "unevaluatedItems"))
-#: Keywords that choose what is evaluated: taken by mistake, a branch lets pass what nothing has looked at.
-_CHOOSING = frozenset(("anyOf", "oneOf", "if", "contains"))
-#: Those by which something is evaluated: what they refuse is unevaluated as well.
-_EVALUATING = _CHOOSING | {
-    *("properties", "patternProperties", "additionalProperties", "unevaluatedProperties"),
-    *("prefixItems", "items", "additionalItems", "unevaluatedItems"),
+#: Keywords that hold one schema, a list of them, or some by name.
+_SINGLE = _OPAQUE | {"then", "else", "propertyNames", "additionalProperties", "additionalItems"}
+_LISTED = frozenset(("allOf", "anyOf", "oneOf", "prefixItems", "items"))
+_NAMED = frozenset(("properties", "patternProperties", "dependentSchemas", "dependencies"))
+
+_KEYS, _ITEMS = ("unevaluatedProperties",), ("unevaluatedItems",)
+#: What else may be broken where a part within a keyword is: what it evaluates is not evaluated then.
+_BROKEN_BESIDE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "if", "then", "else", "$ref"), _KEYS + _ITEMS),
+    **dict.fromkeys(("dependentSchemas", "dependencies", "additionalProperties", "unevaluatedProperties"), _KEYS),
+    **dict.fromkeys(("additionalItems", "unevaluatedItems"), _ITEMS),
+    "contains": ("minContains", "maxContains", *_ITEMS),
 }
-_UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
-#: Keywords that ask something of the same value, so that what is evaluated within them is evaluated around them.
-_IN_PLACE = frozenset(("allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies"))
-_NAMED = frozenset(("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"))
-_LISTED = frozenset(("allOf", "anyOf", "oneOf", "items", "prefixItems"))
+#: And where the keyword itself is not enforced.
+_BROKEN_BESIDE_ITSELF: dict[str, tuple[str, ...]] = {
+    **_BROKEN_BESIDE,
+    **dict.fromkeys(("properties", "patternProperties"), _KEYS),
+    **dict.fromkeys(("prefixItems", "items"), _ITEMS),
+}
 _REASON = "leans on a part that is relaxed"
 
 
 def leaning(space: Space, rows: Iterable[ReportRow]) -> Iterator[ReportRow]:
     """Relaxed rows for the keywords that lean on what is relaxed, by way of references too.
 
-    Those around it that are broken as a whole, the counts of ``contains``, and what is left unevaluated where it
-    decides what is evaluated.
+    Those around it that are broken as a whole, and those beside the ones around it that are broken with them: the
+    counts of ``contains``, and what must hold of the unevaluated.
     """
     relaxed = [row for row in rows if row.outcome is Outcome.RELAXED]
     if not relaxed:
         return
-    around = _Around(space)
-    todo = list(dict.fromkeys(row.pointer for row in relaxed))
-    seen = set(todo)
+    known = _Known(space)
     for row in relaxed:
-        if row.keyword in _EVALUATING:
-            rows = around.unevaluated(row.pointer, row.keyword)
-            yield from (one for one in rows if (one.pointer, one.keyword) != (row.pointer, row.keyword))
+        beside = _BROKEN_BESIDE_ITSELF.get(row.keyword, ())
+        yield from known.rows(row.pointer, (word for word in beside if word != row.keyword))
+    todo = list(dict.fromkeys(row.pointer for row in relaxed))
+    seen, done = set(todo), set[tuple[str, str]]()
     for pointer in todo:
-        steps = pointer.split("/")
-        for n in _keywords(steps):
-            holder, keyword = "/".join(steps[:n]), steps[n]
+        check_deadline()
+        for holder, keyword in known.ways(pointer):
+            if (holder, keyword) in done:
+                continue
+            done.add((holder, keyword))
             if keyword in _OPAQUE:
                 yield ReportRow(holder, keyword, Outcome.RELAXED, _REASON)
-            if keyword == "contains":
-                yield from around.leaning_words(holder, ("minContains", "maxContains"))
-            if keyword in _CHOOSING:
-                yield from around.unevaluated(holder, keyword)
-        for target, place in around.references:
-            if (pointer == target or pointer.startswith(target + "/")) and place not in seen:
-                seen.add(place)
-                todo.append(place)
+            yield from known.rows(holder, _BROKEN_BESIDE.get(keyword, ()))
+        for at in _ends(pointer):
+            for place in known.references.get(pointer[:at], ()):
+                yield from known.rows(place, _BROKEN_BESIDE["$ref"])
+                if place not in seen:
+                    seen.add(place)
+                    todo.append(place)
 
 
-class _Around:
-    """The schemas that were looked at, by pointer, and the references between them."""
+class _Known:
+    """The schemas that were looked at, by their pointers."""
 
     def __init__(self, space: Space) -> None:
         documents = space.documents
-        self.references = [(target.pointer, documents[at].pointer) for (at, _), target in space.targets()]
-        wanted = {*_UNEVALUATED, "minContains", "maxContains"}
-        holders = [p for p in documents.places if p is not None and isinstance(p.schema, dict)]
-        self.words = {place.pointer: words for place in holders if (words := wanted & place.schema.keys())}
+        self.references: dict[str, list[str]] = {}  # the places that refer to a schema
+        for (at, _), target in space.targets():
+            self.references.setdefault(target.pointer, []).append(documents[at].pointer)
+        wanted = frozenset(word for words in _BROKEN_BESIDE.values() for word in words)
+        schemas = [p for p in documents.places if p is not None and isinstance(p.schema, dict)]
+        self.words = {p.pointer: words for p in schemas if (words := wanted & p.schema.keys() - p.dialect.unknown)}
 
-    def leaning_words(self, pointer: str, words: Iterable[str]) -> Iterator[ReportRow]:
+    def rows(self, pointer: str, words: Iterable[str]) -> Iterator[ReportRow]:
         """Rows for those of ``words`` that stand in the schema there."""
         there = self.words.get(pointer, ())
         return (ReportRow(pointer, word, Outcome.RELAXED, _REASON) for word in words if word in there)
 
-    def unevaluated(self, pointer: str, keyword: str) -> Iterator[ReportRow]:
-        """Rows for what is asked of the unevaluated beside ``keyword`` and around it, for the same value."""
-        words = ("unevaluatedItems",) if keyword == "contains" else _UNEVALUATED
-        todo, seen = [pointer], {pointer}
-        for holder in todo if self.words else ():
-            yield from self.leaning_words(holder, words)
-            steps = holder.split("/")
-            last = max(_keywords(steps), default=0)
-            outer = ["/".join(steps[:last])] if last and steps[last] in _IN_PLACE else []
-            outer += [place for target, place in self.references if target == holder]
-            todo += [place for place in outer if place not in seen]
-            seen.update(outer)
+    def ways(self, pointer: str) -> Iterator[tuple[str, str]]:
+        """The schemas around the one there and their keywords that lead to it, from every place that it may be
+        entered at: a word may be a keyword from one and a name from another."""
+        *inner, root = _ends(pointer)
+        starts = [root, *(at for at in inner if pointer[:at] in self.references)]
+        for start in starts:
+            steps = pointer[start + 1 :].split("/") if start < len(pointer) else []
+            at, n = start, 0
+            while n < len(steps):
+                keyword = steps[n]
+                is_number = "".join(steps[n + 1 : n + 2]).isdigit()
+                if keyword in _NAMED or (keyword in _LISTED and is_number):
+                    width = 2
+                elif keyword in _SINGLE or keyword == "items":
+                    width = 1
+                else:
+                    break  # what stands under it is a schema only where something refers to it
+                yield pointer[:at], keyword
+                at += sum(1 + len(step) for step in steps[n : n + width])
+                n += width
 
 
-def _keywords(steps: list[str]) -> Iterator[int]:
-    """The steps of a pointer that are keywords, and neither names nor numbers of what stands under them."""
-    at = 1
-    while at < len(steps):
+def _ends(pointer: str) -> Iterator[int]:
+    """Where the pointers of a place and of all around it end, in the text of its own; of the document's at last."""
+    at, base = len(pointer), pointer.find("#") + 1 if pointer[:1] != "/" else 0
+    while at > base:
         yield at
-        has_name = steps[at] in _NAMED or (steps[at] in _LISTED and "".join(steps[at + 1 : at + 2]).isdigit())
-        at += 2 if has_name else 1
+        at = max(pointer.rfind("/", base, at), base)
+    yield base
 
 
 def as_written(row: ReportRow, root: Any) -> ReportRow:

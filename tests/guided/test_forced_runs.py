@@ -16,6 +16,7 @@ from grammars.plan import Plan
 from guided.bitmask import allowed_ids, num_words
 from guided.compile import Engine
 from guided.state import GuidanceState
+from tests.conftest import MARKERS, small_tokenizer, small_tokens
 
 THINKING = Format(
     "thinking", ReasoningFormat("<think>\n", "\n</think>\n\n", default_on=False), ends=Ends(("<|im_end|>",))
@@ -144,8 +145,10 @@ class Counting:
         return getattr(self.matcher, name)
 
 
-def test_a_long_constant_is_worked_out_once(engine: Engine) -> None:
+def test_a_long_constant_is_worked_out_once() -> None:
     """For each token of it the engine would work out all the rest."""
+    text = small_tokenizer(MARKERS, special=("<|im_end|>",))
+    engine = Engine(text, small_tokens(text))  # which has learnt of no token yet that nothing is forced behind it
     state = GuidanceState(plan_of(engine, Regex("(a|b)" + "constant " * 200 + "[xy]")), engine)
     matcher = state._live.matcher = Counting(state._live.matcher)
     state.commit([engine.tokenize("a")[0]])

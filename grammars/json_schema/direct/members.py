@@ -59,7 +59,7 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
         raise NotDirect
     listed = schema.get("properties", {})
     forbidden = [term for term, sub in zip(known, value.values(), strict=True) if sub is False]
-    if any(matches(term, key) for term in forbidden for key in schema.get("required", ())):
+    if any(matches(term, key) for term in forbidden for key in _required(schema)):
         raise NotDirect  # the engine's error would be one of its grammar
     _same_to_all(value, listed, is_open=schema.get("additionalProperties", True) is not False)
     for term, sub in zip(known, value.values(), strict=True):
@@ -86,6 +86,12 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
             copy.key_bounds = joined(copy.key_bounds, key_bounds_of(terms))
         else:
             copy.key_bounds = joined(copy.key_bounds, KeyBounds(key_bounds_of(known).tight))
+
+
+def _required(schema: Mapping[str, Any]) -> list[str]:
+    """The keys of ``required``; what is wrong with it is said where it is read."""
+    names = schema.get("required")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def _same_to_all(patterns: Iterable[str], listed: Iterable[str], *, is_open: bool) -> None:

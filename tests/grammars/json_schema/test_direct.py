@@ -312,3 +312,9 @@ def test_a_required_key_that_a_pattern_forbids_is_an_error_of_the_schema(listed:
     assert direct(inner, DEFAULT_SPELLING) is None
     with pytest.raises(SchemaError, match="unsatisfiable schema"):
         build({"type": "array", "items": inner, "minItems": 1}, watch=True)
+
+
+@pytest.mark.parametrize("wrong", [True, None, 1, [1], [["x"]]])
+def test_required_of_the_wrong_kind_beside_patterns_is_said_where_it_is_read(wrong: Any) -> None:
+    with pytest.raises(SchemaError, match="required"):
+        build({"type": "object", "patternProperties": {"^a": False}, "required": wrong}, watch=True)

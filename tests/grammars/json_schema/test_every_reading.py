@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from benchmarks.json_schema import Judge
-from benchmarks.json_schema_laws import byte_judge, violated
+from benchmarks.json_schema_causes import violated
+from benchmarks.json_schema_laws import byte_judge
 from grammars.json_schema import build
 from grammars.json_schema.documents import Documents
 from grammars.json_schema.space import Space

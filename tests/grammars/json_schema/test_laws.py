@@ -17,7 +17,8 @@ from urllib.parse import quote
 import pytest
 
 from benchmarks import json_schema as bench
-from benchmarks.json_schema_laws import Walked, byte_judge, honest, unexcused, violated, violations, walk
+from benchmarks.json_schema_causes import unexcused, violated, violations
+from benchmarks.json_schema_laws import Walked, byte_judge, honest, walk
 from grammars.json_schema import Outcome, ReportRow
 from grammars.shortest_texts import ShortestTexts
 from guided.validate import judge as verdicts_on
@@ -201,3 +202,22 @@ def test_a_document_that_nothing_refers_to_hides_no_cause() -> None:
     schema = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer", "multipleOf": 0.123456789}
     other = {"$defs": {"inner": {"$id": "inner.json"}}, "$ref": "inner.json"}
     assert violated(schema, 134353743976898762341, {"http://localhost/other.json": other}) == {("", "multipleOf")}
+
+
+REFERRING: list[tuple[Any, Any, str]] = [
+    ({"$ref": "#/$defs/a", "properties": {"q": {}}, "$defs": {"a": {"properties": {"p": {"type": "null"}}}}}, {"p": 1},
+     "/$defs/a/properties/p"),
+    ({"$ref": "#/$defs/a", "type": "integer", "$defs": {"a": {"type": "null"}}}, 1, "/$defs/a"),
+    ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b", "minimum": 0}, "b": {"minimum": 3}}}, 1, "/$defs/b"),
+    ({"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/a", "type": "null",
+      "definitions": {"a": {"type": "string"}}}, 1, "/definitions/a"),
+    ({"properties": {"$ref": {"type": "null"}}}, {"$ref": 1}, "/properties/$ref"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "value", "pointer"), REFERRING)
+def test_what_is_violated_behind_a_reference_is_not_taken_for_what_stands_beside_it(
+    schema: Any, value: Any, pointer: str
+) -> None:
+    found = {place for causes in violations(schema, value) for place, word in causes if word in ("type", "minimum")}
+    assert found == {pointer}

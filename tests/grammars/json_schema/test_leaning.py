@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import pytest
 
 from benchmarks.json_schema import Judge
-from benchmarks.json_schema_laws import byte_judge, unexcused
+from benchmarks.json_schema_causes import unexcused
+from benchmarks.json_schema_laws import byte_judge
 from grammars.json_schema import build
 from guided.validate import judge as verdicts
-from special_tokens.errors import SchemaError
+from special_tokens.errors import GuidedError, SchemaError
 from tests.amount import EVERYTHING
 
 
@@ -87,6 +89,19 @@ CLOSED: dict[str, Any] = {"unevaluatedProperties": False}
             {"properties": {"properties": {"not": {"properties": {"a": relaxed()}, "required": ["a"]}}}},
             {"properties": {"a": "aa"}},
         ),
+        # what is broken evaluates nothing, and validators name both
+        ({"allOf": [{"properties": {"a": relaxed()}}], **CLOSED}, {"a": "x"}),
+        ({"additionalProperties": relaxed(), **CLOSED}, {"b": "b"}),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"unevaluatedProperties": relaxed()}}, **CLOSED}, {"b": "b"}),
+        ({"allOf": [{"prefixItems": [relaxed()]}], "unevaluatedItems": False}, ["x"]),
+        # a definition that is called as a keyword is
+        (
+            {
+                "$ref": "#/x/properties",
+                "x": {"properties": {"not": {"properties": {"a": relaxed()}, "required": ["a"]}}},
+            },
+            {"a": "aa"},
+        ),
         ({"anyOf": [{"prefixItems": [relaxed()]}, {"minItems": 0}], "unevaluatedItems": False}, ["x"]),
         ({"contains": relaxed(), "unevaluatedItems": False}, ["aa", "x"]),
         ({"contains": {"pattern": "\\p{Script=Greek}", "type": "string"}, "minContains": 0, "maxContains": 0}, ["α"]),
@@ -98,6 +113,15 @@ def test_what_leans_on_a_relaxed_part_has_a_row(judge: Judge, schema: Any, inval
     found = judge.compiled(schema)
     assert found.accepts(json.dumps(invalid, ensure_ascii=False))  # else there is nothing to excuse
     assert not unexcused(schema, invalid, None, found.plan.schema_report.relaxed)
+
+
+def test_many_relaxed_rows_behind_many_references_take_no_time() -> None:
+    chain = {f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(250)}
+    chain["d250"] = {"if": {"properties": {f"z{i}": relaxed() for i in range(1_200)}}}
+    others = {f"q{i}": {"$ref": "#/$defs/e"} for i in range(1_700)}
+    schema = {"type": "object", **CLOSED, "$ref": "#/$defs/d0", "properties": others, "$defs": {**chain, "e": {}}}
+    rows = {(row.pointer, row.keyword) for row in build(schema).report.relaxed}  # else its deadline is over
+    assert ("", "unevaluatedProperties") in rows
 
 
 def test_nothing_leans_where_nothing_is_relaxed() -> None:
@@ -125,6 +149,11 @@ INTEGERS = {"type": "integer"}
         (
             {"patternProperties": {"^.$": INTEGERS}, "required": ["\r"], "additionalProperties": {"minimum": 3}},
             {"\r": 4},
+            {"\r": "x"},
+        ),
+        (
+            {"patternProperties": {"^.$": INTEGERS}, "propertyNames": {"enum": ["\r"]}, "minProperties": 1},
+            {"\r": 1},
             {"\r": "x"},
         ),
         (
@@ -171,18 +200,24 @@ def test_the_error_says_that_validators_may_read_an_impossible_schema_otherwise(
 PATTERNS = ["^(a)\\1$", "[]a]", "^[^]b]$", "(?=[]a])a", "^a", "^.$", "^b$", "^(?!a)", "^[^a]$"]
 NAMES = ["a", "aa", "b", "]", "ab", "k", "\r"]
 LEAVES: list[Any] = [INTEGERS, {"type": "string"}, False, True, {"const": 1}, {"minimum": 2}]
+#: Nothing is proved by it, so that what breaks it breaks nothing else that was left out for it.
+RELAXED = {"pattern": "^(a)\\1$"}
+
+
+def leaf_of(rng: random.Random) -> Any:
+    return dict(RELAXED) if rng.random() < 0.25 else copy.deepcopy(rng.choice(LEAVES))
 
 
 def schema_of(rng: random.Random, depth: int) -> dict[str, Any]:
     """Objects by keywords that evaluate, close and choose."""
     out: dict[str, Any] = {}
     if rng.random() < 0.6:
-        out["patternProperties"] = {rng.choice(PATTERNS): rng.choice(LEAVES) for _ in range(rng.choice([1, 1, 2]))}
+        out["patternProperties"] = {rng.choice(PATTERNS): leaf_of(rng) for _ in range(rng.choice([1, 1, 2]))}
     for keyword, likely in (("additionalProperties", 0.25), ("unevaluatedProperties", 0.35)):
         if rng.random() < likely:
-            out[keyword] = rng.choice(LEAVES)
+            out[keyword] = leaf_of(rng)
     if rng.random() < 0.25:
-        out["properties"] = {rng.choice(NAMES): rng.choice(LEAVES)}
+        out["properties"] = {rng.choice(NAMES): leaf_of(rng)}
     if rng.random() < 0.2:
         out["required"] = [rng.choice(NAMES)]
     for keyword in rng.sample(["not", "oneOf", "anyOf", "allOf", "if", "dependentSchemas"], rng.choice([0, 1, 1, 2])):
@@ -208,7 +243,7 @@ def test_each_violation_that_the_masks_let_pass_has_a_row(judge: Judge, seed: in
         values = [{name: rng.choice([1, "x", 2]) for name in rng.sample(NAMES, rng.choice([1, 1, 2]))} for _ in "12345"]
         try:
             found = judge.compiled(schema)
-        except SchemaError as error:
+        except GuidedError as error:  # the engine finds some impossible
             for value in values:
                 agreed = {verdict.is_valid for verdict in verdicts(schema, value)} == {True}
                 assert not agreed or "by some reading" in str(error), (schema, value)

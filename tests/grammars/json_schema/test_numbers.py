@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from benchmarks.json_schema import Judge
-from benchmarks.json_schema_laws import byte_judge, violated
+from benchmarks.json_schema_causes import violated
+from benchmarks.json_schema_laws import byte_judge
 from grammars.json_schema import DEFAULT_SPELLING, build
 from grammars.json_schema.number_texts import Digits, digits
 from grammars.json_schema.numbers import Numbers, tight

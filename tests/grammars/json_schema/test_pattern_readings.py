@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import grammars.json_schema.few_words as counting
 from benchmarks.json_schema import Judge
-from benchmarks.json_schema_laws import byte_judge, violated
+from benchmarks.json_schema_causes import violated
+from benchmarks.json_schema_laws import byte_judge
 from grammars.deadline import deadline
 from grammars.json_schema import Outcome, build
 from grammars.json_schema.ecma import has_borders, language

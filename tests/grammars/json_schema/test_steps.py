@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from benchmarks.json_schema import Judge
-from benchmarks.json_schema_laws import byte_judge, violated
+from benchmarks.json_schema_causes import violated
+from benchmarks.json_schema_laws import byte_judge
 from grammars.json_schema import build
 from grammars.json_schema.engine_steps import engine_steps
 from grammars.json_schema.numbers import decimal_text, num_decimals
