@@ -8,12 +8,26 @@ patterns that the engine was seen to see through; of all others our own grammar 
 from __future__ import annotations
 
 from grammars.json_schema.character_classes import has_disputed_classes
-from grammars.json_schema.direct.patterns import EnginePattern, trimmed, written_pattern
+from grammars.json_schema.direct.patterns import EnginePattern, engine_pattern, trimmed, written_pattern
 from grammars.json_schema.ecma import has_borders, language
 from grammars.json_schema.ecma_parser import has_disputed_case
-from grammars.json_schema.regular import ALL, NONE, Regular, alt, cat, chars, disjoint, lengths, remembered, rep, words
+from grammars.json_schema.regular import (
+    ALL,
+    EPS,
+    NONE,
+    Regular,
+    alt,
+    cat,
+    chars,
+    disjoint,
+    lengths,
+    ranges_minus,
+    remembered,
+    rep,
+    words,
+)
 
-__all__ = ["fitted_pattern", "is_seen_through"]
+__all__ = ["fitted_pattern", "is_seen_through", "kept_pattern"]
 
 _FEW_WORDS = 4  # of a choice that are looked at one by one
 _LONGEST_TOLD = 30  # characters of a shortest word behind which the engine still sees that something is left
@@ -72,6 +86,38 @@ def _fitted(term: Regular, least: int, most: int | None) -> Regular | None:
 
 
 @remembered(4_096)
+def kept_pattern(pattern: str, least: int, most: int | None) -> EnginePattern | None:
+    """A pattern for the engine beside which the lengths can stay; None where it might not see through both."""
+    if is_seen_through(pattern, least, most):
+        return engine_pattern(pattern)
+    try:
+        if has_borders(pattern) or has_disputed_classes(pattern) or has_disputed_case(pattern):
+            return None
+        term = language(pattern)
+    except ValueError:
+        return None
+    taken = _absorbed(term)
+    return written_pattern(taken) if taken != term and _sees_through(taken, least, most) else None
+
+
+def _absorbed(term: Regular) -> Regular:
+    """The same language without what a repeat takes from the wider class beside it: ``[0-9]+.*`` is ``[0-9].*``."""
+    parts = list(term.args) if term.op == "cat" else [term]
+    for at, part in enumerate(parts):
+        beside = [parts[i] for i in (at - 1, at + 1) if 0 <= i < len(parts)]
+        if part.op == "rep" and part.args[0].op == "chars" and any(_takes_all(one, part.args[0]) for one in beside):
+            body, least, _ = part.args
+            parts[at] = rep(body, least, least) if least else EPS
+    return cat(*(part for part in parts if part != EPS))
+
+
+def _takes_all(part: Regular, one: Regular) -> bool:
+    """Does a part repeat any letters of a class, from none to any number?"""
+    is_open = part.op == "rep" and part.args[0].op == "chars" and part.args[1:] == (0, None)
+    return is_open and not ranges_minus(one.args, part.args[0].args)
+
+
+@remembered(4_096)
 def is_seen_through(pattern: str, least: int, most: int | None) -> bool:
     """Does the engine surely find out that the pattern and the lengths leave something?
 
@@ -79,9 +125,12 @@ def is_seen_through(pattern: str, least: int, most: int | None) -> bool:
     random with lengths that their shortest word fits; not of 671 of 11,609 whose shortest words are longer than here.
     """
     try:
-        term = language(pattern)
+        return _sees_through(language(pattern), least, most)
     except ValueError:
         return False
+
+
+def _sees_through(term: Regular, least: int, most: int | None) -> bool:
     parts: tuple[Regular, ...] = term.args if term.op == "cat" else (term,)
     size = lengths(term)[0]
     if most is not None and most < max(size, least):

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from grammars.json_schema.character_classes import has_disputed_classes
 from grammars.json_schema.direct.branches import agree
 from grammars.json_schema.direct.copy import Copy, Reader
-from grammars.json_schema.direct.patterns import engine_pattern, pattern_language
+from grammars.json_schema.direct.patterns import engine_pattern, pattern_language, written_pattern
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.direct.values import counted, keep
+from grammars.json_schema.ecma import has_borders
+from grammars.json_schema.ecma_parser import has_disputed_case
 from grammars.json_schema.key_bounds import KeyBounds, joined, key_bounds_of
 from grammars.json_schema.keywords.text import readings
 from grammars.json_schema.regular import (
@@ -55,13 +58,16 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
     if not isinstance(value, dict) or len(value) > _MAX_PATTERNS:
         raise NotDirect
     known = [pattern_language(pattern) for pattern in value]
+    widened = _widened(value, schema)
+    known = [widened.get(pattern, term) for pattern, term in zip(value, known, strict=True)]
     if len(known) > 1 and not _begin_apart([leading(term) for term in known]) and not _first_apart(known):
         raise NotDirect
     listed = schema.get("properties", {})
     forbidden = [term for term, sub in zip(known, value.values(), strict=True) if sub is False]
     if any(matches(term, key) for term in forbidden for key in _required(schema)):
         raise NotDirect  # the engine's error would be one of its grammar
-    _same_to_all(value, listed, is_open=schema.get("additionalProperties", True) is not False)
+    is_open = schema.get("additionalProperties", True) is not False
+    _same_to_all(value.keys() - widened.keys() if is_open else value, listed, is_open=is_open)
     for term, sub in zip(known, value.values(), strict=True):
         taken = [key for key in listed if matches(term, key)]
         for key in taken:  # the engine merges both, as they both hold
@@ -72,7 +78,7 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
             raise NotDirect  # the engine fails where no other key is left
     copied = {}
     for pattern, sub in value.items():
-        found = engine_pattern(pattern)
+        found = written_pattern(widened[pattern]) if pattern in widened else engine_pattern(pattern)
         if found is None:
             raise NotDirect
         copied[copy.patterned("patternProperties", found)] = copy.below(sub, "patternProperties", pattern)
@@ -86,6 +92,23 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
             copy.key_bounds = joined(copy.key_bounds, key_bounds_of(terms))
         else:
             copy.key_bounds = joined(copy.key_bounds, KeyBounds(key_bounds_of(known).tight))
+
+
+def _widened(patterns: Iterable[str], schema: Mapping[str, Any]) -> dict[str, Regular]:
+    """Patterns that some reader finds in more keys, by all that any finds them in.
+
+    Where other keys may hold anything, what a pattern asks of those keys is right for every reader.
+    """
+    if schema.get("additionalProperties", True) is not True:
+        return {}
+    found = {}
+    for pattern in patterns:
+        surely, maybe = readings(pattern)
+        is_said = has_borders(pattern) or has_disputed_classes(pattern) or has_disputed_case(pattern)
+        same = all(matches(maybe, key) == matches(surely, key) for key in schema.get("properties", ()))
+        if surely is not maybe and same and not is_said:
+            found[pattern] = maybe
+    return found
 
 
 def _required(schema: Mapping[str, Any]) -> list[str]:

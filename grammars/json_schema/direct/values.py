@@ -9,7 +9,7 @@ from typing import Any
 from grammars.json_copy import json_copy
 from grammars.json_schema.backtracking import effort
 from grammars.json_schema.direct.copy import Copy, Reader
-from grammars.json_schema.direct.lengths import fitted_pattern, is_seen_through
+from grammars.json_schema.direct.lengths import fitted_pattern, kept_pattern
 from grammars.json_schema.direct.patterns import (
     RARE,
     EnginePattern,
@@ -296,9 +296,7 @@ def _pattern(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, A
         raise NotDirect  # what meets a format the engine may give up on
     bounds = [(k, schema[k]) for k in _LENGTHS if k in schema]
     is_kept = all(isinstance(size, int) and _is_kept(keyword, size, terms) for keyword, size in bounds)
-    found = (engine_pattern(value) if is_kept else None) or _fitted(schema)
-    if found is None and is_seen_through(value, *_bounds(schema)):
-        found = engine_pattern(value)  # the lengths stay beside it
+    found = (engine_pattern(value) if is_kept else None) or _fitted(schema) or kept_pattern(value, *_bounds(schema))
     if found is None:
         raise NotDirect
     out["pattern"] = copy.patterned("pattern", found)

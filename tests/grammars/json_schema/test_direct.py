@@ -65,6 +65,14 @@ TAKEN: dict[str, tuple[Any, list[Any]]] = {
         },
         ["A", "C", "D", {"type": "A"}, {"type": "D"}, {"type": "C"}, {}],
     ),
+    "a length beside digits and any text behind them": (
+        {"type": "string", "pattern": "^(\\d+\\.\\d+\\.\\d+.*)$", "maxLength": 8},
+        ["1.2.3", "1.2", "1.2.3-rc1", "1.2.3-rc", "1.20.300", "1.20.3000", "1.2.", "12.3.é", "12.3.4é"],
+    ),
+    "keys of any text beside others": (
+        {"type": "object", "patternProperties": {"^.+$": {"type": "integer"}}},
+        [{}, {"a": 1}, {"a": "x"}, {"": "x"}, {"a": 1, "": None}, {"\r": "x"}, {"é b": 2}, {"a": 1, "b": []}],
+    ),
     "numbers of ranges that do not meet": (
         {"oneOf": [{"type": "integer", "maximum": 3}, {"type": "integer", "minimum": 7}]},
         [0, 3, 4, 6, 7, 100],
@@ -203,7 +211,11 @@ LEFT: dict[str, Any] = {
         "patternProperties": {"^[ab]$": {}},
         "additionalProperties": False,
     },
-    "keys that readings of a pattern differ on": {"type": "object", "patternProperties": {"^.*$": {"type": "string"}}},
+    "keys that readings of a pattern differ on": {
+        "type": "object",
+        "patternProperties": {"^.*$": {"type": "string"}},
+        "additionalProperties": {"type": "string"},
+    },
     "a pattern for no key but listed ones": {
         "type": "object",
         "properties": {"a": {"type": "null"}, "b": {"type": "null"}},
@@ -318,3 +330,17 @@ def test_a_required_key_that_a_pattern_forbids_is_an_error_of_the_schema(listed:
 def test_required_of_the_wrong_kind_beside_patterns_is_said_where_it_is_read(wrong: Any) -> None:
     with pytest.raises(SchemaError, match="required"):
         build({"type": "object", "patternProperties": {"^a": False}, "required": wrong}, watch=True)
+
+
+def test_keys_that_readers_differ_on_satisfy_the_pattern_beside_free_ones() -> None:
+    """Our own grammars leave them out; where others may hold anything the engine takes them for keys of the pattern."""
+    schema = {"type": "object", "patternProperties": {"^a(\\..*)?$": {"type": "integer"}}}
+    assert direct(schema, DEFAULT_SPELLING) is not None
+    text = render(build(schema, watch=True).node).engine_text()
+    for value, expected in (({"a.\r": 1}, True), ({"a.\r": "x"}, False), ({"a.x": "x"}, False), ({"b\r": "x"}, True)):
+        assert accepts(text, json.dumps(value, ensure_ascii=False)) is expected, value
+    for others in ({"type": "null"}, {}, False):  # {} is no schema that is known to hold anything
+        closed = {**schema, "additionalProperties": others}
+        assert (direct(closed, DEFAULT_SPELLING) is None) is (others is not False)
+    for pattern in ("^\\w+(?!a)$", "(?i)^i$"):  # there is more to be said of these
+        assert direct({"type": "object", "patternProperties": {pattern: {}}}, DEFAULT_SPELLING) is None

@@ -7,16 +7,24 @@ import random
 import re
 from typing import Any
 
+import llguidance
 import pytest
 
 from benchmarks.json_schema_laws import byte_judge
 from grammars.json_schema import build
+from grammars.json_schema.direct.lengths import kept_pattern
+from grammars.json_schema.ecma import language
 from grammars.json_schema.formats import FORMATS
+from grammars.json_schema.regular import lengths, matches
+from grammars.render import render
+from grammars.rust_regex import language as rust_language
 from grammars.tree import Json
+from guided.compile import compile_grammar
 from special_tokens.errors import SchemaError
-from tests.amount import some
+from tests.amount import EVERYTHING, some
 
 JUDGE = byte_judge(None)
+BYTES = llguidance.LLTokenizer("byte")
 
 #: Of many the engine's own compiler does not find out, beside a length, whether anything is left.
 PATTERNS = [
@@ -105,3 +113,42 @@ def test_a_format_beside_a_length_compiles(name: str) -> None:
             JUDGE.compiled({"type": "string", "format": name, **bounds})
         except SchemaError as error:
             assert "unsatisfiable" in str(error)
+
+
+_PIECES = [
+    r"\d+",
+    r"\d*",
+    "[a-z]+",
+    "[a-z0-9]{1,5}",
+    r"\w+",
+    ".*",
+    ".+",
+    r"\.",
+    "-",
+    "x",
+    r"\d",
+    "[^ ]*",
+    "(?:ab)?",
+    r"\s*",
+]
+
+
+@pytest.mark.parametrize("seed", range(20 if EVERYTHING else 2))
+def test_a_repeat_beside_any_text_is_told_apart(seed: int) -> None:
+    """The engine sees through what is left of it, and the language is the same."""
+    chance = random.Random(f"absorbed {seed}")
+    num_kept = 0
+    for _ in range(60):
+        pattern = "^" + "".join(chance.choices(_PIECES, k=chance.randint(2, 6))) + "$"
+        least = lengths(language(pattern))[0]
+        most = least + chance.choice([0, 1, 30, 250])
+        found = kept_pattern(pattern, 0, most)
+        if found is None:
+            continue
+        num_kept += 1
+        text = render(Json({"type": "string", "pattern": found.regex, "maxLength": most}, {})).engine_text()
+        compile_grammar(BYTES, text)
+        for _ in range(5):
+            word = "".join(chance.choices("a1.-x zB_\n", k=chance.randint(0, 9)))
+            assert matches(rust_language(found.regex), word) is matches(language(pattern), word), (pattern, word)
+    assert num_kept > 3
