@@ -9,7 +9,7 @@ import jsonschema
 from jsonschema_specifications import REGISTRY
 from referencing.jsonschema import specification_with
 
-from grammars.json_pointer import pointer_of
+from grammars.json_pointer import pointer_of, step_into
 from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.documents import Documents, Place
 from grammars.json_schema.report import ReportRow
@@ -20,15 +20,13 @@ __all__ = ["unexcused", "violated", "violations"]
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _NAMED = frozenset(("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"))
-_NOTHING = object()
 
 
 class _Path(NamedTuple):
-    """A validator's way into the schema; ``keyword`` and ``value`` are what it says stands at the end, if it does."""
+    """A validator's way into the schema; ``schema`` is the one that it says stands at the end, if it does."""
 
     steps: tuple[str, ...]
-    keyword: str | None = None
-    value: Any = _NOTHING
+    schema: Any = None
 
 
 class _Step(NamedTuple):
@@ -87,7 +85,7 @@ def _violated_by_python(schema: Any, value: Any, documents: dict[str, Any]) -> l
             while todo:
                 one = todo.pop()
                 todo.extend(one.context)
-                paths.append(_Path(tuple(map(str, one.absolute_schema_path)), one.validator, one.validator_value))
+                paths.append(_Path(tuple(map(str, one.absolute_schema_path)), one.schema))
             found.append(paths)
     except Exception:  # a pattern that it cannot read: the other validator may
         return []
@@ -123,16 +121,27 @@ def _violated_by_rs(schema: Any, value: Any, documents: dict[str, Any]) -> list[
 
 
 def _places(known: Documents, path: _Path) -> Sequence[_Step]:
-    """The places on a path, as the report names them: those of the reading at whose end stands what should."""
+    """The places on a path, as the report names them: those of the reading at whose end stands what should.
+
+    That is the very object where the validator has the caller's, and else one that is equal to it (the top of another
+    document is a copy that names its dialect).
+    """
     first: Sequence[_Step] = ()
+    equal: Sequence[_Step] = ()
     for steps in _readings(known, known.root, known.root.schema, (), path.steps):
         first = first or steps
         end = steps[-1].schema if steps else None
-        if path.value is _NOTHING or path.keyword is None:
+        if not isinstance(path.schema, dict):
             break
-        if isinstance(end, dict) and end.get(path.keyword, _NOTHING) == path.value:
+        if end is path.schema:
             return steps
-    return first
+        if _without_dialect(end) == _without_dialect(path.schema):
+            equal = equal or steps
+    return equal or first
+
+
+def _without_dialect(schema: Any) -> Any:
+    return {k: v for k, v in schema.items() if k != "$schema"} if isinstance(schema, dict) else schema
 
 
 def _readings(
@@ -155,23 +164,18 @@ def _readings(
         return
     step, rest = steps[0], steps[1:]
     is_schema = isinstance(at, dict) and not is_named
-    word = next((w for w in _REFERENCES if is_schema and isinstance(at.get(w), str)), None)
-    if word != step and (word is None or step in at):
+    words = [word for word in _REFERENCES if is_schema and isinstance(at.get(word), str)]
+    if step not in words and (not words or step in at):
         here = _Step(place.pointer + pointer_of(since), step, at)
         below = {"is_named": is_schema and step in _NAMED}
-        for others in _readings(known, place, _below(at, step), (*since, step), rest, **below):
+        for others in _readings(known, place, step_into(at, step), (*since, step), rest, **below):
             yield (here, *others)
-    if word is None or not hops:
-        return
-    try:
-        target = known.target(known.at(place, at, *since), at[word], word)
-    except GuidedError:
-        return
-    steps = rest if word == step else steps
-    yield from _readings(known, target, target.schema, (), steps, hops=hops - 1)
-
-
-def _below(value: Any, step: str) -> Any:
-    if isinstance(value, list):
-        return value[int(step)] if step.isdigit() and int(step) < len(value) else None
-    return value.get(step) if isinstance(value, dict) else None
+    for word in words if hops else ():
+        if step in words and word != step:
+            continue
+        try:
+            target = known.target(known.at(place, at, *since), at[word], word)
+        except GuidedError:
+            continue
+        left = rest if word == step else steps
+        yield from _readings(known, target, target.schema, (), left, hops=hops - 1)

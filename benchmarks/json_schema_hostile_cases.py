@@ -57,7 +57,7 @@ CASES: tuple[Case, ...] = (
     Case("an unknown type", lambda: {"type": "dict"}, "dict"),
     Case("no type at all", lambda: {"type": []}, "type"),
     Case("an empty enum", lambda: {"enum": []}, "unsatisfiable"),
-    Case("$ref is a number", lambda: {"$ref": 5}, "not a string"),
+    Case("$ref is a number", lambda: {"$ref": 5}, "'$ref' is 5"),
     Case("multipleOf 0", lambda: {"multipleOf": 0}, "multipleOf"),
     Case("a pattern that is none", lambda: {"pattern": "(a"}, "pattern"),
     Case("$schema is a number", lambda: {"$schema": 5, "type": "integer"}),

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-__all__ = ["Ways", "escaped", "pointer_into", "pointer_of", "unescaped", "way", "ways_into"]
+__all__ = ["NOWHERE", "Ways", "escaped", "pointer_into", "pointer_of", "step_into", "unescaped", "way", "ways_into"]
+
+#: What `step_into` finds where nothing is.
+NOWHERE = object()
+_MOST_DIGITS = 15  # of an index
 
 
 def escaped(step: str | int) -> str:
@@ -21,6 +25,15 @@ def unescaped(token: str) -> str:
 def pointer_of(steps: Iterable[str | int]) -> str:
     """The pointer of a place by the keys and indices that lead to it: empty for the whole document."""
     return "".join("/" + escaped(step) for step in steps)
+
+
+def step_into(value: Any, step: str) -> Any:
+    """The member or the element that an unescaped step leads to from a value; `NOWHERE` where there is none."""
+    if isinstance(value, dict):
+        return value.get(step, NOWHERE)
+    if isinstance(value, list) and step.isascii() and step.isdigit() and len(step) <= _MOST_DIGITS:
+        return value[int(step)] if int(step) < len(value) else NOWHERE
+    return NOWHERE
 
 
 #: By the id of a value: the id of what it stands in, and the step from there.

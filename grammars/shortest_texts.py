@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote
 
 from referencing.jsonschema import specification_with
 
 from grammars.deadline import deadline, is_late
-from grammars.json_pointer import escaped, unescaped
+from grammars.json_pointer import escaped, pointer_of
 from grammars.json_schema import DEFAULT_SPELLING, Spelling, build
-from grammars.json_schema.dialects import Dialect, dialect_of
+from grammars.json_schema.dialects import Dialect
+from grammars.json_schema.documents import Documents
 from grammars.json_schema.limits import survey
 from grammars.shortest_text import shortest_text
 from special_tokens.errors import SchemaError
@@ -22,7 +22,6 @@ __all__ = ["ShortestTexts", "subschemas"]
 _TIES = frozenset(
     ("$ref", "$dynamicRef", "$recursiveRef", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
 )
-_NOWHERE = object()
 
 
 class ShortestTexts(Mapping[str, str | None]):
@@ -66,7 +65,7 @@ class ShortestTexts(Mapping[str, str | None]):
     def _text(self, pointer: str, value: Any, dialect: Dialect) -> str | None:
         """By the road of requests, on which the engine may compile the schema as it is, then worked out in full."""
         is_tied = bool(pointer) and not survey(value).keys.isdisjoint(_TIES)
-        alone = {"$schema": dialect.uri, **value} if pointer and isinstance(value, dict) else value
+        alone = {**value, "$schema": dialect.uri} if pointer and isinstance(value, dict) else value
         for in_full in (True,) if is_tied else (False, True):
             try:
                 found = (
@@ -100,57 +99,47 @@ def subschemas(schema: Any) -> dict[str, tuple[Any, Dialect]]:
     """A schema's subschemas with their dialects by their pointers, itself (``""``) first.
 
     What is a subschema depends on the dialect and is asked of the ``referencing`` library, keyword by keyword; so is
-    what stands under ``$defs`` or ``definitions`` in any dialect, and what a reference of the document's own leads to.
+    what stands under ``$defs`` or ``definitions`` in any dialect, and what a reference leads to in the schema itself.
+    Raises `SchemaError` where an identifier is no URI.
     """
     found: dict[str, tuple[Any, Dialect]] = {}
-    stack: list[tuple[str, Any, Dialect | None, bool]] = [("", schema, None, True)]
+    known = Documents(schema)
+    stack = [("", known.root)]
     while stack:
-        pointer, value, outer, is_own = stack.pop()
-        named = isinstance(value, dict) and outer is not None and isinstance(value.get(outer.id_keyword), str)
-        dialect = outer if outer is not None and not named else dialect_of(value, *([outer] if outer else ()))
+        pointer, place = stack.pop()
         if pointer in found:
             continue
-        found[pointer] = value, dialect
-        if not isinstance(value, dict):
+        found[pointer] = place.schema, place.dialect
+        if not isinstance(place.schema, dict):
             continue
-        is_own = is_own and not named  # else its references begin elsewhere
         below = [
-            (f"{pointer}/{escaped(keyword)}{way}", inner, dialect, is_own)
-            for keyword, body in value.items()
-            for way, inner in _subschemas(keyword, body, dialect)
+            (f"{pointer}/{escaped(keyword)}{pointer_of(way)}", known.at(place, inner, keyword, *way))
+            for keyword, body in place.schema.items()
+            for way, inner in _subschemas(keyword, body, place.dialect)
         ]
-        reference = value.get("$ref")
-        if is_own and isinstance(reference, str) and reference.startswith("#/"):
-            target = unquote(reference[1:])
-            led = _at(schema, target)
-            below += [(target, led, dialect, True)] if isinstance(led, dict | bool) else []
+        if isinstance(place.schema.get("$ref"), str):
+            try:
+                target = known.target(place, place.schema["$ref"])
+            except SchemaError:  # it leads nowhere, or into a document of the caller's
+                pass
+            else:
+                below += [(target.pointer, target)] if target.pointer[:1] in ("", "/") else []
         stack += reversed(below)
     return found
 
 
-def _at(document: Any, pointer: str) -> Any:
-    """What a pointer leads to."""
-    for step in map(unescaped, pointer.split("/")[1:]):
-        if isinstance(document, list) and step.isascii() and step.isdigit() and int(step) < len(document):
-            document = document[int(step)]
-        else:
-            document = document.get(step, _NOWHERE) if isinstance(document, dict) else _NOWHERE
-    return document
-
-
-def _subschemas(keyword: str, body: Any, dialect: Dialect) -> Iterator[tuple[str, Any]]:
-    """The subschemas that a keyword holds, and the ways to them from it."""
+def _subschemas(keyword: str, body: Any, dialect: Dialect) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """The subschemas that a keyword holds, and the steps to them from it."""
     if _is_subschema(body, {keyword: body}, dialect):
-        yield "", body
+        yield (), body
     elif isinstance(body, dict):  # member by member: the library takes ``dependencies`` of both kinds for none
         for step, inner in body.items():
             if (keyword in ("$defs", "definitions") and isinstance(inner, dict | bool)) or _is_subschema(
                 inner, {keyword: {step: inner}}, dialect
             ):
-                yield f"/{escaped(step)}", inner
+                yield (step,), inner
     elif isinstance(body, list):
-        elements = ((f"/{i}", inner, {keyword: [inner]}) for i, inner in enumerate(body))
-        yield from ((way, inner) for way, inner, alone in elements if _is_subschema(inner, alone, dialect))
+        yield from (((i,), inner) for i, inner in enumerate(body) if _is_subschema(inner, {keyword: [inner]}, dialect))
 
 
 def _is_subschema(value: Any, schema: Mapping[str, Any], dialect: Dialect) -> bool:

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from referencing.jsonschema import specification_with
 
-from grammars.json_pointer import Ways, escaped, pointer_into, unescaped, way, ways_into
+from grammars.json_pointer import NOWHERE, Ways, escaped, pointer_into, step_into, unescaped, way, ways_into
 from grammars.json_schema.demanded import demanded_keys
 from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, Survey, survey
@@ -213,7 +213,9 @@ class Documents:
     def target(self, place: Place, ref: Any, keyword: str = "$ref") -> Place:
         """Where a reference at ``place`` leads; raises `SchemaError` when it leads nowhere."""
         if not isinstance(ref, str):
-            raise SchemaError("a reference is not a string", pointer=place.pointer, keyword=keyword, expected="a URI")
+            raise SchemaError(
+                f"{keyword!r} is {shown(ref)}", pointer=place.pointer, keyword=keyword, expected="a URI reference"
+            )
         if keyword == "$recursiveRef":
             return self._recursive(place)
         if self._plain and ref.startswith("#") and (len(ref) == 1 or ref[1] == "/"):
@@ -237,13 +239,10 @@ class Documents:
         home = self._homes.get(id(resource)) or _Home(base, place.dialect if self._plain else self._dialect)
         for raw in fragment.split("/")[1:]:
             step = unescaped(unquote(raw))
-            if isinstance(value, dict) and step in value:
-                value = value[step]
-            elif isinstance(value, list) and step.isascii() and step.isdigit() and int(step) < len(value):
-                value = value[int(step)]
-            else:
+            value = step_into(value, step)
+            if value is NOWHERE:
                 raise SchemaError(
-                    f"the reference #{fragment} leads nowhere: there is no {step!r}",
+                    f"the reference {shown(f'#{fragment}')} leads nowhere: there is no {shown(step)}",
                     pointer=place.pointer,
                     keyword=keyword,
                 )
@@ -251,7 +250,7 @@ class Documents:
             home = self._homes.get(id(value), home)
         if not isinstance(value, dict | bool):
             raise SchemaError(
-                f"the reference #{fragment} leads to something that is not a schema",
+                f"the reference {shown(f'#{fragment}')} leads to something that is not a schema",
                 pointer=place.pointer,
                 keyword=keyword,
                 expected="an object, true or false",

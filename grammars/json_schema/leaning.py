@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from grammars.json_pointer import unescaped
+from grammars.json_pointer import step_into, unescaped
 from grammars.json_schema.documents import OLDER, written_word
 from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.report import Outcome, ReportRow
@@ -55,19 +55,18 @@ def leaning(space: Space, rows: Iterable[ReportRow]) -> Iterator[ReportRow]:
     seen, done = set(todo), set[tuple[str, str]]()
     for pointer in todo:
         check_deadline()
-        for holder, keyword in known.ways(pointer):
-            if (holder, keyword) in done:
-                continue
-            done.add((holder, keyword))
-            if keyword in _OPAQUE:
-                yield ReportRow(holder, keyword, Outcome.RELAXED, _REASON)
-            yield from known.rows(holder, _BROKEN_BESIDE.get(keyword, ()))
-        for at in _ends(pointer):
-            for place in known.references.get(pointer[:at], ()):
-                yield from known.rows(place, _BROKEN_BESIDE["$ref"])
-                if place not in seen:
-                    seen.add(place)
-                    todo.append(place)
+        for holder, keyword in known.around(pointer):
+            if keyword is None:
+                for place in known.references.get(holder, ()):
+                    yield from known.rows(place, _BROKEN_BESIDE["$ref"])
+                    if place not in seen:
+                        seen.add(place)
+                        todo.append(place)
+            elif (holder, keyword) not in done:
+                done.add((holder, keyword))
+                if keyword in _OPAQUE:
+                    yield ReportRow(holder, keyword, Outcome.RELAXED, _REASON)
+                yield from known.rows(holder, _BROKEN_BESIDE.get(keyword, ()))
 
 
 class _Known:
@@ -81,32 +80,53 @@ class _Known:
         wanted = frozenset(word for words in _BROKEN_BESIDE.values() for word in words)
         schemas = [p for p in documents.places if p is not None and isinstance(p.schema, dict)]
         self.words = {p.pointer: words for p in schemas if (words := wanted & p.schema.keys() - p.dialect.unknown)}
+        self.schemas: dict[str, bool] = {}  # of the places around what is relaxed: may a schema be entered there?
 
     def rows(self, pointer: str, words: Iterable[str]) -> Iterator[ReportRow]:
         """Rows for those of ``words`` that stand in the schema there."""
         there = self.words.get(pointer, ())
         return (ReportRow(pointer, word, Outcome.RELAXED, _REASON) for word in words if word in there)
 
-    def ways(self, pointer: str) -> Iterator[tuple[str, str]]:
-        """The schemas around the one there and their keywords that lead to it, from every place that it may be
-        entered at: a word may be a keyword from one and a name from another."""
-        *inner, root = _ends(pointer)
-        starts = [root, *(at for at in inner if pointer[:at] in self.references)]
-        for start in starts:
-            steps = pointer[start + 1 :].split("/") if start < len(pointer) else []
-            at, n = start, 0
-            while n < len(steps):
-                keyword = steps[n]
-                is_number = "".join(steps[n + 1 : n + 2]).isdigit()
-                if keyword in _NAMED or (keyword in _LISTED and is_number):
-                    width = 2
-                elif keyword in _SINGLE or keyword == "items":
-                    width = 1
-                else:
-                    break  # what stands under it is a schema only where something refers to it
-                yield pointer[:at], keyword
-                at += sum(1 + len(step) for step in steps[n : n + width])
-                n += width
+    def around(self, pointer: str) -> list[tuple[str, str | None]]:
+        """What stands around a place and was not told before: each place on the way to it, with None, and each schema
+        on it with its keyword that leads on.
+
+        A word may be a keyword from where the document begins and a name from where a reference enters it.
+        """
+        way: list[tuple[str, str, str]] = []  # from inside out: a place, and the two steps from there
+        one = two = ""
+        is_told = False
+        for at in _ends(pointer):
+            place = pointer[:at]
+            way.append((place, one, two))
+            if is_told:
+                break  # this one once more: what its keyword leads to depends on two steps
+            is_told = place in self.schemas
+            two, one = one, place.rpartition("/")[2]
+        found: list[tuple[str, str | None]] = []
+        for place, one, two in reversed(way):
+            if place not in self.schemas:
+                self.schemas[place] = self._is_schema(place)
+                found.append((place, None))
+            if self.schemas[place] and _width(one, two):
+                found.append((place, one))
+        return found
+
+    def _is_schema(self, place: str) -> bool:
+        """May a schema be entered there?  Known of the places around it."""
+        outer, slash, last = place.rpartition("/")
+        if not slash or outer not in self.schemas or place in self.references:
+            return True
+        outermost, slash, word = outer.rpartition("/")
+        by_word = self.schemas[outer] and _width(last, "") == 1
+        return by_word or (bool(slash) and self.schemas.get(outermost, False) and _width(word, last) == 2)
+
+
+def _width(keyword: str, inner: str) -> int:
+    """Steps from a schema by a keyword to the next; 0 where what stands under it is a schema only if referred to."""
+    if keyword in _NAMED or (keyword in _LISTED and inner.isdigit()):
+        return 2
+    return 1 if keyword in _SINGLE or keyword == "items" else 0
 
 
 def _ends(pointer: str) -> Iterator[int]:
@@ -124,9 +144,6 @@ def as_written(row: ReportRow, root: Any) -> ReportRow:
         return row
     at = root
     for step in map(unescaped, row.pointer.split("/")[1:]):
-        if isinstance(at, list) and step.isdigit() and int(step) < len(at):
-            at = at[int(step)]
-        else:
-            at = at.get(step) if isinstance(at, dict) else None
+        at = step_into(at, step)
     word = written_word(at, row.keyword) if isinstance(at, dict) else None
     return row if word is None else replace(row, keyword=word)

@@ -228,6 +228,27 @@ def test_definitions_and_what_references_lead_to_are_subschemas_in_every_dialect
     }
 
 
+def test_references_begin_in_the_resource_around_them() -> None:
+    schema = {
+        "properties": {"q": {"$ref": "#/$defs/x/properties/y"}},
+        "foo": {"const": 1},
+        "$defs": {"x": {"$id": "urn:x", "foo": {"const": 3}, "properties": {"y": {"$ref": "#/foo"}}}},
+    }
+    texts = ShortestTexts(schema)
+    assert {pointer: texts[pointer] for pointer in texts if pointer} == {
+        "/properties/q": "3",
+        "/$defs/x": "1",
+        "/$defs/x/properties/y": "3",
+        "/$defs/x/foo": "3",
+    }
+
+
+@pytest.mark.parametrize("named", [f"{OLD}4/schema#", "urn:unknown", 5])
+def test_a_dialect_is_named_where_a_resource_begins(named: Any) -> None:
+    schema = {"type": "object", "properties": {"a": {"$schema": named, "const": "hello"}}, "required": ["a"]}
+    assert dict(ShortestTexts(schema)) == {"": '{"a": "hello"}', "/properties/a": '"hello"'}
+
+
 def test_what_only_the_engine_compiles_has_a_text() -> None:
     assert ShortestTexts({"enum": list(range(5000))})[""] == "0"
     assert ShortestTexts({"items": {"enum": list(range(5000))}})["/items"] == "0"

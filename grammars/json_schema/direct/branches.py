@@ -17,8 +17,6 @@ _MAX_COMPARED = 2_000  # schemas looked at to see whether they contradict each o
 
 
 def _any_of(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-    if not isinstance(value, list) or not value:
-        raise NotDirect
     if len(value) == 1:
         _merge(copy, "anyOf", value, schema, out)
     else:
@@ -26,7 +24,7 @@ def _any_of(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, An
 
 
 def _one_of(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-    if not isinstance(value, list) or not value or "anyOf" in schema:
+    if "anyOf" in schema:
         raise NotDirect
     if len(value) == 1:
         _merge(copy, "oneOf", value, schema, out)
@@ -58,8 +56,6 @@ _OF_OBJECTS = {
 
 
 def _all_of(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-    if not isinstance(value, list) or not value:
-        raise NotDirect
     _merge(copy, "allOf", value, schema, out)
 
 
@@ -161,7 +157,7 @@ def _is_mergeable(parts: list[Any], copy: Copy, depth: int = _DEPTH) -> bool:
         if said and said not in spoken:
             spoken.append(said)
         own, extra = part.get("properties", {}), part.get("additionalProperties", True)
-        if not isinstance(own, dict) or not isinstance(part.get("required", []), list) or isinstance(extra, dict):
+        if isinstance(extra, dict):
             return False
         for key in own.keys() & listed.keys():
             if not agree(own[key], listed[key], copy, depth):

@@ -17,7 +17,7 @@ from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.general import KEY_ORDER, general_rows
 from grammars.json_schema.key_bounds import KeyBounds
 from grammars.json_schema.passes.dialect import nullable
-from grammars.json_schema.passes.kinds import CHECKS, TYPES_OF
+from grammars.json_schema.passes.kinds import CHECKS, TYPES_OF, are_kinds_right
 from grammars.json_schema.regular import matches
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.spelling import Spelling
@@ -57,6 +57,7 @@ class Copy:
 
     The flags say what the readers met: ``numbers`` without end, ``integers``, ``free_keys`` that no schema lists,
     ``open_keys`` beside listed ones, ``rare_text`` in constants and patterns, and whether keys are ``ordered``.
+    ``read``: schemas whose keywords have values of the right kind, by id; what keeps them keeps the ids.
     """
 
     root: Any
@@ -68,6 +69,7 @@ class Copy:
     todo: list[tuple[str, Any, list[str]]] = field(default_factory=list)
     rows: list[ReportRow] = field(default_factory=list)
     path: list[str] = field(default_factory=list)
+    read: dict[int, dict[str, Any]] = field(default_factory=dict)
     nodes: int = 0
     inside: int = 0
     has_merges: bool = False
@@ -145,6 +147,7 @@ class Copy:
                 self.integers = self.integers or named == "integer"
             return {"type": named}
         out: dict[str, Any] = {}
+        self.check(schema)
         if "$ref" in schema:
             if not self.alone and has_siblings(schema, "$ref"):
                 rest = {k: v for k, v in schema.items() if k != "$ref"}
@@ -159,6 +162,16 @@ class Copy:
             if read is not None:
                 read(self, value, schema, out)
         return self.finished(schema, out)
+
+    def check(self, schema: dict[str, Any]) -> None:
+        """Leave a schema with a keyword of the wrong kind to our own compiler, which says so.
+
+        To be called before any keyword of a schema is looked at, since readers look at those beside theirs.
+        """
+        if id(schema) not in self.read:
+            if not are_kinds_right(schema):
+                raise NotDirect
+            self.read[id(schema)] = schema
 
     def is_identified(self, schema: Mapping[str, Any]) -> bool:
         """Do references below the schema begin at its own root?"""
@@ -263,9 +276,12 @@ class Copy:
         return target, steps
 
     def resolved(self, schema: Any) -> Any:
-        """The schema, or what it refers to."""
+        """The schema, or what it refers to, ready to be looked at."""
         for _ in range(8):
-            if not isinstance(schema, dict) or "$ref" not in schema:
+            if not isinstance(schema, dict):
+                return schema
+            self.check(schema)
+            if "$ref" not in schema:
                 return schema
             schema = self.target(schema["$ref"])[0]
         raise NotDirect

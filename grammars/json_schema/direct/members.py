@@ -40,7 +40,7 @@ _BUDGET = 300  # states of a search for a key
 
 
 def _properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-    if not isinstance(value, dict) or len(value) > _MAX_KEYS:
+    if len(value) > _MAX_KEYS:
         raise NotDirect
     if len(value) > _MAX_OPTIONAL and len(value.keys() - set(schema.get("required", ()))) > _MAX_OPTIONAL:
         raise NotDirect
@@ -55,7 +55,7 @@ def _additional(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str
 
 
 def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-    if not isinstance(value, dict) or len(value) > _MAX_PATTERNS:
+    if len(value) > _MAX_PATTERNS:
         raise NotDirect
     known = [pattern_language(pattern) for pattern in value]
     widened = _widened(value, schema)
@@ -64,7 +64,7 @@ def _pattern_properties(copy: Copy, value: Any, schema: Mapping[str, Any], out: 
         raise NotDirect
     listed = schema.get("properties", {})
     forbidden = [term for term, sub in zip(known, value.values(), strict=True) if sub is False]
-    if any(matches(term, key) for term in forbidden for key in _required(schema)):
+    if any(matches(term, key) for term in forbidden for key in schema.get("required", ())):
         raise NotDirect  # the engine's error would be one of its grammar
     is_open = schema.get("additionalProperties", True) is not False
     _same_to_all(value.keys() - widened.keys() if is_open else value, listed, is_open=is_open)
@@ -109,12 +109,6 @@ def _widened(patterns: Iterable[str], schema: Mapping[str, Any]) -> dict[str, Re
         if surely is not maybe and same and not is_said:
             found[pattern] = maybe
     return found
-
-
-def _required(schema: Mapping[str, Any]) -> list[str]:
-    """The keys of ``required``; what is wrong with it is said where it is read."""
-    names = schema.get("required")
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def _same_to_all(patterns: Iterable[str], listed: Iterable[str], *, is_open: bool) -> None:

@@ -33,6 +33,7 @@ _MAX_LITERAL = 10_000  # characters of one constant: the engine's first mask gro
 _MAX_CONSTANTS = 500  # items and members of all constants (1 at the least): each is a rule of the engine
 _MAX_CONSTANT_DEPTH = 8
 _MOST_EFFORT = 1_000_000  # of a pattern over one constant
+_DRAFT_4 = 4
 _SAFE = 2**53  # whole numbers below are exact in the engine
 _LONG = 2**63 - 1  # and end here
 _LONG_ROUNDED = 9_223_372_036_854_776_000  # as JavaScript writes it
@@ -41,12 +42,9 @@ _LENGTHS = {"minLength": 10_000, "maxLength": 2**31}
 
 
 def keep(keyword: str) -> Reader:
-    """A reader that takes the value as it is, once it is of the right kind."""
-    is_right = CHECKS[keyword][0]
+    """A reader that takes the value as it is."""
 
     def read(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-        if not is_right(value):
-            raise NotDirect
         out[keyword] = value.copy() if type(value) is list else value
 
     return read
@@ -177,7 +175,7 @@ def _bound(keyword: str) -> Reader:
     other = exclusive if keyword == bound else bound
 
     def read(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or (keyword != bound and copy.dialect.order == _DRAFT_4):
             raise NotDirect
         if isinstance(value, float) and value.is_integer():
             value = int(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.documents import Place
 from grammars.json_schema.passes.kinds import CHECKS
 from grammars.json_schema.report import Outcome, ReportRow
@@ -16,6 +17,9 @@ __all__ = [
     "positional_items",
     "split_dependencies",
 ]
+
+
+_DRAFT_4 = 4
 
 
 def lone_reference(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
@@ -34,11 +38,26 @@ def drop_later_words(schema: dict[str, Any], place: Place, rows: list[ReportRow]
     unknown = place.dialect.unknown
     if unknown.isdisjoint(schema):
         return schema
+    stray = _stray_dialects(place)
     for keyword in schema:
         if keyword in unknown:
             reason = f"ignored: {place.dialect.name} has no such keyword"
-            rows.append(ReportRow(place.pointer, keyword, Outcome.EXACT, reason))
+            outcome = Outcome.EXACT
+            if any(keyword not in dialect.unknown for dialect in stray):
+                reason += ", though a $schema that begins no resource says otherwise"
+                outcome = Outcome.RELAXED
+            rows.append(ReportRow(place.pointer, keyword, outcome, reason))
     return {k: v for k, v in schema.items() if k not in unknown}
+
+
+def _stray_dialects(place: Place) -> list[Dialect]:
+    """Dialects that are named there or around it where no resource begins: some validators heed them, we do not."""
+    found = []
+    at: Place | None = place
+    while at is not None and at.dialect == place.dialect:
+        found.append(dialect_of(at.schema, place.dialect))
+        at = at.parent
+    return [dialect for dialect in found if dialect != place.dialect]
 
 
 def nullable(schema: dict[str, Any], place: Place | None, rows: list[ReportRow]) -> dict[str, Any]:
@@ -69,6 +88,9 @@ def exclusive_flags(schema: dict[str, Any], place: Place | None, rows: list[Repo
             out = {k: v for k, v in out.items() if k != flag and not (exclusive and k == bound)}
             if exclusive:
                 out[flag] = value
+        elif flag in out and place is not None and place.dialect.order == _DRAFT_4:
+            reason = f"a number, as in draft 6, where {place.dialect.name} has true or false"
+            rows.append(ReportRow(place.pointer, flag, Outcome.NARROWED, reason))
     return out
 
 

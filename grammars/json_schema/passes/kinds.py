@@ -9,7 +9,7 @@ from grammars.json_schema.documents import Place
 from grammars.json_schema.report import ReportRow
 from special_tokens.errors import SchemaError
 
-__all__ = ["CHECKS", "TYPES", "TYPES_OF", "check_kinds", "is_schema"]
+__all__ = ["CHECKS", "TYPES", "TYPES_OF", "are_kinds_right", "check_kinds", "is_schema"]
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
@@ -121,6 +121,11 @@ CHECKS: Mapping[str, _Check] = {
     "$recursiveRef": (_is_text, "a URI reference"),
     "nullable": (_is_flag, "true or false"),
 }
+
+
+def are_kinds_right(schema: Mapping[str, Any]) -> bool:
+    """Can the values of all keywords of a schema be read?  `check_kinds` says which cannot."""
+    return all(CHECKS[keyword][0](value) for keyword, value in schema.items() if keyword in CHECKS)
 
 
 def check_kinds(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:

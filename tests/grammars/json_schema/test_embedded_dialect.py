@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.json_schema import Judge
+from benchmarks.json_schema_causes import unexcused
 from benchmarks.json_schema_laws import byte_judge
 from guided.validate import judge as verdicts_of
 
@@ -48,3 +49,25 @@ def test_a_resource_has_a_dialect_of_its_own(judge: Judge) -> None:
     inner["properties"] = {"b": {"$ref": "#/definitions/any", "type": "object"}}
     found = judge.compiled(_schema(inner))
     assert found.accepts('{"a": {"b": "x"}}')
+
+
+def test_words_that_only_a_stray_dialect_has_are_relaxed(judge: Judge) -> None:
+    stray = {"$schema": "https://json-schema.org/draft/2020-12/schema", "properties": {"b": {"const": 1}}}
+    schema = {"$schema": _FOUR, "type": "object", "properties": {"a": stray, "c": {"const": 1}}}
+    found = judge.compiled(schema)
+    rows = [(row.pointer, row.keyword) for row in found.plan.schema_report.relaxed]
+    assert rows == [("/properties/a/properties/b", "const")]
+    for value in {"a": {"b": 2}}, {"c": 2}:
+        assert found.accepts(json.dumps(value))
+        if False in {verdict.is_valid for verdict in verdicts_of(schema, value)}:
+            assert not unexcused(schema, value, None, found.plan.schema_report.relaxed)
+
+
+@pytest.mark.parametrize("bound", ["exclusiveMinimum", "exclusiveMaximum"])
+def test_an_exclusive_bound_that_is_a_number_is_said_in_draft_4(judge: Judge, bound: str) -> None:
+    """Its own meta-schema wants true or false; ``jsonschema`` passes over it."""
+    for dialect, narrowed in (_FOUR, [bound]), ("http://json-schema.org/draft-06/schema#", []):
+        schema = {"$schema": dialect, "type": "integer", bound: 2}
+        found = judge.compiled(schema)
+        assert not found.accepts("2")
+        assert [row.keyword for row in found.plan.schema_report.narrowed if row.keyword == bound] == narrowed

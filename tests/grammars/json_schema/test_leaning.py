@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import random
 from typing import Any
@@ -94,6 +95,26 @@ CLOSED: dict[str, Any] = {"unevaluatedProperties": False}
         ({"additionalProperties": relaxed(), **CLOSED}, {"b": "b"}),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"unevaluatedProperties": relaxed()}}, **CLOSED}, {"b": "b"}),
         ({"allOf": [{"prefixItems": [relaxed()]}], "unevaluatedItems": False}, ["x"]),
+        # two references, of which the second leads to what is relaxed
+        (
+            {
+                "$dynamicRef": "#dyn",
+                "$ref": "#/$defs/e",
+                "unevaluatedProperties": {"const": "x"},
+                "$defs": {"e": {}, "y": {"$dynamicAnchor": "dyn", "unevaluatedProperties": relaxed()}},
+            },
+            {"a": "x"},
+        ),
+        # the same keyword with the same value, beside the reference and behind it
+        (
+            {
+                "contains": {"const": "x"},
+                "maxContains": 1,
+                "$ref": "#/$defs/y",
+                "$defs": {"y": {"contains": relaxed(), "minContains": 0, "maxContains": 1}},
+            },
+            ["x", "aa", "aa"],
+        ),
         # a definition that is called as a keyword is
         (
             {
@@ -122,6 +143,26 @@ def test_many_relaxed_rows_behind_many_references_take_no_time() -> None:
     schema = {"type": "object", **CLOSED, "$ref": "#/$defs/d0", "properties": others, "$defs": {**chain, "e": {}}}
     rows = {(row.pointer, row.keyword) for row in build(schema).report.relaxed}  # else its deadline is over
     assert ("", "unevaluatedProperties") in rows
+
+
+def test_each_place_around_what_is_relaxed_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def width(keyword: str, inner: str) -> int:
+        nonlocal looks
+        looks += 1
+        return known(keyword, inner)
+
+    module = importlib.import_module("grammars.json_schema.leaning")  # the package has the function by that name
+    known = module._width
+    monkeypatch.setattr(module, "_width", width)
+    schema: dict[str, Any] = {"type": "object", "properties": {f"r{i}": relaxed() for i in range(500)}}
+    for i in range(80):
+        schema = {"type": "object", "properties": {"a": schema}, "$anchor": f"n{i}"}
+    schema["properties"] |= {f"z{i}": {"$ref": f"#n{i}"} for i in range(80)}
+    rows = build({**schema, "if": {"$ref": "#n7"}}).report.relaxed
+    assert ("", "if") in {(row.pointer, row.keyword) for row in rows}
+    assert looks < 10 * (500 + 80)
 
 
 def test_nothing_leans_where_nothing_is_relaxed() -> None:
