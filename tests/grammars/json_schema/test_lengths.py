@@ -152,3 +152,37 @@ def test_a_repeat_beside_any_text_is_told_apart(seed: int) -> None:
             word = "".join(chance.choices("a1.-x zB_\n", k=chance.randint(0, 9)))
             assert matches(rust_language(found.regex), word) is matches(language(pattern), word), (pattern, word)
     assert num_kept > 3
+
+
+_RUNS = [
+    (r"\S", r"\s"),
+    ("[a-z]", "[0-9]"),
+    ("[^,]", ","),
+    ("[^ ]", " "),
+    (r"\w", r"\W"),
+    ("[a-z]", "[ -]"),
+    (r"\d", r"\D"),
+]
+
+
+@pytest.mark.parametrize("seed", range(20 if EVERYTHING else 2))
+def test_so_many_words_and_no_more_stay_on_the_fast_path(seed: int) -> None:
+    chance = random.Random(f"words {seed}")
+    for _ in range(20):
+        word, between = chance.choice(_RUNS)
+        pattern = f"(?:{word}+{between}+){{0,{chance.choice([1, 2, 9, 19, 49, 100])}}}{word}+"
+        pattern = chance.choice([f"^{pattern}$", f"^$|(^{pattern}$)"])
+        least = chance.choice([0, 1])
+        bounds = {"minLength": least, "maxLength": least + chance.choice([1, 5, 30, 500, 5_000])}
+        schema = {"type": "string", "pattern": pattern, **bounds}
+        assert isinstance(build(schema, watch=True).node, Json), schema
+        compiled = JUDGE.compiled(schema)
+        for _ in range(6):
+            text = "".join(chance.choices("ab1, -", k=chance.randint(0, 12)))
+            assert compiled.accepts(json.dumps(text)) == fits(text, pattern, bounds), (schema, text)
+
+
+def test_at_least_so_many_words_may_not_be_seen_through() -> None:
+    for pattern in (r"^(?:[a-z]+[0-9]+){1,99}[a-z]+$", r"^(?:\S+\s+){0,9}\s+$", r"^(?:[a-z]+[a-f]+){0,9}[a-z]+$"):
+        assert kept_pattern(pattern, 0, 100) is None
+    assert kept_pattern(r"^(?:\S+\s+){0,9}\S+$", 2, 100) is None
