@@ -67,7 +67,7 @@ def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None
         dialect = dialect_of(schema)
         needed = needed_documents(schema, documents or {})
         others = {uri: _document(one, dialect_of(one, dialect)) for uri, one in needed.items()}
-        asked = _Question(_in_plain_words(schema, old=dialect.order <= 4), value, others)
+        asked = _Question(_in_plain_words(schema, dialect), value, others)
     except (ValueError, TypeError, RecursionError) as error:  # a document that is no schema
         return tuple(_no_opinion(name, error) for name in VALIDATORS)
     return tuple(_verdict(name, check, asked) for name, check in VALIDATORS.items())
@@ -124,17 +124,17 @@ def _references(node: Any) -> Iterator[str]:
 
 def _document(document: Any, dialect: Dialect) -> Any:
     """A document in plain words that names its dialect: its own, or that of the schema it came with."""
-    plain = _in_plain_words(document, old=dialect.order <= 4)
+    plain = _in_plain_words(document, dialect)
     return {**plain, "$schema": dialect.uri} if isinstance(plain, dict) else plain
 
 
-def _in_plain_words(schema: Any, *, old: bool) -> Any:
+def _in_plain_words(schema: Any, dialect: Dialect) -> Any:
     """The schema without OpenAPI 3.0's words, which validators do not know: ``nullable``, flags beside bounds.
 
-    ``old``: the flags are the dialect's own, as in draft 4.
+    Not where they say nothing, beside a ``$ref`` that stands alone, and not where the flags are the dialect's own.
     """
     if isinstance(schema, list):
-        return [_in_plain_words(item, old=old) for item in schema]
+        return [_in_plain_words(item, dialect) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
     out: dict[str, Any] = {}
@@ -142,12 +142,14 @@ def _in_plain_words(schema: Any, *, old: bool) -> Any:
         if key in _DATA:
             out[key] = value
         elif key in _MAPS and isinstance(value, Mapping):
-            out[key] = {name: _in_plain_words(sub, old=old) for name, sub in value.items()}
+            out[key] = {name: _in_plain_words(sub, dialect) for name, sub in value.items()}
         else:
-            out[key] = _in_plain_words(value, old=old)
+            out[key] = _in_plain_words(value, dialect)
+    if "$ref" in out and dialect.ref_stands_alone:
+        return out
     if out.get("nullable") is True:
         out = nullable(out, None, [])
-    if not old and any(isinstance(out.get(flag), bool) for flag in ("exclusiveMinimum", "exclusiveMaximum")):
+    if dialect.order > 4 and any(isinstance(out.get(flag), bool) for flag in ("exclusiveMinimum", "exclusiveMaximum")):
         out = exclusive_flags(out, None, [])
     return out
 

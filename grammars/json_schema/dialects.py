@@ -5,9 +5,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-__all__ = ["DEFAULT_DIALECT", "DIALECTS", "Dialect", "dialect_of", "is_known"]
+__all__ = [
+    "DEFAULT_DIALECT",
+    "DIALECTS",
+    "Dialect",
+    "dialect_of",
+    "disputed_words",
+    "has_later_formats",
+    "is_known",
+    "read_alike",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +98,56 @@ def dialect_of(schema: object, inherited: Dialect = DEFAULT_DIALECT) -> Dialect:
             if piece in named:
                 return dialect
     return inherited
+
+
+def disputed_words(schema: Mapping[str, Any], order: int) -> list[str]:
+    """Keywords that we read as another dialect does, since schemas of this one mean it: some validators do not.
+
+    ``order`` is the dialect's.  In draft 4 bounds that are numbers, as in draft 6; ``dependencies`` after draft 7.
+    """
+    if order > 7:
+        return ["dependencies"] if "dependencies" in schema else []
+    if order > 4:
+        return []
+    return [flag for flag in ("exclusiveMinimum", "exclusiveMaximum") if type(schema.get(flag)) in (int, float)]
+
+
+def read_alike(schema: Mapping[str, Any], other: Dialect, ours: Dialect) -> bool:
+    """Do the words of a schema surely mean in ``other`` what we read in ``ours``, formats and its own name aside?"""
+    if other == ours:
+        return True
+    different = (other.unknown ^ ours.unknown) | _RENAMED
+    if other.ref_stands_alone != ours.ref_stands_alone:
+        if any("$ref" in value and len(value) > 1 for value in _objects(schema)):
+            return False
+        if ours.ref_stands_alone:
+            different |= {"dependencies"}
+    if (other.order > 4) != (ours.order > 4):
+        different |= {"exclusiveMinimum", "exclusiveMaximum"}
+    for value in _objects(schema):
+        named = value is not schema and any(isinstance(value.get(word), str) for word in ("$id", "id"))
+        if named or isinstance(value.get("items"), list) or not different.isdisjoint(value):
+            return False
+    return True
+
+
+def has_later_formats(schema: Mapping[str, Any]) -> bool:
+    """Does a schema, or one below, name a format that draft 4 does not have?"""
+    named = (value.get("format") for value in _objects(schema))
+    return any(isinstance(name, str) and name not in _OLD_FORMATS for name in named)
+
+
+def _objects(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """All objects of a schema, itself the first."""
+    todo: list[Any] = [schema]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, list):
+            todo += value
+        elif isinstance(value, dict):
+            yield value
+            todo += value.values()
+
+
+_RENAMED = frozenset(("$recursiveRef", "$dynamicRef", "additionalItems", "unevaluatedItems"))
+_OLD_FORMATS = frozenset(("date-time", "email", "hostname", "ipv4", "ipv6", "uri"))

@@ -22,7 +22,7 @@ from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, Survey, survey
 from special_tokens.errors import SchemaError, shown
 
-__all__ = ["OLDER", "Documents", "Place", "written_word"]
+__all__ = ["OLDER", "Documents", "Place", "is_wrapped", "written_word"]
 
 _IDENTIFIERS = {"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"}
 _DYNAMIC = {"$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor"}
@@ -78,12 +78,19 @@ def _as_written(place: Place) -> tuple[str | int, ...]:
     word, others = written_word(owner.schema, str(steps[0])), steps[1:]
     if word == "items" and steps[0] == "items" and isinstance(owner.schema["items"], list) and not others:
         word = "additionalItems"
-    elif steps[0] == "anyOf" and word is None and "nullable" in owner.schema:
+    elif steps[0] == "anyOf" and is_wrapped(owner.schema):
         return others[1:]
     elif steps[0] == "enum" and word == "const":
         others = others[1:]
     return (word or steps[0], *others)
 
+
+def is_wrapped(schema: Mapping[str, Any]) -> bool:
+    """Is OpenAPI's ``nullable`` read as an ``anyOf`` around the schema, for want of a ``type`` to add null to?"""
+    return schema.get("nullable") is True and "type" not in schema and not _WRAPPED.isdisjoint(schema)
+
+
+_WRAPPED = frozenset(("$ref", "allOf", "anyOf", "oneOf", "enum"))
 
 #: Words of draft 2020-12, and what schemas may have in their place.
 OLDER = {
@@ -279,14 +286,21 @@ class Documents:
         if wanted not in self._resources:
             if wanted == self._base or wanted == "":
                 return self.root.schema
-            document = self._others.get(wanted, _metaschema(wanted))
-            if document is None:
+            document = self._others[wanted] if wanted in self._others else _metaschema(wanted)
+            if document is _ABSENT:
                 raise SchemaError(
                     f"the document {uri!r} was not given",
                     pointer=place.pointer,
                     keyword=keyword,
                     expected="a reference into the schema or into one of its documents",
                     hint="pass it in `documents`; nothing is ever fetched",
+                )
+            if not isinstance(document, dict | bool):
+                raise SchemaError(
+                    f"the document {uri!r} is {shown(document)}",
+                    pointer=place.pointer,
+                    keyword=keyword,
+                    expected="a schema: an object, true or false",
                 )
             found = survey(document, self.limits)
             self._dynamic = self._dynamic or bool(found.keys & _DYNAMIC)
@@ -335,6 +349,8 @@ class Documents:
                 continue
             own = dialect_of(schema, dialect)  # heard at the root of a resource alone
             named = schema.get(own.id_keyword)
+            if named is None and "$schema" in schema:  # validators take either word there
+                named = schema.get("$id", schema.get("id"))
             alone = own.ref_stands_alone and "$ref" in schema
             is_resource = isinstance(named, str) and not alone and not named.startswith("#")
             if is_resource or root_base is None:
@@ -362,16 +378,19 @@ class Documents:
         return root_base or ""
 
 
+_ABSENT = object()
+
+
 def _metaschema(uri: str) -> Any:
-    """The published meta-schema or vocabulary of that URI, None for any other."""
+    """The published meta-schema or vocabulary of that URI, `_ABSENT` for any other."""
     if "json-schema.org/" not in uri:
-        return None
+        return _ABSENT
     from jsonschema_specifications import REGISTRY  # reads its files: only for schemas that refer to them
 
     try:
         return REGISTRY[uri].contents
     except LookupError:
-        return None
+        return _ABSENT
 
 
 def _bare(uri: str) -> str:

@@ -17,6 +17,7 @@ from grammars.json_schema.limits import timely
 from grammars.json_schema.meet import union
 from grammars.json_schema.normalise import normalise
 from grammars.json_schema.numbers import ANY_NUMBER, Numbers, constants, meet, negated
+from grammars.json_schema.passes.dialect import is_astray
 from grammars.json_schema.passes.kinds import TYPES
 from grammars.json_schema.regular import ALL, NONE, Regular, neg, words
 from grammars.json_schema.report import Outcome, ReportRow
@@ -53,7 +54,9 @@ def allowed(space: Space, place: Place, tracked: bool) -> Shape:
     """The values that satisfy the schema at ``place``."""
     if isinstance(place.schema, Either):
         return union([space.shape(conj) for conj in place.schema.options])
-    schema, rows = normalise(place)
+    if space.is_widest and is_astray(place):
+        return ANYTHING
+    schema, rows = normalise(place, is_widest=space.is_widest)
     notes = list(rows)
     closing = [k for k in ("unevaluatedProperties", "unevaluatedItems") if k in schema]
     inner = tracked or bool(closing)
@@ -210,8 +213,10 @@ def denied(space: Space, place: Place, tracked: bool) -> Shape:
         for conj in place.schema.options:
             out = space.both(out, _deny_conj(space, conj), place, "anyOf")
         return out
+    if space.is_widest and is_astray(place):
+        return ANYTHING
     schema, rows = normalise(place)
-    notes = list(rows)
+    notes = [note for row in rows for note in _denied(row)]
     options: list[Shape] = []
     types = _types(schema)
     if "type" in schema:
@@ -232,6 +237,17 @@ def denied(space: Space, place: Place, tracked: bool) -> Shape:
             reason = "not enforced: its negation is not worked out"
             options.append(replace(every, notes=(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason),)))
     return with_notes(union(options), notes)
+
+
+def _denied(row: ReportRow) -> tuple[ReportRow, ...]:
+    """What is to be said of a negated schema where ``row`` is said of the schema itself.
+
+    To deny less is to take more.  A dialect that is not heard may have words of both kinds.
+    """
+    if row.outcome is not Outcome.NARROWED:
+        return (row,)
+    relaxed = replace(row, outcome=Outcome.RELAXED)
+    return (row, relaxed) if row.keyword == "$schema" else (relaxed,)
 
 
 #: What may break these keywords.

@@ -44,7 +44,7 @@ def clauses_of(space: Space, place: Place, depth: int = _DEPTH) -> Clauses | Non
         return Clauses() if place.schema else None
     if depth == 0 or not isinstance(place.schema, dict):
         return None
-    schema, rows = normalise(place)
+    schema, rows = normalise(place, is_widest=space.is_widest)
     if rows:
         return None  # what the passes have to say belongs to the shape
     parts: list[Clauses] = []

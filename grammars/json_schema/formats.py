@@ -17,9 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from grammars.json_schema.dialects import Dialect
+from grammars.json_schema.dialects import Dialect, disputed_words
 from grammars.json_schema.documents import Place
 from grammars.json_schema.ecma import language
+from grammars.json_schema.passes.dialect import is_astray
 from grammars.json_schema.regular import Regular
 from grammars.json_schema.report import Outcome
 
@@ -70,9 +71,9 @@ def ignored_format(name: str) -> str:
 def reads_differ(place: Place, *, is_document: bool = False) -> bool:
     """May a validator take more than we would write for what stands at the place, because it reads it otherwise?
 
-    That is where a format is wider when it is negated, or not of the dialect, where a pattern is, and where
-    ``unevaluated*`` is narrowed.  What a reference leads to may hold one; of a whole document only a reference that
-    leads out of it.
+    That is where a format is wider when it is negated, or not of the dialect, where a pattern is, ``unevaluated*``
+    narrowed, or a word read as another dialect does.  What a reference leads to may hold one; of a whole
+    document only a reference that leads out of it.
     """
     order, todo = place.dialect.order, [place.schema]
     while todo:
@@ -83,9 +84,9 @@ def reads_differ(place: Place, *, is_document: bool = False) -> bool:
             named, refs = value.get("format"), [value[word] for word in _REFERENCES if word in value]
             if isinstance(named, str) and named in FORMATS and (FORMATS[named].outer or FORMATS[named].since > order):
                 return True
-            if value is not place.schema and "$schema" in value:  # of another dialect
+            if "$schema" in value and (value is not place.schema or is_astray(place)):  # of another dialect
                 return True
-            if not _UNEVALUATED.isdisjoint(value):
+            if not _UNEVALUATED.isdisjoint(value) or disputed_words(value, order):
                 return True
             keys = value.get("patternProperties")
             patterns = [value.get("pattern"), *(keys if isinstance(keys, dict) else ())]

@@ -7,6 +7,7 @@ narrower than it is, and what we would not write may be there all the same.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Protocol
 
 from grammars.json_schema.keywords.objects import lookup
@@ -107,9 +108,10 @@ def settle_object(form: ObjectForm, is_empty: IsEmpty) -> ObjectForm | None:
     return ObjectForm(props, form.cells, frozenset(required), debts.clauses, debts.least, most, form.late, form.seen)
 
 
-def _order(fact: Fact) -> tuple[str, str, Conj]:
-    """Facts in the same order in every process: what is asked of them numbers places as it comes."""
-    return fact.kind, repr(fact.what), fact.value
+@lru_cache(maxsize=20_000)
+def _in_order(clause: Clause) -> tuple[Fact, ...]:
+    """Its facts, in the same order in every process: what is asked of them numbers places as it comes."""
+    return tuple(sorted(clause, key=lambda fact: (fact.kind, repr(fact.what), fact.value)))
 
 
 class _Debts:
@@ -122,20 +124,20 @@ class _Debts:
         self.clauses = form.clauses
         self.least, self.most = form.least, form.most
         self.is_empty = is_empty
+        self.has_paid = True  # since the last round began: what was decided before may be otherwise now
 
     def value(self, key: str) -> Conj | None:
         return self.props[key] if key in self.props else lookup(self.cells, key)
 
     def settle(self) -> bool:
         """False when the debts contradict each other."""
-        while True:
+        while self.has_paid:
+            self.has_paid = False
             if any(self.value(key) is None for key in self.required):
                 return False
-            before = self.clauses
-            if not self.reduce():
+            if self.clauses and not self.reduce():
                 return False
-            if self.clauses == before:
-                return True
+        return True
 
     def reduce(self) -> bool:
         """One round: drop what is decided, pay clauses of one fact; False when a clause cannot be met."""
@@ -160,12 +162,13 @@ class _Debts:
             return False
         right = facts[0] if facts[0].kind == "has" else facts[1]
         self.props[right.what] = both(self.value(right.what), right.value)
+        self.has_paid = True
         return True
 
     def open_facts(self, clause: Clause) -> list[Fact] | None:
         """The facts of a clause that may still go either way; None when one of them holds already."""
         facts: list[Fact] = []
-        for fact in sorted(clause, key=_order):
+        for fact in _in_order(clause):
             decided = self.decided(fact)
             if decided:
                 return None
@@ -202,6 +205,7 @@ class _Debts:
         return wrong is None or self.is_empty(wrong, to_write=False)
 
     def pay(self, fact: Fact) -> bool:
+        self.has_paid = True
         match fact.kind:
             case "has":
                 self.props[fact.what] = both(self.value(fact.what), fact.value)

@@ -75,7 +75,7 @@ class Space:
         words = schema.keys() & CHECKS.keys()
         if not words:
             return TRUE  # annotations only
-        if words == _BARE or ("$ref" in words and place.dialect.ref_stands_alone):
+        if words == _BARE:
             return self.target(self.documents.at(place, schema, *steps), schema, "$ref")
         return (self.documents.at(place, schema, *steps).number,)
 

@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from grammars.json_pointer import pointer_of, unescaped
-from grammars.json_schema.dialects import Dialect, dialect_of
+from grammars.json_schema.dialects import Dialect, dialect_of, has_later_formats, read_alike
 from grammars.json_schema.direct.definitions import is_productive, merged_size
 from grammars.json_schema.direct.patterns import EnginePattern, pattern_language
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.general import KEY_ORDER, general_rows
 from grammars.json_schema.key_bounds import KeyBounds
-from grammars.json_schema.passes.dialect import nullable
+from grammars.json_schema.passes.dialect import ignored_beside, nullable, unheard
 from grammars.json_schema.passes.kinds import CHECKS, TYPES_OF, are_kinds_right
 from grammars.json_schema.regular import matches
 from grammars.json_schema.report import Outcome, ReportRow
@@ -132,6 +132,8 @@ class Copy:
         self.nodes += 1
         if len(self.path) > _MAX_DEPTH or self.nodes > _MAX_NODES:
             raise NotDirect
+        if "$schema" in schema and dialect_of(schema, self.dialect) != self.dialect:
+            self.other_dialect(schema, dialect_of(schema, self.dialect))
         if self.path and ("$id" in schema or "id" in schema) and self.is_identified(schema):
             self.inside += 1
             out = self.copy(schema)
@@ -152,6 +154,9 @@ class Copy:
             if not self.alone and has_siblings(schema, "$ref"):
                 rest = {k: v for k, v in schema.items() if k != "$ref"}
                 return self.schema({**rest, "allOf": [*rest.get("allOf", ()), {"$ref": schema["$ref"]}]})
+            if len(schema) > 1 and self.alone:
+                for keyword, reason in ignored_beside(schema, self.dialect):
+                    self.note(keyword, Outcome.EXACT, reason)
             self.reference(schema, out)
             return out
         if "nullable" in schema:
@@ -172,6 +177,15 @@ class Copy:
             if not are_kinds_right(schema):
                 raise NotDirect
             self.read[id(schema)] = schema
+
+    def other_dialect(self, schema: dict[str, Any], named: Dialect) -> None:
+        """Note that another dialect is named, where that changes nothing but what a format is worth."""
+        if not read_alike(schema, named, self.dialect):
+            raise NotDirect
+        if has_later_formats(schema):
+            if self.is_identified(schema):
+                raise NotDirect
+            self.note("$schema", Outcome.NARROWED, unheard(self.dialect))
 
     def is_identified(self, schema: Mapping[str, Any]) -> bool:
         """Do references below the schema begin at its own root?"""
@@ -321,7 +335,7 @@ def has_siblings(schema: Mapping[str, Any], keyword: str) -> bool:
 
 def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
     """OpenAPI's ``nullable`` as a type, where there is a type to add it to."""
-    if not isinstance(schema["nullable"], bool) or "const" in schema:
+    if "const" in schema:
         raise NotDirect
     if schema["nullable"] and "type" not in schema and has_siblings(schema, "nullable"):
         raise NotDirect

@@ -287,8 +287,6 @@ def _is_kept(keyword: str, value: int, terms: Sequence[Regular]) -> bool:
 
 
 def _pattern(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-    if not isinstance(value, str):
-        raise NotDirect
     terms = _terms(schema)
     if len(terms) > 1:
         raise NotDirect  # what meets a format the engine may give up on
@@ -301,8 +299,6 @@ def _pattern(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, A
 
 
 def _format(copy: Copy, value: Any, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
-    if not isinstance(value, str):
-        raise NotDirect
     row = FORMATS.get(value)
     if row is None:
         copy.note("format", Outcome.EXACT, ignored_format(value))

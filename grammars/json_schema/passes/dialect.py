@@ -2,35 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from grammars.json_schema.dialects import Dialect, dialect_of
-from grammars.json_schema.documents import Place
+from grammars.json_schema.dialects import Dialect, dialect_of, disputed_words, has_later_formats, read_alike
+from grammars.json_schema.documents import Place, is_wrapped
 from grammars.json_schema.passes.kinds import CHECKS
 from grammars.json_schema.report import Outcome, ReportRow
 
 __all__ = [
+    "drop_disputed",
     "drop_later_words",
     "exclusive_flags",
+    "ignored_beside",
+    "is_astray",
     "lone_reference",
     "nullable",
     "positional_items",
     "split_dependencies",
+    "stray_dialect",
+    "unheard",
 ]
 
 
-_DRAFT_4 = 4
+def stray_dialect(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
+    """A ``$schema`` that begins no resource is not heard; some validators hear it."""
+    if is_astray(place):
+        rows.append(ReportRow(place.pointer, "$schema", Outcome.NARROWED, unheard(place.dialect)))
+        if "minContains" in dialect_of(schema).unknown - place.dialect.unknown and schema.get("minContains") == 0:
+            rows.append(ReportRow(place.pointer, "contains", Outcome.RELAXED, f"minContains is 0{_OTHERWISE}"))
+    return schema
+
+
+def unheard(dialect: Dialect) -> str:
+    """What is said of a ``$schema`` that is not heard."""
+    return f"not heard where no resource begins: read as {dialect.name}"
+
+
+def is_astray(place: Place) -> bool:
+    """Is a dialect named there that is not heard, and would say something else?"""
+    schema = place.schema
+    named = dialect_of(schema, place.dialect)
+    return named != place.dialect and (has_later_formats(schema) or not read_alike(schema, named, place.dialect))
 
 
 def lone_reference(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
     """Up to draft 7 the keywords beside ``$ref`` are ignored."""
     if "$ref" not in schema or not place.dialect.ref_stands_alone or len(schema) == 1:
         return schema
-    for keyword in schema:
-        if keyword in CHECKS and keyword != "$ref":
-            reason = f"ignored: in {place.dialect.name} nothing counts beside $ref"
-            rows.append(ReportRow(place.pointer, keyword, Outcome.EXACT, reason))
+    ignored = ignored_beside(schema, place.dialect)
+    if ignored:
+        is_doubted = not all(dialect.ref_stands_alone for dialect in _stray_dialects(place))
+        outcome, doubt = (Outcome.RELAXED, _OTHERWISE) if is_doubted else (Outcome.EXACT, "")
+        rows += [ReportRow(place.pointer, keyword, outcome, reason + doubt) for keyword, reason in ignored]
     return {"$ref": schema["$ref"]}
+
+
+def ignored_beside(schema: Mapping[str, Any], dialect: Dialect) -> list[tuple[str, str]]:
+    """The keywords beside a ``$ref`` that stands alone, each with the reason why it says nothing."""
+    reason = f"ignored: in {dialect.name} nothing counts beside $ref"
+    return [(keyword, reason) for keyword in schema if keyword in CHECKS and keyword != "$ref"]
+
+
+_OTHERWISE = ", though a $schema beside or around it says otherwise"
 
 
 def drop_later_words(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
@@ -44,19 +78,24 @@ def drop_later_words(schema: dict[str, Any], place: Place, rows: list[ReportRow]
             reason = f"ignored: {place.dialect.name} has no such keyword"
             outcome = Outcome.EXACT
             if any(keyword not in dialect.unknown for dialect in stray):
-                reason += ", though a $schema that begins no resource says otherwise"
-                outcome = Outcome.RELAXED
+                outcome, reason = Outcome.RELAXED, reason + _OTHERWISE
             rows.append(ReportRow(place.pointer, keyword, outcome, reason))
     return {k: v for k, v in schema.items() if k not in unknown}
 
 
 def _stray_dialects(place: Place) -> list[Dialect]:
-    """Dialects that are named there or around it where no resource begins: some validators heed them, we do not."""
-    found = []
+    """Dialects that some validators read the place by, and we do not.
+
+    Those that are named there or around it where no resource begins, and that around a resource which has its name by
+    a word that is none there (``id`` after draft 4).
+    """
+    found, top = [], place
     at: Place | None = place
     while at is not None and at.dialect == place.dialect:
         found.append(dialect_of(at.schema, place.dialect))
-        at = at.parent
+        top, at = at, at.parent
+    if at is not None and at.dialect.id_keyword not in top.schema:
+        found.append(at.dialect)
     return [dialect for dialect in found if dialect != place.dialect]
 
 
@@ -73,13 +112,21 @@ def nullable(schema: dict[str, Any], place: Place | None, rows: list[ReportRow])
         if "enum" in out and None not in out["enum"]:
             out["enum"] = [*out["enum"], None]
         return out
-    if "$ref" in out or "allOf" in out or "anyOf" in out or "oneOf" in out or "enum" in out:
-        return {"anyOf": [out, {"type": "null"}]}
-    return out
+    return {"anyOf": [out, {"type": "null"}]} if is_wrapped(schema) else out
+
+
+def drop_disputed(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
+    """The schema as validators read it that keep to its dialect where we do not."""
+    disputed = disputed_words(schema, place.dialect.order)
+    return {k: v for k, v in schema.items() if k not in disputed} if disputed else schema
 
 
 def exclusive_flags(schema: dict[str, Any], place: Place | None, rows: list[ReportRow]) -> dict[str, Any]:
-    """Draft 4 and OpenAPI 3.0: ``exclusiveMinimum: true`` makes ``minimum`` exclusive."""
+    """Draft 4 and OpenAPI 3.0: ``exclusiveMinimum: true`` makes ``minimum`` exclusive.
+
+    A number there in draft 4 is a bound as in draft 6, and makes ``minimum`` exclusive: validators read it as one or
+    the other.
+    """
     out = schema
     for bound, flag in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(out.get(flag), bool):
@@ -88,9 +135,11 @@ def exclusive_flags(schema: dict[str, Any], place: Place | None, rows: list[Repo
             out = {k: v for k, v in out.items() if k != flag and not (exclusive and k == bound)}
             if exclusive:
                 out[flag] = value
-        elif flag in out and place is not None and place.dialect.order == _DRAFT_4:
+        elif place is not None and flag in disputed_words(out, place.dialect.order):
             reason = f"a number, as in draft 6, where {place.dialect.name} has true or false"
             rows.append(ReportRow(place.pointer, flag, Outcome.NARROWED, reason))
+            tighter = max if flag == "exclusiveMinimum" else min
+            out = {**out, flag: tighter(out[flag], out.get(bound, out[flag]))}
     return out
 
 
@@ -129,7 +178,7 @@ def split_dependencies(schema: dict[str, Any], place: Place, rows: list[ReportRo
             required[key] = [*required.get(key, ()), *value]
         else:
             schemas[key] = {"allOf": [value, schemas[key]]} if key in schemas else value
-    if place.dialect.order > 7:
+    if disputed_words(schema, place.dialect.order):
         reason = f"applied, though {place.dialect.name} has no such keyword"
         rows.append(ReportRow(place.pointer, "dependencies", Outcome.NARROWED, reason))
     out: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from grammars.json_schema.documents import Place
 from grammars.json_schema.report import ReportRow
-from special_tokens.errors import SchemaError
+from special_tokens.errors import SchemaError, shown
 
 __all__ = ["CHECKS", "TYPES", "TYPES_OF", "are_kinds_right", "check_kinds", "is_schema"]
 
@@ -147,14 +147,9 @@ def check_kinds(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> 
         check = CHECKS.get(keyword)
         if check is not None and not check[0](value):
             raise SchemaError(
-                f"{keyword!r} is {_shown(value)}",
+                f"{keyword!r} is {shown(value)}",
                 pointer=place.pointer,
                 keyword=keyword,
                 expected=check[1],
             )
     return schema
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

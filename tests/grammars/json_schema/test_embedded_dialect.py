@@ -65,7 +65,7 @@ def test_words_that_only_a_stray_dialect_has_are_relaxed(judge: Judge) -> None:
 
 @pytest.mark.parametrize("bound", ["exclusiveMinimum", "exclusiveMaximum"])
 def test_an_exclusive_bound_that_is_a_number_is_said_in_draft_4(judge: Judge, bound: str) -> None:
-    """Its own meta-schema wants true or false; ``jsonschema`` passes over it."""
+    """Its own meta-schema wants true or false; alone, ``jsonschema`` passes over it."""
     for dialect, narrowed in (_FOUR, [bound]), ("http://json-schema.org/draft-06/schema#", []):
         schema = {"$schema": dialect, "type": "integer", bound: 2}
         found = judge.compiled(schema)
