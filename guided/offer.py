@@ -129,8 +129,11 @@ class Offers:
         self._last = num_words(size) - 1
         self._below = (1 << size % 32) - 1 if size % 32 else 0xFFFFFFFF
         self._special = self._special_bits()
-        #: Two words that have legal tokens wherever there are many, as in text: no need to count them.
-        self._probes = (self._last // 3, self._last - self._last // 3)
+        #: Two words that have legal tokens wherever there are many, as in text: no need to count them, nor to ask for
+        #: an error, where the engine offers an end alone.
+        self._one, self._other = self._last // 3, self._last - self._last // 3
+        if self._one == self._other:
+            self._special = ((self._one, 0xFFFFFFFF), *self._special)  # so few tokens are counted
 
     def _special_bits(self) -> tuple[tuple[int, int], ...]:
         """Words and their bits that are set only where an end is open: sentinels, and what may stand beside them."""
@@ -192,7 +195,15 @@ class Offers:
             self.quiet[last] = not ahead
         if ahead:
             return row.force(ahead[-1])
-        offer = self.read(matcher, row)
+        matcher.unsafe_compute_mask_ptr(row.address, row.nbytes)
+        items = row.items
+        if items[self._one] and items[self._other]:
+            for at, bits in self._special:
+                if items[at] & bits:
+                    break
+            else:
+                return row.plain  # the usual case
+        offer = self._judged(matcher, row)
         if offer is not row.plain and offer is not None and offer.forced is not None:
             self.quiet[last] = False
         return offer
@@ -203,17 +214,15 @@ class Offers:
         The words are those of ``row`` in most cases, good until it is read into again.
         """
         matcher.unsafe_compute_mask_ptr(row.address, row.nbytes)
+        return self._judged(matcher, row, watch)
+
+    def _judged(self, matcher: Any, row: MaskRow, watch: Watch | None = None) -> Offer | None:
+        """What `read` says of the words that the engine has written."""
         if matcher.is_error():
             return None
         items = row.items
-        is_plain = watch is None
-        for at, bits in self._special:
-            if items[at] & bits:
-                is_plain = False
-                break
-        if is_plain:  # the usual case
-            one, other = self._probes
-            only = row.only_id() if not items[one] or not items[other] or one == other else None
+        if watch is None and not any(items[at] & bits for at, bits in self._special):
+            only = None if items[self._one] and items[self._other] else row.only_id()
             if only is None:
                 return row.plain
             if not self._is_doubtful(only):
@@ -268,10 +277,9 @@ class Offers:
 
     def _only_id(self, words: Words, row: MaskRow) -> int | None:
         """The id that alone is allowed; None where there are more or none."""
-        one, other = self._probes
         if words is not row.words:
             return only_id(words)
-        if row.items[one] and row.items[other] and one != other:
+        if row.items[self._one] and row.items[self._other] and self._one != self._other:
             return None
         return row.only_id()
 

@@ -131,12 +131,15 @@ def _document(document: Any, dialect: Dialect) -> Any:
 def _in_plain_words(schema: Any, dialect: Dialect) -> Any:
     """The schema without OpenAPI 3.0's words, which validators do not know: ``nullable``, flags beside bounds.
 
-    Not where they say nothing, beside a ``$ref`` that stands alone, and not where the flags are the dialect's own.
+    Not where they say nothing, beside a ``$ref`` that stands alone, and not where the flags are the dialect's own:
+    that of the resource.
     """
     if isinstance(schema, list):
         return [_in_plain_words(item, dialect) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
+    if any(_ids(schema)):
+        dialect = dialect_of(schema, dialect)
     out: dict[str, Any] = {}
     for key, value in schema.items():
         if key in _DATA:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 __all__ = [
     "DEFAULT_DIALECT",
     "DIALECTS",
+    "LATER_FORMATS",
     "Dialect",
     "dialect_of",
     "disputed_words",
@@ -106,39 +108,45 @@ def disputed_words(schema: Mapping[str, Any], order: int) -> list[str]:
     ``order`` is the dialect's.  In draft 4 bounds that are numbers, as in draft 6; ``dependencies`` after draft 7.
     """
     if order > 7:
-        return ["dependencies"] if "dependencies" in schema else []
+        return ["dependencies"] if schema.get("dependencies") else []
     if order > 4:
         return []
     return [flag for flag in ("exclusiveMinimum", "exclusiveMaximum") if type(schema.get(flag)) in (int, float)]
 
 
 def read_alike(schema: Mapping[str, Any], other: Dialect, ours: Dialect) -> bool:
-    """Do the words of a schema surely mean in ``other`` what we read in ``ours``, formats and its own name aside?"""
+    """Do the words of a schema surely mean in ``other`` what we read in ``ours``, formats and its own name aside?
+
+    False as well for one of more than `_MOST` objects.
+    """
     if other == ours:
         return True
     different = (other.unknown ^ ours.unknown) | _RENAMED
-    if other.ref_stands_alone != ours.ref_stands_alone:
-        if any("$ref" in value and len(value) > 1 for value in _objects(schema)):
-            return False
-        if ours.ref_stands_alone:
-            different |= {"dependencies"}
+    is_alone = other.ref_stands_alone != ours.ref_stands_alone
+    if is_alone and ours.ref_stands_alone:
+        different |= {"dependencies"}
     if (other.order > 4) != (ours.order > 4):
         different |= {"exclusiveMinimum", "exclusiveMaximum"}
-    for value in _objects(schema):
-        named = value is not schema and any(isinstance(value.get(word), str) for word in ("$id", "id"))
-        if named or isinstance(value.get("items"), list) or not different.isdisjoint(value):
+    several = list(islice(_schemas(schema), _MOST))
+    for value in several:
+        if value is not schema and any(isinstance(value.get(word), str) for word in ("$id", "id")):
             return False
-    return True
+        if isinstance(value.get("items"), list) or not different.isdisjoint(value):
+            return False
+        if is_alone and "$ref" in value and len(value) > 1:
+            return False
+    return len(several) < _MOST
 
 
 def has_later_formats(schema: Mapping[str, Any]) -> bool:
-    """Does a schema, or one below, name a format that draft 4 does not have?"""
-    named = (value.get("format") for value in _objects(schema))
-    return any(isinstance(name, str) and name not in _OLD_FORMATS for name in named)
+    """May a schema, or one below, name a format that draft 4 does not have?  True for more than `_MOST` objects."""
+    several = list(islice(_schemas(schema), _MOST))
+    named = (value.get("format") for value in several)
+    return len(several) == _MOST or any(isinstance(name, str) and name in LATER_FORMATS for name in named)
 
 
-def _objects(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """All objects of a schema, itself the first."""
+def _schemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The schema and those below, its other objects among them, but for data."""
     todo: list[Any] = [schema]
     while todo:
         value = todo.pop()
@@ -146,8 +154,24 @@ def _objects(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             todo += value
         elif isinstance(value, dict):
             yield value
-            todo += value.values()
+            for word, below in value.items():
+                if word in _MAPS and isinstance(below, dict):
+                    todo += below.values()
+                elif word not in _DATA:
+                    todo.append(below)
 
 
+_MOST = 500  # objects: each schema that names another dialect is looked through
 _RENAMED = frozenset(("$recursiveRef", "$dynamicRef", "additionalItems", "unevaluatedItems"))
-_OLD_FORMATS = frozenset(("date-time", "email", "hostname", "ipv4", "ipv6", "uri"))
+_MAPS = frozenset(
+    ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired", "dependencies")
+)
+_DATA = frozenset(("const", "enum", "default", "example", "examples", "required"))
+
+#: Formats that came after draft 4.
+LATER_FORMATS = frozenset(
+    (
+        "date", "duration", "idn-hostname", "iri", "iri-reference", "json-pointer", "relative-json-pointer", "time",
+        "uri-reference", "uri-template", "uuid",
+    )
+)  # fmt: skip

@@ -349,11 +349,11 @@ class Documents:
                 continue
             own = dialect_of(schema, dialect)  # heard at the root of a resource alone
             named = schema.get(own.id_keyword)
-            if named is None and "$schema" in schema:  # validators take either word there
-                named = schema.get("$id", schema.get("id"))
             alone = own.ref_stands_alone and "$ref" in schema
             is_resource = isinstance(named, str) and not alone and not named.startswith("#")
-            if is_resource or root_base is None:
+            # Validators hear a $schema beside either word, and call nothing by the one of another dialect.
+            other = schema.get("$id", schema.get("id")) if own != dialect and not alone else None
+            if is_resource or root_base is None or (isinstance(other, str) and not other.startswith("#")):
                 dialect = own
             alone = dialect.ref_stands_alone and "$ref" in schema
             specification = specification_with(dialect.uri)

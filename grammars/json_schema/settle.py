@@ -7,7 +7,6 @@ narrower than it is, and what we would not write may be there all the same.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Protocol
 
 from grammars.json_schema.keywords.objects import lookup
@@ -108,10 +107,9 @@ def settle_object(form: ObjectForm, is_empty: IsEmpty) -> ObjectForm | None:
     return ObjectForm(props, form.cells, frozenset(required), debts.clauses, debts.least, most, form.late, form.seen)
 
 
-@lru_cache(maxsize=20_000)
-def _in_order(clause: Clause) -> tuple[Fact, ...]:
-    """Its facts, in the same order in every process: what is asked of them numbers places as it comes."""
-    return tuple(sorted(clause, key=lambda fact: (fact.kind, repr(fact.what), fact.value)))
+def _order(fact: Fact) -> tuple[str, str, Conj]:
+    """Facts in the same order in every process: what is asked of them numbers places as it comes."""
+    return fact.kind, repr(fact.what), fact.value
 
 
 class _Debts:
@@ -168,7 +166,7 @@ class _Debts:
     def open_facts(self, clause: Clause) -> list[Fact] | None:
         """The facts of a clause that may still go either way; None when one of them holds already."""
         facts: list[Fact] = []
-        for fact in _in_order(clause):
+        for fact in sorted(clause, key=_order):
             decided = self.decided(fact)
             if decided:
                 return None

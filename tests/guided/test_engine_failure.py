@@ -260,9 +260,9 @@ def test_only_the_row_that_panicked_has_an_error(engine: Engine, plan: Plan) -> 
 
 def test_a_row_that_breaks_its_own_copies_ends(engine: Engine, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     """Watchers try tokens on copies: a panic there would come again with every new matcher."""
-    real = Offers.read
+    real = Offers.next
 
-    def read(offers: Offers, matcher: Any, *args: Any) -> Any:
+    def next_one(offers: Offers, matcher: Any, *args: Any) -> Any:
         copy = matcher.deep_copy()
         copy.consume_tokens(engine.tokenize("3"))
         copy.compute_bitmask()
@@ -270,7 +270,7 @@ def test_a_row_that_breaks_its_own_copies_ends(engine: Engine, plan: Plan, monke
 
     state = GuidanceState(plan, engine)
     with monkeypatch.context() as patch:
-        patch.setattr(Offers, "read", read)
+        patch.setattr(Offers, "next", next_one)
         with pytest.raises(MatcherFailed, match="Poison"):
             state.mask()
     state.reset()

@@ -29,9 +29,26 @@ def stray_dialect(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -
     """A ``$schema`` that begins no resource is not heard; some validators hear it."""
     if is_astray(place):
         rows.append(ReportRow(place.pointer, "$schema", Outcome.NARROWED, unheard(place.dialect)))
-        if "minContains" in dialect_of(schema).unknown - place.dialect.unknown and schema.get("minContains") == 0:
-            rows.append(ReportRow(place.pointer, "contains", Outcome.RELAXED, f"minContains is 0{_OTHERWISE}"))
+        words = _reported_at(schema, dialect_of(schema), place.dialect)
+        rows += [ReportRow(place.pointer, w, Outcome.RELAXED, "asks for less" + _OTHERWISE) for w in words]
     return schema
+
+
+def _reported_at(schema: Mapping[str, Any], named: Dialect, ours: Dialect) -> list[str]:
+    """Keywords of a schema that ask for more in the dialect that is named, for what stands beside them."""
+    found = []
+    if "contains" in schema:
+        least, knows = schema.get("minContains"), "minContains" not in ours.unknown
+        is_more = "minContains" in named.unknown and type(least) in (int, float) and least == 0
+        if is_more if knows else not {"minContains", "maxContains"} <= named.unknown and _is_counted(schema):
+            found.append("contains")
+    if "prefixItems" in schema and "prefixItems" in named.unknown - ours.unknown:
+        found += [word for word in ("items", "unevaluatedItems") if word in schema]
+    return found
+
+
+def _is_counted(schema: Mapping[str, Any]) -> bool:
+    return "minContains" in schema or "maxContains" in schema
 
 
 def unheard(dialect: Dialect) -> str:
@@ -84,18 +101,12 @@ def drop_later_words(schema: dict[str, Any], place: Place, rows: list[ReportRow]
 
 
 def _stray_dialects(place: Place) -> list[Dialect]:
-    """Dialects that some validators read the place by, and we do not.
-
-    Those that are named there or around it where no resource begins, and that around a resource which has its name by
-    a word that is none there (``id`` after draft 4).
-    """
-    found, top = [], place
+    """Dialects that are named there or around it where no resource begins: some validators heed them, we do not."""
+    found = []
     at: Place | None = place
     while at is not None and at.dialect == place.dialect:
         found.append(dialect_of(at.schema, place.dialect))
-        top, at = at, at.parent
-    if at is not None and at.dialect.id_keyword not in top.schema:
-        found.append(at.dialect)
+        at = at.parent
     return [dialect for dialect in found if dialect != place.dialect]
 
 
@@ -136,11 +147,17 @@ def exclusive_flags(schema: dict[str, Any], place: Place | None, rows: list[Repo
             if exclusive:
                 out[flag] = value
         elif place is not None and flag in disputed_words(out, place.dialect.order):
-            reason = f"a number, as in draft 6, where {place.dialect.name} has true or false"
-            rows.append(ReportRow(place.pointer, flag, Outcome.NARROWED, reason))
+            if _may_be_number(out):
+                reason = f"a number, as in draft 6, where {place.dialect.name} has true or false"
+                rows.append(ReportRow(place.pointer, flag, Outcome.NARROWED, reason))
             tighter = max if flag == "exclusiveMinimum" else min
             out = {**out, flag: tighter(out[flag], out.get(bound, out[flag]))}
     return out
+
+
+def _may_be_number(schema: Mapping[str, Any]) -> bool:
+    named = schema.get("type", "number")
+    return not {"number", "integer"}.isdisjoint([named] if isinstance(named, str) else named)
 
 
 def positional_items(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
@@ -181,6 +198,9 @@ def split_dependencies(schema: dict[str, Any], place: Place, rows: list[ReportRo
     if disputed_words(schema, place.dialect.order):
         reason = f"applied, though {place.dialect.name} has no such keyword"
         rows.append(ReportRow(place.pointer, "dependencies", Outcome.NARROWED, reason))
+        if "unevaluatedProperties" in schema and any(isinstance(v, dict) for v in schema["dependencies"].values()):
+            reason = "less is left to it where dependencies are applied"
+            rows.append(ReportRow(place.pointer, "unevaluatedProperties", Outcome.RELAXED, reason))
     out: dict[str, Any] = {}
     for keyword, value in schema.items():
         if keyword == "dependencies":
