@@ -11,7 +11,8 @@ from referencing.jsonschema import specification_with
 
 from grammars.json_pointer import pointer_of, step_into
 from grammars.json_schema.dialects import Dialect, dialect_of
-from grammars.json_schema.documents import Documents, Place
+from grammars.json_schema.documents import Documents
+from grammars.json_schema.places import Place
 from grammars.json_schema.report import ReportRow
 from guided.validate import needed_documents
 from special_tokens.errors import GuidedError

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from grammars.json_schema.documents import Documents, Place
+from grammars.json_schema.documents import Documents
+from grammars.json_schema.places import Place
 from grammars.json_schema.report import ReportRow
 from special_tokens.errors import GuidedError
 

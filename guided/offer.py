@@ -222,7 +222,7 @@ class Offers:
             return None
         items = row.items
         if watch is None and not any(items[at] & bits for at, bits in self._special):
-            only = None if items[self._one] and items[self._other] else row.only_id()
+            only = self._only_id(row.words, row)
             if only is None:
                 return row.plain
             if not self._is_doubtful(only):

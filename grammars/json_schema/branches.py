@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import grammars.json_schema.facts as facts
-from grammars.json_schema.documents import Place
 from grammars.json_schema.meet import apart, union
+from grammars.json_schema.places import Place
 from grammars.json_schema.regular import ALL, NONE
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, both, with_notes

@@ -5,22 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any
 
-__all__ = [
-    "DEFAULT_DIALECT",
-    "DIALECTS",
-    "LATER_FORMATS",
-    "Dialect",
-    "dialect_of",
-    "disputed_words",
-    "has_later_formats",
-    "is_known",
-    "read_alike",
-]
+__all__ = ["DEFAULT_DIALECT", "DIALECTS", "Dialect", "dialect_of", "is_known"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,78 +87,3 @@ def dialect_of(schema: object, inherited: Dialect = DEFAULT_DIALECT) -> Dialect:
             if piece in named:
                 return dialect
     return inherited
-
-
-def disputed_words(schema: Mapping[str, Any], order: int) -> list[str]:
-    """Keywords that we read as another dialect does, since schemas of this one mean it: some validators do not.
-
-    ``order`` is the dialect's.  In draft 4 bounds that are numbers, as in draft 6; ``dependencies`` after draft 7.
-    """
-    if order > 7:
-        return ["dependencies"] if schema.get("dependencies") else []
-    if order > 4:
-        return []
-    return [flag for flag in ("exclusiveMinimum", "exclusiveMaximum") if type(schema.get(flag)) in (int, float)]
-
-
-def read_alike(schema: Mapping[str, Any], other: Dialect, ours: Dialect) -> bool:
-    """Do the words of a schema surely mean in ``other`` what we read in ``ours``, formats and its own name aside?
-
-    False as well for one of more than `_MOST` objects.
-    """
-    if other == ours:
-        return True
-    different = (other.unknown ^ ours.unknown) | _RENAMED
-    is_alone = other.ref_stands_alone != ours.ref_stands_alone
-    if is_alone and ours.ref_stands_alone:
-        different |= {"dependencies"}
-    if (other.order > 4) != (ours.order > 4):
-        different |= {"exclusiveMinimum", "exclusiveMaximum"}
-    several = list(islice(_schemas(schema), _MOST))
-    for value in several:
-        if value is not schema and any(isinstance(value.get(word), str) for word in ("$id", "id")):
-            return False
-        if isinstance(value.get("items"), list) or not different.isdisjoint(value):
-            return False
-        if is_alone and "$ref" in value and len(value) > 1:
-            return False
-    return len(several) < _MOST
-
-
-def has_later_formats(schema: Mapping[str, Any]) -> bool:
-    """May a schema, or one below, name a format that draft 4 does not have?  True for more than `_MOST` objects."""
-    several = list(islice(_schemas(schema), _MOST))
-    named = (value.get("format") for value in several)
-    return len(several) == _MOST or any(isinstance(name, str) and name in LATER_FORMATS for name in named)
-
-
-def _schemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The schema and those below, its other objects among them, but for data."""
-    todo: list[Any] = [schema]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, list):
-            todo += value
-        elif isinstance(value, dict):
-            yield value
-            for word, below in value.items():
-                if word in _MAPS and isinstance(below, dict):
-                    todo += below.values()
-                elif word not in _DATA:
-                    todo.append(below)
-
-
-_MOST = 500  # objects: each schema that names another dialect is looked through
-_RENAMED = frozenset(("$recursiveRef", "$dynamicRef", "additionalItems", "unevaluatedItems"))
-_MAPS = frozenset(
-    ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired", "dependencies")
-)
-_DATA = frozenset(("const", "enum", "default", "example", "examples", "required"))
-
-#: Formats that came after draft 4.
-LATER_FORMATS = frozenset(
-    (
-        "date", "duration", "idn-hostname", "iri", "iri-reference", "json-pointer", "relative-json-pointer", "time",
-        "uri-reference", "uri-template", "uuid",
-    )
-)  # fmt: skip

@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grammars.json_schema.branches import ALLOW, DENY
-from grammars.json_schema.documents import Place
 from grammars.json_schema.keywords import arrays, numeric, objects, text
 from grammars.json_schema.limits import timely
 from grammars.json_schema.meet import union
 from grammars.json_schema.normalise import normalise
 from grammars.json_schema.numbers import ANY_NUMBER, Numbers, constants, meet, negated
-from grammars.json_schema.passes.dialect import is_astray
 from grammars.json_schema.passes.kinds import TYPES
+from grammars.json_schema.places import Place
+from grammars.json_schema.readings import is_astray
 from grammars.json_schema.regular import ALL, NONE, Regular, neg, words
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.same import distinct

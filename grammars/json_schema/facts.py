@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from grammars.json_schema.documents import Place
 from grammars.json_schema.normalise import normalise
 from grammars.json_schema.passes.kinds import CHECKS
+from grammars.json_schema.places import Place
 from grammars.json_schema.shapes import TRUE, Clause, has, lacks
 
 if TYPE_CHECKING:

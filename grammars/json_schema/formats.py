@@ -12,19 +12,16 @@ annotation, as the specification has it, and the report says so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from grammars.json_schema.dialects import Dialect, disputed_words
-from grammars.json_schema.documents import Place
+from grammars.json_schema.dialects import Dialect
 from grammars.json_schema.ecma import language
-from grammars.json_schema.passes.dialect import is_astray
 from grammars.json_schema.regular import Regular
 from grammars.json_schema.report import Outcome
 
-__all__ = ["FORMATS", "Format", "early_format", "ignored_format", "reads_differ"]
+__all__ = ["FORMATS", "Format", "early_format", "ignored_format"]
 
 
 @dataclass(frozen=True)
@@ -66,41 +63,6 @@ def early_format(name: str, dialect: Dialect) -> str:
 def ignored_format(name: str) -> str:
     """The report's words for a format that is not in the table."""
     return f"{name!r} is not a format of JSON Schema: an annotation, not enforced"
-
-
-def reads_differ(place: Place, *, is_document: bool = False) -> bool:
-    """May a validator take more than we would write for what stands at the place, because it reads it otherwise?
-
-    That is where a format is wider when it is negated, or not of the dialect, where a pattern is, ``unevaluated*``
-    narrowed, or a word read as another dialect does.  What a reference leads to may hold one; of a whole
-    document only a reference that leads out of it.
-    """
-    order, todo = place.dialect.order, [place.schema]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, list):
-            todo += value
-        elif isinstance(value, dict):
-            named, refs = value.get("format"), [value[word] for word in _REFERENCES if word in value]
-            if isinstance(named, str) and named in FORMATS and (FORMATS[named].outer or FORMATS[named].since > order):
-                return True
-            if "$schema" in value and (value is not place.schema or is_astray(place)):  # of another dialect
-                return True
-            if not _UNEVALUATED.isdisjoint(value) or disputed_words(value, order):
-                return True
-            keys = value.get("patternProperties")
-            patterns = [value.get("pattern"), *(keys if isinstance(keys, dict) else ())]
-            if any(isinstance(pattern, str) and _DIFFERENT.search(pattern) for pattern in patterns):
-                return True
-            if any(not is_document or (isinstance(ref, str) and not ref.startswith("#")) for ref in refs):
-                return True
-            todo += value.values()
-    return False
-
-
-_DIFFERENT = re.compile(r"\.|\(\?|\$|\\[bB]")
-_UNEVALUATED = frozenset(("unevaluatedProperties", "unevaluatedItems"))
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 # -- dates and times, RFC 3339

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from grammars.json_pointer import step_into, unescaped
-from grammars.json_schema.documents import OLDER, written_word
 from grammars.json_schema.limits import check_deadline
+from grammars.json_schema.places import OLDER, written_word
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.space import Space
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from grammars.json_schema.documents import Place
 from grammars.json_schema.normalise import normalise
+from grammars.json_schema.places import Place
 from grammars.json_schema.shapes import Conj
 
 if TYPE_CHECKING:

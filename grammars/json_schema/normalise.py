@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from grammars.json_schema.documents import Place
 from grammars.json_schema.passes import dialect, kinds, plain
+from grammars.json_schema.places import Place
 from grammars.json_schema.report import ReportRow
 
 __all__ = ["PASSES", "normalise"]
@@ -33,7 +33,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 #: As validators read it that keep to the dialect: without what we read as another one does.
-_WIDEST = (*PASSES[:3], dialect.drop_disputed, *PASSES[3:])
+_WIDEST = (dialect.drop_disputed, *PASSES)
 
 
 def normalise(place: Place, *, is_widest: bool = False) -> tuple[dict[str, Any], tuple[ReportRow, ...]]:

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from grammars.json_schema.documents import Documents, Place
+from grammars.json_schema.documents import Documents
 from grammars.json_schema.expand import allowed, denied
-from grammars.json_schema.formats import reads_differ
 from grammars.json_schema.limits import check_deadline
 from grammars.json_schema.meet import TooManyForms, apart, meet
 from grammars.json_schema.passes.kinds import CHECKS
+from grammars.json_schema.places import Place
+from grammars.json_schema.readings import reads_differ
 from grammars.json_schema.regular import NONE
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import ANYTHING, NOTHING, TRUE, ArrayForm, Conj, ObjectForm, Shape, with_notes

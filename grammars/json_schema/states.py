@@ -15,7 +15,6 @@ from grammars.json_schema.array_tracks import array_track
 from grammars.json_schema.cases import cases
 from grammars.json_schema.culprit import culprit
 from grammars.json_schema.distinct import is_short, values_of
-from grammars.json_schema.documents import Place
 from grammars.json_schema.endurance import bearable
 from grammars.json_schema.far_numbers import far_text
 from grammars.json_schema.general import asks_for_borders
@@ -24,6 +23,7 @@ from grammars.json_schema.naming import naming_order
 from grammars.json_schema.numbers import MAX_DIGITS, shortest_number
 from grammars.json_schema.numbers import writable as writable_numbers
 from grammars.json_schema.object_tracks import key_orders, narrow, object_track
+from grammars.json_schema.places import Place
 from grammars.json_schema.regular import NONE, UNKNOWN, Regular, lengths, shortest
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.settle import settle_array, settle_object

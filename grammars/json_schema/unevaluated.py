@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from grammars.json_schema.documents import Place
 from grammars.json_schema.keywords.objects import possible
+from grammars.json_schema.places import Place
 from grammars.json_schema.regular import Regular, alt, inter, matches, neg
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.settle import settle_array, settle_object

@@ -10,14 +10,15 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from grammars.json_pointer import pointer_of, unescaped
-from grammars.json_schema.dialects import Dialect, dialect_of, has_later_formats, read_alike
+from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.direct.definitions import is_productive, merged_size
 from grammars.json_schema.direct.patterns import EnginePattern, pattern_language
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.general import KEY_ORDER, general_rows
 from grammars.json_schema.key_bounds import KeyBounds
-from grammars.json_schema.passes.dialect import ignored_beside, nullable, unheard
+from grammars.json_schema.passes.dialect import ignored_beside, nullable
 from grammars.json_schema.passes.kinds import CHECKS, TYPES_OF, are_kinds_right
+from grammars.json_schema.readings import has_later_formats, read_alike, unheard
 from grammars.json_schema.regular import matches
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.spelling import Spelling

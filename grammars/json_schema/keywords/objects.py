@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
-from grammars.json_schema.documents import Documents, Place
+from grammars.json_schema.documents import Documents
 from grammars.json_schema.keywords.arrays import Child, counted, most_of, negation
 from grammars.json_schema.keywords.text import pattern_language, reading_rows, readings
+from grammars.json_schema.places import Place
 from grammars.json_schema.regular import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, surely_empty, words
 from grammars.json_schema.report import Outcome, ReportRow
 from grammars.json_schema.shapes import TRUE, Clause, Conj, Fact, ObjectForm, Seen, both, has, lacks, some

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from grammars.json_schema.dialects import Dialect, dialect_of, disputed_words, has_later_formats, read_alike
-from grammars.json_schema.documents import Place, is_wrapped
+from grammars.json_schema.dialects import Dialect, dialect_of
 from grammars.json_schema.passes.kinds import CHECKS
+from grammars.json_schema.places import Place, is_wrapped
+from grammars.json_schema.readings import asks_for_more, disputed_words, is_astray, stray_dialects, unheard
 from grammars.json_schema.report import Outcome, ReportRow
 
 __all__ = [
@@ -15,13 +16,11 @@ __all__ = [
     "drop_later_words",
     "exclusive_flags",
     "ignored_beside",
-    "is_astray",
     "lone_reference",
     "nullable",
     "positional_items",
     "split_dependencies",
     "stray_dialect",
-    "unheard",
 ]
 
 
@@ -29,38 +28,9 @@ def stray_dialect(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -
     """A ``$schema`` that begins no resource is not heard; some validators hear it."""
     if is_astray(place):
         rows.append(ReportRow(place.pointer, "$schema", Outcome.NARROWED, unheard(place.dialect)))
-        words = _reported_at(schema, dialect_of(schema), place.dialect)
+        words = asks_for_more(schema, dialect_of(schema), place.dialect)
         rows += [ReportRow(place.pointer, w, Outcome.RELAXED, "asks for less" + _OTHERWISE) for w in words]
     return schema
-
-
-def _reported_at(schema: Mapping[str, Any], named: Dialect, ours: Dialect) -> list[str]:
-    """Keywords of a schema that ask for more in the dialect that is named, for what stands beside them."""
-    found = []
-    if "contains" in schema:
-        least, knows = schema.get("minContains"), "minContains" not in ours.unknown
-        is_more = "minContains" in named.unknown and type(least) in (int, float) and least == 0
-        if is_more if knows else not {"minContains", "maxContains"} <= named.unknown and _is_counted(schema):
-            found.append("contains")
-    if "prefixItems" in schema and "prefixItems" in named.unknown - ours.unknown:
-        found += [word for word in ("items", "unevaluatedItems") if word in schema]
-    return found
-
-
-def _is_counted(schema: Mapping[str, Any]) -> bool:
-    return "minContains" in schema or "maxContains" in schema
-
-
-def unheard(dialect: Dialect) -> str:
-    """What is said of a ``$schema`` that is not heard."""
-    return f"not heard where no resource begins: read as {dialect.name}"
-
-
-def is_astray(place: Place) -> bool:
-    """Is a dialect named there that is not heard, and would say something else?"""
-    schema = place.schema
-    named = dialect_of(schema, place.dialect)
-    return named != place.dialect and (has_later_formats(schema) or not read_alike(schema, named, place.dialect))
 
 
 def lone_reference(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
@@ -69,7 +39,7 @@ def lone_reference(schema: dict[str, Any], place: Place, rows: list[ReportRow]) 
         return schema
     ignored = ignored_beside(schema, place.dialect)
     if ignored:
-        is_doubted = not all(dialect.ref_stands_alone for dialect in _stray_dialects(place))
+        is_doubted = not all(dialect.ref_stands_alone for dialect in stray_dialects(place))
         outcome, doubt = (Outcome.RELAXED, _OTHERWISE) if is_doubted else (Outcome.EXACT, "")
         rows += [ReportRow(place.pointer, keyword, outcome, reason + doubt) for keyword, reason in ignored]
     return {"$ref": schema["$ref"]}
@@ -89,7 +59,7 @@ def drop_later_words(schema: dict[str, Any], place: Place, rows: list[ReportRow]
     unknown = place.dialect.unknown
     if unknown.isdisjoint(schema):
         return schema
-    stray = _stray_dialects(place)
+    stray = stray_dialects(place)
     for keyword in schema:
         if keyword in unknown:
             reason = f"ignored: {place.dialect.name} has no such keyword"
@@ -98,16 +68,6 @@ def drop_later_words(schema: dict[str, Any], place: Place, rows: list[ReportRow]
                 outcome, reason = Outcome.RELAXED, reason + _OTHERWISE
             rows.append(ReportRow(place.pointer, keyword, outcome, reason))
     return {k: v for k, v in schema.items() if k not in unknown}
-
-
-def _stray_dialects(place: Place) -> list[Dialect]:
-    """Dialects that are named there or around it where no resource begins: some validators heed them, we do not."""
-    found = []
-    at: Place | None = place
-    while at is not None and at.dialect == place.dialect:
-        found.append(dialect_of(at.schema, place.dialect))
-        at = at.parent
-    return [dialect for dialect in found if dialect != place.dialect]
 
 
 def nullable(schema: dict[str, Any], place: Place | None, rows: list[ReportRow]) -> dict[str, Any]:

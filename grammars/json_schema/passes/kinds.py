@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from grammars.json_schema.documents import Place
+from grammars.json_schema.places import Place
 from grammars.json_schema.report import ReportRow
 from special_tokens.errors import SchemaError, shown
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from grammars.json_schema.documents import Place
 from grammars.json_schema.limits import DEFAULT_LIMITS
+from grammars.json_schema.places import Place
 from grammars.json_schema.report import ReportRow
 from special_tokens.errors import SchemaError
 

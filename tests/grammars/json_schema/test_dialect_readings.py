@@ -14,9 +14,9 @@ from benchmarks.json_schema import Compiled, Judge
 from benchmarks.json_schema_causes import unexcused
 from benchmarks.json_schema_laws import byte_judge
 from grammars.json_schema import build
-from grammars.json_schema.dialects import DIALECTS, LATER_FORMATS, has_later_formats, read_alike
+from grammars.json_schema.dialects import DIALECTS
 from grammars.json_schema.direct import direct
-from grammars.json_schema.formats import FORMATS
+from grammars.json_schema.readings import has_later_formats, read_alike
 from grammars.json_schema.spelling import DEFAULT_SPELLING
 from guided.validate import judge as verdicts_of
 from special_tokens.errors import GuidedError, SchemaError
@@ -192,10 +192,6 @@ def test_a_stray_dialect_that_changes_nothing_stays_on_the_fast_path(named: str)
     found = direct(later, DEFAULT_SPELLING)
     assert found is not None
     assert "$schema" in {row.keyword for row in found.rows}
-
-
-def test_formats_after_draft_4_are_those_of_the_table() -> None:
-    assert {name for name, row in FORMATS.items() if row.since > 4} == LATER_FORMATS
 
 
 def test_a_large_schema_of_another_dialect_is_not_looked_through() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import grammars.json_schema.documents as documents_module
 from grammars.json_schema import DEFAULT_SPELLING, build
-from grammars.json_schema.documents import written_word
+from grammars.json_schema.places import written_word
 from special_tokens.errors import RequestError, SchemaError
 
 _SEVEN = "http://json-schema.org/draft-07/schema#"
