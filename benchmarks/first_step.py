@@ -65,12 +65,12 @@ def one(arguments: tuple[str, str, str]) -> dict[str, Any]:
     import torch
     from transformers import AutoTokenizer
 
-    from grammars.compose import Parts, compose
+    from grammars.compose.compose import Parts, compose
     from guided.bitmask import allocate_bitmask
-    from guided.compile import Engine
-    from guided.hf.formats import inference_of
-    from guided.hf.tokenizer import facts_of, tokenizer_json
-    from guided.state import GuidanceState
+    from guided.engine.engine import Engine
+    from guided.hf.model.wire_format import inference_of
+    from guided.hf.model.tokenizer import facts_of, tokenizer_json
+    from guided.state.state import GuidanceState
     from special_tokens import SpecialTokens
 
     torch.set_num_threads(1)
@@ -97,7 +97,7 @@ def one(arguments: tuple[str, str, str]) -> dict[str, Any]:
 
 def inference_alone(folder: Path) -> list[float]:
     """Milliseconds of every template's inference and check, without a tokenizer, each for the first time."""
-    from guided.hf import formats
+    from guided.hf.model import wire_format as formats
 
     templates = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.jinja"))]
     formats.inference_of_template(templates[0] + " ")  # imports and the sandbox's own start

@@ -19,16 +19,16 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
-from grammars.compose import Parts, compose
-from grammars.messages import messages_for, template_arguments
-from grammars.tools import Tool
-from guided.binding import begin_of
+from grammars.compose.compose import Parts, compose
+from grammars.prompt.messages import messages_for, template_arguments
+from grammars.values.tool import Tool
+from guided.state.entry import begin_of
 from guided.bitmask import allocate_bitmask, is_allowed
-from guided.compile import Engine
-from guided.hf.formats import inference_of
-from guided.hf.renderers import tokenizer_renderer
-from guided.hf.tokenizer import facts_of, tokenizer_json
-from guided.state import GuidanceState
+from guided.engine.engine import Engine
+from guided.hf.model.wire_format import inference_of
+from guided.hf.model.renderers import tokenizer_renderer
+from guided.hf.model.tokenizer import facts_of, tokenizer_json
+from guided.state.state import GuidanceState
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError, TemplateError
 

@@ -50,8 +50,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import guided  # noqa: E402
 from guided.bitmask import allowed_ids  # noqa: E402
-from guided.sequence import read_answer  # noqa: E402
-from guided.state import GuidanceState  # noqa: E402
+from guided.rows.sequence import read_answer  # noqa: E402
+from guided.state.state import GuidanceState  # noqa: E402
 
 if TYPE_CHECKING:
     from tool_calls import Case

@@ -29,15 +29,15 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from benchmarks.json_schema_tables import percent, table, write_page  # noqa: E402
-from grammars.compose import Parts, compose  # noqa: E402
-from grammars.constraints import JsonSchema  # noqa: E402
-from grammars.formats.format import Format  # noqa: E402
+from grammars.compose.compose import Parts, compose  # noqa: E402
+from grammars.values.constraints import JsonSchema  # noqa: E402
+from grammars.values.format import Format  # noqa: E402
 from grammars.json_schema import Policy  # noqa: E402
-from grammars.plan import Plan  # noqa: E402
+from grammars.plan.plan import Plan  # noqa: E402
 from guided.bitmask import is_allowed  # noqa: E402
-from guided.compile import Engine  # noqa: E402
-from guided.hf.tokenizer import special_tokens_of, tokenizer_json  # noqa: E402
-from guided.state import GuidanceState  # noqa: E402
+from guided.engine.engine import Engine  # noqa: E402
+from guided.hf.model.tokenizer import special_tokens_of, tokenizer_json  # noqa: E402
+from guided.state.state import GuidanceState  # noqa: E402
 
 __all__ = ["Compiled", "Judge", "adapter", "scorer_module", "setup", "strict_adapter"]
 

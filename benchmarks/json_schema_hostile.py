@@ -27,8 +27,8 @@ from benchmarks.json_schema_hostile_cases import CASES, Case  # noqa: E402
 from benchmarks.json_schema_tables import table, write_page  # noqa: E402
 from grammars.deadline import deadline  # noqa: E402
 from grammars.json_schema import SchemaReport, build  # noqa: E402
-from grammars.render import render  # noqa: E402
-from guided.compile import compile_grammar  # noqa: E402
+from grammars.tree.render import render  # noqa: E402
+from guided.engine.engine import compile_grammar  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
 
 __all__ = ["Result", "run"]

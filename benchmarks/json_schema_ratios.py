@@ -41,10 +41,10 @@ if str(ROOT) not in sys.path:
 from benchmarks.json_schema import Judge, scorer_module  # noqa: E402
 from benchmarks.json_schema_tables import percent, quantile, table, write_page  # noqa: E402
 from grammars.json_schema.direct import direct  # noqa: E402
-from grammars.json_schema.spelling import DEFAULT_SPELLING  # noqa: E402
-from grammars.plan import Plan  # noqa: E402
+from grammars.values.spelling import DEFAULT_SPELLING  # noqa: E402
+from grammars.plan.plan import Plan  # noqa: E402
 from guided.bitmask import is_allowed  # noqa: E402
-from guided.state import GuidanceState  # noqa: E402
+from guided.state.state import GuidanceState  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
 
 __all__ = ["Measured", "measure", "print_ratios", "rows_of"]

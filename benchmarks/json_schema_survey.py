@@ -36,7 +36,7 @@ from benchmarks.json_schema import Compiled, Judge, scorer_module  # noqa: E402
 from benchmarks.json_schema_causes import unexcused  # noqa: E402
 from benchmarks.json_schema_laws import byte_judge, honest, walk  # noqa: E402
 from benchmarks.json_schema_tables import table, write_page  # noqa: E402
-from guided.validate import judge  # noqa: E402
+from guided.validation.validate import judge  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
 
 

@@ -46,13 +46,13 @@ from transformers import AutoTokenizer
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from grammars.compose import Parts, compose  # noqa: E402
-from grammars.formats.format import Ends, Format  # noqa: E402
-from guided.compile import Engine  # noqa: E402
-from guided.hf.hooks import GuidanceCriteria, GuidanceProcessor  # noqa: E402
-from guided.hf.session import Session  # noqa: E402
-from guided.hf.tokenizer import facts_of, tokenizer_json  # noqa: E402
-from guided.sequence import RowSequence  # noqa: E402
+from grammars.compose.compose import Parts, compose  # noqa: E402
+from grammars.values.format import Ends, Format  # noqa: E402
+from guided.engine.engine import Engine  # noqa: E402
+from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor  # noqa: E402
+from guided.hf.generate.session import Session  # noqa: E402
+from guided.hf.model.tokenizer import facts_of, tokenizer_json  # noqa: E402
+from guided.rows.sequence import RowSequence  # noqa: E402
 from special_tokens import SpecialTokens  # noqa: E402
 
 #: CPU time of this thread: on a shared machine wall time measures the neighbours.

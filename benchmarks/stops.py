@@ -37,7 +37,7 @@ sys.path.insert(0, str(ROOT))
 
 import guided  # noqa: E402
 from benchmarks.in_turns import in_turns  # noqa: E402
-from guided.hf.decode import decode  # noqa: E402
+from guided.hf.loop.decode import decode  # noqa: E402
 from guided.sampling import Sampling  # noqa: E402
 from guided.stop import StopAutomaton, StopMatcher  # noqa: E402
 

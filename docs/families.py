@@ -18,8 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from grammars.formats.data import format_of_family  # noqa: E402
-from grammars.formats.format import Format  # noqa: E402
+from grammars.formats.format_data import format_of_family  # noqa: E402
+from grammars.values.format import Format  # noqa: E402
 from grammars.formats.infer import Inference  # noqa: E402
 from special_tokens import SpecialTokens, families  # noqa: E402
 
@@ -74,7 +74,7 @@ def family_files() -> str:
 
 def inferences(templates: Path) -> Iterator[tuple[str, Inference]]:
     """The format of every template, without a tokenizer."""
-    from guided.hf.formats import inference_of_template
+    from guided.hf.model.wire_format import inference_of_template
 
     for path in sorted(templates.glob("*.jinja")):
         yield path.stem, inference_of_template(path.read_text(encoding="utf-8"))[0]
@@ -167,10 +167,10 @@ def checked_with_tokenizers(templates: Path, tokenizers: Path) -> str:
     from transformers import AutoTokenizer
 
     from benchmarks.harmless import FITTING
-    from guided.compile import Engine
-    from guided.format_check import check_witnesses
-    from guided.hf.formats import inference_of
-    from guided.hf.tokenizer import facts_of, tokenizer_json
+    from guided.engine.engine import Engine
+    from guided.inspect.format_check import check_witnesses
+    from guided.hf.model.wire_format import inference_of
+    from guided.hf.model.tokenizer import facts_of, tokenizer_json
 
     rows = []
     for name, fitting in FITTING.items():

@@ -19,16 +19,16 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from grammars import response  # noqa: E402
-from grammars.lark_source.check import MAX_ATOMS, MAX_BYTES, MAX_DEFINITIONS, MAX_NESTING  # noqa: E402
-from grammars.lark_source.lexer import MAX_TOKENS  # noqa: E402
-from grammars.lark_source.parser import MAX_COUNT  # noqa: E402
-from grammars.lark_source.sizes import MAX_LEAST_BYTES, MAX_LEAST_LEXEMES, MAX_OPTIONAL, MAX_WRITTEN_OUT  # noqa: E402
+from grammars.text_grammars.lark.check import MAX_ATOMS, MAX_BYTES, MAX_DEFINITIONS, MAX_NESTING  # noqa: E402
+from grammars.text_grammars.lark.lexer import MAX_TOKENS  # noqa: E402
+from grammars.text_grammars.lark.parser import MAX_COUNT  # noqa: E402
+from grammars.text_grammars.lark.sizes import MAX_LEAST_BYTES, MAX_LEAST_LEXEMES, MAX_OPTIONAL, MAX_WRITTEN_OUT  # noqa: E402
 from grammars.reasoning.levels import ALIASES, LEVELS, NATIVE_BUDGETS  # noqa: E402
 from grammars.reasoning.template import SHIPPED  # noqa: E402
 from grammars.requests import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED  # noqa: E402
-from grammars.rust_regex import MAX_PATTERN  # noqa: E402
-from grammars.structural_tag import FORMATS  # noqa: E402
-from grammars.tool_sources import MAX_TOOLS  # noqa: E402
+from grammars.regular.syntax.rust import MAX_PATTERN  # noqa: E402
+from grammars.text_grammars.structural_tag.convert import FORMATS  # noqa: E402
+from grammars.tools.normalise import MAX_TOOLS  # noqa: E402
 
 BLOCK = re.compile(r"(<!-- (?P<name>[\w ]+): written by docs/tables\.py -->\n)(?P<table>.*?)(<!-- end -->)", re.DOTALL)
 
@@ -121,8 +121,8 @@ def limits() -> str:
 
 def composition() -> str:
     """What may be written, found by walking texts under the masks of composed plans."""
-    from grammars.constraints import Regex
-    from guided.compile import Engine
+    from grammars.values.constraints import Regex
+    from guided.engine.engine import Engine
     from tests.conftest import MARKERS, small_tokenizer, small_tokens
     from tests.plan_laws import END, accepts, plan_of
 

@@ -9,7 +9,7 @@ COMPOSE = """
 import sys
 import guided
 from guided.embedded import model_folder
-from guided.hf.vocabulary import vocabulary_of
+from guided.hf.model.vocabulary import vocabulary_of
 
 tokens, format = vocabulary_of(model_folder())  # tokenizer and chat template, no model
 response_format = {

@@ -1,6 +1,6 @@
 """A table of steps through the text of tool calls: where the JSON values in it stand, for those who watch them.
 
-Each syntax makes its own (`grammars.tool_calls.steps`): it knows what it writes in front of a value, and what only
+Each syntax makes its own (`grammars.tool_calls.value_table`): it knows what it writes in front of a value, and what only
 looks like that.  The table is plain data and travels with the plan.
 """
 
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grammars.json_schema.watchers import Watcher
+from grammars.values.watchers import Watcher
 
 __all__ = ["CallStep", "CallWay"]
 
 
 @dataclass(frozen=True, slots=True)
 class CallWay:
-    """When ``trigger`` has been written (see `grammars.plan.Pieces`), go to step number ``to``.
+    """When ``trigger`` has been written (see `grammars.plan.plan.Pieces`), go to step number ``to``.
 
     What has just been written may also be the beginning of a way out of that step.
     """

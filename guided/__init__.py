@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grammars.compose import Parts, compose
-from grammars.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
-from grammars.formats.format import Format
+from grammars.compose.compose import Parts, compose
+from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
+from grammars.values.format import Format
 from grammars.json_schema import ReportRow, SchemaReport
-from grammars.plan import Plan, RegionName, Stops
+from grammars.plan.plan import Plan, RegionName, Stops
 from grammars.requests import Request, read_request
-from grammars.tools import Tool
-from grammars.wire import decode_plan, encode_plan
-from guided.compile import CacheInfo, Engine
-from guided.message import Guidance, Message, ToolCall, Usage
-from guided.parse import (
+from grammars.values.tool import Tool
+from grammars.plan.wire import decode_plan, encode_plan
+from guided.engine.engine import CacheInfo, Engine
+from guided.output.message import Guidance, Message, ToolCall, Usage
+from guided.output.parser import (
     ContentDelta,
     Event,
     OutputParser,
@@ -27,8 +27,8 @@ from guided.parse import (
     ToolCallStart,
 )
 from guided.sampling import ChoiceProbability, Sampling, TokenLogprob
-from guided.state import GuidanceState
-from guided.trace import Trace
+from guided.state.state import GuidanceState
+from guided.inspect.trace import Trace
 from special_tokens import SpecialTokens
 from special_tokens.errors import (
     EmbeddedModelError,

@@ -1,7 +1,7 @@
 """Tokens that would end a key or an item as one that was there before.
 
 They are found by what is written so far and by what was written before; whether anything else is left behind the other
-tokens is asked by `guided.repeats`.
+tokens is asked by `guided.watchers.lookahead_duplicates`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.json_schema.watchers import UniqueNode
+from grammars.values.watchers import UniqueNode
 from guided.bitmask import is_allowed
-from guided.json_scanner import Frame, Mode, ScanState, Seen, feed, is_compared, number_value
-from guided.spelled import canonical, spellings, unfinished
-from guided.token_bytes import TokenBytes, clear_ids
+from guided.watchers.json_scanner import Frame, Mode, ScanState, Seen, feed, is_compared, number_value
+from guided.watchers.json_escapes import canonical, spellings, unfinished
+from guided.watchers.vocabulary_index import TokenBytes, clear_ids
 
 __all__ = ["DirectRepeats", "has_all"]
 

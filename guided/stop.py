@@ -15,13 +15,13 @@ import threading
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from grammars.plan import Plan, Stops
-from guided.compile import Engine
-from guided.pattern import Pattern, compile_pattern
-from guided.scope import Piece, Scope, ScopeState
-from guided.stop_search import PatternSearch
-from guided.stop_strings import Found, Strings
-from guided.stop_vocabulary import check_writable_stops
+from grammars.plan.plan import Plan, Stops
+from guided.engine.engine import Engine
+from guided.stops.incremental_regex import Pattern, compile_pattern
+from guided.stops.scope import Piece, Scope, ScopeState
+from guided.stops.pattern_search import PatternSearch
+from guided.stops.strings import Found, Strings
+from guided.stops.vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidanceError, RequestError
 
@@ -252,7 +252,7 @@ def stops_of(value: str | Sequence[str] | Stops | None) -> Stops:
 def check_stops(stops: Stops, tokens: SpecialTokens) -> None:
     """Raise `RequestError` for a stop that is empty, that is no Unicode text, no token, or a broken pattern.
 
-    `guided.stop_vocabulary.check_writable_stops` asks whether the vocabulary can write the strings.
+    `guided.stops.vocabulary.check_writable_stops` asks whether the vocabulary can write the strings.
     """
     for i, string in enumerate(stops.strings):
         _check_string(string, f"stop[{i}]")

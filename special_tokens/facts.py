@@ -1,6 +1,6 @@
 """What is known of one tokenizer before anything is concluded: plain records, no tokenizer object.
 
-`TokenizerFacts` is filled from a live tokenizer (`guided.hf.tokenizer`) or from the files of a model folder
+`TokenizerFacts` is filled from a live tokenizer (`guided.hf.model.tokenizer`) or from the files of a model folder
 (`facts_from_folder`, standard library only).
 """
 

@@ -17,7 +17,7 @@ from special_tokens.catalog import Catalog, SpecialToken, TokenSet
 from special_tokens.errors import TokenizerError, shown
 from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
 from special_tokens.family import Family, match_family
-from special_tokens.known import HTML_TAGS, KNOWN_PAIRS, KNOWN_TURNS, category_of_text
+from special_tokens.known_markers import HTML_TAGS, KNOWN_PAIRS, KNOWN_TURNS, category_of_text
 from special_tokens.roles import PAIRS, Category, Role, Source
 
 __all__ = ["End", "Marker", "SpecialTokens"]

@@ -10,11 +10,11 @@ from __future__ import annotations
 from contextlib import suppress
 
 import grammars.deadline
-import guided.compile
-import guided.compile_trial
-import guided.shortest
-import guided.validate_python
-from grammars.json_schema.limits import DEFAULT_LIMITS
+import guided.engine.engine
+import guided.engine.compile_trial
+import guided.inspect.shortest
+import guided.validation.validate_python
+from grammars.limits.schema_limits import DEFAULT_LIMITS
 
 __all__ = ["SLOWEST", "slow_down"]
 
@@ -31,13 +31,13 @@ _OF_SCHEMAS = 20
 def slow_down() -> None:
     """Let the clocks of this process run so many times slower."""
     grammars.deadline.SECONDS *= SLOWEST
-    guided.compile_trial._WAIT *= SLOWEST
-    guided.compile._trial.seconds *= _OF_PROCESSOR_TIME
+    guided.engine.compile_trial._WAIT *= SLOWEST
+    guided.engine.engine._trial.seconds *= _OF_PROCESSOR_TIME
     object.__setattr__(DEFAULT_LIMITS, "seconds", DEFAULT_LIMITS.seconds * _OF_SCHEMAS)
-    guided.shortest._SECONDS *= _OF_PROCESSOR_TIME
-    guided.shortest._FIRST_SECONDS *= _OF_PROCESSOR_TIME
-    guided.validate_python._SECONDS *= _OF_PROCESSOR_TIME
+    guided.inspect.shortest._SECONDS *= _OF_PROCESSOR_TIME
+    guided.inspect.shortest._FIRST_SECONDS *= _OF_PROCESSOR_TIME
+    guided.validation.validate_python._SECONDS *= _OF_PROCESSOR_TIME
     with suppress(ImportError):  # an optional extra
-        import guided.validate_rust as rust
+        import guided.validation.validate_rust as rust
 
         rust._WAIT *= SLOWEST

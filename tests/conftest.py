@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from guided.compile import Engine
+from guided.engine.engine import Engine
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from tests.amount import EVERYTHING, examples, leave_to_the_slow_run
 from tests.clocks import slow_down

@@ -1,7 +1,7 @@
 """Is a format what the template really writes?  Its own calls, rendered by the template, must be read back by it.
 
 This is the part of the cross-check that needs no engine: the framing that the format writes is compared with the
-template's, and its parser reads everything that the template makes of the sample calls.  `guided.format_check` puts
+template's, and its parser reads everything that the template makes of the sample calls.  `guided.inspect.format_check` puts
 the same texts through the masks.
 """
 
@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from grammars.formats import samples as s
-from grammars.formats.call_texts import CallTexts
-from grammars.formats.format import ToolCallFormat
-from grammars.formats.spelled import usually_spelled
-from grammars.markers import Markers
+from grammars.formats.probe import samples as s
+from grammars.formats.probe.sample_calls import CallTexts
+from grammars.values.format import ToolCallFormat
+from grammars.formats.probe.json_spelling import usually_spelled
+from grammars.tree.markers import Markers
 from grammars.tool_calls import syntax
-from grammars.tool_calls.base import ArgumentsDelta, CallEnded, CallEvent, CallStarted
-from grammars.tools import Call, Tool
+from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallStarted
+from grammars.values.tool import Call, Tool
 from special_tokens import SpecialTokens
 from special_tokens.errors import ToolError
 

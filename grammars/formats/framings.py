@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grammars.formats import samples as s
-from grammars.formats.header import THOUGHT
-from grammars.formats.pairs import closing_of, is_pair, markers_in_template
-from grammars.formats.renderings import Asking, Renderings
-from grammars.formats.switches import Effects
-from grammars.formats.tails import Framing, Tails, tag_at_end
-from grammars.formats.turns import Turn
-from grammars.formats.units import Units
+from grammars.formats.probe import samples as s
+from grammars.formats.reasoning.header import THOUGHT
+from grammars.formats.probe.marker_pairs import closing_of, is_pair, markers_in_template
+from grammars.formats.probe.renderings import Asking, Renderings
+from grammars.formats.reasoning.switches import Effects
+from grammars.formats.reasoning.prompt_suffixes import Framing, Tails, tag_at_end
+from grammars.formats.probe.turns import Turn
+from grammars.formats.probe.text_units import Units
 from special_tokens import Role, SpecialTokens
 
 __all__ = ["Sight", "framings", "sights", "speaks_of_thinking_in_markers"]

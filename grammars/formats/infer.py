@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from grammars.formats.check import differences
-from grammars.formats.data import format_of_family
-from grammars.formats.format import ContentFormat, Ends, Format, ReasoningFormat, ToolCallFormat
+from grammars.formats.format_data import format_of_family
+from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat, ToolCallFormat
 from grammars.formats.provenance import changed, without
-from grammars.formats.reading import Reading
-from grammars.formats.renderings import Renderings
+from grammars.formats.read_template import Reading
+from grammars.formats.probe.renderings import Renderings
 from grammars.formats.response_template import read_response_template, unread
-from grammars.formats.witness import Prompt, Witness
+from grammars.formats.golden_texts import Prompt, Witness
 from special_tokens import Role, SpecialTokens
 from special_tokens.errors import TemplateError
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from grammars.formats.format import ContentFormat, Ends, Format, InputNeeds, ReasoningFormat, ToolCallFormat
+from grammars.values.format import ContentFormat, Ends, Format, InputNeeds, ReasoningFormat, ToolCallFormat
 
 __all__ = ["PARTS", "by_field", "changed", "fields_read", "without"]
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from grammars.formats.format import Format, Option, ReasoningFormat, ToolCallFormat
+from grammars.values.format import Format, Option, ReasoningFormat, ToolCallFormat
 from grammars.tool_calls.pattern import escape_literal
 from special_tokens.errors import ModelError, shown
 

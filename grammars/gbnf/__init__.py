@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from grammars.gbnf.reading import definitions_of
-from grammars.gbnf.terminals import as_lark
-from grammars.lark_source import ClientGrammar, check_ends, located
-from grammars.lark_source.ast import Source
-from grammars.lark_source.check import check, check_shape
-from grammars.lark_source.write import Writing, write
+from grammars.text_grammars.gbnf.parser import definitions_of
+from grammars.text_grammars.gbnf.terminals import as_lark
+from grammars.text_grammars.lark.convert import ClientGrammar, check_ends, located
+from grammars.text_grammars.lark.ast import Source
+from grammars.text_grammars.lark.check import check, check_shape
+from grammars.text_grammars.lark.write import Writing, write
 from special_tokens.errors import GrammarError
 
 __all__ = ["gbnf_grammar", "gbnf_source"]

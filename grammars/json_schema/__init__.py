@@ -12,22 +12,22 @@ from urllib.parse import quote
 
 from grammars.deadline import SECONDS, deadline, is_late, time_left
 from grammars.json_schema.direct import direct
-from grammars.json_schema.documents import Documents
-from grammars.json_schema.emit import emit
-from grammars.json_schema.general import KEY_ORDER, general_rows
-from grammars.json_schema.key_bounds import key_bounds
-from grammars.json_schema.leaning import leaning
-from grammars.json_schema.limits import DEFAULT_LIMITS, Limits, check_deadline, survey, too_deep
-from grammars.json_schema.numbers import MAX_DIGITS
-from grammars.json_schema.regular import within
-from grammars.json_schema.report import Outcome, ReportRow, SchemaReport
-from grammars.json_schema.space import Overrun, Space
-from grammars.json_schema.spelling import DEFAULT_SPELLING, Spelling
-from grammars.json_schema.states import explore
-from grammars.json_schema.watchers import DigitWatch, UniqueWatch, Watcher
+from grammars.json_schema.document.documents import Documents
+from grammars.json_schema.grammar.emit import emit
+from grammars.json_schema.report.document_rows import KEY_ORDER, general_rows
+from grammars.json_schema.grammar.key_bounds import key_bounds
+from grammars.json_schema.report.dependent_keywords import leaning
+from grammars.limits.schema_limits import DEFAULT_LIMITS, Limits, check_deadline, survey, too_deep
+from grammars.json_schema.shapes.numbers import MAX_DIGITS
+from grammars.regular.languages import within
+from grammars.values.report import Outcome, ReportRow, SchemaReport
+from grammars.json_schema.solver.solver import Overrun, Space
+from grammars.values.spelling import DEFAULT_SPELLING, Spelling
+from grammars.json_schema.grammar.nonterminals import explore
+from grammars.values.watchers import DigitWatch, UniqueWatch, Watcher
 from grammars.json_schema.watching import has_free_keys, has_key_order, has_long_numbers, unique_nodes, unique_rows
-from grammars.remembered import Remembered, digest
-from grammars.tree import Node
+from grammars.limits.outcome_cache import Remembered, digest
+from grammars.tree.nodes import Node
 from special_tokens.errors import RequestError, SchemaError, shown
 
 __all__ = [

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import grammars.json_schema.facts as facts
-from grammars.json_schema.meet import apart, union
-from grammars.json_schema.places import Place
-from grammars.json_schema.regular import ALL, NONE
-from grammars.json_schema.report import Outcome, ReportRow
-from grammars.json_schema.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, both, with_notes
+import grammars.json_schema.solver.key_clauses as facts
+from grammars.json_schema.solver.combine import apart, union
+from grammars.json_schema.document.places import Place
+from grammars.regular.languages import ALL, NONE
+from grammars.values.report import Outcome, ReportRow
+from grammars.json_schema.shapes.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, both, with_notes
 
 if TYPE_CHECKING:
-    from grammars.json_schema.space import Space
+    from grammars.json_schema.solver.solver import Space
 
 __all__ = ["ALLOW", "DENY", "anything"]
 

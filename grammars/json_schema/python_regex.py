@@ -7,10 +7,10 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from grammars.json_schema.backtracking import effort
+from grammars.regular.backtracking import effort
 
 if TYPE_CHECKING:
-    from grammars.json_schema.terms import Regular
+    from grammars.regular.terms import Regular
 
 __all__ = ["quick_regex"]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from grammars.json_schema.limits import check_deadline
-from grammars.json_schema.regular import Regular
-from grammars.json_schema.shapes import Conj
+from grammars.limits.schema_limits import check_deadline
+from grammars.regular.languages import Regular
+from grammars.json_schema.shapes.shapes import Conj
 
 __all__ = ["Builder", "Edge", "Node", "TooManyNodes", "Track"]
 

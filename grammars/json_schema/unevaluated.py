@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from grammars.json_schema.keywords.objects import possible
-from grammars.json_schema.places import Place
-from grammars.json_schema.regular import Regular, alt, inter, matches, neg
-from grammars.json_schema.report import Outcome, ReportRow
-from grammars.json_schema.settle import settle_array, settle_object
-from grammars.json_schema.shapes import NOT_SEEN, TRUE, ArrayForm, Conj, ObjectForm, Seen, Shape, both, with_notes
+from grammars.json_schema.document.places import Place
+from grammars.regular.languages import Regular, alt, inter, matches, neg
+from grammars.values.report import Outcome, ReportRow
+from grammars.json_schema.solver.propagation import settle_array, settle_object
+from grammars.json_schema.shapes.shapes import NOT_SEEN, TRUE, ArrayForm, Conj, ObjectForm, Seen, Shape, both, with_notes
 
 if TYPE_CHECKING:
-    from grammars.json_schema.space import Space
+    from grammars.json_schema.solver.solver import Space
 
 __all__ = ["Either", "close"]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from grammars.json_schema.distinct import may_run_out
-from grammars.json_schema.few_words import few_words
-from grammars.json_schema.limits import check_deadline
-from grammars.json_schema.numbers import Numbers
-from grammars.json_schema.regular import ALL, NONE, matches, words
-from grammars.json_schema.report import Outcome, ReportRow
-from grammars.json_schema.scalars import finite_values
-from grammars.json_schema.shapes import Conj
-from grammars.json_schema.states import State, States
+from grammars.json_schema.grammar.distinct_items import may_run_out
+from grammars.regular.finite import few_words
+from grammars.limits.schema_limits import check_deadline
+from grammars.json_schema.shapes.numbers import Numbers
+from grammars.regular.languages import ALL, NONE, matches, words
+from grammars.values.report import Outcome, ReportRow
+from grammars.json_schema.grammar.scalars import finite_values
+from grammars.json_schema.shapes.shapes import Conj
+from grammars.json_schema.grammar.nonterminals import State, States
 from grammars.json_schema.tracks import Edge, Track
-from grammars.json_schema.watchers import UniqueNode
+from grammars.values.watchers import UniqueNode
 
 __all__ = ["has_free_keys", "has_key_order", "has_long_numbers", "unique_nodes", "unique_rows"]
 

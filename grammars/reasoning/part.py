@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from grammars.formats.format import Format, ReasoningFormat
-from grammars.lark_source import SchemaTexts
-from grammars.markers import Markers
-from grammars.plan import Pieces, ReasoningPlan
+from grammars.values.format import Format, ReasoningFormat
+from grammars.text_grammars.lark.convert import SchemaTexts
+from grammars.tree.markers import Markers
+from grammars.plan.plan import Pieces, ReasoningPlan
 from grammars.reasoning.levels import NATIVE_BUDGETS, normal_effort
 from grammars.reasoning.template import SHIPPED, Template, custom_template, shipped_template
 from grammars.tool_calls.pattern import parse_pattern
-from grammars.tree import Node, Pattern, Rule, Sub, Text, Until, opt, seq
+from grammars.tree.nodes import Node, Pattern, Rule, Sub, Text, Until, opt, seq
 from special_tokens.errors import RequestError, shown
 
 __all__ = ["ANY_TEXT", "ReasoningPart", "framing", "reasoning_part"]

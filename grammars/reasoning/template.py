@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 
-from grammars.json_schema.regular import Regular
-from grammars.json_schema.regular import text as word
-from grammars.lark_source import check_ends, located, parse_source
-from grammars.lark_source.ast import (
+from grammars.regular.languages import Regular
+from grammars.regular.languages import text as word
+from grammars.text_grammars.lark.convert import check_ends, located, parse_source
+from grammars.text_grammars.lark.ast import (
     AndExpr,
     Attribute,
     Definition,
@@ -32,9 +32,9 @@ from grammars.lark_source.ast import (
     map_lexemes,
     walk,
 )
-from grammars.lark_source.check import check
-from grammars.lark_source.write import Writing, write
-from grammars.without_words import without_words
+from grammars.text_grammars.lark.check import check
+from grammars.text_grammars.lark.write import Writing, write
+from grammars.regular.exclusion import without_words
 from special_tokens.errors import GrammarError
 
 __all__ = ["SHIPPED", "Template", "custom_template", "shipped_template"]

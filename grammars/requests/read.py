@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from grammars.compose import Parts
-from grammars.plan import Stops
+from grammars.compose.compose import Parts
+from grammars.plan.plan import Stops
 from grammars.reasoning.levels import normal_effort
 from grammars.requests.keys import (
     CONSTRAINT_ALIASES,
@@ -33,7 +33,7 @@ __all__ = ["Request", "read_request"]
 class Request:
     """A request as read.
 
-    ``parts`` is what `grammars.compose` takes, ``sampling`` what `guided.Sampling` takes; ``source`` names the place
+    ``parts`` is what `grammars.compose.compose` takes, ``sampling`` what `guided.Sampling` takes; ``source`` names the place
     of the constraint (``structured_outputs.choice``), empty where there is none.  ``prompt`` holds the keys that are
     not about guidance, unread.
     """

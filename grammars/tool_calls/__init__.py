@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from grammars.tool_calls.bare_json import BareJson
-from grammars.tool_calls.base import ToolSyntax
-from grammars.tool_calls.gemma import Gemma
-from grammars.tool_calls.harmony import Harmony
-from grammars.tool_calls.invoke import Invoke
-from grammars.tool_calls.json_array import JsonArray
-from grammars.tool_calls.json_in_tags import JsonInTags
-from grammars.tool_calls.key_tags import KeyTags
-from grammars.tool_calls.name_then_json import NameThenJson
-from grammars.tool_calls.pythonic import Pythonic
-from grammars.tool_calls.xml_equals import XmlEquals
+from grammars.tool_calls.syntaxes.bare_json import BareJson
+from grammars.tool_calls.protocol import ToolSyntax
+from grammars.tool_calls.syntaxes.gemma import Gemma
+from grammars.tool_calls.syntaxes.harmony import Harmony
+from grammars.tool_calls.syntaxes.invoke import Invoke
+from grammars.tool_calls.syntaxes.json_array import JsonArray
+from grammars.tool_calls.syntaxes.json_in_tags import JsonInTags
+from grammars.tool_calls.syntaxes.key_tags import KeyTags
+from grammars.tool_calls.syntaxes.name_then_json import NameThenJson
+from grammars.tool_calls.syntaxes.pythonic import Pythonic
+from grammars.tool_calls.syntaxes.xml_equals import XmlEquals
 from special_tokens.errors import ModelError
 
 __all__ = ["SYNTAXES", "syntax"]

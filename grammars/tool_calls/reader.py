@@ -11,7 +11,7 @@ import re
 from collections.abc import Generator, Sequence
 from typing import TypeAlias
 
-from grammars.tool_calls.base import ArgumentsDelta, CallEnded, CallEvent, CallStarted, StrayText
+from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallStarted, StrayText
 
 __all__ = ["Broken", "Cut", "Reader", "Script"]
 

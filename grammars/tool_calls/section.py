@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 
-from grammars.formats.format import ToolCallFormat
-from grammars.markers import Markers
+from grammars.values.format import ToolCallFormat
+from grammars.tree.markers import Markers
 from grammars.tool_calls.ids import make_id
 from grammars.tool_calls.names import first_word
-from grammars.tool_calls.parameters import arguments_object
+from grammars.tools.parameters import arguments_object
 from grammars.tool_calls.pattern import Hole, fill, parse_pattern
 from grammars.tool_calls.reader import Broken, Reader, Script
-from grammars.tools import Call, Tool
+from grammars.values.tool import Call, Tool
 
 __all__ = ["SectionReader", "opening_marker", "wrapped"]
 

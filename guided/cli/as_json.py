@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from grammars.formats.format import Format
+from grammars.values.format import Format
 from grammars.formats.provenance import by_field
-from grammars.plan import Plan
-from guided.message import Message
+from grammars.plan.plan import Plan
+from guided.output.message import Message
 from special_tokens import SpecialTokens
 from special_tokens.report import report_of
 

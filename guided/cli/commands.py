@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 import guided
-from guided import terminal
+from guided.cli import terminal
 from guided.cli.as_json import as_json, message_json, plan_json, tokens_json
 from guided.cli.groups import takes
 from guided.cli.logprobs import show_logprobs
@@ -61,7 +61,7 @@ def generate(
     """Write one answer, streamed, its phases in colours, and print the validated object."""
     chat = _chat(prompt, system, asked)
     if trace is not None:
-        from guided.trace import check_trace_file
+        from guided.inspect.trace import check_trace_file
 
         check_trace_file(trace)
     guide = guided.Guide.from_pretrained(model) if model else guided.demo()
@@ -103,7 +103,7 @@ def _chat(prompt: str | None, system: str | None, asked: Asked) -> list[Any]:
 @takes(asked=request_options)
 def plan(model: Model = None, json_: AsJson = False, *, asked: Asked) -> None:
     """Print the composed grammar, highlighted, with a legend of its regions; loads no weights."""
-    from grammars.compose import Parts, compose
+    from grammars.compose.compose import Parts, compose
 
     tokens, format = _vocabulary(model)
     parts = (
@@ -130,7 +130,7 @@ def check(
     asked: Asked,
 ) -> None:
     """Say what of a response format or request is enforced, keyword by keyword; exit code 1 when it is refused."""
-    from guided.check import check_format, check_request
+    from guided.inspect.check import check_format, check_request
 
     if asked.body is None and set(asked.options) <= {"response_format", "schema_policy"}:
         if "response_format" not in asked.options:
@@ -148,7 +148,7 @@ def check(
             "tools and effort are checked as part of a request", place="check", hint="pass --request BODY"
         )
     from guided.embedded import model_folder
-    from guided.hf.vocabulary import engine_of
+    from guided.hf.model.vocabulary import engine_of
 
     engine, format = engine_of(model or model_folder())
     found = check_request(
@@ -180,7 +180,7 @@ def tokens(
 ) -> None:
     """Print a model's special tokens and wire format: roles, ends, how it thinks and calls, and who says so."""
     from guided.embedded import model_folder
-    from guided.hf.vocabulary import described_vocabulary
+    from guided.hf.model.vocabulary import described_vocabulary
     from special_tokens.report import family_file as family_text
     from special_tokens.report import report_of, report_text
 
@@ -205,8 +205,8 @@ def portfolio(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the map to this file.")] = None,
 ) -> None:
     """Run every local model on three short prompts and say how its turns really end."""
-    from guided.portfolio import survey, write_map
-    from guided.writable import check_writable
+    from guided.cli.portfolio import survey, write_map
+    from guided.output.output_path import check_writable
 
     if json_file is not None:
         check_writable(json_file, "json")
@@ -221,13 +221,13 @@ def demo(
     max_tokens: Annotated[int, typer.Option("--max-tokens", "-n", help="Most tokens of each answer.")] = 240,
 ) -> None:
     """The main job on the embedded model: effort, tools and a response format, streamed."""
-    from guided.demonstration import run
+    from guided.cli.demonstration import run
 
     raise typer.Exit(run(out, max_tokens=max_tokens))
 
 
 def _vocabulary(model: str | None) -> tuple[Any, Any]:
     from guided.embedded import model_folder
-    from guided.hf.vocabulary import vocabulary_of
+    from guided.hf.model.vocabulary import vocabulary_of
 
     return vocabulary_of(model or model_folder())

@@ -9,33 +9,33 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from grammars.compose import Parts, compose
-from grammars.constraints import Choice
+from grammars.compose.compose import Parts, compose
+from grammars.values.constraints import Choice
 from grammars.deadline import deadline
-from grammars.describe import add_system_text, describe_plan
-from grammars.formats.format import Format
+from grammars.prompt.describe import add_system_text, describe_plan
+from grammars.values.format import Format
 from grammars.json_schema import Policy
-from grammars.plan import Plan, Stops
+from grammars.plan.plan import Plan, Stops
 from grammars.requests import read_request
-from guided.binding import FRESH, begin_of
-from guided.compile import CacheInfo, Engine
-from guided.hf.call import Rows, check_rows, generate_kwargs, read_messages
-from guided.hf.choices import choice_probabilities
-from guided.hf.decode import Streamer
-from guided.hf.formats import format_of
-from guided.hf.generation import Generation
-from guided.hf.inputs import Inputs, pad_left
-from guided.hf.settings import row_samplings, token_limit
-from guided.hf.stream import Stream
-from guided.hf.template import messages_of, render_chat
-from guided.hf.tokenizer import facts_of, first_line, logits_widths, tokenizer_json
-from guided.message import Message
-from guided.plan_cache import PlanCache
+from guided.state.entry import FRESH, begin_of
+from guided.engine.engine import CacheInfo, Engine
+from guided.hf.generate.call import Rows, check_rows, generate_kwargs, read_messages
+from guided.hf.loop.choices import choice_probabilities
+from guided.hf.loop.decode import Streamer
+from guided.hf.model.wire_format import format_of
+from guided.hf.loop.generation import Generation
+from guided.hf.generate.inputs import Inputs, pad_left
+from guided.hf.loop.settings import row_samplings, token_limit
+from guided.hf.loop.stream import Stream
+from guided.hf.model.chat_template import messages_of, render_chat
+from guided.hf.model.tokenizer import facts_of, first_line, logits_widths, tokenizer_json
+from guided.output.message import Message
+from guided.engine.plan_cache import PlanCache
 from guided.sampling import ChoiceProbability, Sampling, check_bias, sampling_of
-from guided.sequence import OnError, RowPlan
-from guided.shortest import check_max_tokens, min_tokens, with_shortest
+from guided.rows.sequence import OnError, RowPlan
+from guided.inspect.shortest import check_max_tokens, min_tokens, with_shortest
 from guided.stop import check_stops, stops_of
-from guided.stop_vocabulary import check_writable_stops
+from guided.stops.vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, PlanError, RequestError, shown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guided.compile import Engine
+from guided.engine.engine import Engine
 from tests.conftest import MARKERS, small_tokenizer, small_tokens
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from grammars.compose import Parts, compose
-from grammars.constraints import Choice, Regex
-from grammars.formats.format import Ends, Format
-from guided.compile import Engine
+from grammars.compose.compose import Parts, compose
+from grammars.values.constraints import Choice, Regex
+from grammars.values.format import Ends, Format
+from guided.engine.engine import Engine
 from special_tokens.errors import (
     GrammarError,
     GuidedError,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from special_tokens import AddedToken, Category, Role, Source, SpecialTokens, TokenizerFacts, facts_from_folder
 from special_tokens.errors import RequestError, TokenizerError
 from special_tokens.family import load_family
-from special_tokens.known import CATEGORY_TEXTS, KNOWN_PAIRS, category_of_text, plain
+from special_tokens.known_markers import CATEGORY_TEXTS, KNOWN_PAIRS, category_of_text, plain
 from special_tokens.roles import PAIRS
 from tests.special_tokens.upstream import UPSTREAM, Upstream
 

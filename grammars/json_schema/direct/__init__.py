@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from grammars.json_schema.direct import branches, members, values
-from grammars.json_schema.direct.copy import Copy, Direct, Reader
+from grammars.json_schema.passthrough import applicators as branches, members, values
+from grammars.json_schema.passthrough.copy import Copy, Direct, Reader
 from grammars.json_schema.direct.refusal import NotDirect
 from grammars.json_schema.passes.kinds import CHECKS
-from grammars.json_schema.spelling import Spelling
+from grammars.values.spelling import Spelling
 
 __all__ = ["Direct", "direct"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from grammars.json_schema.places import Place
-from grammars.json_schema.report import Outcome, ReportRow
-from grammars.json_schema.shapes import ANY_ARRAY, TRUE, ArrayForm, Conj, Count, Seen
+from grammars.json_schema.document.places import Place
+from grammars.values.report import Outcome, ReportRow
+from grammars.json_schema.shapes.shapes import ANY_ARRAY, TRUE, ArrayForm, Conj, Count, Seen
 
 __all__ = ["KEYWORDS", "allow", "counted", "deny", "most_of"]
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from grammars.json_schema.number_texts import step_digits
-from grammars.json_schema.numbers import ANY_NUMBER, Numbers, negated
-from grammars.json_schema.places import Place
-from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.shapes.number_texts import step_digits
+from grammars.json_schema.shapes.numbers import ANY_NUMBER, Numbers, negated
+from grammars.json_schema.document.places import Place
+from grammars.values.report import Outcome, ReportRow
 
 __all__ = ["KEYWORDS", "allow", "deny", "exact"]
 

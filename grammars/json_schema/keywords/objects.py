@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
-from grammars.json_schema.documents import Documents
+from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.keywords.arrays import Child, counted, most_of, negation
 from grammars.json_schema.keywords.text import pattern_language, reading_rows, readings
-from grammars.json_schema.places import Place
-from grammars.json_schema.regular import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, surely_empty, words
-from grammars.json_schema.report import Outcome, ReportRow
-from grammars.json_schema.shapes import TRUE, Clause, Conj, Fact, ObjectForm, Seen, both, has, lacks, some
-from grammars.json_schema.strings import writable
+from grammars.json_schema.document.places import Place
+from grammars.regular.languages import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, surely_empty, words
+from grammars.values.report import Outcome, ReportRow
+from grammars.json_schema.shapes.shapes import TRUE, Clause, Conj, Fact, ObjectForm, Seen, both, has, lacks, some
+from grammars.regular.json_strings import writable
 from special_tokens.errors import SchemaError
 
 __all__ = ["KEYWORDS", "allow", "cells_of", "deny"]

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, cast
 
-from grammars.json_schema.character_classes import has_disputed_classes
-from grammars.json_schema.documents import Documents
-from grammars.json_schema.ecma import InvalidPattern, NotRegular, has_borders, has_foreign_borders, language
-from grammars.json_schema.ecma_parser import has_disputed_case
-from grammars.json_schema.endurance import bearable, num_floating
-from grammars.json_schema.formats import FORMATS, early_format, ignored_format
-from grammars.json_schema.places import Place
-from grammars.json_schema.regular import ALL, ANY, EPS, NONE, Regular, chars, disjoint, inter, neg, remembered, rep
-from grammars.json_schema.report import Outcome, ReportRow
+from grammars.regular.syntax.character_classes import has_disputed_classes
+from grammars.json_schema.document.documents import Documents
+from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, has_borders, has_foreign_borders, language
+from grammars.regular.syntax.ecma_parser import has_disputed_case
+from grammars.regular.lexer_cost import bearable, num_floating
+from grammars.json_schema.document.string_formats import FORMATS, early_format, ignored_format
+from grammars.json_schema.document.places import Place
+from grammars.regular.languages import ALL, ANY, EPS, NONE, Regular, chars, disjoint, inter, neg, remembered, rep
+from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
 __all__ = [

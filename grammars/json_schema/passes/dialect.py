@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from grammars.json_schema.dialects import Dialect, dialect_of
+from grammars.json_schema.document.dialects import Dialect, dialect_of
 from grammars.json_schema.passes.kinds import CHECKS
-from grammars.json_schema.places import Place, is_wrapped
-from grammars.json_schema.readings import asks_for_more, disputed_words, is_astray, stray_dialects, unheard
-from grammars.json_schema.report import Outcome, ReportRow
+from grammars.json_schema.document.places import Place, is_wrapped
+from grammars.json_schema.document.reader_differences import asks_for_more, disputed_words, is_astray, stray_dialects, unheard
+from grammars.values.report import Outcome, ReportRow
 
 __all__ = [
     "drop_disputed",

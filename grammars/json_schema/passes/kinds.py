@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from grammars.json_schema.places import Place
-from grammars.json_schema.report import ReportRow
+from grammars.json_schema.document.places import Place
+from grammars.values.report import ReportRow
 from special_tokens.errors import SchemaError, shown
 
 __all__ = ["CHECKS", "TYPES", "TYPES_OF", "are_kinds_right", "check_kinds", "is_schema"]

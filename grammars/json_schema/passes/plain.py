@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from grammars.json_schema.limits import DEFAULT_LIMITS
-from grammars.json_schema.places import Place
-from grammars.json_schema.report import ReportRow
+from grammars.limits.schema_limits import DEFAULT_LIMITS
+from grammars.json_schema.document.places import Place
+from grammars.values.report import ReportRow
 from special_tokens.errors import SchemaError
 
 __all__ = ["constants", "drop_no_ops", "whole_numbers"]

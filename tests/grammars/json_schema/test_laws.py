@@ -20,8 +20,8 @@ from benchmarks import json_schema as bench
 from benchmarks.json_schema_causes import unexcused, violated, violations
 from benchmarks.json_schema_laws import Walked, byte_judge, honest, walk
 from grammars.json_schema import Outcome, ReportRow
-from grammars.shortest_texts import ShortestTexts
-from guided.validate import judge as verdicts_on
+from grammars.shortest.subschema_texts import ShortestTexts
+from guided.validation.validate import judge as verdicts_on
 from special_tokens.errors import GuidedError
 from tests.amount import EVERYTHING
 

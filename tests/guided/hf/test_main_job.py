@@ -13,7 +13,7 @@ import pytest
 
 import guided
 from grammars.reasoning.levels import NATIVE_BUDGETS
-from guided.parse import ContentDelta, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
+from guided.output.parser import ContentDelta, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 from tests.amount import EVERYTHING, some
 
 

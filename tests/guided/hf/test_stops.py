@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from grammars.plan import Stops
-from guided.message import Message
+from grammars.plan.plan import Stops
+from guided.output.message import Message
 from guided.sampling import Sampling
-from guided.sequence import RowPlan
+from guided.rows.sequence import RowPlan
 from special_tokens.errors import PlanError, RequestError
 
 CHATS = ["tell me a thing", "why is the sky blue?", "x", "count to nine", "zebra", "the end"]
@@ -236,7 +236,7 @@ def test_tokens_behind_a_stop_are_cut_from_what_another_loop_wrote(tiny_guide: A
 
 
 def test_a_row_whose_guidance_failed_and_went_on_still_stops(tiny_guide: Any, monkeypatch: Any) -> None:
-    from guided.state import GuidanceState
+    from guided.state.state import GuidanceState
     from special_tokens.errors import MatcherFailed
 
     chat, stop, before, _ = cases(tiny_guide)[0]

@@ -14,7 +14,7 @@ import guided
 from grammars.json_schema.python_types import read_value, schema_of_type
 from guided import Choice, Regex, Sampling, Stops
 from guided.hf.guide import Guide
-from guided.sequence import read_answer
+from guided.rows.sequence import read_answer
 from special_tokens.errors import (
     GuidanceError,
     GuidedError,
@@ -274,7 +274,7 @@ def test_a_broken_model_folder_is_a_model_error(tmp_path: Path, config: str) -> 
 
 
 def test_an_error_of_the_engine_still_ends_the_row(tiny_guide: Guide, monkeypatch: pytest.MonkeyPatch) -> None:
-    from guided.state import GuidanceState
+    from guided.state.state import GuidanceState
 
     def broken(state: GuidanceState) -> Any:
         raise LimitExceeded("injected")

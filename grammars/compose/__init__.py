@@ -1,0 +1,1 @@
+"""From the parts of a request to a plan."""

@@ -1,0 +1,176 @@
+"""What follows the reasoning, as grammar: free text, tool calls, the response format, and their ends.
+
+Free text in front of calls ends in one of two ways.  Where the calls open with a token, text cannot contain it, and
+the token itself is the border.  Where they open with characters, the text's lexeme ends with them: a text is
+everything up to the first of these openings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from grammars.values.format import ContentFormat
+from grammars.regular.languages import ALL
+from grammars.tree.markers import Markers
+from grammars.compose.strip_prefix import after
+from grammars.plan.plan import RegionName
+from grammars.compose.response import ResponsePart
+from grammars.tool_calls.arguments.raw_text import ANY_TEXT, ended
+from grammars.compose.tool_section import ToolSection
+from grammars.tree.nodes import And, Group, Lexeme, Node, Not, Pattern, Ref, Rule, RuleDef, Text, Until, alt, opt, repeat, seq
+
+__all__ = ["Answer"]
+
+_NOT_BLANK = Pattern(r"(?s:\s*\S.*)")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of one plan.
+
+    ``end`` gives the node that ends a region; ``must_call`` leaves nothing but calls; ``ends_by_trigger`` says that
+    what opens calls also ends an answer, so that only calls at the very beginning can be told from an end.
+    """
+
+    content: ContentFormat
+    markers: Markers
+    section: ToolSection | None
+    response: ResponsePart | None
+    end: Callable[[RegionName], Node]
+    must_call: bool = False
+    ends_by_trigger: bool = False
+
+    def node(self, lead: str = "", *, after_reasoning: bool = False) -> Node:
+        """The whole answer; ``lead`` is the white space that frames it behind reasoning."""
+        options: list[Node] = []
+        if self.response is not None and not self.must_call:
+            options.append(seq(lead, self._response()))
+        if self.section is not None and (self.response is not None or self.must_call):
+            options.append(seq(lead, self._calls_at_once()))
+        elif self.section is not None:
+            options += self._text_or_calls(lead, after_reasoning)
+        elif self.response is None:
+            options.append(seq(self._framed_lead(lead), self._text(after_reasoning, ())))
+        return alt(*options)
+
+    def calls(self) -> Node:
+        """Calls, from their opening on, and what may follow them."""
+        assert self.section is not None
+        return self._then_end(self.section.node)
+
+    # -- parts
+
+    def _response(self) -> Node:
+        assert self.response is not None
+        node = Rule("response", self.response.node, region="response")
+        closing = self.markers.node(self.content.end)
+        return seq(self.markers.node(self.content.start), node, closing, self.end(RegionName.RESPONSE))
+
+    def _calls_at_once(self) -> Node:
+        assert self.section is not None
+        gap = self.markers.node(self.section.form.gap_without_text)
+        return seq(self._lead_text(optional=True), gap, self.section.node, self.end(RegionName.TOOL_CALLS))
+
+    def _framed_lead(self, lead: str) -> str:
+        """The white space behind reasoning; free text without a frame of its own begins with it anyway."""
+        return lead if self.content.start else ""
+
+    def _text(self, required: bool, barred: Sequence[str]) -> Node:
+        """An answer's text, which holds none of ``barred``, and its end."""
+        start, end = self.markers.node(self.content.start), self.end(RegionName.CONTENT)
+        closing = self.markers.node(self.content.end)
+        is_token = bool(self.content.end) and isinstance(self.markers.pieces(self.content.end)[0], int)
+        if self.content.end and not (is_token and barred):
+            return seq(start, Rule("content", ended(ALL, self.content.end, self.markers), region="content"), end)
+        if not barred:
+            return seq(start, Rule("content", self.markers.any_text(not_blank=required), region="content"), end)
+        anywhere = self.section is not None and self.section.form.text_before
+        some = _NOT_BLANK if required else ANY_TEXT
+        whole = Lexeme("content", And((some, Not(_containing(barred, anywhere=anywhere)))))
+        more = self._barring(barred) if anywhere else ANY_TEXT
+        return seq(start, Rule("content", self.markers.with_tags(whole, more), region="content"), closing, end)
+
+    def _text_or_calls(self, lead: str, required: bool) -> Iterable[Node]:
+        assert self.section is not None
+        if self.content.start:
+            yield seq(lead, self._lead_text(optional=True), self._text(required, ()))
+            gap = self.markers.node(self.section.form.gap_without_text)
+            yield seq(lead, self._lead_text(optional=True), gap, self.calls())
+            return
+        tokens, mixed, literal = self._triggers()
+        yield self._text(required or self.ends_by_trigger, literal)
+        if not self.section.form.text_before or self.ends_by_trigger:
+            white = self.section.form.gap_without_text
+            if tokens:
+                yield seq(lead, self.markers.node(white), self.calls())
+            yield from (self._opened(lead + white, trigger) for trigger in (*mixed, *literal))
+            return
+        if tokens:
+            text = self._barring(literal)
+            yield seq(Rule("lead", self.markers.with_tags(text, text), region="content"), self.calls())
+        for trigger in mixed:  # the token behind the first characters is the border, so text may hold those
+            head = self._head(trigger)
+            yield seq(Lexeme("lead", seq(self._barring(literal), Text(head))), self._behind(head))
+        for trigger in literal:
+            others = [other for other in literal if other != trigger]
+            text = Until("lead", self._barring(others), Text(trigger))
+            tag = self.markers.tag
+            tagged = repeat(seq(self._barring(literal), tag)) if tag is not None else seq()
+            yield seq(tagged, text, self._behind(trigger))
+
+    def _opened(self, lead: str, trigger: str) -> Node:
+        """Calls that open with characters, where text might stand: one lexeme, which the text's cannot outrun."""
+        head = self._head(trigger)
+        return seq(Text(lead + head), self._behind(head))
+
+    def _head(self, trigger: str) -> str:
+        """The characters that a trigger begins with."""
+        head = self.markers.pieces(trigger)[0]
+        assert isinstance(head, str)
+        return head
+
+    def _behind(self, opening: str) -> Node:
+        """What follows ``opening``, the first characters of calls."""
+        assert self.section is not None
+        written = after(self.section.node, (opening,))
+        return self._then_end(Rule("calls", written, region="tool_calls"))
+
+    def _lead_text(self, *, optional: bool) -> Node:
+        """Text in front of calls in a frame of its own, where the family has one."""
+        if not self.content.lead_start:
+            return seq()
+        text = Rule("lead", ended(ALL, self.content.lead_end, self.markers, name="lead"), region="content")
+        framed = seq(self.markers.node(self.content.lead_start), text)
+        return opt(framed) if optional else framed
+
+    def _triggers(self) -> tuple[bool, list[str], list[str]]:
+        """Does a token open calls; which texts with a token inside do; and which texts alone?"""
+        assert self.section is not None
+        pieces = {trigger: self.markers.pieces(trigger) for trigger in self.section.triggers}
+        literal = [trigger for trigger, found in pieces.items() if not any(isinstance(p, int) for p in found)]
+        mixed = [t for t, found in pieces.items() if t not in literal and isinstance(found[0], str)]
+        return len(literal) + len(mixed) < len(pieces), mixed, literal
+
+    def _barring(self, barred: Sequence[str]) -> Node:
+        """Text, as one lexeme, that holds none of ``barred``."""
+        if not barred:
+            return ANY_TEXT
+        return Lexeme("text", And((ANY_TEXT, Not(_containing(barred, anywhere=True)))))
+
+    def _then_end(self, calls: Node) -> Node:
+        assert self.section is not None
+        end = self.end(RegionName.TOOL_CALLS)
+        _, mixed, literal = self._triggers()
+        if not self.section.form.text_after or self.section.max_calls == 1 or literal or mixed:
+            return seq(calls, end)  # text that excludes a textual trigger is only written in front of calls
+        text = Rule("content", self.markers.any_text(), region="content")
+        again = seq(text, alt(self.end(RegionName.CONTENT), seq(self.section.node, Ref("more"))))
+        return seq(calls, Group("after", Ref("more"), {"more": RuleDef(alt(end, again))}))
+
+
+def _containing(texts: Sequence[str], *, anywhere: bool) -> Node:
+    """Text that contains one of ``texts``, or begins with one."""
+    options = "|".join(map(re.escape, texts))
+    return Pattern(f"(?s:.*)(?:{options})(?s:.*)" if anywhere else f"(?:{options})(?s:.*)")

@@ -1,0 +1,362 @@
+"""One request to one plan: reasoning, then tool calls or content or the response format, then an end.
+
+Every part is a node of its own, so precedence cannot leak between parts, and the renderer keeps their rule names
+apart.  Each place where the turn may end is followed by a sentinel (see `grammars.plan.plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NoReturn, get_args
+
+from grammars.compose.answer import Answer
+from grammars.call_steps import CallStep
+from grammars.tools.custom_tools import carries_lark, custom_input_node
+from grammars.deadline import deadline
+from grammars.values.format import ContentFormat, Format
+from grammars.json_schema import Policy, ReportRow, SchemaReport, Watcher, build
+from grammars.json_schema.document.closed_objects import closed
+from grammars.tree.markers import Markers
+from grammars.plan.plan import (
+    SENTINELS,
+    Budget,
+    End,
+    Entry,
+    Exit,
+    Plan,
+    Region,
+    RegionName,
+    Stops,
+)
+from grammars.reasoning.part import ReasoningPart, reasoning_part
+from grammars.compose.region_table import AFTER_REASONING, BEFORE_REASONING, REASONING, region_table
+from grammars.tree.render import Rendered, render, render_json
+from grammars.compose.response import ResponsePart, response_part
+from grammars.shortest.node_texts import shortest_text
+from grammars.tool_calls import syntax
+from grammars.tools.parameters import arguments_schema, pointer
+from grammars.compose.tool_section import ToolSection
+from grammars.tools.normalise import Choice, normal_choice, normal_tools
+from grammars.tree.nodes import EMPTY, Json, Node, Rule, alt, seq, token
+from special_tokens import SpecialTokens
+from special_tokens.errors import RequestError, SchemaError, ToolError, shown
+
+__all__ = ["Parts", "compose"]
+
+
+_POLICIES: Final = get_args(Policy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of a request, as `guided.Guide.plan` takes them."""
+
+    response_format: Any = None
+    response_place: str = "response_format"  #: where the request has it, for errors
+    tools: Iterable[Any] | None = None
+    tool_choice: Any = None
+    parallel_tool_calls: bool = True
+    reasoning_effort: str | None = None
+    reasoning_preset: str = "native"
+    thinking: bool | None = None
+    stop: Stops = Stops()
+    max_tokens: int | None = None
+    schema_policy: Policy = "warn"
+    ignored: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises `RequestError` for settings of the wrong kind: a misspelt one must not count as its default."""
+        if not isinstance(self.parallel_tool_calls, bool):
+            self._refuse("parallel_tool_calls", "true or false")
+        if self.thinking is not None and not isinstance(self.thinking, bool):
+            self._refuse("thinking", "true, false or nothing")
+        if self.schema_policy not in _POLICIES:
+            self._refuse("schema_policy", " or ".join(_POLICIES))
+        if not isinstance(self.stop, Stops):
+            self._refuse("stop", "guided.Stops([...])")
+        if self.max_tokens is not None and not _is_count(self.max_tokens):
+            self._refuse("max_tokens", "an integer of 1 or more")
+
+    def _refuse(self, name: str, right: str) -> NoReturn:
+        raise RequestError(f"{shown(getattr(self, name))} is not possible", place=name, expected=right)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def compose(parts: Parts, *, tokens: SpecialTokens, format: Format) -> Plan:
+    """The plan for these parts under one vocabulary and format.
+
+    Raises `RequestError` (or its subclasses) for a request that cannot be honoured as it stands, or not worked out
+    before its deadline (`grammars.deadline`).
+    """
+    with deadline():
+        return _composed(parts, tokens, format)
+
+
+def _composed(parts: Parts, tokens: SpecialTokens, format: Format) -> Plan:
+    markers = Markers(tokens)
+    tools = normal_tools(parts.tools)
+    choice = normal_choice(parts.tool_choice, tools)
+    response = response_part(
+        parts.response_format,
+        spelling=format.spelling,
+        policy=parts.schema_policy,
+        markers=markers,
+        place=parts.response_place,
+    )
+    if choice.mode == "required":
+        response = None  # only calls may be written, but a broken format is still the caller's mistake
+    reasoning = reasoning_part(
+        parts.reasoning_effort,
+        preset=parts.reasoning_preset,
+        thinking=parts.thinking,
+        format=format,
+        markers=markers,
+    )
+    return _Composer(parts, tokens, format, markers, choice, response, reasoning, tools).plan()
+
+
+def _with_frames(regions: tuple[Region, ...], part: ReasoningPart) -> tuple[Region, ...]:
+    """The table for a block whose template has white space of its own beside the markers."""
+    if part.after_start is None:
+        return regions
+
+    def framed(way: Exit) -> Exit:
+        after = {REASONING: part.after_start, AFTER_REASONING: part.lead}.get(way.to)
+        return way if after is None else replace(way, after=after)
+
+    return tuple(replace(region, exits=tuple(map(framed, region.exits))) for region in regions)
+
+
+#: Stands for the one JSON value of an answer, and what the renderer makes of it.
+_HOLE, _HOLE_RULE, _HOLE_TEXT = Json({}, {}), "response: %json {}\n", "%json {}"
+_MOST_FRAMES = 64
+#: By vocabulary, and by what such an answer depends on: the grammar around the value, and its regions.
+_frames: dict[tuple[str, ContentFormat, str], tuple[Rendered, tuple[Region, ...]]] = {}
+
+
+@dataclass
+class _Composer:
+    parts: Parts
+    tokens: SpecialTokens
+    format: Format
+    markers: Markers
+    choice: Choice
+    response: ResponsePart | None
+    reasoning: ReasoningPart
+    tools: Sequence[Any]
+    ends: dict[RegionName, End] = field(default_factory=dict)
+    tool_rows: dict[ReportRow, None] = field(default_factory=dict)
+    written_lark: set[str] = field(default_factory=set)
+    call_steps: tuple[CallStep, ...] = ()
+    shortest: dict[str, str] = field(default_factory=dict)  #: of tools' arguments, by place
+    watchers: dict[str, tuple[Watcher, ...]] = field(default_factory=dict)  #: of tools' arguments, by place
+
+    def plan(self) -> Plan:
+        section = self._section()
+        alone = self._json_alone() if section is None and self.reasoning.mode == "absent" else None
+        if alone is not None:
+            return self._whole(*alone)
+        grammar, entries = self._grammar(section)
+        if section is not None:
+            self._check_custom()
+        return self._whole(grammar, entries, self._regions(section))
+
+    def _whole(self, grammar: Rendered, entries: tuple[Entry, ...], regions: tuple[Region, ...]) -> Plan:
+        reasoning = self.reasoning
+        budgets: tuple[Budget, ...] = ()
+        if reasoning.mode in ("required", "optional") and reasoning.budget is not None:
+            budgets = (Budget(1, reasoning.budget, reasoning.plan.end),)
+        return Plan(
+            fingerprint=self.tokens.fingerprint,
+            vocab_size=self.tokens.vocab_size,
+            format=self.format,
+            grammar=grammar,
+            entries=entries,
+            regions=regions,
+            ends=tuple(self.ends.values()),
+            budgets=budgets,
+            reasoning=reasoning.plan,
+            response=self.response.plan if self.response else None,
+            tools=tuple(self.choice.tools),
+            tool_choice="named" if self.choice.named else self.choice.mode,
+            tool_report=SchemaReport(tuple(self.tool_rows)),
+            stops=self.parts.stop,
+            watchers=self.response.watchers if self.response else (),
+            call_steps=self._watched_steps(),
+            shortest_arguments=tuple(self.shortest.items()),
+            template_kwargs=reasoning.template_kwargs,
+            max_tokens=self.parts.max_tokens,
+            ignored=self.parts.ignored,
+            notes=reasoning.notes,
+            python_type=self.response.python_type if self.response else None,
+        )
+
+    # -- the grammar
+
+    def _json_alone(self) -> tuple[Rendered, tuple[Entry, ...], tuple[Region, ...]] | None:
+        """The plan's grammar, entries and regions where nothing but one JSON value is written.
+
+        What stands around the value is the same for all schemas: it is worked out once per vocabulary and format.
+        """
+        if self.response is None or not isinstance(self.response.node, Json):
+            return None
+        form, content = self.format.reasoning, self.format.content
+        first = (form.closed_lead if form is not None else "") or content.opening
+        key = self.tokens.fingerprint, content, first
+        frame = _frames.get(key)
+        if frame is None:
+            writer = replace(self._answer(None), response=replace(self.response, node=_HOLE))
+            if len(_frames) >= _MOST_FRAMES:
+                _frames.clear()
+            frame = _frames[key] = render({"fresh": writer.node(first)}), self._regions(None)
+        else:
+            self._end(RegionName.RESPONSE)
+        around, regions = frame
+        if around.rules != _HOLE_RULE:
+            return None
+        rules = _HOLE_RULE.replace(_HOLE_TEXT, render_json(self.response.node))
+        grammar = Rendered(around.starts, rules, around.subs, around.regions, around.labels)
+        return grammar, (Entry("fresh", BEFORE_REASONING, first),), regions
+
+    def _regions(self, section: ToolSection | None) -> tuple[Region, ...]:
+        regions = region_table(
+            self.format,
+            self.markers,
+            section,
+            reasons=self.reasoning.mode != "absent",
+            name=RegionName.CONTENT if self.response is None else RegionName.RESPONSE,
+        )
+        return _with_frames(regions, self.reasoning)
+
+    def _section(self) -> ToolSection | None:
+        if self.choice.mode == "none":
+            return None
+        form = self.format.tool_calls
+        if form is None:
+            raise ToolError(
+                "no way of writing tool calls is known for this model",
+                place="tools",
+                hint="pass a format with tool_calls, or a model whose chat template renders them",
+            )
+        self.call_steps = syntax(form.syntax).steps(form, self.choice.tools, self.markers)
+        section = ToolSection(
+            form, self.choice.tools, self.markers, self._arguments_schema, self.parts.parallel_tool_calls
+        )
+        self.tool_rows |= dict.fromkeys(section.lost)
+        return section
+
+    def _arguments_schema(self, schema: Any, place: str) -> Node:
+        """The node of a tool's arguments, or of one of them; ``place`` is its pointer, ``/tools/NAME/...``."""
+        if carries_lark(schema):
+            self.written_lark.add(place)
+            return custom_input_node(schema, self.format.spelling_of_calls.key_separator)
+        strict = any(tool.strict and place.startswith(pointer(tool)) for tool in self.choice.tools)
+        policy: Policy = "strict" if strict else self.parts.schema_policy
+        try:
+            watch = any(step.place == place for step in self.call_steps)
+            built = build(closed(schema), spelling=self.format.spelling_of_calls, policy=policy, watch=watch)
+        except SchemaError as error:  # of several tools the caller must know which
+            where = place + error.pointer
+            raise SchemaError(
+                error.message,
+                pointer=where,
+                keyword=error.keyword,
+                place=where,
+                expected=error.expected,
+                hint=error.hint,
+                report=error.report and error.report.below(place),
+            ) from None
+        if built.watchers:
+            self.watchers[place] = built.watchers
+        short = shortest_text(built.node, built.watchers)
+        if short is not None:
+            self.shortest[place] = short
+        self.tool_rows |= dict.fromkeys(built.report.below(place).rows)
+        return built.node
+
+    def _watched_steps(self) -> tuple[CallStep, ...]:
+        """The table of the values in calls, with their watchers; () where nothing has to be watched."""
+        if not self.watchers:
+            return ()
+        return tuple(replace(step, watchers=self.watchers.get(step.place, ())) for step in self.call_steps)
+
+    def _check_custom(self) -> None:
+        """A recursive grammar that the call syntax never asked for would be lost without a word."""
+        for tool in self.choice.tools:
+            if (
+                tool.kind == "custom"
+                and carries_lark(arguments_schema(tool))
+                and pointer(tool) not in self.written_lark
+            ):
+                raise ToolError(
+                    "this model writes arguments outside JSON, which cannot carry a recursive grammar",
+                    place=f"tools.{tool.name}.format",
+                    hint="use a regex or a grammar without recursion",
+                )
+
+    def _grammar(self, section: ToolSection | None) -> tuple[Rendered, tuple[Entry, ...]]:
+        part = self.reasoning
+        writer = self._answer(section)
+        form = self.format.reasoning
+        opening, closed = self.format.content.opening, form.closed_lead if form is not None else ""
+        if part.mode == "absent":
+            first = closed or opening
+            return render({"fresh": writer.node(first)}), (Entry("fresh", BEFORE_REASONING, first),)
+        answer = reasoned = Rule("answer", writer.node(opening))
+        if part.mode in ("required", "optional"):
+            reasoned = Rule("answer", writer.node(part.lead, after_reasoning=True))
+        fresh, inside = seq(part.block or EMPTY, reasoned), seq(part.rest or EMPTY, reasoned)
+        if section is not None and part.open is not None:
+            calls = writer.calls()
+            fresh, inside = alt(fresh, seq(part.open, calls)), alt(inside, seq(self.markers.any_text(), calls))
+        if part.mode == "optional":
+            fresh = alt(fresh, answer)
+        entries = (
+            Entry("fresh", BEFORE_REASONING, opening),
+            Entry("inside", REASONING),
+            Entry("after", AFTER_REASONING, closed),
+        )
+        after = Rule("answer", writer.node(closed))
+        return render({"fresh": fresh, "inside": inside, "after": after}), entries
+
+    def _answer(self, section: ToolSection | None) -> Answer:
+        openings = {self.markers.pieces(trigger)[0] for trigger in section.triggers} if section else set()
+        return Answer(
+            self.format.content,
+            self.markers,
+            section,
+            self.response,
+            self._end,
+            must_call=self.choice.mode == "required",
+            ends_by_trigger=bool(openings) and not openings.isdisjoint(self._end_ids(RegionName.CONTENT)),
+        )
+
+    # -- ends
+
+    def _end(self, region: RegionName) -> Node:
+        if region not in self.ends:
+            sentinel = self.tokens.vocab_size + len(self.ends)
+            assert len(self.ends) < SENTINELS
+            self.ends[region] = End(sentinel, region, self._end_ids(region))
+        return token(self.ends[region].sentinel, f"end of {region}")
+
+    def _end_ids(self, region: RegionName) -> tuple[int, ...]:
+        named = self.format.ends
+        not_ends = {self.tokens.id_of(text) for text in named.not_ends}
+        of_calls = {self.tokens.id_of(text) for text in named.calls} - {None}
+        of_content = {self.tokens.id_of(text) for text in named.content} - {None}
+        if region is RegionName.TOOL_CALLS and of_calls:
+            ids = of_calls
+        else:
+            ids = (set(self.tokens.end_ids) | of_content) - (of_calls - of_content)
+        return tuple(sorted({i for i in ids - not_ends if i is not None} | self._stop_tokens()))
+
+    def _stop_tokens(self) -> set[int]:
+        """Special tokens that the request stops at: free text has none of them, so they are ends of their own."""
+        stops = self.parts.stop
+        named = {*stops.ids, *(self.tokens.id_of(text) for text in stops.strings)}
+        return {i for i in named if i in self.tokens.marker_ids}

@@ -1,0 +1,51 @@
+"""Where in a request the pattern stands that costs the engine most: for errors that name a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from grammars.values.json_pointer import escaped
+from grammars.regular.syntax.ecma import language
+from grammars.json_schema.keywords.text import written_out
+from grammars.plan.plan import Plan
+
+__all__ = ["costly_place"]
+
+_MOST = 20_000  # values looked at
+
+
+def costly_place(plan: Plan) -> str:
+    """The place of the longest pattern in the plan's schemas, its repeats written out; the response format's else."""
+    found: list[tuple[int, str]] = []
+    response = plan.response
+    if response is not None:
+        found.append((0, "response_format"))
+        found += _patterns(response.schema, "response_format")
+    for tool in plan.tools:
+        found += _patterns(tool.parameters, f"tools.{tool.name}.parameters")
+    return max(found, key=lambda pair: pair[0], default=(0, ""))[1]
+
+
+def _patterns(schema: Any, place: str) -> Iterator[tuple[int, str]]:
+    """Cost and place of each pattern under ``schema``."""
+    todo = [(schema, place)]
+    for _ in range(_MOST):
+        if not todo:
+            return
+        value, at = todo.pop()
+        if isinstance(value, dict):
+            patterns = [value["pattern"]] if isinstance(value.get("pattern"), str) else []
+            if isinstance(value.get("patternProperties"), dict):
+                patterns += value["patternProperties"]
+            yield from ((_cost(pattern), at) for pattern in patterns)
+            todo += [(inner, f"{at}/{escaped(str(key))}") for key, inner in value.items()]
+        elif isinstance(value, list):
+            todo += [(inner, f"{at}/{i}") for i, inner in enumerate(value)]
+
+
+def _cost(pattern: str) -> int:
+    try:
+        return written_out(language(pattern))
+    except ValueError:
+        return 0

@@ -1,0 +1,119 @@
+"""The table of regions of one plan: which marker leads from where to where, and what frames the text between.
+
+====== ==================================================================================================
+number region
+====== ==================================================================================================
+0      before reasoning, or the answer itself
+1      reasoning
+2      the answer after it
+3      tool calls
+4      after calls
+5      the answer inside its own frame (harmony's final channel)
+6      text before calls inside its own frame (harmony's preamble)
+====== ==================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from grammars.values.format import Format, ToolCallFormat
+from grammars.tree.markers import Markers
+from grammars.plan.plan import Exit, QuoteSpan, Region, RegionName
+from grammars.reasoning.part import framing
+from grammars.tool_calls import syntax
+from grammars.compose.tool_section import ToolSection
+
+__all__ = ["AFTER_REASONING", "BEFORE_REASONING", "REASONING", "region_table"]
+
+BEFORE_REASONING, REASONING, AFTER_REASONING, CALLS, AFTER_CALLS, FRAMED, LEAD = range(7)
+
+
+def region_table(
+    format: Format, markers: Markers, section: ToolSection | None, *, reasons: bool, name: RegionName
+) -> tuple[Region, ...]:
+    """The regions, by number; ``name`` is what the answer's text is, ``reasons`` whether a block may come first."""
+    form = format.reasoning if reasons else None
+    into_calls = _into_calls(section, markers)
+    into_frames = tuple(_into_frames(format, markers))
+    into_reasoning: tuple[Exit, ...] = ()
+    out_of_reasoning: tuple[Exit, ...] = ()
+    if form is not None:
+        into_reasoning = (_exit(form.start, REASONING, markers),)
+        out_of_reasoning = (_exit(form.end, AFTER_REASONING, markers),)
+        if form.ends_by_call:
+            out_of_reasoning += into_calls
+    again = into_reasoning if into_frames else ()  # where text is framed, thoughts may come more than once
+    closed = _closed(format, markers)
+    table = (
+        Region(name, into_reasoning + into_frames + into_calls + closed),
+        Region(RegionName.REASONING, out_of_reasoning),
+        Region(name, again + into_frames + into_calls + closed),
+        _calls(section, markers),
+        Region(RegionName.CONTENT, into_frames + _into_calls(section, markers, again=True) + closed),
+    )
+    return (*table, *_frames(format, markers, name)) if into_frames else table
+
+
+def _exit(marker: str, to: int, markers: Markers) -> Exit:
+    before, bare, behind = framing(marker)
+    return Exit(markers.pieces(bare), to, before, behind)
+
+
+def _into_calls(section: ToolSection | None, markers: Markers, *, again: bool = False) -> tuple[Exit, ...]:
+    """What opens calls, and the white space in front of it; ``again``: behind a first call."""
+    if section is None:
+        return ()
+    form = section.form
+    gap = (form.between or form.gap) if again and not form.section_start else (form.gap or form.gap_without_text)
+    gap = gap if not gap.strip() else ""
+    return tuple(Exit(markers.pieces(trigger), CALLS, before=gap) for trigger in section.triggers)
+
+
+def _calls(section: ToolSection | None, markers: Markers) -> Region:
+    if section is None:
+        return Region(RegionName.TOOL_CALLS)
+    out: tuple[Exit, ...] = ()
+    if section.end_marker:
+        out = (Exit(markers.pieces(section.end_marker), AFTER_CALLS, after=_behind_calls(section.form)),)
+    quotes = tuple(
+        QuoteSpan(markers.pieces(quote.open), markers.pieces(quote.close), quote.escape)
+        for quote in syntax(section.form.syntax).quotes(section.form)
+    )
+    return Region(RegionName.TOOL_CALLS, out, quotes)
+
+
+def _behind_calls(form: ToolCallFormat) -> str:
+    """The white space that belongs to what closes calls."""
+    closing = form.section_end if form.section_start else form.call_end
+    blank = form.section_end if not form.section_end.strip() and not form.section_start else ""
+    return closing[len(closing.rstrip()) :] + blank
+
+
+def _closed(format: Format, markers: Markers) -> tuple[Exit, ...]:
+    """What closes a frame that the prompt has opened, or that text in front of calls leaves half closed."""
+    content = format.content
+    if not content.start:
+        return (Exit(markers.pieces(content.end), AFTER_CALLS),) if content.end else ()
+    rest = content.end.removeprefix(content.lead_end)
+    is_half = content.lead_start == content.start and bool(content.lead_end) and 0 < len(rest) < len(content.end)
+    return (Exit(markers.pieces(rest), AFTER_CALLS),) if is_half else ()
+
+
+def _into_frames(format: Format, markers: Markers) -> Iterable[Exit]:
+    content = format.content
+    if content.start:
+        yield Exit(markers.pieces(content.start), FRAMED)
+    if content.lead_start and content.lead_start != content.start:
+        yield Exit(markers.pieces(content.lead_start), LEAD)
+
+
+def _frames(format: Format, markers: Markers, name: RegionName) -> tuple[Region, ...]:
+    content = format.content
+    out: list[Exit] = []
+    if content.end:
+        out.append(Exit(markers.pieces(content.end), AFTER_CALLS))
+    closing = (Exit(markers.pieces(content.lead_end), AFTER_REASONING),) if content.lead_end else ()
+    if content.lead_start == content.start:
+        out += closing
+    return Region(name, tuple(out)), Region(RegionName.CONTENT, closing)

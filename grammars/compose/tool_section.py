@@ -1,0 +1,93 @@
+"""The section of tool calls of one plan: grammar nodes around a syntax's calls, and what opens and ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from grammars.values.format import ToolCallFormat
+from grammars.values.report import ReportRow
+from grammars.tree.markers import Markers
+from grammars.tool_calls import syntax
+from grammars.tool_calls.protocol import SchemaNode
+from grammars.tool_calls.ids import id_pattern
+from grammars.tool_calls.names import check_name
+from grammars.tool_calls.arguments.parameter import signature
+from grammars.tool_calls.arguments.parameter_list import ParameterList
+from grammars.tool_calls.pattern import Hole, Pattern, parse_pattern
+from grammars.values.tool import Tool
+from grammars.tree.nodes import Node, Rule, Text, alt, repeat, seq
+from grammars.tree.nodes import Pattern as Regex
+
+__all__ = ["ToolSection"]
+
+
+@dataclass(frozen=True)
+class ToolSection:
+    """The calls that one plan allows.  ``parallel=False`` limits a turn to one call."""
+
+    form: ToolCallFormat
+    tools: Sequence[Tool]
+    markers: Markers
+    schema: SchemaNode
+    parallel: bool = True
+
+    @property
+    def triggers(self) -> tuple[str, ...]:
+        """Texts any of which begins a section."""
+        return syntax(self.form.syntax).triggers(self.form, self.tools)
+
+    @property
+    def lost(self) -> tuple[ReportRow, ...]:
+        """What of the tools' arguments this way of writing cannot say, where others are left."""
+        return tuple(row for tool in self.tools for row in self._lost(tool))
+
+    def _lost(self, tool: Tool) -> tuple[ReportRow, ...]:
+        module = syntax(self.form.syntax)
+        return module.lost(self.form, tool, self.markers) if isinstance(module, ParameterList) else ()
+
+    @property
+    def end_marker(self) -> str:
+        """The marker after which text is no longer a call; empty where only the end of the turn tells."""
+        if not self.form.section_start and _ends_by_number(self.form):
+            return ""
+        marker = (self.form.section_end if self.form.section_start else self.form.call_end).strip()
+        return marker if any(char not in "]})" for char in marker) else ""
+
+    @property
+    def max_calls(self) -> int | None:
+        return self.form.max_calls if self.parallel else 1
+
+    @cached_property
+    def node(self) -> Node:
+        """A whole section."""
+        calls = alt(*(self._call(tool) for tool in self.tools))
+        most = None if self.max_calls is None else self.max_calls - 1
+        more = repeat(seq(self.markers.node(self.form.between), calls), 0, most)
+        start, end = self.markers.node(self.form.section_start), self.markers.node(self.form.section_end)
+        return Rule("calls", seq(start, calls, more, end), region="tool_calls")
+
+    def _call(self, tool: Tool) -> Node:
+        node = syntax(self.form.syntax).call(self.form, tool, self.markers, self.schema)
+        empty = parse_pattern(str(self.form.option("empty", "")))
+        if empty and not any(parameter.required for parameter in signature(tool).parameters):
+            node = alt(node, self._without_arguments(tool, empty))
+        return Rule(f"call_{tool.name}", node)
+
+    def _without_arguments(self, tool: Tool, empty: Pattern) -> Node:
+        """A call without arguments, where the family has a way of its own for it."""
+        check_name(tool.name, empty, place=f"tools.{tool.name}")
+        values: dict[str, Node] = {
+            "name": Text(tool.name),
+            "id": Regex(id_pattern(self.form.id_style)),
+            "index": Regex(id_pattern("index")),
+        }
+        parts = (values[part.name] if isinstance(part, Hole) else self.markers.node(part) for part in empty)
+        return seq(self.markers.node(self.form.call_start), *parts)
+
+
+def _ends_by_number(form: ToolCallFormat) -> bool:
+    """Does what closes a call carry its number (``</call_1>``), so that it is another text each time?"""
+    pattern = parse_pattern(str(form.option("call", "")))
+    return Hole("arguments") in pattern and Hole("index") in pattern[pattern.index(Hole("arguments")) :]

@@ -1,0 +1,1 @@
+"""Infer how a template writes tool calls from rendered sample calls."""

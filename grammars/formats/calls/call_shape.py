@@ -1,0 +1,208 @@
+"""The shape of one call, read off the sample calls: a pattern with holes, and what stands around it.
+
+Three readings are tried in order: one JSON object that holds name and arguments; a name and somewhere behind it the
+arguments as one JSON object; arguments one by one.  None of them knows a family; whether a reading is right is
+shown afterwards by writing the same calls with it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from grammars.formats.probe import samples as s
+from grammars.formats.probe.sample_calls import CallTexts
+from grammars.formats.calls.list_shape import ListShape, read_list
+from grammars.formats.calls.numbered_calls import read_series
+from grammars.formats.probe.json_spelling import json_spans
+from grammars.formats.probe.text_units import Units
+from grammars.tool_calls.pattern import Hole, Pattern, fill, parse_pattern, pattern_text
+
+__all__ = ["CallShape", "read_shape"]
+
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class CallShape:
+    """One call of ``both`` taken apart: ``before`` and ``after`` the pattern, and between two calls ``middle``.
+
+    ``kind`` is ``object``, ``name`` or ``list``; ``middle`` is None where a second call is not written.
+    """
+
+    kind: str
+    pattern: str
+    before: str
+    after: str
+    middle: str | None = None
+    index_base: int | None = None
+    list: ListShape | None = None
+    empty: str = ""  #: how a call without arguments is written where that is another way, as a pattern
+    empty_ends: str = ""  #: what of ``after`` closes a call and stands behind no such one
+    is_unread: bool = False  #: the template writes more calls, and not in this shape
+
+
+def read_shape(texts: CallTexts, units: Units) -> CallShape | None:
+    """The shape of a call; None where no reading fits.
+
+    A template that writes several calls has a shape only where each of them is found in it.
+    """
+    unread: CallShape | None = None
+    for shape in _shapes(texts, units):
+        found = _with_more(shape, texts) or _with_empty(shape, texts, units)
+        if found is not None:
+            return found
+        unread = unread or replace(shape, is_unread=True)
+    return unread
+
+
+def _shapes(texts: CallTexts, units: Units) -> Iterator[CallShape]:
+    yield from _objects_of_calls(texts)
+    for shape in (_name_and_json(texts), _list(texts, units)):
+        if shape is not None:
+            yield shape
+
+
+# -- arguments as one JSON object
+
+
+def _objects_of_calls(texts: CallTexts) -> Iterator[CallShape]:
+    """The objects around the arguments that hold the name as well, the outermost first."""
+    arguments = next(json_spans(texts.both, s.BOTH), None)
+    if arguments is None:
+        return
+    for begin, end, value in _objects(texts.both):
+        if begin < arguments[0] and arguments[1] <= end and _holds_name(value):
+            pattern = _with_holes(texts.both, begin, end, arguments)
+            yield CallShape("object", pattern, texts.both[:begin], texts.both[end:])
+
+
+def _name_and_json(texts: CallTexts) -> CallShape | None:
+    arguments = next(json_spans(texts.both, s.BOTH), None)
+    if arguments is None or s.NAME not in texts.both[: arguments[0]]:
+        return None
+    begin = _beginning(texts.both)
+    pattern = _with_holes(texts.both, begin, arguments[1], arguments)
+    return CallShape("name", pattern, texts.both[:begin], texts.both[arguments[1] :])
+
+
+def _beginning(text: str) -> int:
+    """Where the variable part of a call begins: at the name, or at an id in front of it."""
+    places = [text.index(word) for word in (s.NAME, s.ID) if word in text]
+    return min(places)
+
+
+def _objects(text: str) -> Iterator[tuple[int, int, Any]]:
+    for match in re.finditer(r"\{", text):
+        try:
+            value, end = _DECODER.raw_decode(text, match.start())
+        except ValueError:
+            continue
+        yield match.start(), end, value
+
+
+def _holds_name(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(key == s.NAME or _holds_name(inner) for key, inner in value.items())
+    return bool(value == s.NAME)
+
+
+def _with_holes(text: str, begin: int, end: int, arguments: tuple[int, int]) -> str:
+    left, right = (_named(part) for part in (text[begin : arguments[0]], text[arguments[1] : end]))
+    return pattern_text((*left, Hole("arguments"), *right))
+
+
+def _named(literal: str) -> list[str | Hole]:
+    """The text with holes for the sample name and the sample id."""
+    holes = {s.NAME: Hole("name"), s.ID: Hole("id")}
+    return [holes.get(part, part) for part in re.split(f"({s.NAME}|{s.ID})", literal) if part]
+
+
+# -- more calls
+
+
+def _with_more(shape: CallShape, texts: CallTexts) -> CallShape | None:
+    """The shape with what stands between two calls, and with the hole of a call's number where it has one.
+
+    None where the template writes more calls and not in this shape.
+    """
+    if texts.two is None or s.OTHER_NAME not in texts.two:
+        return shape  # one call only
+    several = texts.three if texts.three is not None and s.OTHER_NAME in texts.three else texts.two
+    number = 2 if several is texts.two else 3
+    found = read_series(several, parse_pattern(shape.pattern), _values(shape, texts, number), shape.before)
+    if found is None:
+        return None
+    taken = pattern_text((*found.left, *found.pattern, *found.right))
+    kind = "name" if shape.kind == "object" and (found.left or found.right) else shape.kind
+    if shape.list is not None and found.right:
+        return None  # no syntax has a number behind arguments that are written one by one
+    before, after = _without(shape.before, found.left, found.base), _without(shape.after, found.right, found.base, 1)
+    ends_alike = found.after.startswith(after)  # some close a section only behind more
+    return replace(
+        shape,
+        kind=kind,
+        pattern=taken,
+        before=before,
+        after=found.after if ends_alike else after,
+        middle=found.between,
+        index_base=found.base,
+    )
+
+
+def _with_empty(shape: CallShape, texts: CallTexts, units: Units) -> CallShape | None:
+    """The shape of a template that writes a call without arguments in a way of its own; None where it does not."""
+    if texts.none is None or texts.three is None or not texts.none.startswith(shape.before):
+        return None
+    rest = texts.none[len(shape.before) :]
+    shared = units.common_suffix(shape.after, rest)
+    closing, written = shape.after[: len(shape.after) - len(shared)], rest[: len(rest) - len(shared)]
+    empty = _named(written)
+    if Hole("name") not in empty:
+        return None
+    first, other, third = _values(shape, texts, 3)
+    pattern = pattern_text(empty)
+    parts = [fill(shape.pattern, first) + closing, fill(pattern, other), fill(shape.pattern, third)]
+    found = re.search("(?s:(.*?))".join(map(re.escape, parts)), texts.three)
+    if found is None or found[1] != found[2]:
+        return None
+    return replace(shape, middle=closing + found[1], empty=pattern, empty_ends=closing)
+
+
+def _without(text: str, taken: Pattern, index: int | None, side: int = 0) -> str:
+    """``text`` without what the pattern takes in of its end, or of its beginning (``side`` 1)."""
+    length = sum(len(str(index)) if isinstance(part, Hole) else len(part) for part in taken)
+    return text[length:] if side else text[: len(text) - length]
+
+
+def _values(shape: CallShape, texts: CallTexts, number: int) -> list[dict[str, str]]:
+    """What the holes of each call are: with the arguments of ``both``, with none, and as the first again."""
+    if shape.list is not None:
+        given = (shape.list.both, "")
+    else:
+        given = (texts.both[slice(*next(json_spans(texts.both, s.BOTH)))], "{}")
+    return [
+        {"name": name, "id": call_id, "arguments": arguments, "parameters": arguments}
+        for name, call_id, arguments in (
+            (s.NAME, s.ID, given[0]),
+            (s.OTHER_NAME, s.OTHER_ID, given[1]),
+            (s.NAME, s.THIRD_ID, given[0]),
+        )
+    ][:number]
+
+
+# -- arguments one by one
+
+
+def _list(texts: CallTexts, units: Units) -> CallShape | None:
+    found = read_list(texts, units)
+    if found is None:
+        return None
+    begin, at = _beginning(texts.both), texts.both.index(s.NAME) + len(s.NAME)
+    lead = [*_named(texts.both[begin:at]), *_named(found.head), Hole("parameters")]
+    closing = found.end[: found.end.rfind(s.NAME) + len(s.NAME)] if s.NAME in found.end else ""
+    end = found.end[len(closing) :]
+    return CallShape("list", pattern_text((*lead, *_named(closing))), texts.both[:begin], end, list=found)

@@ -1,0 +1,242 @@
+"""The shape of a call to a `ToolCallFormat`: which syntax writes it, and every delimiter as data."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from grammars.formats.probe import samples as s
+from grammars.formats.calls.call_shape import CallShape
+from grammars.formats.probe.sample_calls import LONG_ID, CallTexts
+from grammars.values.format import Option, ToolCallFormat
+from grammars.formats.calls.list_shape import KEY_AGAIN, ListShape
+from grammars.formats.probe.json_spelling import is_sorted, spelling_of
+from grammars.formats.probe.text_units import Units
+from grammars.tool_calls.pattern import escape_literal
+
+__all__ = ["Wrappers", "classify", "split_wrappers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrappers:
+    """What stands around calls and around each call."""
+
+    gap: str  #: white space in front of it all
+    section_start: str
+    section_end: str
+    call_start: str
+    call_end: str
+    between: str
+
+
+def split_wrappers(before: str, after: str, middle: str | None, units: Units) -> Wrappers:
+    """Tells the wrapper of a section from that of a call by what a second call repeats."""
+    gap = _gap(before, units)
+    before = before[len(gap) :]
+    if middle is None:
+        return Wrappers(gap, "", "", before, after, "")
+    call_end = units.common_prefix(after, middle)
+    rest = middle[len(call_end) :]
+    call_start = units.common_suffix(before, rest)
+    if not call_start.strip():  # white space between list items belongs to the list
+        call_start = ""
+    if not call_end.strip():
+        call_end, rest = "", middle
+    section_start = before[: len(before) - len(call_start)]
+    section_end = after[len(call_end) :]
+    between = rest[: len(rest) - len(call_start)]
+    return Wrappers(gap, section_start, section_end, call_start, call_end, between)
+
+
+def _gap(before: str, units: Units) -> str:
+    """The line breaks in front of the calls; blanks too where a marker follows them."""
+    white = before[: len(before) - len(before.lstrip())]
+    first = next(iter(units.split(before.lstrip())), "")
+    return white if units.is_marker(first) else white[: len(white) - len(white.lstrip("\n"))]
+
+
+def classify(shape: CallShape, texts: CallTexts, wrappers: Wrappers, units: Units) -> ToolCallFormat:
+    """The format of this shape, but for what stands beside calls."""
+    syntax, options = _syntax(shape, texts, wrappers)
+    call_start, id_style = wrappers.call_start, _id_style(shape, texts)
+    if syntax == "harmony":
+        call_start = ""
+    elif shape.kind == "name" and shape.index_base is not None:
+        prefix = _word_before_name(call_start, units)
+        numbered = _numbered_id(escape_literal(prefix) + shape.pattern)
+        if numbered:
+            call_start = call_start[: len(call_start) - len(prefix)]
+            options["call"], id_style = escape_literal(prefix) + shape.pattern, numbered
+    if shape.index_base:
+        options["index_base"] = shape.index_base
+    if shape.list is None and is_sorted(texts):
+        options["order"] = "sorted"
+    if shape.empty:
+        options["empty"] = shape.empty + escape_literal(wrappers.call_end.removeprefix(shape.empty_ends))
+    return ToolCallFormat(
+        syntax,
+        section_start=wrappers.section_start,
+        section_end=wrappers.section_end,
+        call_start=call_start,
+        call_end=wrappers.call_end,
+        between=wrappers.between,
+        gap_without_text=wrappers.gap,
+        max_calls=None if shape.middle is not None else 1,
+        id_style=id_style,
+        options=tuple(sorted(options.items())),
+        spelling=spelling_of(texts),
+    )
+
+
+def _syntax(shape: CallShape, texts: CallTexts, wrappers: Wrappers) -> tuple[str, dict[str, Option]]:
+    if shape.list is not None:
+        return _list_syntax(shape, shape.list, texts)
+    if shape.kind == "name":
+        header = _ADDRESSED.fullmatch(wrappers.call_start + shape.pattern)
+        if header is not None:
+            return "harmony", {name: text for name, text in header.groupdict().items() if text}
+        return "name_then_json", {"call": shape.pattern}
+    options = _object_options(shape.pattern)
+    if wrappers.section_start.rstrip().endswith("["):
+        return "json_array", options
+    return "json_in_tags" if wrappers.section_start + wrappers.call_start else "bare_json", options
+
+
+#: A message addressed to the function, in a channel, with a content type.
+_ADDRESSED = re.compile(
+    r"(?P<recipient> to=[\w.]*)\$name(?P<channel><\|[^|]*\|>\w+)(?P<type> \w+)(?P<message><\|[^|]*\|>)\$arguments"
+)
+_USUAL_BODY = re.compile(r'\{("[^"$]+"): "\$name", ("[^"$]+"): \$arguments\}')
+
+
+def _object_options(pattern: str) -> dict[str, Option]:
+    """The two keys where the object is spelled in the usual way, else the whole pattern."""
+    usual = _USUAL_BODY.fullmatch(pattern)
+    if usual is None:
+        return {"body": pattern}
+    return {"name_key": json.loads(usual[1]), "args_key": json.loads(usual[2])}
+
+
+# -- arguments one by one
+
+
+def _list_syntax(shape: CallShape, found: ListShape, texts: CallTexts) -> tuple[str, dict[str, Option]]:
+    options: dict[str, Option] = {"call": shape.pattern, "separator": found.separator}
+    if found.is_sorted:
+        options["order"] = "sorted"
+    words = _words(texts)
+    if words != "true false null":
+        options["words"] = words
+    if found.head.startswith("(") and found.number_value.rstrip("\"' ") == "=":
+        quote = found.word_value.lstrip("= ")[:1] or '"'
+        return "pythonic", {**options, "parameter": "$key=$value", "quote": quote}
+    opening, closing = _quotes(found)
+    if opening == closing == '"':
+        options["strings"] = "json"
+    elif opening and opening == closing:
+        parameter = f"{_escaped(found.opening)}$key{_escaped(found.number_value)}$value{_escaped(found.number_end)}"
+        return "gemma", {**options, "parameter": parameter, "quote": opening}
+    if opening and closing and opening != closing:
+        options |= {"quote": opening, "quote_end": closing}
+        leading = _escaped(found.number_value)
+    else:
+        leading = _flagged(found, texts, options)
+    end = found.number_end
+    options["parameter"] = f"{_escaped(found.opening)}$key{leading}$value{_escaped(end)}"
+    return _tag_syntax(found), options
+
+
+def _escaped(literal: str) -> str:
+    return escape_literal(literal).replace(KEY_AGAIN, "$key")
+
+
+def _tag_syntax(found: ListShape) -> str:
+    if found.opening.endswith("=") and "<" in found.opening:
+        return "xml_equals"
+    return "invoke" if found.opening.endswith(('="', "='")) else "key_tags"
+
+
+def _quotes(found: ListShape) -> tuple[str, str]:
+    """What stands around strings and not around numbers."""
+    if not found.word_value.startswith(found.number_value) or not found.word_end.endswith(found.number_end):
+        return "", ""
+    return (
+        found.word_value[len(found.number_value) :],
+        found.word_end[: len(found.word_end) - len(found.number_end)],
+    )
+
+
+def _flagged(found: ListShape, texts: CallTexts, options: dict[str, Option]) -> str:
+    """The literal between key and value, with a hole where it tells the value's type."""
+    word, number = found.word_value, found.number_value
+    if word == number or options.get("strings") == "json":
+        return _escaped(number)
+    prefix, suffix = _around_flag(word, number)
+    flags = _flag_words(prefix, suffix, texts)
+    if set(flags.values()) == {"true", "false"}:
+        return f"{_escaped(prefix)}$is_string{_escaped(suffix)}"
+    unusual = {name: flag for name, flag in flags.items() if flag != name or name == "integer"}
+    if unusual:
+        options["types"] = " ".join(f"{name}={flag}" for name, flag in sorted(unusual.items()))
+    return f"{_escaped(prefix)}$type{_escaped(suffix)}"
+
+
+def _around_flag(word: str, number: str) -> tuple[str, str]:
+    """What stands before and behind the word in which two literals differ."""
+    at = next((i for i, (a, b) in enumerate(zip(word, number, strict=False)) if a != b), min(len(word), len(number)))
+    while at and (word[at - 1].isalnum() or word[at - 1] == "_"):
+        at -= 1
+    flag = re.match(r"\w*", word[at:])
+    return word[:at], word[at + (flag.end() if flag else 0) :]
+
+
+_TYPE_OF_KEY = {0: "string", 1: "integer", 2: "number", 3: "boolean", 4: "null", 5: "object", 6: "array"}
+
+
+def _flag_words(prefix: str, suffix: str, texts: CallTexts) -> dict[str, str]:
+    """JSON type -> flag, as far as the template shows them."""
+    flags: dict[str, str] = {}
+    for index, name in _TYPE_OF_KEY.items():
+        shown = re.search(re.escape(s.KEYS[index] + prefix) + r"(\w+)" + re.escape(suffix), texts.all_types or "")
+        flags[name] = shown[1] if shown else name
+    if flags["integer"] == flags["number"]:
+        del flags["integer"]  # it tells no whole numbers from others
+    return flags
+
+
+def _words(texts: CallTexts) -> str:
+    """How the template spells true, false and null."""
+    text = texts.all_types or ""
+    true = _value_after(text, s.KEYS[3], s.KEYS[4])
+    null = _value_after(text, s.KEYS[4], s.KEYS[5])
+    words = "True False" if "True" in true else "true false"
+    return f"{words} {'None' if 'None' in null else 'null'}"
+
+
+def _value_after(text: str, key: str, following: str) -> str:
+    at = text.find(key)
+    end = text.find(following, at)
+    return text[at:end] if 0 <= at < end else ""
+
+
+# -- ids
+
+
+def _id_style(shape: CallShape, texts: CallTexts) -> str:
+    """``alnum9`` where the template refuses an id as OpenAI's are, or shortens it."""
+    shortened = texts.long_id is not None and "$id" in shape.pattern and LONG_ID not in texts.long_id
+    return "alnum9" if texts.long_id is None or shortened else ""
+
+
+def _word_before_name(call_start: str, units: Units) -> str:
+    """The text between the last marker and the name (``functions.``)."""
+    split = units.split(call_start)
+    last = max((i for i, unit in enumerate(split) if units.is_marker(unit) or unit.isspace()), default=-1)
+    return "".join(split[last + 1 :])
+
+
+def _numbered_id(pattern: str) -> str:
+    """The run around name and number without markers or white space: what the call is known by afterwards."""
+    found = re.search(r"[\w.:/-]*\$name[\w.:/-]*\$index[\w.:/-]*", pattern)
+    return found[0] if found else ""

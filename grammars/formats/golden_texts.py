@@ -1,0 +1,176 @@
+"""What a template itself wrote, next to what it was given: the texts against which a format is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+from grammars.formats.probe import samples as s
+from grammars.formats.check import TYPED_TOOLS
+from grammars.values.format import Format
+from grammars.formats.probe.renderings import Asking, Renderings
+from grammars.formats.probe.text_units import Units
+from grammars.tool_calls import syntax
+from grammars.tools.parameters import arguments_object
+from grammars.values.tool import Call
+from special_tokens.errors import ToolError
+
+__all__ = ["Prompt", "Witness", "prompts", "witnesses"]
+
+_BOTH, _OTHER = Call(s.NAME, s.BOTH, s.ID), Call(s.OTHER_NAME, {}, s.OTHER_ID)
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """An assistant's own text, from behind the header to where the turn ends, and the message that it stands for.
+
+    The template's spelling of values is replaced by the format's; everything around them is the template's.
+    ``entry`` says how far the generation prompt would have got: ``inside`` or ``after`` reasoning, or ``fresh``.
+    """
+
+    text: str
+    entry: str = "fresh"
+    reasoning: str = ""
+    content: str = ""
+    calls: tuple[Call, ...] = field(default=(), hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt that the template rendered when reasoning was asked for, was not wanted, or nothing was said (None)."""
+
+    thinking: bool | None
+    text: str
+
+
+def prompts(renderings: Renderings, plain: Asking, format: Format) -> Iterator[Prompt]:
+    """The prompts under the format's own switch; none where it does not reason, or the template refuses the switch."""
+    form = format.reasoning
+    if form is None:
+        return
+    values = {None: None, True: form.switch.on, False: form.switch.off} if form.switch is not None else {None: None}
+    for thinking, value in values.items():
+        kwargs = {} if form.switch is None or value is None else {form.switch.name: value}
+        text = renderings.prompt(plain, **kwargs)
+        if text is not None:
+            yield Prompt(thinking, text)
+
+
+def witnesses(
+    renderings: Renderings,
+    plain: Asking,
+    calling: Asking | None,
+    format: Format,
+    header: str,
+    block: str,
+    units: Units,
+) -> Iterator[Witness]:
+    """Everything that the template writes of the sample turns and the format can therefore be asked to read.
+
+    ``block`` is the empty block that the template puts in front of an answer without reasoning.
+    """
+    own = _Own(format, header, block, units)
+    yield from _answers(renderings, plain, format, own)
+    if calling is not None and format.tool_calls is not None:
+        yield from _calls(renderings, calling, format, own)
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """Takes the assistant's own text out of renderings."""
+
+    format: Format
+    header: str
+    block: str
+    units: Units
+
+    def text(self, rendering: str | None, reasoning: str) -> tuple[str, str] | None:
+        """The text behind the header, and the entry at which it begins; None where it is not what was asked for."""
+        begin = self._begin(rendering) if rendering is not None else None
+        if rendering is None or begin is None or reasoning not in rendering:
+            return None
+        own = rendering[begin:]
+        form = self.format.reasoning
+        if form is None:
+            return own, "fresh"
+        if reasoning:
+            return own, "fresh" if own.startswith(form.start) else "inside"
+        for closed in (form.prompt_off, self.block if self.block != form.empty else ""):
+            if closed and own.startswith(closed):
+                return own[len(closed) :], "after"
+        if form.start.strip() and own.startswith(form.start) and form.end.strip() not in own:
+            return None  # the template opens a block around an answer that holds no end of it
+        return own, "fresh"
+
+    def _begin(self, rendering: str) -> int | None:
+        """Where the assistant's own text begins: behind the header, or behind the end of it.
+
+        A template may frame calls a little otherwise than answers; some word or marker of the header must be there.
+        """
+        if not self.header.strip():
+            return len(self.header) if rendering.startswith(self.header) else None
+        units = self.units.split(self.header)
+        for first in range(len(units)):
+            end = "".join(units[first:])
+            if not end.strip():
+                break
+            if end in rendering and (first == 0 or self.units.markers(end)):
+                return rendering.index(end) + len(end)
+        core = self.header.rstrip()
+        return rendering.index(core) + len(core) if core and core in rendering else None
+
+
+def _answers(renderings: Renderings, plain: Asking, format: Format, own: _Own) -> Iterator[Witness]:
+    answer = s.assistant(s.ANSWER)
+    yield from _answer(renderings.turn(plain, answer), format, own, "")
+    given_as = format.inputs.reasoning_as
+    if given_as == "parts":
+        answer["content"] = [{"type": "thinking", "thinking": s.REASON}, {"type": "text", "text": s.ANSWER}]
+    elif given_as:
+        answer[given_as] = s.REASON
+    if given_as:
+        form = format.reasoning
+        on = {form.switch.name: form.switch.on} if form is not None and form.switch is not None else {}
+        yield from _answer(renderings.turn(plain, answer, **on), format, own, s.REASON)
+
+
+def _answer(rendering: str | None, format: Format, own: _Own, reasoning: str) -> Iterator[Witness]:
+    found = own.text(rendering, reasoning)
+    if found is None or s.ANSWER not in found[0]:
+        return
+    text, entry = found
+    end = text.index(s.ANSWER) + len(s.ANSWER)
+    end += len(format.content.end) if text[end:].startswith(format.content.end) else 0
+    yield Witness(text[:end], entry, reasoning, s.ANSWER)
+
+
+def _calls(renderings: Renderings, calling: Asking, format: Format, own: _Own) -> Iterator[Witness]:
+    form = format.tool_calls
+    assert form is not None
+    several = [[_BOTH], [_BOTH, _OTHER]] if form.max_calls is None else [[_BOTH]]
+    contents = ("", s.TEXT) if format.inputs.text_beside_calls == "kept" and form.text_before else ("",)
+    given_as = format.inputs.reasoning_as
+    reasonings = ("", s.REASON) if given_as not in ("", "parts") else ("",)
+    for made, content, reasoning in product(several, contents, reasonings):
+        fields = {given_as: reasoning} if reasoning else {}
+        pairs = [(call.name, arguments_object(call)) for call in made]
+        message = renderings.calling(calling, pairs, content or None, **fields)
+        found = own.text(renderings.turn(calling, message, tools=True), reasoning)
+        if found is not None and content in found[0]:
+            yield from _with_calls(*found, format, made, content, reasoning)
+
+
+def _with_calls(
+    own: str, entry: str, format: Format, made: list[Call], content: str, reasoning: str
+) -> Iterator[Witness]:
+    form = format.tool_calls
+    assert form is not None
+    try:
+        written = syntax(form.syntax).render(form, made, TYPED_TOOLS)
+    except ToolError:
+        return
+    lead = written[: written.index(s.NAME)]
+    at = own.find(lead + s.NAME)
+    if at >= 0:
+        yield Witness(own[:at] + written, entry, reasoning, content, tuple(made))

@@ -1,0 +1,1 @@
+"""Render sample conversations with a chat template and read its conventions off the results."""

@@ -1,0 +1,37 @@
+"""A way of calling that a template only tells the model of, in words, and never writes itself.
+
+Many prompts show an example between tags: ``<tool_call>{"name": <function-name>, "arguments": <args>}</tool_call>``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from grammars.values.format import ToolCallFormat
+from grammars.formats.probe.marker_pairs import is_pair
+
+__all__ = ["read_declared"]
+
+_EXAMPLE = re.compile(
+    r"(?P<open><[^<>\s/]+>|\[[A-Z_]+\])(?P<lead>\s*)"
+    r"\{\s*\"(?P<name>\w+)\"\s*:\s*[^{}]*?,\s*\"(?P<arguments>\w+)\"\s*:[^{}]*(?:\{[^{}]*\})?[^{}]*\}"
+    r"(?P<trail>\s*)(?P<close></[^<>\s]+>|<\|[^<>\s]+\|>|\[/[A-Z_]+\])"
+)
+_NAMES = ("name", "tool_name", "tool", "function", "function_name")
+_ARGUMENTS = ("arguments", "parameters", "args", "params", "input", "kwargs")
+
+
+def read_declared(prompt: str) -> ToolCallFormat | None:
+    """The format that a prompt shows by an example; None where there is none."""
+    for found in _EXAMPLE.finditer(prompt):
+        if found["name"] in _NAMES and found["arguments"] in _ARGUMENTS and is_pair(found["open"], found["close"]):
+            lead, trail = ("\n" if "\n" in found[part] else "" for part in ("lead", "trail"))
+            return ToolCallFormat(
+                "json_in_tags",
+                call_start=found["open"] + lead,
+                call_end=trail + found["close"],
+                between="\n" if lead else "",
+                gap="\n" if lead else "",
+                options=(("args_key", found["arguments"]), ("name_key", found["name"])),
+            )
+    return None

@@ -1,0 +1,1 @@
+"""Infer reasoning markers, switches and prompt suffixes from renderings."""

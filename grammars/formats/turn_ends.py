@@ -1,0 +1,197 @@
+"""What ends a turn, by region, read off renderings: after an answer, after calls, and what only looks like an end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grammars.formats.probe import samples as s
+from grammars.formats.probe.sample_calls import CallTexts
+from grammars.values.format import Ends
+from grammars.formats.probe.marker_pairs import is_closing, is_pair
+from grammars.formats.probe.turns import Turn
+from grammars.formats.probe.text_units import Units
+
+__all__ = ["CallEnds", "ContentEnds", "call_ends", "content_ends", "not_ends"]
+
+_LONGEST = 24  # characters of an end that is no marker
+
+
+@dataclass(frozen=True, slots=True)
+class ContentEnds:
+    """``end`` is the marker that ends an answer, "" where none shows; ``content_end`` closes the content itself."""
+
+    end: str
+    content_end: str
+    is_role: bool = False  #: the end opens the next message: nothing of its own closes this one
+    following: str = ""  #: the marker that opens the next message behind the end
+
+
+def content_ends(turn: Turn | None, header: str, opening: str, inside: Sequence[str], units: Units) -> ContentEnds:
+    """How an answer ends: the first marker behind it that closes nothing but the turn itself.
+
+    ``header`` is the assistant's, ``opening`` the content's own; ``inside`` are texts that stand in the middle of a
+    turn: what closes a part there is no end, where something else follows it at the turn's real end.
+    """
+    if turn is None:
+        return ContentEnds("", "")
+    tail = turn.tail
+    markers = units.markers(tail)
+    inner = _closing_inner(tail, header, opening, units) or _closing_part(turn, inside, units)
+    if inner:
+        markers = units.markers(tail[len(inner) :])
+    if markers:
+        is_role = not inner and not turn.last and turn.inner.lstrip().startswith(markers[0])
+        behind = units.markers(turn.inner.split(markers[0], 1)[-1]) if markers[0] in turn.inner else []
+        return ContentEnds(markers[0], inner, is_role, behind[0] if behind else "")
+    word = turn.last.strip()
+    return ContentEnds(word if 0 < len(word) <= _LONGEST else "", "")
+
+
+def _closing_part(turn: Turn, inside: Sequence[str], units: Units) -> str:
+    """What closes the last part of a turn as it closes parts in the middle, where the turn's own end follows.
+
+    Only what stands there at the very end and before another message alike belongs to the turn.
+    """
+    parts = {marker for text in inside for marker in units.markers(text)}
+    shared = units.common_prefix(turn.last, turn.inner) if turn.last else ""
+    markers = units.markers(shared)
+    closing = next((i for i, marker in enumerate(markers) if marker not in parts), 0)
+    if not closing or markers[closing] in units.markers(turn.lead[len(turn.after_user) :]):
+        return ""
+    last = markers[closing - 1]
+    return shared[: shared.index(last) + len(last)]
+
+
+def _closing_inner(tail: str, header: str, opening: str, units: Units) -> str:
+    """The part of ``tail`` that closes what was opened inside the turn; "" where nothing was.
+
+    Openings that ``header`` and ``opening`` have not closed themselves form a stack; the outermost is the turn's own
+    if messages open with it.  What stands around an opening (``<|open|>message<|sep|>``) stands around its
+    closing too.
+    """
+    markers = units.markers(tail)
+    stack, around = _open_markers(header + opening, markers, units)
+    of_turn = _open_markers(header, markers, units)[0][:1]
+    own = int(bool(of_turn) and stack[:1] == of_turn and _opens_message(of_turn[0], header, markers, units))
+    seen: set[str] = set()
+    at = cut = 0
+    for i, marker in enumerate(markers):
+        at = tail.index(marker, at) + len(marker)
+        place = next((n for n in reversed(range(len(stack))) if is_pair(stack[n], marker)), None)
+        is_last = i + 1 == len(markers)
+        if place is not None and not (place == 0 and is_last) and (place >= own or marker in seen):
+            del stack[place:]
+            seen.add(marker)
+        elif not (seen and marker in around and not is_last):
+            return tail[:cut]
+        cut = at
+    return ""
+
+
+def _opens_message(marker: str, header: str, tail: Sequence[str], units: Units) -> bool:
+    """Does nothing stand in front of it in the header but what closes the message before?"""
+    markers = units.markers(header)
+    return all(before in tail or is_closing(before) for before in markers[: markers.index(marker)])
+
+
+def _open_markers(opened: str, closers: Sequence[str], units: Units) -> tuple[list[str], set[str]]:
+    """The markers of ``opened`` that wait to be closed, outermost first, and the others that stand among them."""
+    markers = units.markers(opened)
+    stack: list[str] = []
+    around: set[str] = set()
+    for i, marker in enumerate(markers):
+        if stack and is_pair(stack[-1], marker):
+            stack.pop()
+        elif any(is_pair(marker, other) for other in (*markers[i + 1 :], *closers)):
+            stack.append(marker)
+        elif stack:
+            around.add(marker)
+    return stack, around
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnds:
+    """``after`` is what closes calls, with the turn's end cut off; ``end`` that end, "" where content's holds."""
+
+    after: str
+    end: str
+
+
+def call_ends(
+    texts: CallTexts, after: str, middle: str | None, before: str, content: ContentEnds, header: str, units: Units
+) -> CallEnds:
+    """How calls end.  ``after`` is everything behind the last call, ``middle`` what stands between two.
+
+    The content's own end cuts it off where it appears, and so does another message's header.  Else what is not
+    common to ``after`` and ``middle`` is the end, unless something opened a section that it closes.
+    """
+    end = content.end
+    after = _this_message(after, middle or "", end, header, units)
+    if end and end in after:
+        return CallEnds(after[: after.index(end)], "")
+    shared = units.common_prefix(after, middle) if middle is not None else ""
+    rest = after[len(shared) :]
+    markers = units.markers(rest)
+    if not markers:
+        return CallEnds(after, _next_role(texts, after, units) if content.is_role else "")
+    opened = [marker for marker in units.markers(before) if not any(is_pair(marker, m) for m in units.markers(shared))]
+    if middle is None and len(markers) == 1 and not any(is_pair(opener, markers[0]) for opener in opened):
+        return CallEnds(shared + rest[: rest.index(markers[0])], markers[0])
+    closing = [i for i, marker in enumerate(markers) if any(is_pair(opener, marker) for opener in opened)]
+    if closing:
+        last = markers[closing[-1]]
+        cut = len(shared) + rest.index(last) + len(last)
+        behind = units.markers(after[cut:])
+        return CallEnds(after[:cut] if behind else after, behind[0] if behind else "")
+    if middle is not None and not _opens_section(before, middle, units):
+        return CallEnds(shared, markers[0])
+    last = units.markers(after)[-1]
+    if _next_message_follows(texts, after, content):
+        return CallEnds(after[: after.rindex(last)], last)
+    return CallEnds(after, "")
+
+
+def _next_message_follows(texts: CallTexts, after: str, content: ContentEnds) -> bool:
+    """Does the result's message open right behind the calls, without the end that answers have?"""
+    text = texts.answered
+    if not content.following or content.is_role or text is None or after not in text or s.RESULT not in text:
+        return False
+    return text[text.index(after) + len(after) : text.index(s.RESULT)].startswith(content.following)
+
+
+def _this_message(after: str, middle: str, end: str, header: str, units: Units) -> str:
+    """``after`` without a next message that a template writes unasked."""
+    openers = [marker for marker in units.markers(header) if marker != end and marker not in middle]
+    places = [after.index(marker) for marker in openers if marker in after]
+    if not places or (end and 0 <= after.find(end) < min(places)):
+        return after
+    return after[: min(places)].rstrip()
+
+
+def _opens_section(before: str, middle: str, units: Units) -> bool:
+    """Does more stand in front of the first call than in front of a second?"""
+    return len(units.common_suffix(before, middle)) < len(before)
+
+
+def _next_role(texts: CallTexts, after: str, units: Units) -> str:
+    """The marker that follows calls right away when a result comes; it opens the next message and ends this one."""
+    if texts.answered is None or after not in texts.answered or s.RESULT not in texts.answered:
+        return ""
+    behind = texts.answered[texts.answered.rindex(after) + len(after) :] if after else ""
+    split = units.split(behind.lstrip())
+    return split[0] if split and units.is_marker(split[0]) else ""
+
+
+_LOOKS_LIKE_END = re.compile(r"(?i)end|eo[tsm]|return|stop|close|sep|^</s>$")
+
+
+def not_ends(framing: Sequence[str], ends: Ends, units: Units) -> tuple[str, ...]:
+    """Markers inside a turn that look like an end or are one by the configuration, and do not end this turn."""
+    known = {end.text for end in units.tokens.ends}
+    found = dict.fromkeys(marker for text in framing for marker in units.markers(text))
+    taken = {*ends.content, *ends.calls}
+    return tuple(
+        marker for marker in found if marker not in taken and (marker in known or _LOOKS_LIKE_END.search(marker))
+    )

@@ -1,0 +1,1 @@
+"""The schema document: locations, dialects, references, string formats."""

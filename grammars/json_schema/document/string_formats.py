@@ -1,0 +1,263 @@
+"""The string formats of JSON Schema as regular languages.
+
+Each row is a pattern in our own ECMA dialect, after the RFC that the specification names.  Where the RFC has rules
+that no regular language can check, the row is the largest safe part that can (``narrowed``): a format is never
+wider than its RFC.  Where a format is negated the same must hold, so such a row has an outer pattern as well, wider
+than the RFC and than the checkers we know: what is written there surely is not of the format.
+
+A format is enforced in drafts before its own too, for whoever writes ``uuid`` means it; to them it is an annotation,
+so there it cannot be broken (though jsonschema-rs knows dates in all of them).  A format that is not in the table is an
+annotation, as the specification has it, and the report says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from grammars.json_schema.document.dialects import Dialect
+from grammars.regular.syntax.ecma import language
+from grammars.regular.languages import Regular
+from grammars.values.report import Outcome
+
+__all__ = ["FORMATS", "Format", "early_format", "ignored_format"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format: its source, a whole-string pattern, what the pattern leaves out, and a pattern that leaves out
+    nothing (where it is not the same)."""
+
+    source: str
+    pattern: str
+    reason: str = ""
+    outer: str = ""
+    since: int = 4  #: the first draft that has it (8 is 2019-09)
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.NARROWED if self.reason else Outcome.EXACT
+
+    @cached_property
+    def language(self) -> Regular:
+        return language(f"^(?:{self.pattern})$")
+
+    @cached_property
+    def outer_language(self) -> Regular:
+        """Every string of the format, and maybe more: what is not in it surely is not of the format."""
+        return language(f"^(?:{self.outer})$") if self.outer else self.language
+
+    @property
+    def outer_reason(self) -> str:
+        """What is left out where the format is negated; "" where nothing is."""
+        return "negated: what may be of the format after all is not written" if self.outer else ""
+
+
+def early_format(name: str, dialect: Dialect) -> str:
+    """The report's words for a format that the dialect does not have; "" for one that it has."""
+    row = FORMATS[name]
+    return f"enforced, though {dialect.name} has no such format" if dialect.order < row.since else ""
+
+
+def ignored_format(name: str) -> str:
+    """The report's words for a format that is not in the table."""
+    return f"{name!r} is not a format of JSON Schema: an annotation, not enforced"
+
+
+# -- dates and times, RFC 3339
+
+_LEAP_YEAR = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
+_YEAR = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+_DATE = (
+    f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    f"|02-(?:0[1-9]|1[0-9]|2[0-8]))|{_LEAP_YEAR}-02-29)"
+)
+# some checkers know a year 0; jsonschema-rs takes the signs before the digits for some (*020-01-01)
+_ANY_DIGIT = "[*-9]"
+_ANY_DATE = f"{_ANY_DIGIT}{{4}}-[01]{_ANY_DIGIT}-[0-3]{_ANY_DIGIT}"
+_FRACTION = "(?:\\.[0-9]{1,18})?"
+_OFFSET = "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+_TIME = f"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]{_FRACTION}{_OFFSET}"
+_ANY_HOUR = f"[0-2]{_ANY_DIGIT}:[0-5]{_ANY_DIGIT}"
+_ANY_TIME = f"{_ANY_HOUR}:[0-6]{_ANY_DIGIT}(?:[.,][0-9]+)?(?:[Zz]|[+-]{_ANY_HOUR})"
+_NO_LEAP = "no leap second (:60) and at most 18 digits of a second are written"
+
+_TIME_PART = "T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)"
+_DATE_PART = "(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)"
+_DURATION = f"P(?:{_DATE_PART}(?:{_TIME_PART})?|{_TIME_PART}|[0-9]+W)".replace("+", "{1,12}")
+
+# -- names of hosts and addresses
+
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_IPV4 = f"(?:{_OCTET}\\.){{3}}{_OCTET}"
+_H16 = "[0-9a-fA-F]{1,4}"
+_LS32 = f"(?:{_H16}:{_H16}|{_IPV4})"
+
+
+def _ipv6() -> str:
+    """RFC 3986, appendix A: where ``::`` stands, and how many groups come after it."""
+    rows = [f"(?:{_H16}:){{6}}{_LS32}"]
+    for before in range(8):
+        head = f"(?:(?:{_H16}:){{0,{before - 1}}}{_H16})?" if before > 1 else f"(?:{_H16})?" if before else ""
+        after = 5 - before
+        tail = _H16 if before == 6 else ""
+        if before < 6:
+            tail = f"(?:{_H16}:){{{after}}}{_LS32}" if after else _LS32
+        rows.append(f"{head}::{tail}")
+    return "(?:" + "|".join(rows) + ")"
+
+
+_IPV6 = _ipv6()
+
+# labels of at most 63 characters; those with hyphens in third and fourth place are A-labels, which only a
+# Punycode decoder can judge, and are left out
+_LD, _LDH = "[a-zA-Z0-9]", "[a-zA-Z0-9-]"
+_LABEL = (
+    f"(?:{_LD}(?:{_LDH}?{_LD})?|{_LD}{_LDH}(?:{_LD}{_LD}|-{_LD})|{_LD}{_LDH}(?:{_LD}{_LDH}|-{_LD}){_LDH}{{0,58}}{_LD})"
+)
+_SHORT_LABEL = f"{_LD}(?:-?{_LD}){{0,11}}"
+_MIDDLE_LABEL = f"{_LD}(?:-?{_LD}){{0,15}}"
+_NAME = (
+    f"(?:{_LABEL}(?:\\.{_LABEL}){{0,2}}|{_MIDDLE_LABEL}(?:\\.{_MIDDLE_LABEL}){{0,6}}"
+    f"|{_SHORT_LABEL}(?:\\.{_SHORT_LABEL}){{0,8}})"
+)
+_MAIL_HOST = f"(?:{_LABEL}(?:\\.{_LABEL}){{0,2}}|{_SHORT_LABEL}(?:\\.{_SHORT_LABEL}){{0,8}})"
+_SAFE_LETTERS = (
+    "a-z0-9\\u00e0-\\u00f6\\u00f8-\\u00ff\\u03b1-\\u03c1\\u03c3-\\u03c9\\u0430-\\u044f\\u4e00-\\u9fa5\\uac00-\\ud7a3"
+    "\\u3041-\\u3096\\u30a1-\\u30fa"
+)
+_IDN_LABEL = f"[{_SAFE_LETTERS}](?:-?[{_SAFE_LETTERS}]){{0,14}}"
+
+_ATEXT = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]"
+_QTEXT = "[ !#-;=-\\[\\]-~]"  # a < behind a space begins an address for some checkers
+_QUOTED = f'"(?:{_QTEXT}{{0,62}}|(?:{_QTEXT}|\\\\[!-~]){{0,31}})"'  # at most 64 characters, by RFC 5321
+_EMAIL_HOST = f"(?:{_MAIL_HOST}|\\[{_IPV4}\\])"
+_LOCAL = f"(?:{_ATEXT}{{1,64}}|{_ATEXT}{{1,20}}(?:\\.{_ATEXT}{{1,20}}){{1,2}}|{_QUOTED})"
+_UTEXT = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~\\u00a1-\\ud7ff\\ue000-\\ufdcf\\ufdf0-\\uffef-]"
+
+# -- identifiers, RFC 3986, 3987 and 6570
+
+_PCT = "%[0-9A-Fa-f]{2}"
+_SUB = "!$&'()*+,;="
+_UNRESERVED = "a-zA-Z0-9._~-"
+_UCS = "\\u00a0-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\uffef\\u{10000}-\\u{1fffd}\\u{20000}-\\u{2fffd}"
+_PRIVATE = "\\ue000-\\uf8ff"
+
+
+def _identifier(letters: str, private: str, *, relative: bool) -> str:
+    """URI or IRI (``letters``: what may stand beside the ASCII ones), with or without the relative forms."""
+    safe = letters + _SUB + _UNRESERVED
+    pchar = f"(?:[:@{safe}]|{_PCT})"
+    host = f"(?:\\[(?:{_IPV6}|[vV][0-9a-fA-F]+\\.[:{_SUB}{_UNRESERVED}]+)\\]|(?:[{safe}]|{_PCT})*)"
+    authority = f"(?:(?:[:{safe}]|{_PCT})*@)?{host}(?::[0-9]*)?"
+    empty_or_slash = f"(?:/{pchar}*)*"
+    absolute = f"/(?:{pchar}+{empty_or_slash})?"
+    hierarchy = f"(?://{authority}{empty_or_slash}|{absolute}|{pchar}+{empty_or_slash}|)"
+    tail = f"(?:\\?(?:{pchar}|[/?{private}])*)?(?:#(?:{pchar}|[/?])*)?"
+    full = f"[a-zA-Z][a-zA-Z0-9+.-]*:{hierarchy}{tail}"
+    if not relative:
+        return full
+    first = f"(?:[@{safe}]|{_PCT})+{empty_or_slash}"
+    return f"(?:{full}|(?://{authority}{empty_or_slash}|{absolute}|{first}|){tail})"
+
+
+_VARNAME = "[A-Za-z0-9_](?:\\.?[A-Za-z0-9_])*"
+_VARSPEC = f"{_VARNAME}(?::[1-9][0-9]{{0,2}}|\\*)?"
+_LITERAL = f"(?:[!#$&-;=?-\\[\\]_a-z~{_UCS}{_PRIVATE}]|{_PCT})"
+_TEMPLATE = f"(?:{_LITERAL}|\\{{[+#./;?&]?{_VARSPEC}(?:,{_VARSPEC})*\\}})*"
+
+# -- regular expressions: pieces with quantifiers, groups two deep
+
+_POINTER = "(?:/(?:[^/~]|~[01])*)*"
+_ITEM = (
+    "(?:[^\\\\()\\[\\]{}*+?|^$.]|\\.|\\\\[dDwWsStnrfv/.*+?^$|(){}\\[\\]\\\\-]"
+    "|\\[\\^?(?:[a-zA-Z0-9_ .,:;@#%&=!<>/]|[a-y]-z|[A-Y]-Z|[0-8]-9|\\\\[dws.\\\\\\]\\[-])+\\])"
+)
+# {m,n} with m <= n by their digits: fewer digits, or one digit that is not larger
+_SPAN = "|".join(f"{low},(?:[{low}-9]|[1-9][0-9]{{1,2}})" for low in range(10)) + "|[1-9][0-9],[1-9][0-9]{2}"
+_QUANTIFIER = f"(?:[*+?]|\\{{(?:[0-9]{{1,3}},?|{_SPAN})\\}})?"
+
+
+def _regex() -> str:
+    body = f"(?:{_ITEM}{_QUANTIFIER})*"
+    for _ in range(2):
+        body = f"(?:{_ITEM}{_QUANTIFIER}|\\((?:\\?:)?{body}(?:\\|{body})*\\){_QUANTIFIER})*"
+    return f"\\^?{body}(?:\\|{body})*\\$?"
+
+
+_ONE_LABEL = "labels with -- (A-labels) are not written"
+
+_PLANES = "planes above 2 are not written"
+_ANY = "[\\s\\S]"
+_ANY_MAIL = f"{_ANY}*@{_ANY}*"
+_URI, _URI_REFERENCE = (_identifier("", "", relative=relative) for relative in (False, True))
+_BEYOND = "\\u00a0-\\u{10ffff}"
+_ANY_IRI, _ANY_IRI_REFERENCE = (f"(?:{_identifier(_BEYOND, '', relative=relative)})\\n?" for relative in (False, True))
+
+FORMATS: Mapping[str, Format] = {
+    "date": Format("RFC 3339 full-date", _DATE, outer=_ANY_DATE, since=7),
+    "time": Format("RFC 3339 full-time", _TIME, _NO_LEAP, f"{_ANY_TIME}\\n?", since=7),
+    "date-time": Format("RFC 3339 date-time", f"{_DATE}[Tt]{_TIME}", _NO_LEAP, f"{_ANY_DATE}[Tt ]{_ANY_TIME}\\n?"),
+    "duration": Format(
+        "RFC 3339 appendix A", _DURATION, "numbers have at most 12 digits", "[+-]?P[0-9A-Z.,+-]*", since=8
+    ),
+    "email": Format(
+        "RFC 5321 Mailbox",
+        f"{_LOCAL}@{_EMAIL_HOST}",
+        f"no long dotted names, no < and few pairs in quoted ones, no IPv6 literals, and {_ONE_LABEL}",
+        _ANY_MAIL,
+    ),
+    "idn-email": Format(
+        "RFC 6531 Mailbox",
+        f"(?:{_UTEXT}{{1,20}}(?:\\.{_UTEXT}{{1,20}}){{0,2}})@(?:{_EMAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL})*)",
+        "only letters outside the contextual rules of IDNA are written",
+        _ANY_MAIL,
+    ),
+    "hostname": Format(
+        "RFC 1123", _NAME, f"names of many long labels, and {_ONE_LABEL}", "[a-zA-Z0-9._\\u0080-\\u{10ffff}-]+\\n?"
+    ),
+    "idn-hostname": Format(
+        "RFC 5890",
+        f"{_MAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL}){{0,6}}",
+        "only letters outside the contextual rules of IDNA are written",
+        "[a-zA-Z0-9._\\u0080-\\u{10ffff}-]+",
+        since=7,
+    ),
+    "ipv4": Format("RFC 2673", _IPV4),
+    "ipv6": Format("RFC 4291", _IPV6),
+    "uri": Format("RFC 3986", _URI, outer=f"(?:{_URI})\\n?"),
+    "uri-reference": Format("RFC 3986", _URI_REFERENCE, outer=f"(?:{_URI_REFERENCE})\\n?", since=6),
+    "iri": Format("RFC 3987", _identifier(_UCS, _PRIVATE, relative=False), _PLANES, _ANY_IRI, since=7),
+    "iri-reference": Format(
+        "RFC 3987", _identifier(_UCS, _PRIVATE, relative=True), _PLANES, _ANY_IRI_REFERENCE, since=7
+    ),
+    "uri-template": Format(
+        "RFC 6570 with erratum 6937",
+        _TEMPLATE,
+        "no % is written in names of variables, and no prefix beyond 999",  # which Python's checker does not know
+        "(?:[^{}]|\\{[^{}]+\\})*",
+        since=6,
+    ),
+    "uuid": Format(
+        "RFC 4122",
+        "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}",
+        # Python takes "urn:uuid:" and braces away and reads the rest by int()
+        outer=f"{_ANY}{{8}}-(?:{_ANY}{{4}}-){{3}}{_ANY}*",
+        since=8,
+    ),
+    "json-pointer": Format("RFC 6901", _POINTER, since=6),
+    "relative-json-pointer": Format(
+        "draft-handrews-relative-json-pointer",
+        f"(?:0|[1-9]{{1,8}}0?)(?:#|{_POINTER})",  # Python's checker takes 102 for a number that begins with 0
+        "numbers have at most 9 digits and none behind a 0",
+        f"[0-9\\u0080-\\u{{10ffff}}]+(?:#|{_POINTER})",
+        since=7,
+    ),
+    "regex": Format(
+        "ECMA-262",
+        _regex(),
+        "patterns with look-around or groups more than two deep are not written",
+        f"(?:[^*+?]{_ANY}*)?",  # nothing to repeat at the start is an error everywhere
+    ),
+}

@@ -1,0 +1,91 @@
+"""Array forms as tracks: items by position, then the rest, while what must be counted is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import cast
+
+from grammars.json_schema.shapes.shapes import ArrayForm, Conj, both
+from grammars.json_schema.tracks import Builder, Edge, Node, Track
+
+__all__ = ["array_track"]
+
+
+def array_track(form: ArrayForm, limit: int) -> Track:
+    """The track of a form: its prefix by position, then the rest, with what `Count`s still ask for."""
+    return _ArrayTrack(form, limit).track()
+
+
+class _ArrayTrack:
+    def __init__(self, form: ArrayForm, limit: int) -> None:
+        self.form = form
+        self.number = Builder(limit)
+
+    def track(self) -> Track:
+        form = self.form
+        start = self._tight(0, tuple((c.least, c.most) for c in form.counts), form.least, form.most)
+        if start is None:
+            return Track([Node()], form.unique)
+        return Track(self.number.build(start, self._node), form.unique)
+
+    def _tight(
+        self, index: int, counts: tuple[tuple[int, int | None], ...], least: int, most: int | None
+    ) -> tuple[object, ...] | None:
+        """A node key: position (the prefix's length stands for all later ones), debts, items left."""
+        if any(high is not None and low > high for low, high in counts):
+            return None
+        if most is not None and max(least, *(low for low, _ in counts), 0) > most:
+            return None
+        return (index, counts, least, most)
+
+    def _node(self, key: object) -> Node:
+        index, counts, least, most = cast(tuple[int, tuple[tuple[int, int | None], ...], int, int | None], key)
+        final = least == 0 and all(low == 0 for low, _ in counts)
+        node = Node(final=final)
+        item = self.form.item(index)
+        if item is None or most == 0:
+            return node
+        past = index >= len(self.form.prefix)
+        started = all(index >= c.start for c in self.form.counts)
+        if past and all(low == 0 and high is None for low, high in counts) and started:
+            node.run = ((Edge(item, 0),), max(least, 1), most)
+            return node
+        following = index if past and started else index + 1
+        for conj, after in self._counted(item, index, counts):
+            target = self._tight(following, after, max(0, least - 1), None if most is None else most - 1)
+            if target is not None:
+                node.edges.append(Edge(conj, self.number(target)))
+        return node
+
+    def _counted(
+        self, item: Conj, index: int, counts: tuple[tuple[int, int | None], ...]
+    ) -> Iterator[tuple[Conj, tuple[tuple[int, int | None], ...]]]:
+        """The item as each combination of counted and not; uncounted only under a maximum means "is not one"."""
+        choices: list[tuple[str, ...]] = []
+        for count, (low, high) in zip(self.form.counts, counts, strict=True):
+            if index < count.start or (low == 0 and high is None):
+                choices.append(("any",))
+            else:
+                choices.append(("in", "out") if high is not None else ("in", "any"))
+        for choice in product(*choices):
+            conj: Conj | None = item
+            after: list[tuple[int, int | None]] = []
+            for how, count, (low, high) in zip(choice, self.form.counts, counts, strict=True):
+                if how == "in":
+                    conj = both(conj, count.item)
+                    high = None if high is None else high - 1
+                    if high is not None and high < 0:
+                        conj = None
+                    after.append((max(0, low - 1), high))
+                else:
+                    if how == "out":
+                        conj = both(conj, _not(count.item))
+                    after.append((low, high))
+            if conj is not None:
+                yield conj, tuple(after)
+
+
+def _not(conj: Conj) -> Conj | None:
+    """The negation of the single literal of a count (everything has none)."""
+    return (-conj[0],) if conj else None

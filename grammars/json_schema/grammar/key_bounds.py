@@ -1,0 +1,60 @@
+"""How soon an object may run out of keys that no schema lists, by the languages of these keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from grammars.regular.finite import number_of_words
+from grammars.regular.languages import Regular, lengths
+from grammars.json_schema.grammar.nonterminals import States
+
+__all__ = ["KeyBounds", "joined", "key_bounds", "key_bounds_of"]
+
+
+class KeyBounds(NamedTuple):
+    """What the languages of keys that no schema lists mean for `UniqueWatch`."""
+
+    tight: bool = False
+    fewest: int = 0
+
+
+def key_bounds(states: States) -> KeyBounds:
+    """The bounds of all objects together."""
+    found = KeyBounds()
+    for state in states.by_conj.values():
+        for track in state.objects:
+            for node in track.nodes:
+                for edges in (node.run[0] if node.run is not None else (), *((edge,) for edge in node.edges)):
+                    found = joined(found, key_bounds_of([edge.keys for edge in edges if edge.keys is not None]))
+    return found
+
+
+def joined(one: KeyBounds, two: KeyBounds) -> KeyBounds:
+    """The bounds of a schema with both."""
+    return KeyBounds(one.tight or two.tight, min(filter(None, (one.fewest, two.fewest)), default=0))
+
+
+def key_bounds_of(languages: Sequence[Regular]) -> KeyBounds:
+    """The bounds of an object whose further keys are of these languages."""
+    if all(map(_goes_on, languages)):
+        return KeyBounds()
+    words = number_of_words(languages)
+    return KeyBounds(True, 0 if words is None else max(1, words))
+
+
+def _goes_on(language: Regular) -> bool:
+    """Can everything that is begun be continued in endlessly many ways?  False where that is not easily seen."""
+    match language.op:
+        case "rep":
+            return language.args[2] is None
+        case "cat":
+            return bool(language.args) and _goes_on(language.args[-1])
+        case "alt":
+            return all(map(_goes_on, language.args))
+        case "not":
+            return lengths(language.args[0])[1] is not None
+        case "and":
+            others = [part for part in language.args if part.op != "not" or not _goes_on(part)]
+            return len(others) <= 1 and all(map(_goes_on, others))
+    return False

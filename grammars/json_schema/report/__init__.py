@@ -1,0 +1,1 @@
+"""Rows of the schema report that concern more than one keyword."""

@@ -1,0 +1,153 @@
+"""What a report says of a schema as a whole: one row each, at the root, instead of one at every place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from itertools import chain
+from typing import Any
+
+from grammars.regular.syntax.character_classes import has_disputed_classes
+from grammars.json_schema.document.dialects import Dialect, is_known
+from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, has_borders
+from grammars.json_schema.document.string_formats import FORMATS
+from grammars.json_schema.shapes.numbers import MAX_DIGITS
+from grammars.values.report import Outcome, ReportRow
+
+__all__ = ["KEY_ORDER", "asks_for_borders", "general_rows", "patterns_of"]
+
+KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
+
+_DIGITS = ReportRow(
+    "", "type", Outcome.NARROWED, f"numbers are written with at most {MAX_DIGITS} digits in a row, and below 1.8e308"
+)
+_WHOLE = ReportRow("", "type", Outcome.NARROWED, "integers are written without point and exponent")
+_DOT = ReportRow(
+    "", "pattern", Outcome.NARROWED, "a . in a pattern takes no line separator (CR, U+2028, U+2029), as in ECMA-262"
+)
+_CLASSES = ReportRow(
+    "", "pattern", Outcome.EXACT, "\\w, \\d and \\s are those of ECMA-262: Python's re may call what they allow invalid"
+)
+_SURROGATES = ReportRow(
+    "", "pattern", Outcome.NARROWED, "no text holds lone surrogates: their classes in patterns are left without them"
+)
+_ASSERTED_SINCE = 8  # from draft 2019-09 on a format is an annotation unless a vocabulary says otherwise
+
+
+def general_rows(
+    schema: Any, dialect: Dialect, *, has_numbers: bool, has_integers: bool, keys: AbstractSet[str] | None = None
+) -> Iterator[ReportRow]:
+    """The rows for the whole of ``schema``.
+
+    ``has_numbers``: numbers of any length would satisfy it; ``has_integers``: some numbers must be whole; ``keys``:
+    those of all its objects, where they are known.
+    """
+    if has_numbers:
+        yield _DIGITS
+    if has_integers:
+        yield _WHOLE
+    if isinstance(schema, dict) and isinstance(schema.get("$schema"), str) and not is_known(schema["$schema"]):
+        reason = f"an unknown meta-schema: read as {dialect.name}, and all keywords of that are enforced"
+        yield ReportRow("", "$schema", Outcome.NARROWED, reason)
+    if isinstance(schema, dict) and "draft-03" in str(schema.get("$schema")) and (lost := _keys(schema) & _DRAFT_3):
+        reason = f"draft-03 is read as {dialect.name}, which knows no {', '.join(sorted(lost))}"
+        yield ReportRow("", "$schema", Outcome.RELAXED, reason)
+    if keys is None or not keys.isdisjoint(_PATTERNS):
+        patterns = list(chain.from_iterable(patterns_of(schema)))
+        signs = [_signs(pattern) for pattern in patterns]
+        if any(has_dot for has_dot, _ in signs):
+            yield _DOT
+        if any(one[1] and not has_disputed_classes(p) for one, p in zip(signs, patterns, strict=True)):
+            yield _CLASSES
+        if any(map(_has_surrogates, patterns)):
+            yield _SURROGATES
+    may_format = keys is None or "format" in keys
+    if may_format and dialect.order >= _ASSERTED_SINCE and _has_format(schema):
+        yield ReportRow("", "format", Outcome.NARROWED, f"enforced, though {dialect.name} calls it an annotation")
+
+
+_PATTERNS = ("pattern", "patternProperties")
+_FOREIGN = frozenset("WDsS")  # classes that hold other letters than those of ASCII
+_DRAFT_3 = {"divisibleBy", "disallow", "extends"}
+
+
+def _keys(schema: Any) -> set[str]:
+    """The keys of all objects in a schema."""
+    found: set[str] = set()
+    todo = [schema]
+    while todo:
+        value = todo.pop()
+        found |= value.keys() if isinstance(value, dict) else set()
+        todo += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return found
+
+
+def _signs(pattern: str) -> tuple[bool, bool]:
+    """Does the pattern have a dot that stands for any character, and a class that holds what readers differ on?"""
+    if "." not in pattern and "\\" not in pattern:
+        return False, False
+    has_dot = has_foreign = inside = negated = False
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "\\":
+            at += 1
+            name = pattern[at : at + 1]
+            has_foreign = has_foreign or name in _FOREIGN or (inside and negated and name in ("w", "d"))
+        elif inside:
+            inside = char != "]"
+        elif char == "[":
+            inside, negated = True, pattern[at + 1 : at + 2] == "^"
+        elif char == ".":
+            has_dot = True
+        at += 1
+    return has_dot, has_foreign
+
+
+_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[pP]\{(?:(?:General_Category|gc)=)?(?:Cs|C|Other)\}")
+
+
+def _has_surrogates(pattern: str) -> bool:
+    """Does the pattern name surrogates that are no pair?"""
+    return "\\" in pattern and _SURROGATE.search(_PAIR.sub("", pattern.replace("\\\\", ""))) is not None
+
+
+def asks_for_borders(schema: Any) -> bool:
+    """Is there a pattern whose borders of words validators may see elsewhere?"""
+    for pattern in chain.from_iterable(patterns_of(schema)):
+        with suppress(InvalidPattern, NotRegular):
+            if has_borders(pattern):
+                return True
+    return False
+
+
+def patterns_of(schema: Any) -> Iterator[tuple[str, ...]]:
+    """The patterns of each object in a schema that has some, those of keys among them."""
+    todo = [schema]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            pattern, keys = value.get("pattern"), value.get("patternProperties")
+            several = tuple(p for p in (pattern, *(keys if isinstance(keys, dict) else ())) if isinstance(p, str))
+            if several:
+                yield several
+            todo.extend(value.values())
+        elif isinstance(value, list):
+            todo.extend(value)
+
+
+def _has_format(schema: Any) -> bool:
+    todo = [schema]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            named = value.get("format")
+            if isinstance(named, str) and named in FORMATS:
+                return True
+            todo.extend(value.values())
+        elif isinstance(value, list):
+            todo.extend(value)
+    return False

@@ -1,0 +1,266 @@
+"""The texts that spell a set of numbers, as regexes of whole lexemes; the set is their intersection.
+
+Spelling: an integer has no point and no exponent; a number has an exponent only in the form that ``json.dumps``
+writes (one digit before the point) and only where every such number is allowed, as ranges are compared digit by
+digit; where all numbers are allowed, short exponents may follow any digits.
+
+Readers keep doubles, which tell all numbers of 15 digits apart and no more: with more, 0.99999999999999999999 would be
+1.  So numbers are short where that would matter (`Digits`).
+
+A text of the set that no longer one of the set begins with must leave nothing of each regex but the empty text: the
+engine sees an intersection as finished only then, and where nothing but an end follows it fails otherwise.  So
+integers have bounds that are members of the set (`grammars.json_schema.shapes.numbers.tight`) and regexes without fractions,
+and everything else may go on with a zero until its digits are used up.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from fractions import Fraction
+
+from grammars.json_schema.shapes.numbers import MAX_DIGITS, Numbers, decimal_text, num_decimals, spellings
+
+__all__ = ["FARTHEST", "Digits", "at_least", "at_most", "digits", "regexes", "step_digits"]
+
+_TAIL = f"(?:\\.[0-9]{{1,{MAX_DIGITS}}})?"
+_INTEGER = f"-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})"
+_SMALL = "[eE]-0?[1-9][0-9]?|[eE]-[12][0-9]{2}|[eE]-30[0-7]"
+_LARGE = "[eE]\\+?0?[1-9][0-9]?|[eE]\\+?[12][0-9]{2}|[eE]\\+?30[0-7]"
+_MANTISSA = f"[1-9](?:\\.[0-9]{{1,{MAX_DIGITS}}})?"
+_SHORT_MANTISSA = "[1-9](?:\\.[0-9]{1,14})?"
+_SAFE_DIGITS = 15  # decimals of so many digits are all different as doubles
+#: Numbers of at most 15 digits: so many before the point at the most, and with it so many after it.
+_SHORT = (
+    "-?(?:"
+    + "|".join(f"(?:0|[1-9][0-9]{{0,{n - 1}}})(?:\\.[0-9]{{1,{_SAFE_DIGITS - n}}})?" for n in (2, 5, 8, 11, 14))
+    + ")"
+)
+_LONG_WHOLE = f"-?[1-9][0-9]{{14,{MAX_DIGITS - 1}}}(?:\\.0{{1,{MAX_DIGITS}}})?"
+_LONG = f"-?[1-9][0-9]{{14,{MAX_DIGITS - 1}}}{_TAIL}"
+_ZEROS = "(?:\\.0+)?"
+_BROKEN = "-?[0-9]+\\.[0-9]*[1-9][0-9]*"  # no integer
+_MOST_DECIMALS = 12  # what short numbers can still tell apart
+FARTHEST = 10**13  #: and reach
+#: The last exponent of a double, whose largest is 1.7976931348623157e308.
+_TOP = f"1(?:\\.(?:[0-6][0-9]{{0,{MAX_DIGITS - 1}}}|7[0-8]?))?[eE]\\+?308"
+
+
+class Digits(Enum):
+    """How many digits the texts of a set have."""
+
+    FREE = "up to the limit: doubles keep apart what must be, or the set is of integers"
+    NEAR = "at most 15 where they have a point and are near the bounds"
+    SHORT = "at most 15"
+    LOST = "up to the limit, and doubles do not keep apart what must be"
+
+
+def digits(numbers: Numbers) -> Digits:
+    """How many digits are written, so that a reader that keeps doubles finds the number in the set."""
+    if numbers.integer or numbers.values is not None:
+        return Digits.FREE
+    if numbers.integer is False or numbers.steps or numbers.not_steps:
+        wanted = Digits.SHORT
+    elif numbers.low_open or numbers.high_open or numbers.excluded:
+        wanted = Digits.NEAR
+    else:
+        return Digits.FREE
+    near = [b for b in (numbers.low, numbers.high) if b is not None]
+    sizes = [num_decimals(v) for v in (*near, *numbers.steps, *numbers.not_steps, *numbers.excluded)]
+    reachable = (numbers.low is None or numbers.low < FARTHEST) and (numbers.high is None or numbers.high > -FARTHEST)
+    return wanted if reachable and all(n is not None and n <= _MOST_DECIMALS for n in sizes) else Digits.LOST
+
+
+def regexes(numbers: Numbers) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """``(all of these, none of these)``: regexes whose combination spells the set, which is `tight`.
+
+    ``steps`` that are not decided by the last digits are left out: see `step_digits`.
+    """
+    if numbers.values is not None:
+        return ("|".join(dict.fromkeys(t for v, own in numbers.values for t in spellings(v, own))),), ()
+    wanted = _base(numbers)
+    whole = bool(numbers.integer)
+    if numbers.low is not None:
+        wanted.append(_at_least(numbers.low, numbers.low_open, whole) + _exponents(numbers))
+    if numbers.high is not None:
+        wanted.append(_at_most(numbers.high, numbers.high_open, whole) + _exponents(numbers))
+    decided = [found for s in numbers.steps if (found := step_digits(s)) is not None]
+    wanted += decided
+    unwanted = [f"-?{_plain(v)}" if v == 0 else _plain(v) for v in sorted(numbers.excluded)]
+    unwanted += [found for s in numbers.not_steps if (found := step_digits(s)) is not None]
+    return tuple(dict.fromkeys(wanted)), tuple(unwanted)
+
+
+def _base(numbers: Numbers) -> list[str]:
+    if numbers.integer:
+        return [_INTEGER]
+    size = digits(numbers)
+    whole_too = not numbers.not_steps and all(s.numerator == 1 for s in numbers.steps)  # every integer is a multiple
+    short = f"{_SHORT}|{_LONG_WHOLE}" if whole_too else _SHORT
+    plain = {Digits.SHORT: short, Digits.NEAR: f"{_SHORT}|{_LONG}"}.get(size, _INTEGER + _TAIL)
+    if numbers.integer is False:
+        return [_SHORT if size is Digits.SHORT else plain, _BROKEN]
+    if numbers.low is None and numbers.high is None and not _has_gaps(numbers):
+        short = f"{plain}(?:[eE][+-]?0?[0-9]{{1,2}})?"
+        return [f"{short}|-?{_MANTISSA}[eE][+-]?(?:[12][0-9]{{2}}|30[0-7])|-?{_TOP}"]
+    return [plain + _exponents(numbers)]
+
+
+def _has_gaps(numbers: Numbers) -> bool:
+    return bool(numbers.steps or numbers.not_steps or numbers.excluded)
+
+
+def _exponents(numbers: Numbers) -> str:
+    """Alternatives with exponents that lie wholly inside the bounds: (0, 1), [10, oo) and their mirrors."""
+    if numbers.integer is not None or _has_gaps(numbers):
+        return ""
+    low, high = numbers.low, numbers.high
+    mantissa = _MANTISSA if digits(numbers) is Digits.FREE else _SHORT_MANTISSA
+    out = ""
+    if (low is None or low <= 0) and (high is None or high >= 1):
+        out += f"|{mantissa}(?:{_SMALL})"
+    if (high is None or high >= 0) and (low is None or low <= -1):
+        out += f"|-{mantissa}(?:{_SMALL})"
+    if (low is None or low < 10) and high is None:
+        out += f"|{mantissa}(?:{_LARGE})|{_TOP}"
+    if (high is None or high > -10) and low is None:
+        out += f"|-{mantissa}(?:{_LARGE})|-{_TOP}"
+    return out
+
+
+def _plain(value: Fraction) -> str:
+    body = decimal_text(value).replace(".", "\\.")
+    return body + ("0*" if "." in body else "(?:\\.0+)?")
+
+
+def _at_least(bound: Fraction, is_open: bool, whole: bool) -> str:
+    tail = "" if whole else _TAIL
+    if bound > 0:
+        return _above(bound, is_open, whole)
+    if bound == 0:
+        return _above(bound, True, whole) if is_open else f"-?0{'' if whole else _ZEROS}|[0-9]+{tail}"
+    return f"[0-9]+{tail}|-(?:{_below(-bound, is_open, whole)})"
+
+
+def _at_most(bound: Fraction, is_open: bool, whole: bool) -> str:
+    tail = "" if whole else _TAIL
+    if bound < 0:
+        return f"-(?:{_above(-bound, is_open, whole)})"
+    if bound == 0:
+        return f"-(?:{_above(bound, True, whole)})" if is_open else f"0{'' if whole else _ZEROS}|-[0-9]+{tail}"
+    return f"-[0-9]+{tail}|{_below(bound, is_open, whole)}"
+
+
+def at_least(bound: Fraction) -> str:
+    """Decimals without sign and exponent from ``bound`` on, which is not negative."""
+    return _above(bound, False, False)
+
+
+def at_most(bound: Fraction) -> str:
+    """Decimals without sign and exponent up to ``bound``, which is positive."""
+    return _below(bound, False, False)
+
+
+def _split(bound: Fraction) -> tuple[str, str]:
+    """Whole digits and fraction digits of a bound; rounded to `MAX_DIGITS` where it has more."""
+    digits = num_decimals(bound)
+    if digits is None or digits > MAX_DIGITS:
+        raise ValueError(f"the bound {bound} is not a decimal of {MAX_DIGITS} digits")
+    whole, _, fraction = decimal_text(bound).partition(".")
+    return whole, fraction
+
+
+def _any_digits(count: int) -> str:
+    return f"[0-9]{{{count}}}" if count > 1 else "[0-9]" * count
+
+
+def _above(bound: Fraction, is_open: bool, whole: bool) -> str:
+    """Unsigned decimals greater than (or equal to, unless ``is_open``) ``bound`` >= 0; ``whole``: integers only."""
+    head, fraction = _split(bound)
+    size, tail = len(head), "" if whole else _TAIL
+    options = [f"[1-9][0-9]{{{size},{max(size, MAX_DIGITS - 1)}}}{tail}"]
+    for i, digit in enumerate(head):
+        if digit != "9":
+            options.append(f"{head[:i]}[{int(digit) + 1}-9]{_any_digits(size - i - 1)}{tail}")
+    if not whole:
+        greater = [f"{fraction[:j]}[{int(d) + 1}-9][0-9]*" for j, d in enumerate(fraction) if d != "9"]
+        greater.append(f"{fraction}[0-9]*" if not is_open and fraction else f"{fraction}[0-9]*[1-9][0-9]*")
+        options.append(f"{head}\\.(?:{'|'.join(greater)})")
+    if not is_open and not fraction:
+        options.append(f"{head}{tail}")
+    return "|".join(options)
+
+
+def _below(bound: Fraction, is_open: bool, whole: bool) -> str:
+    """Unsigned decimals less than (or equal to, unless ``is_open``) ``bound`` > 0; ``whole``: integers only."""
+    head, fraction = _split(bound)
+    size, tail = len(head), "" if whole else _TAIL
+    options = []
+    if size > 1:
+        options.append(f"(?:0|[1-9][0-9]{{0,{size - 2}}}){tail}")
+    for i, digit in enumerate(head):
+        first = "1" if i == 0 and size > 1 else "0"
+        if digit > first:
+            options.append(f"{head[:i]}[{first}-{int(digit) - 1}]{_any_digits(size - i - 1)}{tail}")
+    if whole:
+        return "|".join([*options, head] if fraction or not is_open else options)
+    smaller = [f"{fraction[:j]}[0-{int(d) - 1}][0-9]*" for j, d in enumerate(fraction) if d != "0"]
+    smaller += [f"{fraction[:j]}" for j in range(1, len(fraction)) if fraction[j:].strip("0")]
+    if not is_open:
+        smaller.append(f"{fraction}0*" if fraction else "0+")
+    if fraction or not is_open:
+        options.append(f"{head}(?:\\.(?:{'|'.join(dict.fromkeys(smaller))}))?")
+    return "|".join(options)
+
+
+def step_digits(step: Fraction) -> str | None:
+    """A regex of the multiples of ``step`` where their last digits decide; None elsewhere (3, 7, 1.5)."""
+    digits = num_decimals(step)
+    if digits is None or digits > 40:
+        return None
+    scaled = step * 10**digits
+    count, shift = scaled.numerator, 0
+    while count % 10 == 0:
+        count, shift = count // 10, shift + 1
+    size = next((n for n in (0, 1, 2, 3) if 10**n % count == 0), None)
+    if size is None:
+        return None
+    # the unit is 10**(shift - digits): `size` digits above it must be a multiple of `count`
+    tails = [str(i * count).rjust(size, "0") for i in range(10**size // count)] if size else [""]
+    return _multiples(tails, size, shift - digits)
+
+
+def _multiples(tails: list[str], size: int, exponent: int) -> str:
+    """Decimals whose digits from 10**exponent up end with one of ``tails``, with zeros below."""
+    top = exponent + size  # digits at or above 10**top are free
+    options = []
+    for tail in tails:
+        below = "0" * max(exponent, 0)
+        if top <= 0:  # all decided digits are behind the point
+            lead, frac = "[0-9]+", _any_digits(-top) + tail
+        elif exponent >= 0:
+            lead, frac = f"[0-9]*{tail}{below}", ""
+        else:
+            lead, frac = f"[0-9]*{tail[:top]}", tail[top:]
+        options += _with_fraction(lead, frac, -top if top <= 0 else 0)
+        if top > 0:  # short numbers: the digits that are not written are zeros
+            short = (tail[:top] if exponent < 0 else tail + below).lstrip("0") or "0"
+            options += _with_fraction(short, frac, 0)
+    return "-?(?:" + "|".join(dict.fromkeys(options)) + ")"
+
+
+def _with_fraction(lead: str, fraction: str, free: int) -> list[str]:
+    """``lead`` with the fraction written in full, followed by zeros, or cut where only zeros are cut."""
+    if not fraction:
+        return [f"{lead}(?:\\.0+)?"]
+    out = [f"{lead}\\.{fraction}0*"]
+    tail = fraction.replace("[0-9]", "") if not free else ""
+    if free:
+        decided = fraction.split("]")[-1].split("}")[-1]
+        if not decided.strip("0"):
+            out.append(f"{lead}(?:\\.[0-9]{{1,{free}}})?")
+        cuts = [cut for cut in range(1, len(decided)) if not decided[cut:].strip("0")]
+        out += [f"{lead}\\.{_any_digits(free)}{decided[:cut]}" for cut in cuts]
+    else:
+        cuts = [cut for cut in range(len(tail)) if not tail[cut:].strip("0")]
+        out += [f"{lead}\\.{tail[:cut]}" if cut else lead for cut in cuts]
+    return out

@@ -1,0 +1,347 @@
+"""Sets of numbers: what numeric keywords say, their intersection, and the texts that spell them.
+
+A set is a tuple of `Numbers`, any of which may hold; all arithmetic is exact (`fractions.Fraction`), so bounds
+beyond 2^53 and decimal steps are no special case.  Texts are bounded: at most `MAX_DIGITS` digits on each side
+of the point, so that no model can write digits for ever (`grammars.json_schema.shapes.number_texts`).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil, floor, inf, isfinite, lcm, nextafter
+from typing import Any
+
+__all__ = [
+    "ANY_NUMBER",
+    "MAX_DIGITS",
+    "Numbers",
+    "as_doubles",
+    "constants",
+    "decimal_text",
+    "meet",
+    "negated",
+    "num_decimals",
+    "shortest_number",
+    "spellings",
+    "tight",
+    "without_step",
+    "writable",
+]
+
+MAX_DIGITS = 64  #: digits before and after the point that a text may have
+
+_ENUMERABLE = 256  # integer ranges up to this size are written out when they have gaps
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Numbers that satisfy every field.
+
+    ``values`` (text by value) when the set is finite and listed; ``integer`` True for whole numbers only, False
+    for fractional ones only, None for both.
+    """
+
+    low: Fraction | None = None
+    low_open: bool = False
+    high: Fraction | None = None
+    high_open: bool = False
+    integer: bool | None = None
+    steps: tuple[Fraction, ...] = ()
+    not_steps: tuple[Fraction, ...] = ()
+    excluded: frozenset[Fraction] = frozenset()
+    values: tuple[tuple[Fraction, str], ...] | None = None
+    steps_at: tuple[str, ...] = field(default=(), compare=False)
+
+    def holds(self, value: Fraction) -> bool:
+        """Does ``value`` satisfy every field but ``values``?"""
+        if self.low is not None and (value < self.low or (self.low_open and value == self.low)):
+            return False
+        if self.high is not None and (value > self.high or (self.high_open and value == self.high)):
+            return False
+        if self.integer is not None and (value.denominator == 1) is not self.integer:
+            return False
+        if value in self.excluded or any((value / s).denominator != 1 for s in self.steps):
+            return False
+        return not any((value / s).denominator == 1 for s in self.not_steps)
+
+    @property
+    def step(self) -> Fraction | None:
+        """The least common multiple of the steps (1 for plain integers)."""
+        steps = (*self.steps, Fraction(1)) if self.integer else self.steps
+        if not steps:
+            return None
+        bottom = lcm(*(s.denominator for s in steps))
+        return Fraction(lcm(*(s.numerator * (bottom // s.denominator) for s in steps)), bottom)
+
+    def is_empty(self) -> bool:
+        """True only when surely no number is left."""
+        if self.values is not None:
+            return not self.values
+        if self.integer is False and any(s.denominator == 1 for s in self.steps):
+            return True
+        step = self.step
+        if step is not None and any((step / s).denominator == 1 for s in self.not_steps):
+            return True
+        if self.low is not None and self.high is not None:
+            if self.low > self.high or (self.low == self.high and (self.low_open or self.high_open)):
+                return True
+            if self.step is not None:
+                first, last = self.index_range()
+                if first > last:
+                    return True
+                if last - first < _ENUMERABLE:
+                    return not any(self.holds(i * self.step) for i in range(first, last + 1))
+            elif self.low == self.high:
+                return not self.holds(self.low)
+        return False
+
+    def index_range(self) -> tuple[int, int]:
+        """The first and last multiple of `step` inside the bounds, which must both be there."""
+        step = self.step
+        if step is None or self.low is None or self.high is None:
+            raise ValueError("index_range() needs a step and both bounds")
+        first, last = ceil(self.low / step), floor(self.high / step)
+        if self.low_open and first * step == self.low:
+            first += 1
+        if self.high_open and last * step == self.high:
+            last -= 1
+        return first, last
+
+    def listed(self) -> Numbers:
+        """The same set with its values written out, where they are few."""
+        if self.values is not None or self.step is None or self.low is None or self.high is None:
+            return self
+        first, last = self.index_range()
+        if last - first >= _ENUMERABLE:
+            return self
+        found = [i * self.step for i in range(first, last + 1) if self.holds(i * self.step)]
+        return Numbers(values=tuple((v, decimal_text(v)) for v in found))
+
+
+ANY_NUMBER = Numbers()
+
+
+def constants(values: Iterable[Any]) -> Numbers:
+    """The set of these JSON numbers; equal ones keep the first spelling."""
+    found: dict[Fraction, str] = {}
+    for value in values:
+        found.setdefault(
+            Fraction(value) if isinstance(value, int) else Fraction(float.__repr__(value)), json.dumps(value)
+        )
+    return Numbers(values=tuple(found.items()))
+
+
+def meet(one: Numbers, two: Numbers) -> Numbers:
+    """What both sets hold."""
+    if one.values is not None and two.values is not None:
+        other = {v for v, _ in two.values}
+        return Numbers(values=tuple((v, t) for v, t in one.values if v in other))
+    if one.values is not None:
+        return Numbers(values=tuple((v, t) for v, t in one.values if two.holds(v)))
+    if two.values is not None:
+        return meet(two, one)
+    low, low_open = _tighter(one.low, one.low_open, two.low, two.low_open, 1)
+    high, high_open = _tighter(one.high, one.high_open, two.high, two.high_open, -1)
+    if one.integer is not None and two.integer is not None and one.integer != two.integer:
+        return Numbers(values=())
+    return Numbers(
+        low,
+        low_open,
+        high,
+        high_open,
+        two.integer if one.integer is None else one.integer,
+        tuple(dict.fromkeys(one.steps + two.steps)),
+        tuple(dict.fromkeys(one.not_steps + two.not_steps)),
+        one.excluded | two.excluded,
+        steps_at=tuple(dict.fromkeys(one.steps_at + two.steps_at)),
+    )
+
+
+def _tighter(
+    a: Fraction | None, a_open: bool, b: Fraction | None, b_open: bool, sign: int
+) -> tuple[Fraction | None, bool]:
+    if a is None or b is None:
+        return (b, b_open) if a is None else (a, a_open)
+    if a == b:
+        return a, a_open or b_open
+    return (a, a_open) if (a > b) == (sign > 0) else (b, b_open)
+
+
+def negated(numbers: Numbers) -> tuple[Numbers, ...]:
+    """Every number that is not in the set."""
+    if numbers.values is not None:
+        return (Numbers(excluded=frozenset(v for v, _ in numbers.values)),)
+    out: list[Numbers] = []
+    if numbers.low is not None:
+        out.append(Numbers(high=numbers.low, high_open=not numbers.low_open))
+    if numbers.high is not None:
+        out.append(Numbers(low=numbers.high, low_open=not numbers.high_open))
+    if numbers.integer is not None:
+        out.append(Numbers(integer=not numbers.integer))
+    out += [Numbers(not_steps=(s,)) for s in numbers.steps]
+    out += [Numbers(steps=(s,)) for s in numbers.not_steps]
+    if numbers.excluded:
+        out.append(Numbers(values=tuple((v, decimal_text(v)) for v in sorted(numbers.excluded))))
+    return tuple(out)
+
+
+def decimal_text(value: Fraction) -> str:
+    """``value``, which must have a finite decimal expansion, without exponent."""
+    digits = num_decimals(value)
+    if digits is None:
+        raise ValueError(f"{value} has no finite decimal expansion")
+    scaled = abs(value.numerator) * 10**digits // value.denominator
+    body = str(scaled).rjust(digits + 1, "0")
+    whole, fraction = (body[:-digits], body[-digits:]) if digits else (body, "")
+    return ("-" if value < 0 else "") + whole + ("." + fraction if fraction else "")
+
+
+def num_decimals(value: Fraction) -> int | None:
+    """How many digits after the point spell ``value``; None when no number of digits does."""
+    rest, twos, fives = value.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    return max(twos, fives) if rest == 1 else None
+
+
+def spellings(value: Fraction, own: str) -> tuple[str, ...]:
+    texts = [own]
+    if value.denominator == 1 and abs(value) < 10**22:
+        texts.append(str(value.numerator))
+    return tuple(dict.fromkeys(t.replace(".", "\\.").replace("+", "\\+") for t in texts))
+
+
+def shortest_number(numbers: Numbers) -> str | None:
+    """The text of a number of the set that is short (not always the shortest); None when none was found."""
+    if numbers.values is not None:
+        texts = [t for v, own in numbers.values for t in (own, *spellings(v, own)) if "\\" not in t]
+        return min(texts, key=len, default=None)
+    digit = next((i for i in range(10) if numbers.holds(Fraction(i))), None)
+    if digit is not None:
+        return str(digit)
+    candidates: list[Fraction] = [Fraction(i) for i in range(10)] + [Fraction(-i) for i in range(1, 10)]
+    candidates += [Fraction(i, 10) for i in range(-9, 10)]
+    step = numbers.step
+    for bound in (numbers.low, numbers.high):
+        if bound is not None:
+            unit = step or Fraction(1)
+            near = floor(bound / unit)
+            candidates += [(near + d) * unit for d in range(-2, 4)]
+            candidates += [bound, bound + Fraction(1, 10), bound - Fraction(1, 10)]
+    if step is not None:
+        candidates += [step * i for i in range(-4, 5)]
+    candidates += [c + s / 2 for s in numbers.not_steps for c in tuple(candidates)]
+    if numbers.low is not None and numbers.high is not None:
+        candidates.append((numbers.low + numbers.high) / 2)
+    texts = [decimal_text(c) for c in candidates if numbers.holds(c) and num_decimals(c) is not None]
+    return min(texts, key=len, default=None)
+
+
+def writable(numbers: Numbers) -> Numbers:
+    """The set with bounds that texts of `MAX_DIGITS` digits can meet; beyond them only the bound itself is left."""
+    grid, top = 10**MAX_DIGITS, Fraction(10**MAX_DIGITS)
+    low, high = numbers.low, numbers.high
+    if low is not None and (low * grid).denominator != 1:
+        numbers = replace(numbers, low=Fraction(ceil(low * grid), grid), low_open=False)
+    if high is not None and (high * grid).denominator != 1:
+        numbers = replace(numbers, high=Fraction(floor(high * grid), grid), high_open=False)
+    for bound, wall in ((low, -top), (high, top)):
+        if bound is not None and (bound >= top if wall < 0 else bound <= -top):
+            return Numbers(values=((bound, json.dumps(float(bound))),) if numbers.holds(bound) else ())
+    # a bound that no text of integers comes to is none; to one of numbers those with an exponent would come
+    if low is not None and low <= -top:
+        numbers = replace(numbers, low=None if numbers.integer else 1 - top, low_open=False)
+    if high is not None and high >= top:
+        numbers = replace(numbers, high=None if numbers.integer else top - 1, high_open=False)
+    return numbers
+
+
+def tight(numbers: Numbers) -> Numbers:
+    """The same set; one of integers with bounds that are members, one step, and no other exceptions than its own."""
+    if not numbers.integer or numbers.values is not None or numbers.step is None:
+        return numbers
+    step = numbers.step
+    gaps = tuple(dict.fromkeys(Fraction(s.numerator) for s in numbers.not_steps))  # the whole multiples of s
+    if any((step / gap).denominator == 1 for gap in gaps):
+        return Numbers(values=())
+    own = frozenset(v for v in numbers.excluded if v.denominator == 1)
+    out = replace(numbers, steps=(step,) if step != 1 else (), not_steps=gaps, excluded=own)
+    if out.low is not None:
+        low = _member(out, ceil(out.low / step) * step, step)
+        out = replace(out, low=low, low_open=False)
+    if out.high is not None:
+        high = _member(out, floor(out.high / step) * step, -step)
+        out = replace(out, high=high, high_open=False)
+    return out
+
+
+def _member(numbers: Numbers, first: Fraction, step: Fraction) -> Fraction:
+    """The first member of the set from ``first`` on; where none is near, what is beyond those looked at."""
+    for _ in range(_ENUMERABLE):
+        if numbers.holds(first):
+            return first
+        first += step
+    return first
+
+
+def as_doubles(numbers: Numbers) -> tuple[Numbers, ...]:
+    """Sets that a reader finds every text in who keeps a double of a number with a point, and integers as they are.
+
+    The set itself, but where something far out is not kept apart (9007199254740993.0 is read as less, and
+    999999999999999.99 as a whole number more): then its integers, and the numbers between doubles that lie inside.
+    Nearer than `_FAR` few digits are enough, see `grammars.json_schema.shapes.number_texts.digits`.
+    """
+    if numbers.integer is not None or numbers.values is not None:
+        return (numbers,)
+    far = sorted(v for v in numbers.excluded if abs(v) >= _FAR)
+    rest = _narrowed(numbers, numbers.low, numbers.low_open, numbers.high, numbers.high_open)
+    if rest == numbers and not far:
+        return (numbers,)
+    rest = replace(rest, excluded=numbers.excluded - set(far))
+    parts = [replace(numbers, integer=True)]
+    for value in far:
+        if replace(numbers, excluded=frozenset()).holds(value):
+            parts.append(_narrowed(rest, rest.low, rest.low_open, value, True))
+            rest = _narrowed(rest, value, True, rest.high, rest.high_open)
+    return *parts, rest
+
+
+_FAR = 10**13
+
+
+def _narrowed(
+    numbers: Numbers, low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool
+) -> Numbers:
+    """The set between bounds, those far out moved to the next doubles inside, which belong to it."""
+    low, low_open = _inside(low, low_open, inf)
+    high, high_open = _inside(high, high_open, -inf)
+    return replace(numbers, low=low, low_open=low_open, high=high, high_open=high_open)
+
+
+def _inside(bound: Fraction | None, is_open: bool, way: float) -> tuple[Fraction | None, bool]:
+    """The next double on the ``way`` from a bound, and whether it is open still: a bound that is near stays."""
+    found = _as_double(bound) if bound is not None and abs(bound) >= _FAR else None
+    if bound is None or found is None:
+        return bound, is_open
+    if found == bound and not is_open:
+        return bound, False
+    beyond = nextafter(float(found), way)
+    if isfinite(beyond) and (is_open or (found < bound) == (way > 0)):  # open to who keeps doubles of integers as well
+        found = Fraction(beyond)
+    return found, False
+
+
+def _as_double(value: Fraction) -> Fraction | None:
+    """What a reader takes a number for; None beyond the largest double."""
+    return Fraction(float(value)) if abs(value) <= sys.float_info.max else None
+
+
+def without_step(numbers: Numbers, step: Fraction) -> Numbers:
+    """The set without one of its steps (a wider one)."""
+    return replace(numbers, steps=tuple(s for s in numbers.steps if s != step))

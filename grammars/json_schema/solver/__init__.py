@@ -1,0 +1,1 @@
+"""The solver: from conjunctions of schemas to shapes, memoised."""

@@ -1,0 +1,230 @@
+"""The intersection and the union of shapes.
+
+Intersection multiplies forms; forms that surely hold nothing are dropped at once, which is what keeps the product
+small in practice.  ``is_empty`` says whether a conjunction surely has no value; it may be a bounded search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import grammars.json_schema.shapes.numbers as num
+from grammars.json_schema.keywords.objects import lookup, possible
+from grammars.regular.languages import ALL, NONE, alt, disjoint, inter, surely_empty
+from grammars.json_schema.solver.propagation import IsEmpty, settle_array, settle_object, smaller
+from grammars.json_schema.shapes.shapes import (
+    ANY_ARRAY,
+    ANY_OBJECT,
+    ANYTHING,
+    NOTHING,
+    TRUE,
+    ArrayForm,
+    Conj,
+    ObjectForm,
+    Shape,
+    both,
+    merged_notes,
+)
+from grammars.regular.json_strings import writable
+
+__all__ = ["TooManyForms", "apart", "meet", "union"]
+
+
+class TooManyForms(Exception):
+    """An intersection has more alternatives than its limit."""
+
+
+def union(shapes: Iterable[Shape], *, absorb: bool = True) -> Shape:
+    """What any of the shapes holds; without ``absorb`` forms that differ in what they evaluated stay apart."""
+    many = [s for s in shapes if not s.is_nothing]
+    if len(many) < 2:
+        return many[0] if many else NOTHING
+    arrays = dict.fromkeys(f for s in many for f in s.arrays)
+    objects = _distinct((f for s in many for f in s.objects), absorb=absorb)
+    numbers = dict.fromkeys(n for s in many for n in s.numbers)
+    return Shape(
+        any(s.null for s in many),
+        _or(s.booleans for s in many),
+        (num.ANY_NUMBER,) if num.ANY_NUMBER in numbers else _joined(numbers),
+        alt(*(s.strings for s in many)),
+        (ANY_ARRAY,) if absorb and ANY_ARRAY in arrays else tuple(arrays),
+        objects,
+        merged_notes(many),
+    )
+
+
+def _or(bits: Iterable[int]) -> int:
+    out = 0
+    for one in bits:
+        out |= one
+    return out
+
+
+def _joined(numbers: Iterable[num.Numbers]) -> tuple[num.Numbers, ...]:
+    """Listed values in one set, so that an enum stays one lexeme."""
+    many = list(numbers)
+    listed = [n for n in many if n.values is not None]
+    if len(listed) < 2:
+        return tuple(many)
+    values = {v: t for n in reversed(listed) for v, t in n.values or ()}
+    return (num.Numbers(values=tuple(values.items())), *(n for n in many if n.values is None))
+
+
+def _distinct(forms: Iterable[ObjectForm], *, absorb: bool = True) -> tuple[ObjectForm, ...]:
+    out: list[ObjectForm] = []
+    seen: set[tuple[object, ...]] = set()
+    for form in forms:
+        if absorb and form == ANY_OBJECT:
+            return (ANY_OBJECT,)
+        key = (tuple(form.props.items()), form.cells, form.required, form.clauses, form.least, form.most,
+               form.seen)  # fmt: skip
+        if key not in seen:
+            seen.add(key)
+            out.append(form)
+    return tuple(out)
+
+
+def meet(one: Shape, two: Shape, is_empty: IsEmpty, limit: int) -> Shape:
+    """What both shapes hold; raises `TooManyForms` past ``limit`` forms of one type."""
+    if one is ANYTHING:
+        return two
+    if two is ANYTHING:
+        return one
+    strings = inter(one.strings, two.strings)
+    if strings.op in ("and", "not") and surely_empty(writable(strings)):
+        strings = NONE
+    return Shape(
+        one.null and two.null,
+        one.booleans & two.booleans,
+        _meet_numbers(one.numbers, two.numbers, limit),
+        strings,
+        _meet_arrays(one.arrays, two.arrays, is_empty, limit),
+        _meet_objects(one.objects, two.objects, is_empty, limit),
+        merged_notes((one, two)) if one.notes or two.notes else (),
+    )
+
+
+def apart(one: Shape, two: Shape, is_empty: IsEmpty) -> bool:
+    """True when surely no value is in both shapes; cheaper than their intersection."""
+    if (one.null and two.null) or one.booleans & two.booleans:
+        return False
+    if any(not num.meet(a, b).is_empty() for a in one.numbers for b in two.numbers):
+        return False
+    if one.strings != NONE and two.strings != NONE and not disjoint(one.strings, two.strings):
+        return False
+    if not all(_arrays_apart(a, b, is_empty) for a in one.arrays for b in two.arrays):
+        return False
+    return all(_objects_apart(a, b, is_empty) for a in one.objects for b in two.objects)
+
+
+def _arrays_apart(a: ArrayForm, b: ArrayForm, is_empty: IsEmpty) -> bool:
+    least, most = max(a.least, b.least), smaller(a.most, b.most)
+    if most is not None and least > most:
+        return True
+    for i in range(min(least, max(len(a.prefix), len(b.prefix)) + 1)):
+        item = both(a.item(i), b.item(i))
+        if item is None or is_empty(item):
+            return True
+    return False
+
+
+def _objects_apart(a: ObjectForm, b: ObjectForm, is_empty: IsEmpty) -> bool:
+    most = smaller(a.most, b.most)
+    if most is not None and max(a.least, b.least, len(a.required | b.required)) > most:
+        return True
+    shared = a.required & b.required  # tags are required on both sides: look at them first
+    for key in (*sorted(shared), *sorted((a.required | b.required) - shared)):
+        left = a.props[key] if key in a.props else lookup(a.cells, key)
+        right = b.props[key] if key in b.props else lookup(b.cells, key)
+        value = both(left, right)
+        if value is None or (value not in (left, right) and is_empty(value)):
+            return True
+    return False
+
+
+def _meet_numbers(one: tuple[num.Numbers, ...], two: tuple[num.Numbers, ...], limit: int) -> tuple[num.Numbers, ...]:
+    if one == (num.ANY_NUMBER,) or two == (num.ANY_NUMBER,):
+        return two if one == (num.ANY_NUMBER,) else one
+    found = [m for a in one for b in two if not (m := num.meet(a, b)).is_empty()]
+    if len(found) > limit:
+        raise TooManyForms
+    return tuple(dict.fromkeys(found))
+
+
+def _meet_arrays(
+    one: tuple[ArrayForm, ...], two: tuple[ArrayForm, ...], is_empty: IsEmpty, limit: int
+) -> tuple[ArrayForm, ...]:
+    if one == (ANY_ARRAY,) or two == (ANY_ARRAY,):
+        return two if one == (ANY_ARRAY,) else one
+    found: dict[ArrayForm, None] = {}
+    for a in one:
+        for b in two:
+            form = settle_array(_both_arrays(a, b), is_empty)
+            if form is not None:
+                found[form] = None
+        if len(found) > limit:
+            raise TooManyForms
+    return tuple(found)
+
+
+def _both_arrays(a: ArrayForm, b: ArrayForm) -> ArrayForm:
+    size = max(len(a.prefix), len(b.prefix))
+    return ArrayForm(
+        tuple(both(a.item(i), b.item(i)) for i in range(size)),
+        both(a.rest, b.rest),
+        max(a.least, b.least),
+        smaller(a.most, b.most),
+        tuple(dict.fromkeys(a.counts + b.counts)),
+        tuple(dict.fromkeys(a.unique + b.unique)),
+        a.seen | b.seen,
+    )
+
+
+def _meet_objects(
+    one: tuple[ObjectForm, ...], two: tuple[ObjectForm, ...], is_empty: IsEmpty, limit: int
+) -> tuple[ObjectForm, ...]:
+    if one == (ANY_OBJECT,) or two == (ANY_OBJECT,):
+        return two if one == (ANY_OBJECT,) else one
+    found: list[ObjectForm] = []
+    for a in one:
+        for b in two:
+            form = settle_object(_both_objects(a, b), is_empty)
+            if form is not None:
+                found.append(form)
+        if len(found) > limit:
+            raise TooManyForms
+    return _distinct(found)
+
+
+def _both_objects(a: ObjectForm, b: ObjectForm) -> ObjectForm:
+    props: dict[str, Conj | None] = {}
+    for key, conj in a.props.items():
+        props[key] = both(conj, b.props[key] if key in b.props else lookup(b.cells, key))
+    for key, conj in b.props.items():
+        if key not in props:
+            props[key] = both(lookup(a.cells, key), conj)
+    return ObjectForm(
+        props,
+        _both_cells(a.cells, b.cells),
+        a.required | b.required,
+        tuple(dict.fromkeys(a.clauses + b.clauses)),
+        max(a.least, b.least),
+        smaller(a.most, b.most),
+        tuple(dict.fromkeys(a.late + b.late)) if a.late and b.late else a.late or b.late,
+        a.seen | b.seen,
+    )
+
+
+def _both_cells(a: tuple[tuple, ...], b: tuple[tuple, ...]) -> tuple[tuple, ...]:  # type: ignore[type-arg]
+    if a == ((ALL, TRUE),):
+        return b
+    if b == ((ALL, TRUE),):
+        return a
+    out = []
+    for left, one in a:
+        for right, two in b:
+            conj = both(one, two)
+            language = left if left == right else inter(left, right)
+            if conj is not None and (left == right or possible(language)):
+                out.append((language, conj))
+    return tuple(out)

@@ -1,0 +1,1 @@
+"""Limits on what a request may cost: deadline, schema limits, cached outcomes."""

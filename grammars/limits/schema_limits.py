@@ -1,0 +1,234 @@
+"""Limits on the schema document, checked before anything else looks at it.
+
+All walks here are iterative, so that no nesting reaches Python's or the engine's stack.  An error names the
+limit and the place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from grammars.deadline import is_late
+from grammars.values.json_pointer import pointer_of
+from special_tokens.errors import SchemaError
+
+__all__ = ["DEFAULT_LIMITS", "Limits", "Survey", "check_deadline", "survey", "timely", "too_deep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a schema may cost.  Sizes of the document first, then of what it expands to."""
+
+    nodes: int = 400_000  #: values in the document
+    depth: int = 500  #: nesting of the document
+    characters: int = 4_000_000  #: characters in all strings and keys together
+    digits: int = 300  #: digits of one number
+    alike: int = 1_000  #: whole numbers with another's remainder by 2^61 - 1: Python's tables search through those
+    literal: int = 50_000  #: characters of one constant or key: the engine's first mask grows with its square
+    states: int = 20_000  #: conjunctions of subschemas that need a rule of their own
+    steps: int = 200_000  #: forms built while schemas are intersected
+    edges: int = 16_000  #: members and items in all rules: the engine's grammars end at 65,535 symbols
+    seconds: float = 2.2  #: processor time for working a schema out (twice: a coarse second try follows)
+    forms: int = 400  #: alternatives of one intersection; beyond, the keyword is relaxed
+    regex: int = 30_000  #: characters of a pattern with its repeats written out
+    keys: int = 3_000  #: listed keys of one object
+    items: int = 2_000  #: positions of one array that are written out
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one walk over a document saw: ``keys`` are all object keys in it, ``depth`` its nesting."""
+
+    keys: frozenset[str]
+    depth: int
+    nodes: int
+
+
+class _Pointed(Protocol):
+    @property
+    def pointer(self) -> str: ...
+
+
+def check_deadline(place: _Pointed | None = None) -> None:
+    """Raises `SchemaError` past the deadline of the thread (`grammars.deadline`).
+
+    Never an `Overrun`: a coarser plan must not be made of a schema because the machine is busy.
+    """
+    if is_late():
+        raise SchemaError(
+            "the schema is not worked out before the deadline of its request",
+            pointer=place.pointer if place is not None else "",
+            hint="use fewer nested allOf, anyOf and oneOf, or try again when the machine is less busy",
+        )
+
+
+_HASHED = 61  # bits: below, different numbers have different hashes
+_MANY = 1_000  # values that take long enough to look at the clock between them
+
+_T = TypeVar("_T")
+
+
+def timely(values: Iterable[_T]) -> Iterator[_T]:
+    """The values, with a look at the clock between many of them: raises `SchemaError` past the deadline."""
+    for at, value in enumerate(values, 1):
+        if at % _MANY == 0:
+            check_deadline()
+        yield value
+
+
+_CONTAINERS = (str, dict, list)
+_KINDS = frozenset({*_CONTAINERS, int, float, bool, type(None)})
+
+
+def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
+    """Walk over a schema document; raises `SchemaError` where it is not JSON or passes a limit."""
+    if not isinstance(schema, dict | bool):
+        raise SchemaError(f"a schema cannot be {_kind(schema)}", expected="an object, true or false")
+    keys: set[str] = set()
+    nodes = characters = deepest = 0
+    level: list[Any] = [schema]
+    hashes = _Hashes()
+    while level:
+        deepest += 1
+        nodes += len(level)
+        if nodes > limits.nodes:
+            raise _over("values", nodes, limits.nodes, "nodes")
+        if deepest > limits.depth:
+            raise _over(
+                "levels of nesting", deepest, limits.depth, "depth", pointer=_deep_pointer(schema, limits.depth)
+            )
+        if deepest == 1 or len(level) > _MANY:
+            check_deadline()
+        following: list[Any] = []
+        texts: list[Any] = []
+        for value in level:
+            kind = type(value)
+            if kind not in _KINDS:
+                kind = next((known for known in _CONTAINERS if isinstance(value, known)), kind)
+            if kind is str:
+                texts.append(value)
+            elif kind is dict:
+                texts += value
+                keys.update(value)
+                following += value.values()
+            elif kind is list:
+                following += value
+            elif value is not None and kind is not bool:
+                _check_number(value, limits, hashes)
+        characters += _num_characters(texts)
+        if characters > limits.characters:
+            raise _over("characters", characters, limits.characters, "characters")
+        level = following
+    return Survey(frozenset(keys), deepest, nodes)
+
+
+class _Hashes:
+    """Large whole numbers by their hashes, and how many have one that another had before."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[int, set[int]] = {}
+        self.alike = 0
+
+    def add(self, value: int) -> None:
+        same = self.numbers.setdefault(hash(value), set())
+        if value not in same:
+            self.alike += bool(same)
+            same.add(value)
+
+
+def _check_number(value: Any, limits: Limits, hashes: _Hashes) -> None:
+    """Also where what is no JSON at all is told."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise SchemaError(f"{value} is not a JSON number", expected="a finite number")
+    elif not isinstance(value, int):
+        raise SchemaError(f"{type(value).__name__} is not a JSON value", expected="JSON")
+    elif value.bit_length() > limits.digits * 3.33:
+        raise SchemaError(
+            f"a number has more than {limits.digits} digits, the limit 'digits'",
+            hint="use a smaller number",
+        )
+    elif value.bit_length() > _HASHED:
+        hashes.add(int(value))
+        if hashes.alike > limits.alike:
+            raise SchemaError(
+                f"more than {limits.alike} whole numbers have a remainder by 2^{_HASHED} - 1 that others have, "
+                "the limit 'alike'",
+                hint="list fewer large numbers",
+            )
+
+
+def _num_characters(texts: list[Any]) -> int:
+    """Characters in all the strings and keys; together, since looking at each of them takes twice as long."""
+    try:
+        whole = "".join(texts)
+        if not whole.isascii():
+            whole.encode()
+    except (TypeError, UnicodeEncodeError):
+        for text in texts:
+            _check_text(text)
+        raise
+    return len(whole)
+
+
+def _check_text(text: Any) -> None:
+    if not isinstance(text, str):
+        raise SchemaError(f"the key {text!r} is not a string", expected="JSON")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise SchemaError(
+            f"a string holds a lone surrogate at character {error.start}", expected="text that can be written as UTF-8"
+        ) from None
+
+
+def _over(what: str, found: int, most: int, name: str, *, pointer: str = "") -> SchemaError:
+    return SchemaError(
+        f"the schema has {found} {what}, the limit {name!r} is {most}",
+        pointer=pointer,
+        hint="split the schema",
+    )
+
+
+def too_deep(schema: Any) -> SchemaError:
+    """The error of a schema, within all limits, whose levels do not fit Python's stack, references followed."""
+    depth = survey(schema).depth
+    return SchemaError(
+        f"the schema is nested too deeply: its {depth} levels, and those that references lead to, do not fit the "
+        "interpreter's recursion limit",
+        pointer=_deep_pointer(schema, depth),
+        hint="use fewer levels, and shorter chains of references",
+    )
+
+
+def _deep_pointer(schema: Any, most: int) -> str:
+    """The pointer of one of the deepest places, shortened to its first steps."""
+    steps: list[str | int] = []
+    level: list[tuple[Any, tuple[Any, ...]]] = [(schema, ())]
+    for _ in range(most):  # what holds itself has no end
+        if not level:
+            break
+        last = level[0]
+        level = [
+            (value, (key, path))
+            for node, path in level
+            for key, value in (node.items() if isinstance(node, dict) else enumerate(node))
+            if isinstance(value, dict | list) and value
+        ]
+    path = last[1]
+    while path:
+        steps.append(path[0])
+        path = path[1]
+    steps.reverse()
+    return pointer_of(steps[:8]) + ("/..." if len(steps) > 8 else "")
+
+
+def _kind(value: Any) -> str:
+    names = {type(None): "null", str: "a string", list: "an array", int: "a number", float: "a number"}
+    return names.get(type(value), f"a {type(value).__name__}")

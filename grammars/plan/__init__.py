@@ -1,0 +1,1 @@
+"""The plan: everything that guides one answer, as one immutable value, and its msgpack form."""

@@ -1,0 +1,121 @@
+"""Plans between processes: a plan as msgpack bytes, and back.
+
+The bytes are a map of three: ``guided`` (the word ``plan``), ``version`` and ``plan``.  A release reads the versions
+that it knows and refuses others; fields with default values are left out, so that a new field with a default changes
+neither old bytes nor old readers' plans.  Decode only bytes from processes that you trust: a plan's grammar is what
+the model will be allowed to write.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+
+from grammars.plan.plan import SENTINELS, Pieces, Plan
+from grammars.plan.records import Misfit, from_record, to_record, unpack_extension
+from special_tokens.errors import MalformedPlan, NotMsgpack, PlanError, UnknownVersion, shown
+
+__all__ = ["MAX_BYTES", "VERSION", "decode_plan", "encode_plan"]
+
+VERSION = 1
+#: Larger plans are refused before they are unpacked.
+MAX_BYTES = 64 * 1024 * 1024
+
+_KIND = "plan"
+#: Stays in its process: a Python type cannot be sent.
+_LOCAL = frozenset({"python_type"})
+
+
+def encode_plan(plan: Plan) -> bytes:
+    """The plan as bytes; raises `PlanError` for a value in it that is no JSON value (a set in a schema, say).
+
+    ``plan.python_type`` stays behind: give it to `decode_plan` again.
+    """
+    try:
+        record = to_record(plan, skip=_LOCAL)
+    except Misfit as error:
+        raise PlanError(f"cannot be sent: {error}", place=error.place) from None
+    data: bytes = msgpack.packb({"guided": _KIND, "version": VERSION, "plan": record})
+    return data
+
+
+def decode_plan(data: bytes, *, python_type: Any = None) -> Plan:
+    """The plan of these bytes.
+
+    Raises `NotMsgpack`, `UnknownVersion` or `MalformedPlan`; nothing else, whatever the bytes are.
+    """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise NotMsgpack(f"{type(data).__name__} are no bytes", place="plan")
+    if len(data) > MAX_BYTES:
+        raise MalformedPlan(f"{len(data)} bytes", place="plan", expected=f"at most {MAX_BYTES}")
+    body = _unpacked(bytes(data))
+    if not isinstance(body, dict) or body.get("guided") != _KIND:
+        raise MalformedPlan("this is msgpack, but no plan", place="plan", expected="what encode_plan returned")
+    version = body.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version != VERSION:
+        raise UnknownVersion(
+            f"version {shown(version)}", place="plan", expected=str(VERSION), hint="use the same release on both sides"
+        )
+    if set(body) != {"guided", "version", "plan"}:
+        raise MalformedPlan("unknown or missing parts", place="plan", expected="guided, version, plan")
+    try:
+        plan: Plan = from_record(Plan, body["plan"], skip=_LOCAL)
+        _check(plan)
+    except Misfit as error:
+        raise MalformedPlan(str(error), place=error.place) from None
+    if python_type is not None:
+        object.__setattr__(plan, "python_type", python_type)
+    return plan
+
+
+def _unpacked(data: bytes) -> Any:
+    try:
+        return msgpack.unpackb(data, ext_hook=unpack_extension, strict_map_key=True)
+    except (ValueError, TypeError, OverflowError, RecursionError, MemoryError, msgpack.UnpackException) as error:
+        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise NotMsgpack(f"not msgpack: {reason}", place="plan") from None
+
+
+# -- what a plan must be beside well-formed
+
+
+def _check(plan: Plan) -> None:
+    starts = {name for name, _ in plan.grammar.starts}
+    if not plan.entries or not plan.grammar.starts:
+        raise Misfit("there is no entry", "plan.entries")
+    if not 0 < plan.vocab_size <= 2**31:
+        raise Misfit(f"{plan.vocab_size} is no size of a vocabulary", "plan.vocab_size")
+    for i, entry in enumerate(plan.entries):
+        place = f"plan.entries[{i}]"
+        if entry.name not in starts:
+            raise Misfit(f"no start is called {shown(entry.name)}", f"{place}.name")
+        _check_region(plan, entry.region, f"{place}.region")
+    for i, region in enumerate(plan.regions):
+        for j, way in enumerate(region.exits):
+            _check_region(plan, way.to, f"plan.regions[{i}].exits[{j}].to")
+            _check_pieces(plan, way.trigger, f"plan.regions[{i}].exits[{j}].trigger")
+    for i, step in enumerate(plan.call_steps):
+        for j, number in enumerate((step.to, *(found.to for found in step.ways))):
+            if not 0 <= number < len(plan.call_steps):
+                raise Misfit(f"there is no step {number}", f"plan.call_steps[{i}].{f'ways[{j - 1}].' if j else ''}to")
+        for j, found in enumerate(step.ways):
+            _check_pieces(plan, found.trigger, f"plan.call_steps[{i}].ways[{j}].trigger")
+    for i, end in enumerate(plan.ends):
+        if not plan.vocab_size <= end.sentinel < plan.vocab_size + SENTINELS:
+            raise Misfit(f"{end.sentinel} is no sentinel", f"plan.ends[{i}].sentinel")
+        _check_pieces(plan, end.ids, f"plan.ends[{i}].ids")
+    for i, budget in enumerate(plan.budgets):
+        _check_region(plan, budget.region, f"plan.budgets[{i}].region")
+        _check_pieces(plan, budget.close, f"plan.budgets[{i}].close")
+
+
+def _check_region(plan: Plan, number: int, place: str) -> None:
+    if not 0 <= number < len(plan.regions):
+        raise Misfit(f"there is no region {number}", place)
+
+
+def _check_pieces(plan: Plan, pieces: Pieces, place: str) -> None:
+    for piece in pieces:
+        if isinstance(piece, int) and not 0 <= piece < plan.vocab_size:
+            raise Misfit(f"there is no token {piece}", place)

@@ -1,0 +1,69 @@
+"""What the model is told of a plan: tools that the template does not show, and the response format.
+
+A guided answer that the model was never told of is valid nonsense; this is the text that tells it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from grammars.values.format import Format
+from grammars.plan.plan import Plan, ResponsePlan
+from grammars.tool_calls import syntax
+from grammars.values.tool import Call, Tool
+
+__all__ = ["add_system_text", "describe_plan"]
+
+
+def describe_plan(plan: Plan) -> str:
+    """The system text for this plan; empty where the template itself says everything."""
+    parts: list[str] = []
+    if plan.tools and plan.format.inputs.tools == "described":
+        parts.append(_tools(plan.tools, plan.format, required=plan.tool_choice in ("required", "named")))
+    if plan.response is not None:
+        parts.append(_response(plan.response))
+    if plan.reasoning.applied and plan.format.reasoning is not None and plan.format.inputs.reasoning == "described":
+        start, end = plan.format.reasoning.start.strip(), plan.format.reasoning.end.strip()
+        parts.append(f"First think in one or two short sentences between {start} and {end}. Then answer.")
+    return "\n\n".join(part for part in parts if part)
+
+
+def add_system_text(messages: Sequence[dict[str, Any]], text: str) -> list[dict[str, Any]]:
+    """The messages with ``text`` at the end of the system message, which is added where there is none."""
+    out = [dict(message) for message in messages]
+    if not text:
+        return out
+    if out and out[0].get("role") in ("system", "developer") and isinstance(out[0].get("content"), str):
+        out[0]["content"] = f"{out[0]['content']}\n\n{text}"
+    else:
+        out.insert(0, {"role": "system", "content": text})
+    return out
+
+
+def _tools(tools: Sequence[Tool], format: Format, *, required: bool) -> str:
+    form = format.tool_calls
+    assert form is not None
+    signatures = "\n".join(json.dumps(tool.to_openai()["function"], ensure_ascii=False) for tool in tools)
+    example = syntax(form.syntax).render(form, [Call("function_name", {"argument": "value"})], {})
+    when = "Answer with a function call." if required else "Call a function when it helps; otherwise answer in text."
+    return f"You have these functions:\n{signatures}\n{when} Write a call exactly like this:\n{example}"
+
+
+def _response(response: ResponsePlan) -> str:
+    match response.kind:
+        case "json":
+            schema = json.dumps(response.schema, ensure_ascii=False)
+            return f"Answer with JSON only, one value that is valid under this JSON schema:\n{schema}"
+        case "choice":
+            options = "\n".join(response.choices)
+            return f"Answer with exactly one of these options and nothing else:\n{options}"
+        case "regex":
+            return f"Answer with text that matches this regular expression and nothing else:\n{response.pattern}"
+        case "lark" | "gbnf" | "llguidance":
+            names = {"lark": "Lark", "gbnf": "GBNF", "llguidance": "llguidance"}
+            return f"Answer with text of this {names[response.kind]} grammar and nothing else:\n{response.source}"
+        case "structural_tag":
+            return f"Answer in the form that this structural tag describes and nothing else:\n{response.source}"
+    return ""

@@ -1,0 +1,1 @@
+"""Regular languages over code points: terms, algebra, search, and JSON strings as lexemes."""

@@ -1,0 +1,106 @@
+"""Which characters the words of a language may hold, and what is left of it where others are out of reach.
+
+Most languages that have nothing in common differ in their characters: one needs what the other never has.  That is
+seen here without a search, which would first count through the other's repeats.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from grammars.regular.terms import (
+    ALL,
+    ANY,
+    EPS,
+    MAX_CODE_POINT,
+    Ranges,
+    Regular,
+    alt,
+    cat,
+    chars,
+    inter,
+    rep,
+    words,
+)
+
+__all__ = ["within_letters"]
+
+_EVERY: Ranges = ANY.args
+_ALL_OF_TEXT: Ranges = ((0, 0xD7FF), (0xE000, MAX_CODE_POINT))
+_ROUNDS = 4  # in which the characters of one part may take others from the next
+
+
+def within_letters(term: Regular) -> Regular:
+    """The same language; of an intersection with its parts cut down to the characters that they share."""
+    for _ in range(_ROUNDS):
+        letters = _letters(term)
+        if term.op != "and" or letters in (_EVERY, _ALL_OF_TEXT):
+            return term
+        cut = inter(*(_cut(part, letters) for part in term.args))
+        if cut == term:
+            return term
+        term = cut
+    return term
+
+
+@lru_cache(maxsize=4_096)
+def _letters(term: Regular) -> Ranges:
+    """The characters that may stand in words of the language, and perhaps others."""
+    match term.op:
+        case "chars":
+            own: Ranges = term.args
+            return own
+        case "words":
+            return _merged(tuple((ord(c), ord(c)) for c in set("".join(term.args))))
+        case "not":
+            return _EVERY
+        case "rep":
+            return _letters(term.args[0])
+        case "and":
+            found = _EVERY
+            for part in term.args:
+                found = _shared(found, _letters(part))
+            return found
+    return _merged(tuple(r for part in term.args for r in _letters(part)))
+
+
+def _merged(ranges: Ranges) -> Ranges:
+    merged: Ranges = chars(ranges).args if ranges else ()
+    return merged
+
+
+def _shared(one: Ranges, two: Ranges) -> Ranges:
+    """The characters in both, in one walk over them."""
+    if one == _EVERY or two == _EVERY:
+        return two if one == _EVERY else one
+    out: list[tuple[int, int]] = []
+    i = j = 0
+    while i < len(one) and j < len(two):
+        low, high = max(one[i][0], two[j][0]), min(one[i][1], two[j][1])
+        if low <= high:
+            out.append((low, high))
+        if one[i][1] < two[j][1]:
+            i += 1
+        else:
+            j += 1
+    return tuple(out)
+
+
+@lru_cache(maxsize=8_192)
+def _cut(term: Regular, letters: Ranges) -> Regular:
+    """The words of the language that hold these characters only; for a complement the language as it is."""
+    match term.op:
+        case "chars":
+            return chars(_shared(term.args, letters))
+        case "words":
+            return words(w for w in term.args if all(any(a <= ord(c) <= b for a, b in letters) for c in w))
+        case "cat":
+            return cat(*(_cut(part, letters) for part in term.args)) if term.args else EPS
+        case "alt":
+            return alt(*(_cut(part, letters) for part in term.args))
+        case "and":
+            return inter(*(_cut(part, letters) for part in term.args))
+        case "not":
+            return term
+    body, least, most = term.args
+    return term if term == ALL else rep(_cut(body, letters), least, most)

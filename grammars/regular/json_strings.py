@@ -1,0 +1,181 @@
+"""Strings as they stand in JSON text: from a language over code points to one lexeme, quotes included.
+
+Every code point has exactly one spelling: itself, a short escape, or ``\\u00xx`` for the other control characters.
+That is what closes the hole of keys written with ``\\u``: two different texts are two different keys.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+from grammars.regular.languages import (
+    ALL,
+    ANY,
+    MAX_CODE_POINT,
+    Ranges,
+    Regular,
+    cat,
+    chars,
+    inter,
+    ranges_minus,
+    rep,
+)
+from grammars.tree.quantifier import quantifier
+from grammars.tree.nodes import And, Lexeme, Node, Not, Pattern, Seq, Text, alt, repeat, seq
+
+__all__ = ["ANYTHING", "STRING", "content_regex", "lexeme", "spell", "writable"]
+
+_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+_LONG_ESCAPES = tuple(c for c in (*range(0x20), 0x7F) if c not in _ESCAPES)
+_NOT_RAW: Ranges = ((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x7F), (0xD800, 0xDFFF))
+_RAW_ANY = '[^"\\\\\\x00-\\x1F\\x7F]'
+_CHAR = f'(?:{_RAW_ANY}|\\\\(?:["\\\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]|7f)))'
+
+#: Any string.  The class of raw characters is the engine's own, so that its precomputed slices apply.
+STRING = Lexeme("string", Pattern(f'"{_CHAR}*"'))
+
+_SPELLED_ALL = f"{_CHAR}*"
+
+#: Any bytes, characters or not.
+ANYTHING = Not(Pattern("[^\\s\\S]"))
+
+
+def spell(word: str) -> str:
+    """``word`` as JSON text, quotes included, in the one spelling that this module uses."""
+    return json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+@lru_cache(maxsize=4_096)
+def lexeme(term: Regular) -> Lexeme:
+    """The lexeme of the strings in ``term``; equal terms give the very same node."""
+    if term == ALL:
+        return STRING
+    if term.op == "words" and len(term.args) <= 200_000:
+        return Lexeme("word", alt(*(Text(spell(w)) for w in sorted(term.args))))
+    return Lexeme("string", _quoted(term))
+
+
+def _quoted(term: Regular) -> Node:
+    """The texts of the strings in ``term``."""
+    if term.plain:
+        return Pattern(f'"{content_regex(term)}"')
+    if term.op == "alt":
+        return alt(*map(_quoted, term.args))
+    parts = term.args if term.op == "and" else (term,)
+    closed: list[Node] = [_quoted(part) for part in parts if part.plain] or [STRING.body]
+    return And((*closed, *(_begun(part, '"', '"') for part in parts if not part.plain)))
+
+
+def _content(term: Regular) -> Node:
+    """Terminal tree of a term that an ordinary regex cannot say."""
+    if term.plain:
+        return Pattern(content_regex(term))
+    args = term.args
+    match term.op:
+        case "cat":
+            return Seq(tuple(_content(p) for p in args))
+        case "alt":
+            return alt(*map(_content, args))
+        case "and" | "not":
+            parts = args if term.op == "and" else (term,)
+            closed = [_content(p) for p in parts if p.op != "not"] or [Pattern(_SPELLED_ALL)]
+            return And((*closed, *(_begun(p, "", "") for p in parts if p.op == "not")))
+    body, least, most = args
+    return repeat(_content(body), least, most)
+
+
+def _begun(term: Regular, lead: str, end: str) -> Node:
+    """Texts; those of them that spell a string are in ``term``.  ``lead`` and ``end`` are the quotes around it.
+
+    Only beside what spells strings alone.  What a text may go on with anyhow is any bytes here, not any characters:
+    that absorbs all that stands beside it, so that the engine sees at once that nothing is left of what must not be
+    found.  Behind a match of ``.*a.{25}b.*`` it would try all strings otherwise, by the counts that still run in them.
+    """
+    match term.op:
+        case "not":
+            return Not(_begun(term.args[0], lead, end))
+        case "and":
+            return And(tuple(_begun(part, lead, end) for part in term.args))
+        case "alt" if _goes_on(term):
+            return alt(*(_begun(part, lead, end) for part in term.args))
+        case "cat" if term.args and term.args[-1] == ALL:
+            return seq(lead, _content(cat(*term.args[:-1])), ANYTHING)
+        case "cat" if term.args and _goes_on(term.args[-1]):
+            return seq(lead, _content(cat(*term.args[:-1])), _begun(term.args[-1], "", end))
+    if term.plain:
+        return Pattern(f"{lead}{content_regex(term)}{end}")
+    return seq(lead, _content(term), end)
+
+
+def _goes_on(term: Regular) -> bool:
+    """Is there a part of which `_begun` makes something else than of other terms?"""
+    match term.op:
+        case "alt":
+            return any(map(_goes_on, term.args))
+        case "cat" if term.args:
+            return term.args[-1] == ALL or _goes_on(term.args[-1])
+    return not term.plain
+
+
+@lru_cache(maxsize=8_192)
+def content_regex(term: Regular) -> str:
+    """Rust regex of the JSON text between the quotes, for a plain term."""
+    if term == ANY:
+        return _CHAR
+    args = term.args
+    match term.op:
+        case "chars":
+            return _class(args)
+        case "words":
+            spelled = "|".join(_escaped(spell(w)[1:-1]) for w in sorted(args))
+            return f"(?:{spelled})" if len(args) > 1 else spelled
+        case "cat":
+            return "".join(map(content_regex, args))
+        case "alt":
+            return f"(?:{'|'.join(map(content_regex, args))})" if args else "[^\\s\\S]"
+    body, least, most = args
+    inner = content_regex(body)
+    if body.op not in ("chars", "alt"):
+        inner = f"(?:{inner})"
+    return inner + quantifier(least, most)
+
+
+def _class(ranges: Ranges) -> str:
+    raw = ranges_minus(ranges, _NOT_RAW)
+    short = "".join(e for code, e in _ESCAPES.items() if _within(code, ranges))
+    long = [f"{code:02x}" for code in _LONG_ESCAPES if _within(code, ranges)]
+    escapes = ["[" + short.replace("\\", "\\\\") + "]"] if short else []
+    escapes += [f"u00(?:{'|'.join(long)})"] if long else []
+    options = ["[" + "".join(map(_range, raw)) + "]"] if raw else []
+    options += [f"\\\\(?:{'|'.join(escapes)})"] if escapes else []
+    if not options:
+        return "[^\\s\\S]"
+    return options[0] if len(options) == 1 and raw else f"(?:{'|'.join(options)})"
+
+
+def _within(code: int, ranges: Ranges) -> bool:
+    return any(low <= code <= high for low, high in ranges)
+
+
+def _range(bounds: tuple[int, int]) -> str:
+    low, high = (_class_char(code) for code in bounds)
+    return low if low == high else f"{low}-{high}"
+
+
+def _class_char(code: int) -> str:
+    char = chr(code)
+    return char if char.isascii() and char.isalnum() else f"\\x{{{code:X}}}"
+
+
+def _escaped(literal: str) -> str:
+    return "".join(c if c.isalnum() or c in ' "' or ord(c) > 0x7F else f"\\x{{{ord(c):X}}}" for c in literal)
+
+
+_UNWRITABLE: Ranges = ((0xD800, 0xDFFF),)
+_WRITABLE = rep(chars(ranges_minus(((0, MAX_CODE_POINT),), _UNWRITABLE)), 0, None)
+
+
+def writable(term: Regular) -> Regular:
+    """``term`` without the words that no text can write."""
+    return term if term.op == "words" else inter(term, _WRITABLE)

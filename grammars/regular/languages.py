@@ -1,0 +1,314 @@
+"""Regular languages over code points: their algebra (see `terms`), and questions about whole languages.
+
+What the engine would answer too late for us (may this key match that pattern, is anything left of this string) is
+searched for by derivatives.  A search carries a budget; past it the answer is `UNKNOWN`, and callers must then assume
+the worst.  Work is counted in parts of terms and not in seconds, so that a busy machine answers alike; past the
+deadline of the thread (`grammars.deadline`) a search gives up as well, and `build` raises before it hands anything out.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from functools import lru_cache, wraps
+from typing import Literal, ParamSpec, TypeVar, cast
+
+from grammars.deadline import is_late
+from grammars.regular.alphabets import within_letters
+from grammars.regular.terms import (
+    ALL,
+    ANY,
+    EPS,
+    MAX_CODE_POINT,
+    NONE,
+    Ranges,
+    Regular,
+    alt,
+    cat,
+    chars,
+    derive,
+    inter,
+    matches,
+    neg,
+    ranges_minus,
+    rep,
+    representatives,
+    text,
+    words,
+)
+
+__all__ = [
+    "ALL",
+    "ANY",
+    "EPS",
+    "MAX_CODE_POINT",
+    "NONE",
+    "UNKNOWN",
+    "Ranges",
+    "Regular",
+    "Spent",
+    "Unknown",
+    "alt",
+    "cat",
+    "chars",
+    "derive",
+    "disjoint",
+    "inter",
+    "is_finite",
+    "leading",
+    "lengths",
+    "matches",
+    "neg",
+    "ranges_minus",
+    "remembered",
+    "rep",
+    "representatives",
+    "shortest",
+    "spend",
+    "surely_empty",
+    "text",
+    "within",
+    "words",
+]
+
+
+class Unknown(Enum):
+    """The answer of a search that ran out of budget."""
+
+    UNKNOWN = 0
+
+
+UNKNOWN: Literal[Unknown.UNKNOWN] = Unknown.UNKNOWN
+
+
+def lengths(term: Regular) -> tuple[int, int | None]:
+    """Bounds on the length of the words, in code points: no word is shorter or (``None``: ever) longer.
+
+    Bounds only: for terms with intersection or complement no word need reach them.
+    """
+    match term.op:
+        case "chars":
+            return 1, 1
+        case "words":
+            sizes = [len(w) for w in term.args]
+            return min(sizes), max(sizes)
+        case "not":
+            return 0, None
+        case "rep":
+            low, high = lengths(term.args[0])
+            least, most = term.args[1:]
+            return low * least, None if most is None or high is None else high * most
+    each = [lengths(p) for p in term.args]
+    if term.op == "cat":
+        tops = [h for _, h in each if h is not None]
+        return sum(low for low, _ in each), sum(tops) if len(tops) == len(each) else None
+    if term.op == "and":
+        tops = [h for _, h in each if h is not None]
+        return max(low for low, _ in each), min(tops, default=None)
+    if not each:
+        return 0, 0
+    tops = [h for _, h in each if h is not None]
+    return min(low for low, _ in each), max(tops) if len(tops) == len(each) else None
+
+
+def is_finite(term: Regular) -> bool:
+    """True when only finitely many words are possible (by the bounds on their length)."""
+    return lengths(term)[1] is not None
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Spent(Exception):
+    """The work that a search may do is done."""
+
+
+class _Allowance(threading.local):
+    """Work that searches of this thread may still do; None where nobody counts."""
+
+    left: int | None = None
+
+
+_allowance = _Allowance()
+_MOST_WORK = 6_000_000  # parts of terms that one search may look at: some seconds at the worst
+_WORK_UNLOOKED = 10_000  # parts between two looks at the clock: some milliseconds
+
+
+@contextmanager
+def within(work: int) -> Iterator[None]:
+    """All searches of this thread together look at no more than so many parts of terms; then all are `UNKNOWN`."""
+    before = _allowance.left
+    _allowance.left = work if before is None else min(work, before)
+    begun = _allowance.left
+    try:
+        yield
+    finally:
+        _allowance.left = None if before is None else before - (begun - _allowance.left)
+
+
+def spend(work: int) -> None:
+    """Count what a search elsewhere has looked at; raises `Spent` when there is no more to spend."""
+    if _allowance.left is not None:
+        _allowance.left -= work
+        if _allowance.left <= 0:
+            raise Spent
+    if is_late():
+        raise Spent
+
+
+class _Unkept(Exception):
+    """What was found, perhaps for lack of time alone."""
+
+
+def remembered(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Like `lru_cache`, but for what is found while the time or the work of one request is over.
+
+    Searches give up then, and another request must not be told so for ever.
+    """
+
+    def decorated(function: Callable[_P, _T]) -> Callable[_P, _T]:
+        def once(*args: _P.args, **options: _P.kwargs) -> _T:
+            found = function(*args, **options)
+            if is_late() or (_allowance.left is not None and _allowance.left <= 0):
+                raise _Unkept(found)
+            return found
+
+        kept = cast("Callable[_P, _T]", lru_cache(maxsize=most)(once))
+
+        @wraps(function)
+        def asked(*args: _P.args, **options: _P.kwargs) -> _T:
+            try:
+                return kept(*args, **options)
+            except _Unkept as unkept:
+                found: _T = unkept.args[0]
+                return found
+
+        return asked
+
+    return decorated
+
+
+def shortest(term: Regular, budget: int = 3_000) -> str | Unknown | None:
+    """A shortest word; None when there is no word at all; `UNKNOWN` past ``budget`` states, or past all work."""
+    try:
+        return _shortest(term, budget)
+    except Spent:
+        return UNKNOWN
+
+
+@lru_cache(maxsize=20_000)
+def _shortest(term: Regular, budget: int) -> str | Unknown | None:
+    """Raises `Spent`, which is not kept, where another time there may be more work left."""
+    term = within_letters(term)
+    if term.plain:
+        return _shortest_plain(term)
+    low, high = lengths(term)
+    if high is not None and low > high:
+        return None
+    left = _allowance.left
+    most = _MOST_WORK if left is None else min(left, _MOST_WORK)
+    work = checked = 0
+    try:
+        seen = {term}
+        queue: deque[tuple[Regular, str]] = deque([(term, "")])
+        while queue:
+            state, word = queue.popleft()
+            if state.nullable:
+                return word
+            for code in representatives(state):
+                work += state.size
+                if work > checked:
+                    checked = work + _WORK_UNLOOKED
+                    if is_late():
+                        raise Spent
+                if work > most:
+                    if most == _MOST_WORK:
+                        return UNKNOWN
+                    raise Spent
+                following = derive(state, code)
+                if following in seen or following == NONE:
+                    continue
+                if len(seen) >= budget:
+                    return UNKNOWN
+                seen.add(following)
+                queue.append((following, word + chr(code)))
+        return None
+    finally:
+        if left is not None:
+            _allowance.left = left - work
+
+
+@lru_cache(maxsize=5_000)
+def _shortest_plain(term: Regular) -> str | None:
+    match term.op:
+        case "chars":
+            fitting = (chr(c) for c in representatives(term) if any(a <= c <= b for a, b in term.args))
+            return next(fitting, None)
+        case "words":
+            shortest: str = min(term.args, key=lambda w: (len(w), w))
+            return shortest
+        case "cat":
+            parts = [_shortest_plain(p) for p in term.args]
+            return None if None in parts else "".join(p for p in parts if p is not None)
+        case "alt":
+            options = [w for w in map(_shortest_plain, term.args) if w is not None]
+            return min(options, key=len, default=None)
+    body, least, _ = term.args
+    if least == 0:
+        return ""
+    word = _shortest_plain(body)
+    return None if word is None else word * least
+
+
+def surely_empty(term: Regular, budget: int = 400) -> bool:
+    """True when the language has no word at all; False when it has one, or when the search gives up."""
+    try:
+        return _surely_empty(term, budget)
+    except Spent:
+        return False
+
+
+@lru_cache(maxsize=20_000)
+def _surely_empty(term: Regular, budget: int) -> bool:
+    term = within_letters(term)
+    if term == NONE:
+        return True
+    if term.plain:
+        return _shortest_plain(term) is None
+    if term.nullable:
+        return False
+    parts = term.args if term.op == "and" else ()
+    samples = [_shortest_plain(p) for p in parts if p.plain]
+    if any(word is not None and matches(term, word) for word in (*samples, "a", "0", "A", " ", "aaaa")):
+        return False
+    wanted = [part for part in parts if part.op != "not"]
+    if 1 < len(wanted) < len(parts) and _shortest(inter(*wanted), budget) is None:
+        return True  # complements make many states of few, and are seldom to blame
+    return _shortest(term, budget) is None
+
+
+def leading(term: Regular) -> str:
+    """Text that every word begins with (not always all of it)."""
+    if term.op == "words" and len(term.args) == 1:
+        return str(next(iter(term.args)))
+    if term.op == "cat" and term.args:
+        return leading(term.args[0])
+    if term.op == "and":
+        return max(map(leading, term.args), key=len)
+    return ""
+
+
+def disjoint(one: Regular, two: Regular, budget: int = 500) -> bool:
+    """True when surely no word is in both."""
+    a, b = leading(one), leading(two)
+    if not a.startswith(b) and not b.startswith(a):
+        return True
+    if one.op == "words":
+        return not any(matches(two, w) for w in one.args)
+    if two.op == "words":
+        return not any(matches(one, w) for w in two.args)
+    return surely_empty(inter(one, two), budget)

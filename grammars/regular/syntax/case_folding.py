@@ -1,0 +1,72 @@
+"""Characters that a pattern tells apart only where it looks at case, as its ``i`` flag has them.
+
+Alike are those that ECMA-262, Python's ``re`` and Rust's ``regex`` all fold into one (the tests check it over all of
+Unicode): ``s``, ``S`` and the long s, the three sigmas, ``k`` and the sign of Kelvin.  On a few they differ: ``re`` has
+the Turkish letters I, with and without dot, among those alike to ``i``, and newer tables know newer letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from grammars.regular.terms import Ranges, chars
+
+__all__ = ["folded"]
+
+#: Where letters with case are.
+_CASED = (range(0x2E00), range(0xA640, 0xAC00), range(0xFB00, 0x10000), range(0x10000, 0x1EA00))
+_TURKISH = "\u0130\u0131"
+#: Pairs of Unicode 15.1 and 16, which not all tables have.
+_NEWER = (
+    (0x019B, 0xA7DC),
+    (0x0264, 0xA7CB),
+    (0x1C89, 0x1C8A),
+    (0xA7CC, 0xA7CD),
+    (0xA7DA, 0xA7DB),
+    *((code, code + 0x20) for code in range(0x10D50, 0x10D66)),
+)
+
+
+def folded(ranges: Iterable[tuple[int, int]], *, wide: bool) -> Ranges:
+    """The characters and all that are alike to one of them; ``wide``: to one reader at least, not to every one."""
+    ranges = tuple(ranges)
+    return _folded(chars(ranges).args, wide) if ranges else ()
+
+
+@lru_cache(maxsize=1_024)
+def _folded(merged: Ranges, wide: bool) -> Ranges:
+    alike = _classes(wide)
+    if sum(high - low for low, high in merged) < len(alike):
+        held = (code for low, high in merged for code in range(low, high + 1) if code in alike)
+    else:
+        held = (code for code in alike if any(low <= code <= high for low, high in merged))
+    found = {other for code in held for other in alike[code]}
+    more: Ranges = chars((*merged, *((code, code) for code in found))).args
+    return more
+
+
+@lru_cache(maxsize=2)
+def _classes(wide: bool) -> dict[int, tuple[int, ...]]:
+    """For each character that is alike to another, all that are."""
+    by_code: dict[int, set[int]] = {}
+
+    def join(one: int, two: int) -> None:
+        both = by_code.get(one, {one}) | by_code.get(two, {two})
+        by_code.update(dict.fromkeys(both, both))
+
+    unfolded: dict[str, int] = {}
+    for char in (chr(code) for codes in _CASED for code in codes if not 0xD800 <= code <= 0xDFFF):
+        if char in _TURKISH:
+            continue
+        for other in (char.lower(), char.upper()):
+            if len(other) == 1 and other != char:
+                join(ord(char), ord(other))
+        if len(char.casefold()) > 1:  # two letters that are one and the same pair, such as the two ligatures of st
+            join(ord(char), unfolded.setdefault(char.casefold(), ord(char)))
+    if wide:
+        for letter in _TURKISH:
+            join(ord(letter), ord("i"))
+        for one, two in _NEWER:
+            join(one, two)
+    return {code: tuple(sorted(alike)) for code, alike in by_code.items() if len(alike) > 1}

@@ -1,0 +1,88 @@
+"""What a pattern is parsed into: regular terms where that is all it says, assertions around them where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from grammars.regular.languages import EPS, Regular, alt, cat
+
+__all__ = [
+    "END",
+    "START",
+    "Alt",
+    "Cat",
+    "Edge",
+    "InvalidPattern",
+    "Look",
+    "NotRegular",
+    "Rep",
+    "Tree",
+    "tree_alt",
+    "tree_cat",
+]
+
+
+class InvalidPattern(ValueError):
+    """The pattern is not ECMA-262."""
+
+
+class NotRegular(ValueError):
+    """The pattern is understood but cannot be said as a regular language here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cat:
+    parts: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alt:
+    options: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rep:
+    body: Tree
+    least: int
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    ahead: bool
+    negative: bool
+    body: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    kind: str  # "start", "end", "word", "no word"
+
+
+Tree: TypeAlias = Regular | Cat | Alt | Rep | Look | Edge
+
+START = Edge("start")
+END = Edge("end")
+
+
+def tree_cat(parts: Sequence[Tree]) -> Tree:
+    flat: list[Tree] = []
+    for part in parts:
+        for one in part.parts if isinstance(part, Cat) else (part,):
+            if flat and isinstance(one, Regular) and isinstance(flat[-1], Regular):
+                flat[-1] = cat(flat[-1], one)
+            else:
+                flat.append(one)
+    if not flat:
+        return EPS
+    return flat[0] if len(flat) == 1 else Cat(tuple(flat))
+
+
+def tree_alt(options: Sequence[Tree]) -> Tree:
+    plain = [o for o in options if isinstance(o, Regular)]
+    rest = [o for o in options if not isinstance(o, Regular)]
+    if not rest:
+        return alt(*plain)
+    return Alt((*rest, alt(*plain)) if plain else tuple(rest)) if len(options) > 1 else options[0]

@@ -1,0 +1,398 @@
+"""The engine's regular expressions (Rust's ``regex`` syntax) as languages, for questions about them.
+
+`language(pattern)` is what the whole-lexeme pattern matches.  It answers what the engine cannot be asked in time:
+a shortest word, whether two lexemes can meet, whether one can ever be left.  Nothing is accepted or refused by it
+alone: what it does not know it says so (`NotTranslated`), and the pattern itself always goes to the engine.
+"""
+
+from __future__ import annotations
+
+import string
+import unicodedata
+from functools import lru_cache
+
+from grammars.regular.languages import (
+    EPS,
+    MAX_CODE_POINT,
+    Ranges,
+    Regular,
+    alt,
+    cat,
+    chars,
+    ranges_minus,
+    rep,
+)
+
+__all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "NotTranslated", "about", "language"]
+
+#: The largest number of a counted repeat that the engine reads.
+MAX_COUNT = 2**32 - 1
+#: Characters of one pattern.
+MAX_PATTERN = 100_000
+
+
+class InvalidRegex(ValueError):
+    """The pattern is not a regular expression; ``at`` is the index of the character at fault."""
+
+    def __init__(self, message: str, at: int) -> None:
+        self.at = at
+        super().__init__(message)
+
+
+class _TooMany(InvalidRegex):
+    """A limit of the engine, or of ours."""
+
+
+class NotTranslated(ValueError):
+    """The pattern uses something that only the engine understands (Unicode classes, word borders ...)."""
+
+
+_ALL_CHARS: Ranges = ((0, MAX_CODE_POINT),)
+_NEWLINE: Ranges = ((0x0A, 0x0A),)
+_POSIX = {  # first and last characters, pair by pair
+    "alnum": "09AZaz", "alpha": "AZaz", "ascii": "\x00\x7f", "blank": "\t\t  ", "cntrl": "\x00\x1f\x7f\x7f",
+    "digit": "09", "graph": "!~", "lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "\t\r  ",
+    "upper": "AZ", "word": "09AZ__az", "xdigit": "09AFaf",
+}  # fmt: skip
+_ESCAPES = {"n": 0x0A, "r": 0x0D, "t": 0x09, "f": 0x0C, "v": 0x0B, "a": 0x07, "0": 0x00}
+_DEEPEST = 100
+
+
+@lru_cache(maxsize=2_000)
+def language(pattern: str, flags: str = "") -> Regular:
+    """The language of a whole-lexeme pattern; raises `InvalidRegex` or `NotTranslated`."""
+    if len(pattern) > 20_000:
+        raise NotTranslated("the pattern is too long to look into")
+    return _parsed(_Parser(pattern), flags)
+
+
+@lru_cache(maxsize=500)
+def about(pattern: str, flags: str = "") -> Regular:
+    """A language of about the same size: what only the engine understands is any character, or nothing where it takes
+    no room.  Raises `InvalidRegex`, of what only the engine understands for what passes a limit alone.
+    """
+    if len(pattern) > MAX_PATTERN:
+        raise _TooMany(f"the pattern has {len(pattern)} characters, more than {MAX_PATTERN}", 0)
+    try:
+        return language(pattern, flags)
+    except NotTranslated:
+        pass
+    try:
+        return _parsed(_Parser(pattern, strict=False), flags)
+    except _TooMany:
+        raise
+    except InvalidRegex:
+        return EPS
+
+
+def _parsed(parser: _Parser, flags: str) -> Regular:
+    term = parser.alternation(_Flags("s" in flags, "i" in flags, "x" in flags), 0)
+    if parser.at < len(parser.text):
+        raise InvalidRegex("unopened group", parser.at)
+    return term
+
+
+class _Flags(tuple[bool, bool, bool]):
+    """dot matches new lines, case is ignored, white space is."""
+
+    def __new__(cls, dot_all: bool, ignore_case: bool, verbose: bool) -> _Flags:
+        return super().__new__(cls, (dot_all, ignore_case, verbose))
+
+
+class _Parser:
+    def __init__(self, pattern: str, *, strict: bool = True) -> None:
+        self.text = pattern
+        self.at = 0
+        self.strict = strict
+
+    def untranslated(self, what: str) -> None:
+        """Raises unless what is about right will do."""
+        if self.strict:
+            raise NotTranslated(what)
+
+    def peek(self, size: int = 1) -> str:
+        return self.text[self.at : self.at + size]
+
+    def take(self, size: int = 1) -> str:
+        found = self.text[self.at : self.at + size]
+        if len(found) < size:
+            raise InvalidRegex("the pattern ends too early", len(self.text))
+        self.at += size
+        return found
+
+    # -- structure
+
+    def alternation(self, flags: _Flags, depth: int) -> Regular:
+        if depth > _DEEPEST:
+            raise InvalidRegex(f"groups are nested more than {_DEEPEST} deep", self.at)
+        options = []
+        while True:
+            term, flags = self.sequence(flags, depth)
+            options.append(term)
+            if self.peek() != "|":
+                return alt(*options)
+            self.at += 1
+
+    def sequence(self, flags: _Flags, depth: int) -> tuple[Regular, _Flags]:
+        parts: list[Regular] = []
+        while self.at < len(self.text) and self.peek() not in "|)":
+            if flags[2] and self.skip_verbose():
+                continue
+            changed = self.bare_flags(flags)
+            if changed is not None:
+                flags = changed
+                continue
+            if self.peek() in ("^", "$"):
+                self.anchor(parts)
+                continue
+            parts.append(self.quantified(self.atom(flags, depth)))
+        return cat(*parts), flags
+
+    def skip_verbose(self) -> bool:
+        begin = self.at
+        while self.at < len(self.text) and (self.peek().isspace() or self.peek() == "#"):
+            if self.peek() == "#":
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            else:
+                self.at += 1
+        return self.at > begin
+
+    def anchor(self, parts: list[Regular]) -> None:
+        """``^`` and ``$`` say nothing at the ends of a whole lexeme, and elsewhere what only the engine knows.
+
+        Repeated (``^+``) they say what they say once.
+        """
+        char = self.take()
+        self.quantified(EPS)
+        at_edge = not parts if char == "^" else self.at == len(self.text) or self.peek() in "|)"
+        if not at_edge:
+            self.untranslated(f"{char} inside the pattern")
+
+    def bare_flags(self, flags: _Flags) -> _Flags | None:
+        """``(?is)``: flags for the rest of the group."""
+        if self.peek(2) != "(?":
+            return None
+        end = self.at + 2
+        while end < len(self.text) and self.text[end] in "imsxuUR-":
+            end += 1
+        if self.text[end : end + 1] != ")" or end == self.at + 2:
+            return None
+        words, self.at = self.text[self.at + 2 : end], end + 1
+        return self.with_flags(flags, words)
+
+    def with_flags(self, flags: _Flags, words: str) -> _Flags:
+        on, _, off = words.partition("-")
+        values = [(letter in on or old) and letter not in off for letter, old in zip("six", flags, strict=True)]
+        if set(words) & set("mUR"):
+            self.untranslated(f"the flags {words!r}")
+        return _Flags(*values)
+
+    def quantified(self, body: Regular) -> Regular:
+        while True:
+            char = self.peek()
+            if char in ("*", "+", "?") and char:
+                self.at += 1
+                least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[char]
+            elif char == "{":
+                least, most = self.braces()
+            else:
+                return body
+            if self.peek() == "?":  # lazy: the same language
+                self.at += 1
+            body = rep(body, least, most)
+
+    def braces(self) -> tuple[int, int | None]:
+        begin = self.at
+        end = self.text.find("}", begin)
+        low, comma, high = self.text[begin + 1 : max(end, begin + 1)].partition(",")
+        low, high = low.strip(), high.strip()
+        if end < 0 or not _is_number(low) or (high and not _is_number(high)):
+            raise InvalidRegex("a repeat without numbers", begin)
+        if max(len(low.lstrip("0")), len(high.lstrip("0"))) > 10 or max(int(low), int(high or 0)) > MAX_COUNT:
+            raise _TooMany(f"a repeat of more than {MAX_COUNT} times", begin)
+        self.at = end + 1
+        least, most = int(low), (int(high) if high else None) if comma else int(low)
+        if most is not None and most < least:
+            raise InvalidRegex("the numbers of a repeat are in the wrong order", begin)
+        return least, most
+
+    # -- atoms
+
+    def atom(self, flags: _Flags, depth: int) -> Regular:
+        begin = self.at
+        char = self.take()
+        if char == "(":
+            return self.group(flags, depth)
+        if char == "[":
+            return chars(self.case(self.char_class(), flags))
+        if char == ".":
+            return chars(_ALL_CHARS if flags[0] else ranges_minus(_ALL_CHARS, _NEWLINE))
+        if char == "\\":
+            return self.escape(flags)
+        if char in "*+?{":
+            raise InvalidRegex("nothing to repeat", begin)
+        return chars(self.case(((ord(char), ord(char)),), flags))
+
+    def group(self, flags: _Flags, depth: int) -> Regular:
+        begin = self.at - 1
+        if self.peek() == "?":
+            self.at += 1
+            if self.peek() in ("=", "!") or self.peek(2) in ("<=", "<!"):
+                raise InvalidRegex("look-around is not supported", begin)
+            if self.peek() == "<" or self.peek(2) == "P<":
+                end = self.text.find(">", self.at)
+                if end < 0:
+                    raise InvalidRegex("a group's name does not end", begin)
+                self.at = end + 1
+            else:
+                end = self.text.find(":", self.at)
+                words = self.text[self.at : end] if end >= 0 else "?"
+                if set(words) - set("imsxuUR-"):
+                    raise InvalidRegex("an unknown kind of group", begin)
+                flags = self.with_flags(flags, words)
+                self.at = end + 1
+        body = self.alternation(flags, depth + 1)
+        if self.peek() != ")":
+            raise InvalidRegex("a group does not end", begin)
+        self.at += 1
+        return body
+
+    def escape(self, flags: _Flags) -> Regular:
+        begin = self.at - 1
+        ranges = self.escaped_class()
+        if ranges is not None:
+            return chars(ranges)
+        if self.peek() in ("A", "z"):
+            self.at += 1
+            return EPS
+        if self.peek() in ("b", "B", "<", ">"):
+            self.untranslated("word borders")
+            self.at += 1
+            return EPS
+        code = self.escaped_char(begin)
+        return chars(self.case(((code, code),), flags))
+
+    def escaped_class(self) -> Ranges | None:
+        char = self.peek()
+        if char in ("p", "P"):
+            self.untranslated("Unicode classes")
+            end = self.text.find("}", self.at) if self.peek(2)[1:] == "{" else self.at + 1
+            self.at = end + 1 if end >= 0 else len(self.text)
+            return _ALL_CHARS
+        if char not in ("d", "D", "w", "W", "s", "S") or not char:
+            return None
+        self.at += 1
+        ranges = _unicode_class(char.lower())
+        return ranges_minus(_ALL_CHARS, ranges) if char.isupper() else ranges
+
+    def escaped_char(self, begin: int) -> int:
+        char = self.take()
+        if char in _ESCAPES:
+            return _ESCAPES[char]
+        if char in "xuU":
+            if self.peek() == "{":
+                end = self.text.find("}", self.at)
+                digits, self.at = self.text[self.at + 1 : end], end + 1
+            else:
+                digits = self.take({"x": 2, "u": 4, "U": 8}[char])
+            if not digits or set(digits) - set(string.hexdigits):
+                raise InvalidRegex("not a hexadecimal number", begin)
+            code = int(digits, 16)
+            if code > MAX_CODE_POINT:
+                raise InvalidRegex("not a character", begin)
+            return code
+        if char.isalnum():
+            raise InvalidRegex(f"unknown escape \\{char}", begin)
+        return ord(char)
+
+    def char_class(self) -> Ranges:
+        begin = self.at - 1
+        negated = self.peek() == "^"
+        self.at += negated
+        found: list[tuple[int, int]] = []
+        first = True
+        while first or self.peek() != "]":
+            if self.peek() == "":
+                raise InvalidRegex("a character class does not end", begin)
+            if self.peek(2) in ("&&", "--", "~~"):
+                self.untranslated("operators in character classes")
+                self.at += 2
+                continue
+            found += self.class_item()
+            first = False
+        self.at += 1
+        ranges = chars(found).args if found else ()
+        return ranges_minus(_ALL_CHARS, ranges) if negated else ranges
+
+    def class_item(self) -> Ranges:
+        if self.peek() == "[":
+            self.at += 1
+            return self.posix() if self.peek() == ":" else self.char_class()
+        low = self.class_char()
+        if not isinstance(low, int):
+            return low
+        if self.peek() == "-" and self.peek(2)[1:] not in ("]", ""):
+            self.at += 1
+            high = self.class_char()
+            if not isinstance(high, int) or high < low:
+                raise InvalidRegex("a range in the wrong order", self.at)
+            return ((low, high),)
+        return ((low, low),)
+
+    def class_char(self) -> int | Ranges:
+        begin = self.at
+        char = self.take()
+        if char != "\\":
+            return ord(char)
+        ranges = self.escaped_class()
+        return ranges if ranges is not None else self.escaped_char(begin)
+
+    def posix(self) -> Ranges:
+        begin = self.at - 1
+        end = self.text.find(":]", self.at)
+        name = self.text[self.at + 1 : end]
+        negated = name.startswith("^")
+        spelled = _POSIX.get(name.lstrip("^"))
+        if end < 0 or spelled is None:
+            raise InvalidRegex("an unknown class of characters", begin)
+        self.at = end + 2
+        ranges = tuple((ord(a), ord(b)) for a, b in zip(spelled[::2], spelled[1::2], strict=True))
+        return ranges_minus(_ALL_CHARS, ranges) if negated else ranges
+
+    def case(self, ranges: Ranges, flags: _Flags) -> Ranges:
+        if not flags[1]:
+            return ranges
+        out = list(ranges)
+        for low, high in ranges:
+            for a, b, shift in ((0x41, 0x5A, 32), (0x61, 0x7A, -32)):
+                first, last = max(low, a), min(high, b)
+                if first <= last:
+                    out.append((first + shift, last + shift))
+            if high > 0x7F and (low, high) != _ALL_CHARS[0] and high - low < 1_000:
+                self.untranslated("letters beyond ASCII without case")
+        return chars(out).args  # type: ignore[no-any-return]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+#: Past this code point no character is assigned but variation selectors, which count as parts of words.
+_LAST_ASSIGNED, _SELECTORS = 0x323AF, ((0xE0100, 0xE01EF),)
+_SPACES: Ranges = (
+    (0x09, 0x0D), (0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029),
+    (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=3)
+def _unicode_class(name: str) -> Ranges:
+    """``\\d``, ``\\w``, ``\\s`` as the engine has them: of all scripts."""
+    if name == "s":
+        return _SPACES
+    kinds = {"Nd"} if name == "d" else {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "Pc"}
+    found = [(code, code) for code in range(_LAST_ASSIGNED + 1) if unicodedata.category(chr(code)) in kinds]
+    if name == "w":
+        found += [(0x200C, 0x200D), *_SELECTORS]
+    return chars(found).args  # type: ignore[no-any-return]

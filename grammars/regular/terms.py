@@ -1,0 +1,359 @@
+"""Regular languages over code points: terms, their algebra, derivatives and membership.
+
+A language is an immutable term (`Regular`) built by the smart constructors below, which keep terms small and in
+a normal form.  Brzozowski derivatives say what may follow a character: ``derive(r, c)``.  Questions about whole
+languages stand in `grammars.regular.languages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from grammars.json_schema.python_regex import quick_regex
+from grammars.regular.subset_construction import Subsets
+
+__all__ = [
+    "ALL",
+    "ANY",
+    "EPS",
+    "MAX_CODE_POINT",
+    "NONE",
+    "Regular",
+    "alt",
+    "cat",
+    "chars",
+    "derive",
+    "inter",
+    "matches",
+    "neg",
+    "ranges_minus",
+    "rep",
+    "representatives",
+    "text",
+    "words",
+]
+
+MAX_CODE_POINT = 0x10FFFF
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+class Regular:
+    """A term: ``op`` with its arguments.
+
+    ======== ============================== =========================================
+    op       args                           language
+    ======== ============================== =========================================
+    chars    sorted disjoint (low, high)s   one code point out of these
+    words    frozenset of str               exactly these words
+    cat      terms                          one after the other (empty: the empty word)
+    alt      terms                          any of them
+    and      terms                          all of them
+    not      (term,)                        every word that is not in it
+    rep      (term, least, most or None)    that many times
+    ======== ============================== =========================================
+    """
+
+    __slots__ = ("_hash", "args", "nullable", "op", "plain", "size")
+
+    def __init__(self, op: str, args: Any, nullable: bool, plain: bool) -> None:
+        self.op = op
+        self.args = args
+        self.nullable = nullable
+        self.plain = plain  # free of "and" and "not": what an ordinary regex can say
+        self._hash = hash((op, args))
+        self.size: int = 1 + sum(a.size if isinstance(a, Regular) else 1 for a in args)  # parts, in all depths
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Regular) or self._hash != other._hash:
+            return False
+        return bool(self.op == other.op and self.args == other.args)
+
+    def __repr__(self) -> str:
+        if self.op == "words":
+            return f"words{sorted(self.args)!r}"  # the same in every process
+        return f"{self.op}{self.args!r}"
+
+
+# -- constructors
+
+
+def chars(ranges: Iterable[tuple[int, int]]) -> Regular:
+    """One code point out of ``ranges`` (inclusive, any order, may overlap)."""
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return Regular("chars", tuple(merged), False, True) if merged else NONE
+
+
+EPS = Regular("cat", (), True, True)
+NONE = Regular("alt", (), False, True)
+ANY = chars([(0, MAX_CODE_POINT)])
+ALL = Regular("rep", (ANY, 0, None), True, True)
+
+
+def text(word: str) -> Regular:
+    """Exactly this word."""
+    return Regular("words", frozenset((word,)), not word, True) if word else EPS
+
+
+def words(many: Iterable[str]) -> Regular:
+    """Exactly these words."""
+    found = frozenset(many)
+    if not found:
+        return NONE
+    return EPS if found == {""} else Regular("words", found, "" in found, True)
+
+
+def cat(*parts: Regular) -> Regular:
+    """The parts one after the other."""
+    flat: list[Regular] = []
+    for part in parts:
+        if part is NONE or part == NONE:
+            return NONE
+        if part.op == "cat":
+            flat.extend(part.args)
+        else:
+            flat.append(part)
+    if len(flat) == 1:
+        return flat[0]
+    out: list[Regular] = []
+    for part in flat:
+        if out and out[-1] == ALL and part == ALL:
+            continue
+        out.append(part)
+    if len(out) == 1:
+        return out[0]
+    return Regular("cat", tuple(out), all(p.nullable for p in out), all(p.plain for p in out)) if out else EPS
+
+
+def alt(*options: Regular) -> Regular:
+    """Any of the options."""
+    flat: dict[Regular, None] = {}
+    ranges: list[tuple[int, int]] = []
+    known: set[str] = set()
+    for option in options:
+        for part in option.args if option.op == "alt" else (option,):
+            if part == ALL:
+                return ALL
+            if part.op == "chars":
+                ranges.extend(part.args)
+            elif part.op == "words":
+                known |= part.args
+            else:
+                flat[part] = None
+    if ranges:
+        flat[chars(ranges)] = None
+    if known:
+        flat[words(known)] = None
+    parts = tuple(flat)
+    if len(parts) == 1:
+        return parts[0]
+    return Regular("alt", parts, any(p.nullable for p in parts), all(p.plain for p in parts)) if parts else NONE
+
+
+def inter(*parts: Regular) -> Regular:
+    """What every part holds."""
+    flat: dict[Regular, None] = {}
+    finite: frozenset[str] | None = None
+    refused: frozenset[str] = frozenset()
+    for part in parts:
+        for one in part.args if part.op == "and" else (part,):
+            if one == NONE:
+                return NONE
+            if one.op == "words" or one == EPS:
+                own = one.args if one.op == "words" else frozenset({""})
+                finite = own if finite is None else finite & own
+            elif one.op == "not" and one.args[0].op == "words":
+                refused |= one.args[0].args
+            elif one != ALL:
+                flat[one] = None
+    if refused and finite is None:
+        flat[neg(words(refused))] = None
+    if finite is not None:
+        return words(w for w in finite - refused if all(matches(p, w) for p in flat))
+    for one in flat:
+        if one.op == "not" and one.args[0] in flat:
+            return NONE
+    rest = tuple(flat)
+    if len(rest) == 1:
+        return rest[0]
+    return Regular("and", rest, all(p.nullable for p in rest), False) if rest else ALL
+
+
+def neg(body: Regular) -> Regular:
+    """Every word that is not in ``body``."""
+    if body.op == "not":
+        inner: Regular = body.args[0]
+        return inner
+    if body == NONE:
+        return ALL
+    if body == ALL:
+        return NONE
+    return Regular("not", (body,), not body.nullable, False)
+
+
+def rep(body: Regular, least: int, most: int | None) -> Regular:
+    """``body`` from ``least`` to ``most`` times (``None``: without bound)."""
+    if most == 0 or body in (EPS, NONE):
+        return EPS if least == 0 or body == EPS else NONE
+    if (least, most) == (1, 1):
+        return body
+    if body.op == "rep" and body.args[1:] == (0, None) and (most is None or most >= 1):
+        return body  # (x*){m,n} is x*
+    if body.nullable:
+        least = 0
+    return Regular("rep", (body, least, most), least == 0, body.plain)
+
+
+def ranges_minus(ranges: Ranges, other: Ranges) -> Ranges:
+    """The code points of ``ranges`` that are not in ``other`` (both sorted and disjoint)."""
+    out: list[tuple[int, int]] = []
+    for low, high in ranges:
+        start = low
+        for a, b in other:
+            if b < start or a > high:
+                continue
+            if a > start:
+                out.append((start, a - 1))
+            start = max(start, b + 1)
+        if start <= high:
+            out.append((start, high))
+    return tuple(out)
+
+
+# -- derivatives
+
+
+@lru_cache(maxsize=100_000)
+def derive(term: Regular, code: int) -> Regular:
+    """What may follow the code point ``code`` at the start of ``term``."""
+    args = term.args
+    match term.op:
+        case "chars":
+            return EPS if any(low <= code <= high for low, high in args) else NONE
+        case "words":
+            first = chr(code) if code >= 0 else "\0\0"
+            return words(w[1:] for w in args if w[:1] == first)
+        case "cat":
+            options = []
+            for i, part in enumerate(args):
+                options.append(cat(derive(part, code), *args[i + 1 :]))
+                if not part.nullable:
+                    break
+            return alt(*options)
+        case "alt":
+            return alt(*(derive(p, code) for p in args))
+        case "and":
+            return inter(*(derive(p, code) for p in args))
+        case "not":
+            return neg(derive(args[0], code))
+    body, least, most = args
+    return cat(derive(body, code), rep(body, max(least - 1, 0), None if most is None else most - 1))
+
+
+def _borders(term: Regular, out: set[int]) -> None:
+    """Code points at which the derivative of ``term`` may change, added to ``out``."""
+    match term.op:
+        case "chars":
+            for low, high in term.args:
+                out.add(low)
+                out.add(high + 1)
+        case "words":
+            for word in term.args:
+                if word:
+                    out.add(ord(word[0]))
+                    out.add(ord(word[0]) + 1)
+        case "cat":
+            for part in term.args:
+                _borders(part, out)
+                if not part.nullable:
+                    break
+        case "rep":
+            _borders(term.args[0], out)
+        case _:
+            for part in term.args:
+                _borders(part, out)
+
+
+_FRIENDLY = tuple(ord(c) for c in "a0A -_.")  # words shown to people begin with these where they may
+
+
+def alike(term: Regular) -> list[tuple[int, int]]:
+    """The code points in ranges that the derivative does not tell apart."""
+    borders: set[int] = {0, 0x20}
+    _borders(term, borders)
+    starts = sorted(b for b in borders if 0 <= b <= MAX_CODE_POINT)
+    return [(low, high - 1) for low, high in zip(starts, [*starts[1:], MAX_CODE_POINT + 1], strict=True)]
+
+
+def representatives(term: Regular) -> list[int]:
+    """One code point for each set of them that the derivative does not tell apart; the friendliest first."""
+    out = []
+    for low, high in alike(term):
+        nice = next((c for c in _FRIENDLY if low <= c <= high), low)
+        if 0xD800 <= nice <= 0xDFFF:  # no text holds a lone surrogate
+            nice = 0xE000
+            if nice > high:
+                continue
+        out.append(nice)
+    out.sort(key=lambda c: (c not in _FRIENDLY, c < 0x20 or c == 0x7F, c > 0x7E, c))
+    return out
+
+
+# -- questions
+
+
+def matches(term: Regular, word: str) -> bool:
+    """Is ``word`` in the language?"""
+    match term.op:
+        case "words":
+            return word in term.args
+        case "and":
+            return all(matches(p, word) for p in term.args)
+        case "alt":
+            return any(matches(p, word) for p in term.args)
+        case "not":
+            return not matches(term.args[0], word)
+    if term == ALL:
+        return True
+    quick = quick_regex(term, word) if term.plain else None
+    if quick is not None:
+        return quick.fullmatch(word) is not None
+    return any(after.nullable for after in _automaton(term).after(word))
+
+
+@lru_cache(maxsize=256)
+def _automaton(term: Regular) -> Subsets[Regular]:
+    return Subsets(term, _partial, ALL)
+
+
+@lru_cache(maxsize=100_000)
+def _partial(term: Regular, code: int) -> tuple[Regular, ...]:
+    """Terms that together are the derivative: parts of ``term`` each, so that there are never many of them."""
+    args = term.args
+    match term.op:
+        case "alt":
+            return tuple(dict.fromkeys(after for part in args for after in _partial(part, code)))
+        case "cat" if args:
+            rest = args[1:]
+            found = [cat(after, *rest) for after in _partial(args[0], code)]
+            if args[0].nullable:
+                found += _partial(cat(*rest), code)
+            return tuple(found)
+        case "rep":
+            body, least, most = args
+            rest = rep(body, max(least - 1, 0), None if most is None else most - 1)
+            return tuple(cat(after, rest) for after in _partial(body, code))
+    after = derive(term, code)
+    return () if after == NONE else (after,)

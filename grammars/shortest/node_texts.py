@@ -1,0 +1,282 @@
+"""A shortest text of a grammar's nodes, where it is found without a search: what an answer costs at the least.
+
+`shortest_text` answers None where it is not sure of a text (tokens, grammars of their own, schemas whose keywords
+meet).  What it answers is legal; that nothing shorter is, holds but for the choice of numbers, and of
+words so intricate that only those without a backslash are searched, or any at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+
+from grammars.regular.languages import Regular, alt, cat, inter, neg, rep, shortest, text, within
+from grammars.values.watchers import UniqueWatch, Watcher
+from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
+from grammars.shortest.distinct_texts import different, repeats
+from grammars.shortest.instances import PATIENT, Instances, TooLarge, Visits, joined, repeated
+from grammars.tree.nodes import (
+    Alt,
+    And,
+    Group,
+    Json,
+    Lexeme,
+    Node,
+    Not,
+    Pattern,
+    Ref,
+    Repeat,
+    Rule,
+    RuleDef,
+    Seq,
+    Text,
+    When,
+    is_terminal,
+    seq,
+)
+
+__all__ = ["shortest_text"]
+
+_MOST_SEARCHED = 200_000  # parts of languages in all searches together: some 20 ms
+
+
+def shortest_text(
+    node: Node,
+    watchers: tuple[Watcher, ...] = (),
+    *,
+    patient: bool = False,
+    loose: bool = False,
+    hasty: bool = False,
+) -> str | None:
+    """A shortest JSON text that ``node`` writes and ``watchers`` let pass; None where none was found.
+
+    ``patient`` searches longer for words: half a second at the worst, and not a few hundredths.  ``loose`` takes what
+    is known where another option that is not understood here may be shorter.  ``hasty`` gives up where the least text
+    repeats what must not be repeated.
+    """
+    nodes = next((watcher.nodes for watcher in watchers if isinstance(watcher, UniqueWatch)), None)
+    try:
+        with within(PATIENT[1] if patient else _MOST_SEARCHED):
+            cells = _Cells(patient=patient, loose=loose)
+            root = cells.cell(node, {})
+            found = cells.least(root)
+            if found is None or nodes is None or not repeats(found, nodes):
+                return found
+            if hasty:
+                return None
+            cells.least()
+            found = different(cells, root, nodes)
+            return found if found is not None and not repeats(found, nodes) else None
+    except (TooLarge, RecursionError, ValueError):
+        return None
+
+
+class _Cells(Visits):
+    """A grammar as cells of two kinds, each the parts of a text in order or a choice, and the least text of each.
+
+    Found by Knuth's generalisation of Dijkstra's algorithm: no text is shorter than its parts, so the shortest of all
+    that are known is final, and each cell is looked at but once for each of its parts.
+    """
+
+    def __init__(self, *, patient: bool = False, loose: bool = False) -> None:
+        super().__init__(patient=patient)
+        self.loose = loose
+        self.parts: list[tuple[int, ...] | None] = []  # of a cell; None where it is a choice
+        self.times: list[int] = []  # how often the parts come
+        self.users: list[list[int]] = []
+        self.known: list[tuple[int, str, int, int]] = []  # size, text and cell of what is fixed, see `via`
+        self.fixed: dict[int, tuple[str | None, Regular | None]] = {}  # of lexemes and schemas, by ids of their nodes
+        self.found: list[str | None] = []  # the shortest text of a cell
+        self.via: dict[int, int] = {}  # of a choice, the option that its text is of
+        self.terms: dict[int, Regular] = {}  # of cells that are lexemes
+        self.open_parts: list[int] = []
+        self.chosen: list[list[int]] | None = None
+
+    def least(self, wanted: int | None = None) -> str | None:
+        """The shortest text of a cell; where none is ``wanted``, all of them are found."""
+        if not self.found:
+            self.open_parts = [0 if parts is None else len(set(parts)) for parts in self.parts]
+            self.found = [None] * len(self.parts)
+            heapify(self.known)
+        found, heap, open_parts = self.found, self.known, self.open_parts
+        while heap and (wanted is None or found[wanted] is None):
+            _, text_, at, via = heappop(heap)
+            if found[at] is not None:
+                continue
+            found[at] = text_
+            if via >= 0:
+                self.via[at] = via
+            for user in self.users[at]:
+                self.count()
+                parts = self.parts[user]
+                open_parts[user] -= 1
+                if parts is None:
+                    heappush(heap, (len(text_.encode()), text_, user, at))
+                elif open_parts[user] == 0:
+                    whole = repeated(joined([found[part] for part in parts]), self.times[user])
+                    if whole is not None:
+                        self.count(len(whole))
+                        heappush(heap, (len(whole.encode()), whole, user, -1))
+        return None if wanted is None else found[wanted]
+
+    def options(self, cell: int) -> Sequence[int]:
+        """What a choice is between."""
+        if self.chosen is None:
+            self.chosen = [[] for _ in self.parts]
+            for at, users in enumerate(self.users):
+                for user in users:
+                    if self.parts[user] is None:
+                        self.chosen[user].append(at)
+        return self.chosen[cell]
+
+    def new(self, parts: Iterable[int] | None, times: int = 1) -> int:
+        self.count()
+        at = len(self.parts)
+        self.parts.append(None if parts is None else tuple(parts))
+        self.times.append(times)
+        self.users.append([])
+        for part in set(self.parts[at] or ()):
+            self.users[part].append(at)
+        return at
+
+    def constant(self, word: str | None) -> int:
+        """The cell of a text; of None one that has none."""
+        at = self.new(None)
+        if word is not None:
+            self.known.append((len(word.encode()), word, at, -1))
+        return at
+
+    def cell(self, node: Node, scope: Mapping[str, int | RuleDef]) -> int:
+        """The cell of a node; ``scope`` are the rules around it, cells of plain ones."""
+        match node:
+            case Text(text=word):
+                return self.constant(word)
+            case Seq(parts=nodes):
+                inner = [self.cell(part, scope) for part in nodes]
+                return self.new(inner) if inner else self.constant("")
+            case Alt(options=nodes):
+                return self.choice([self.cell(option, scope) for option in nodes])
+            case Repeat(body=body, least=least):
+                return self.new([self.cell(body, scope)], least) if least else self.constant("")
+            case Rule(body=body):
+                return self.cell(body, scope)
+            case Group(start=start, rules=rules):
+                scope = {**scope, **{n: rule if rule.parametric else self.new(None) for n, rule in rules.items()}}
+                for name, rule in rules.items():
+                    at = scope[name]
+                    if isinstance(at, int):
+                        self.users[self.cell(rule.body, scope)].append(at)
+                return self.cell(start, scope)
+            case Ref(name=name, argument=None):
+                named = scope.get(name)
+                return named if isinstance(named, int) else self.constant(None)
+            case Ref():
+                return self.constant(_counted(node, 0, scope))
+        if id(node) not in self.fixed:
+            self.fixed[id(node)] = self.fixed_text(node)
+        fixed, term = self.fixed[id(node)]
+        at = self.constant(fixed)
+        if term is not None:
+            self.terms[at] = term
+        return at
+
+    def choice(self, options: Iterable[int]) -> int:
+        at = self.new(None)
+        for option in set(options):
+            self.users[option].append(at)
+        return at
+
+    def fixed_text(self, node: Node) -> tuple[str | None, Regular | None]:
+        """The shortest text of a schema or a lexeme, and the language of the latter."""
+        if isinstance(node, Json):
+            return Instances(node.schema, node.options, patient=self.patient, loose=self.loose).text(), None
+        term = _term(node) if is_terminal(node) else None
+        return (self.word(term) if term is not None else None), term
+
+
+def _counted(ref: Ref, value: int, scope: Mapping[str, int | RuleDef]) -> str | None:
+    """The text of a parametric rule whose options are constants, entered from one whose parameter is ``value``.
+
+    Of the options that are open it takes the shortest, which is the best as long as they close no others.
+    """
+    rule, inner = scope.get(ref.name), _argument(ref.argument, value)
+    if not isinstance(rule, RuleDef) or inner is None:
+        return None
+    heads: list[tuple[int, str, Ref | None]] = []
+    for option in rule.body.options if isinstance(rule.body, Alt) else (rule.body,):
+        if isinstance(option, When):
+            if not _holds(option.condition, inner):
+                continue
+            option = option.body
+        parts = option.parts if isinstance(option, Seq) else (option,)
+        further = parts[-1] if parts and isinstance(parts[-1], Ref) else None
+        head = _constant(seq(*(parts if further is None else parts[:-1])))
+        if head is not None:
+            heads.append((len(head.encode()), head, further))
+    for _, head, further in sorted(heads, key=lambda one: one[:2]):
+        rest = "" if further is None else _counted(further, inner, scope)
+        if rest is not None:
+            return head + rest
+    return None
+
+
+def _constant(node: Node) -> str | None:
+    """The least text of a node in which there are no rules: texts, and space that may be left out."""
+    match node:
+        case Text(text=word):
+            return word
+        case Seq(parts=parts):
+            return joined([_constant(part) for part in parts])
+        case Repeat(least=0):
+            return ""
+    term = _term(node) if is_terminal(node) else None
+    found = None if term is None else shortest(term)
+    return found if isinstance(found, str) else None
+
+
+def _argument(argument: str | None, value: int) -> int | None:
+    """The parameter that a rule is entered with from one whose own is ``value``; None for what is not known here."""
+    if argument == "_":
+        return value
+    if argument is not None and (found := re.fullmatch(r"set_bit\((\d+)\)", argument)):
+        return value | 1 << int(found[1])
+    return int(argument, 16) if argument is not None and re.fullmatch("0x[0-9a-f]+", argument) else None
+
+
+def _holds(condition: str, value: int) -> bool:
+    """Does a condition of `grammars.json_schema.grammar.emit` hold?  Of others it is not known, and their options are left."""
+    if found := re.fullmatch(r"bit_clear\((\d+)\)", condition):
+        return not value >> int(found[1]) & 1
+    if found := re.fullmatch(r"bit_count_(ge|lt)\(\[0:(\d+)\], (\d+)\)", condition):
+        count = (value & (1 << int(found[2])) - 1).bit_count()
+        return (count >= int(found[3])) == (found[1] == "ge")
+    return False
+
+
+def _term(node: Node) -> Regular | None:
+    """The language of a terminal node."""
+    parts: list[Regular | None]
+    match node:
+        case Text(text=word, ignore_case=False):
+            return text(word)
+        case Pattern(regex=regex):
+            try:
+                return language(regex)
+            except (InvalidRegex, NotTranslated):
+                return None
+        case Lexeme(body=body):
+            return _term(body)
+        case Not(body=body):
+            inner = _term(body)
+            return None if inner is None else neg(inner)
+        case Repeat(body=body, least=least, most=most):
+            inner = _term(body)
+            return None if inner is None else rep(inner, least, most)
+        case And(parts=nodes) | Seq(parts=nodes) | Alt(options=nodes):
+            parts = [_term(part) for part in nodes]
+            whole = [part for part in parts if part is not None]
+            if len(whole) < len(parts):
+                return None
+            return {And: inter, Seq: cat, Alt: alt}[type(node)](*whole)
+    return None

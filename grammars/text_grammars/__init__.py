@@ -1,0 +1,1 @@
+"""Grammars that clients send as text: Lark, GBNF, structural tags, llguidance's JSON."""

@@ -1,0 +1,1 @@
+"""GBNF (llama.cpp) grammars, converted to Lark."""

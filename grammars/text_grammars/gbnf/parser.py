@@ -1,0 +1,223 @@
+"""The text of a GBNF grammar to its rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import lark
+from lark import Token, Transformer
+from lark.exceptions import UnexpectedToken
+from lark.lexer import Lexer
+
+from grammars.text_grammars.lark.ast import AltExpr, Definition, Expr, Literal, Name, Place, Regexp, Repeated, SeqExpr
+from grammars.text_grammars.lark.check import check_size
+from grammars.text_grammars.lark.lexer import check_tokens
+from grammars.text_grammars.lark.parser import repeat_count
+from special_tokens.errors import GrammarError, shown
+
+__all__ = ["definitions_of"]
+
+_RULES = (
+    ("SKIP", r"(?:[ \t\r\n]|#[^\n]*)+"),
+    ("HEAD", r"[A-Za-z0-9_-]+[ \t]*::="),
+    ("NAME", r"[A-Za-z0-9_-]+"),
+    ("STRING", r'"(?:\\.|[^"\\\n])*"'),
+    ("CLASS", r"\[(?:\\.|[^\]\\\n])*\]"),
+    ("BRACES", r"\{[ \t]*[0-9]*[ \t]*(?:,[ \t]*[0-9]*[ \t]*)?\}"),
+    ("LOOK", r"\(\?[=!<]"),
+    ("LPAR", r"\("),
+    ("RPAR", r"\)"),
+    ("VBAR", r"\|"),
+    ("OP", r"[*+?]"),
+    ("DOT", r"\."),
+    ("TOKEN", r"!?<[^>\n]*>"),
+)
+_SCANNER = re.compile("|".join(f"(?P<{kind}>{regex})" for kind, regex in _RULES))
+_KINDS = " ".join(kind for kind, _ in _RULES if kind != "SKIP")
+
+_GRAMMAR = f"""
+start: rule+
+rule: HEAD alternatives
+alternatives: sequence (VBAR sequence)*
+sequence: repeated*
+repeated: atom (OP | BRACES)*
+?atom: NAME -> reference
+     | STRING -> literal
+     | CLASS -> char_class
+     | DOT -> any_char
+     | LPAR alternatives RPAR -> group
+     | TOKEN -> token
+     | LOOK alternatives RPAR -> look
+%declare {_KINDS}
+"""
+
+
+def definitions_of(text: Any) -> list[Definition]:
+    """The rules of a GBNF grammar as they stand there; raises `GrammarError` with line and column."""
+    if not isinstance(text, str) or not text.strip():
+        raise GrammarError("the grammar is empty", expected="GBNF with a rule called root")
+    check_size(text)
+    try:
+        definitions: list[Definition] = _PARSER.parse(text)
+    except UnexpectedToken as error:
+        raise _unexpected(error, text) from None
+    return definitions
+
+
+class _OwnLexer(Lexer):
+    def __init__(self, conf: Any) -> None:
+        del conf
+
+    def lex(self, data: str) -> Iterator[Token]:
+        at, line, begin, number = 0, 1, 0, 0
+        while at < len(data):
+            match = _SCANNER.match(data, at)
+            if match is None:
+                raise GrammarError(f"unexpected {shown(data[at])}", line=line, column=at - begin + 1)
+            if match.lastgroup != "SKIP":
+                token = Token(str(match.lastgroup), match.group(), at, line, at - begin + 1)
+                check_tokens(number, token)
+                number += 1
+                yield token
+            newlines = data.count("\n", at, match.end())
+            if newlines:
+                line += newlines
+                begin = data.rindex("\n", at, match.end()) + 1
+            at = match.end()
+
+
+def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
+    token = error.token
+    if token.type == "$END":
+        line = text.count("\n") + 1
+        return GrammarError("the grammar ends too early", line=line, column=len(text.split("\n")[-1]) + 1)
+    expected = "name ::= ..." if "HEAD" in error.expected and "VBAR" not in error.expected else ""
+    return GrammarError(f"unexpected {shown(str(token)[:40])}", line=token.line, column=token.column, expected=expected)
+
+
+class _Values(Transformer):
+    def start(self, rules: list[Definition]) -> list[Definition]:
+        return rules
+
+    def rule(self, parts: list[Any]) -> Definition:
+        head, body = parts
+        return Definition(str(head)[:-3].strip(), body, at=_place(head))
+
+    def alternatives(self, parts: list[Any]) -> Expr:
+        options = tuple(part for part in parts if not (isinstance(part, Token) and part.type == "VBAR"))
+        return options[0] if len(options) == 1 else AltExpr(options)
+
+    def sequence(self, parts: list[Any]) -> Expr:
+        return parts[0] if len(parts) == 1 else SeqExpr(tuple(parts))
+
+    def repeated(self, parts: list[Any]) -> Expr:
+        body, *quantifiers = parts
+        for quantifier in quantifiers:
+            body = _repeat(body, quantifier)
+        return body  # type: ignore[no-any-return]
+
+    def group(self, parts: list[Any]) -> Expr:
+        return parts[1]  # type: ignore[no-any-return]
+
+    def reference(self, parts: list[Token]) -> Expr:
+        return Name(str(parts[0]), None, _place(parts[0]))
+
+    def literal(self, parts: list[Token]) -> Expr:
+        return Literal("".join(map(chr, _codes(parts[0], 1))), False, _place(parts[0]))
+
+    def char_class(self, parts: list[Token]) -> Expr:
+        token = parts[0]
+        negated = str(token)[1:2] == "^"
+        codes = _codes(token, 1 + negated, ranges=True)
+        if not codes:
+            raise GrammarError("an empty character class", line=token.line, column=token.column)
+        return Regexp(f"[{'^' if negated else ''}{_class_items(codes, token)}]", "", _place(token))
+
+    def any_char(self, parts: list[Token]) -> Expr:
+        return Regexp("(?s:.)", "", _place(parts[0]))
+
+    def token(self, parts: list[Token]) -> Expr:
+        raise _refused(f"{parts[0]} writes a token, not text", parts[0], "in double quotes it is text")
+
+    def look(self, parts: list[Any]) -> Expr:
+        raise _refused("look-around is not supported", parts[0], "")
+
+
+def _place(token: Token) -> Place:
+    return token.line or 0, token.column or 0
+
+
+def _refused(message: str, token: Token, hint: str) -> GrammarError:
+    return GrammarError(message, line=token.line or 0, column=token.column or 0, hint=hint)
+
+
+def _repeat(body: Expr, quantifier: Token) -> Expr:
+    text = str(quantifier)
+    if text in "*+?":
+        least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[text]
+    else:
+        low, comma, high = text.strip("{}").partition(",")
+        if not low.strip() and not high.strip():
+            raise _refused("a repeat needs a number", quantifier, "write {2}, {2,} or {2,5}")
+        least = repeat_count(low, quantifier)
+        most = (repeat_count(high, quantifier) if high.strip() else None) if comma else least
+    if most is not None and most < least:
+        raise _refused(f"a repeat from {least} to {most} times", quantifier, "")
+    return SeqExpr(()) if most == 0 else Repeated(body, least, most, _place(quantifier))
+
+
+_ESCAPES = {"n": 10, "r": 13, "t": 9, "\\": 92, '"': 34, "[": 91, "]": 93, "-": 45, "^": 94, "/": 47}
+_DASH = -1  # a dash between two characters of a class
+
+
+def _codes(token: Token, skip: int, *, ranges: bool = False) -> list[int]:
+    """The code points between the brackets or quotes of a token; a dash that spans a range is `_DASH`."""
+    text, at = str(token), skip
+    out: list[int] = []
+    while at < len(text) - 1:
+        char = text[at]
+        if char == "-" and ranges and out and out[-1] != _DASH and at + 2 < len(text):
+            out.append(_DASH)
+            at += 1
+        elif char != "\\":
+            out.append(ord(char))
+            at += 1
+        else:
+            code, at = _escape(token, text, at)
+            out.append(code)
+    if any(0xD800 <= code <= 0xDFFF or code > 0x10FFFF for code in out):
+        raise _refused("not a character", token, "")
+    return out
+
+
+def _escape(token: Token, text: str, at: int) -> tuple[int, int]:
+    kind = text[at + 1]
+    size = {"x": 2, "u": 4, "U": 8}.get(kind)
+    if size is None:
+        if kind not in _ESCAPES:
+            raise _refused(f"unknown escape \\{kind}", token, "")
+        return _ESCAPES[kind], at + 2
+    digits = text[at + 2 : at + 2 + size]
+    if not re.fullmatch(f"[0-9a-fA-F]{{{size}}}", digits):
+        raise _refused(f"\\{kind} needs {size} hexadecimal digits", token, "")
+    return int(digits, 16), at + 2 + size
+
+
+def _class_items(codes: list[int], token: Token) -> str:
+    out: list[str] = []
+    i = 0
+    while i < len(codes):
+        if i + 2 < len(codes) and codes[i + 1] == _DASH:
+            if codes[i] > codes[i + 2]:
+                raise _refused("a range in the wrong order", token, "")
+            out.append(f"\\x{{{codes[i]:x}}}-\\x{{{codes[i + 2]:x}}}")
+            i += 3
+        else:
+            out.append(f"\\x{{{codes[i]:x}}}")
+            i += 1
+    return "".join(out)
+
+
+_PARSER = lark.Lark(_GRAMMAR, parser="lalr", lexer=_OwnLexer, transformer=_Values(), maybe_placeholders=False)

@@ -1,0 +1,1 @@
+"""Lark grammars of clients: parsed, checked and written again for llguidance."""

@@ -1,0 +1,309 @@
+"""A Lark grammar as values: what the parser of `grammars.text_grammars.lark.convert` returns.
+
+Positions are pairs of line and column, both from 1, and take no part in comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+__all__ = [
+    "AltExpr",
+    "AndExpr",
+    "Attribute",
+    "CharRange",
+    "Definition",
+    "Expr",
+    "GrammarRef",
+    "Ignore",
+    "Import",
+    "JsonExpr",
+    "Literal",
+    "Name",
+    "NotExpr",
+    "Options",
+    "Place",
+    "RegexExt",
+    "Regexp",
+    "Repeated",
+    "RoleMark",
+    "SeqExpr",
+    "Source",
+    "TokenSyntax",
+    "Unsupported",
+    "WhenExpr",
+    "is_lexeme",
+    "map_lexemes",
+    "walk",
+]
+
+Place: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """``"text"``, with ``i`` compared without case."""
+
+    text: str
+    ignore_case: bool = False
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CharRange:
+    """``"a".."z"``."""
+
+    first: str
+    last: str
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Regexp:
+    """``/regex/flags``, the slashes of the regex unescaped."""
+
+    regex: str
+    flags: str = ""
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A rule (lower case) or a terminal (upper case); ``argument`` as in ``rule::incr(_)``."""
+
+    name: str
+    argument: str | None = None
+    at: Place = field(default=(0, 0), compare=False)
+
+    @property
+    def is_terminal(self) -> bool:
+        return is_terminal_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSyntax:
+    """``<name>`` or ``<[ids]>``: tokens, not text."""
+
+    text: str
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleMark:
+    """``$START_ID``: the marker of a role, put in by `grammars.reasoning`."""
+
+    name: str
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarRef:
+    """``@name``: another grammar of the list."""
+
+    name: str
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonExpr:
+    """``%json {...}``; ``json`` is its text."""
+
+    json: str
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RegexExt:
+    """``%regex {...}``: substrings of a text; ``json`` is its text."""
+
+    json: str
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """Syntax that is understood only to be refused: ``%lark {...}``, templates."""
+
+    what: str
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SeqExpr:
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AltExpr:
+    options: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AndExpr:
+    parts: tuple[Expr, ...]
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NotExpr:
+    body: Expr
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """``body`` from ``least`` to ``most`` times (None: without bound)."""
+
+    body: Expr
+    least: int
+    most: int | None
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WhenExpr:
+    """An option that is open only while a condition on the rule's parameter holds."""
+
+    body: Expr
+    condition: str
+
+
+Expr: TypeAlias = (
+    Literal
+    | CharRange
+    | Regexp
+    | Name
+    | TokenSyntax
+    | RoleMark
+    | GrammarRef
+    | JsonExpr
+    | RegexExt
+    | Unsupported
+    | SeqExpr
+    | AltExpr
+    | AndExpr
+    | NotExpr
+    | Repeated
+    | WhenExpr
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """``lazy``, ``suffix="..."`` ... of a rule; ``value`` is an expression, a number or None."""
+
+    name: str
+    value: Expr | str | None = None
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A rule or a terminal.  ``parameter`` is what stands after ``::`` on the left."""
+
+    name: str
+    body: Expr
+    attributes: tuple[Attribute, ...] = ()
+    parameter: str | None = None
+    at: Place = field(default=(0, 0), compare=False)
+
+    @property
+    def is_terminal(self) -> bool:
+        return is_terminal_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    body: Expr
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """``%import common.NAME -> ALIAS``."""
+
+    path: str
+    name: str
+    alias: str
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``%llguidance {...}``."""
+
+    body: Any
+    at: Place = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A whole grammar."""
+
+    definitions: tuple[Definition, ...]
+    ignores: tuple[Ignore, ...] = ()
+    imports: tuple[Import, ...] = ()
+    options: tuple[Options, ...] = ()
+
+    def by_name(self) -> dict[str, Definition]:
+        """The definitions by name; the last one wins where a name is doubled (checks refuse that)."""
+        return {definition.name: definition for definition in self.definitions}
+
+    def walk(self) -> Iterator[Expr]:
+        """Every expression of the grammar, attributes included."""
+        for definition in self.definitions:
+            yield from walk(definition.body)
+            for attribute in definition.attributes:
+                if attribute.value is not None and not isinstance(attribute.value, str):
+                    yield from walk(attribute.value)
+        for ignore in self.ignores:
+            yield from walk(ignore.body)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and everything inside it, without Python's own stack."""
+    stack: list[Expr] = [expr]
+    while stack:
+        node = stack.pop()
+        yield node
+        match node:
+            case SeqExpr(parts=parts) | AltExpr(options=parts) | AndExpr(parts=parts):
+                stack.extend(reversed(parts))
+            case NotExpr(body=body) | Repeated(body=body) | WhenExpr(body=body):
+                stack.append(body)
+
+
+def is_terminal_name(name: str) -> bool:
+    """Upper-case names are terminals, lower-case ones rules."""
+    return name.lstrip("_")[:1].isupper()
+
+
+def is_lexeme(expr: Expr, is_lexeme_rule: Callable[[str], bool] = lambda name: False) -> bool:
+    """Is this one lexeme where it stands in a rule?  ``is_lexeme_rule`` knows rules that are (``suffix=``)."""
+    match expr:
+        case Literal(text=text):
+            return bool(text)
+        case CharRange() | Regexp() | RegexExt() | AndExpr() | NotExpr() | JsonExpr():
+            return True
+        case Name(name=name):
+            return expr.is_terminal or is_lexeme_rule(name)
+        case _:
+            return False
+
+
+def map_lexemes(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The expression of a rule with ``change`` applied to each of its lexemes."""
+    if is_lexeme(expr):
+        return change(expr)
+    match expr:
+        case SeqExpr(parts=parts):
+            return SeqExpr(tuple(map_lexemes(part, change) for part in parts))
+        case AltExpr(options=options):
+            return AltExpr(tuple(map_lexemes(option, change) for option in options))
+        case Repeated(body=body, least=least, most=most, at=at):
+            return Repeated(map_lexemes(body, change), least, most, at)
+        case WhenExpr(body=body, condition=condition):
+            return WhenExpr(map_lexemes(body, change), condition)
+    return expr

@@ -1,0 +1,323 @@
+"""What a client's grammar may say: names, kinds, sizes, and nothing that reaches beyond its own text.
+
+The engine would take token syntax from anyone, and a client could then write a system turn; it would follow a deep
+chain of rules until the process dies; and it would compile a rule that can never end.  All of that is refused here,
+with a place.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+from grammars.text_grammars.lark.ast import (
+    AltExpr,
+    AndExpr,
+    Attribute,
+    Definition,
+    Expr,
+    GrammarRef,
+    JsonExpr,
+    Name,
+    NotExpr,
+    Place,
+    RegexExt,
+    Regexp,
+    Repeated,
+    RoleMark,
+    SeqExpr,
+    Source,
+    TokenSyntax,
+    Unsupported,
+    WhenExpr,
+    walk,
+)
+from grammars.text_grammars.lark.graph import components, fixpoint, uses_of
+from grammars.text_grammars.lark.sizes import check_sizes
+from grammars.regular.syntax.rust import InvalidRegex, about
+from special_tokens.errors import GrammarError, shown
+
+__all__ = ["COMMON", "MAX_ATOMS", "MAX_BYTES", "MAX_DEFINITIONS", "MAX_NESTING", "check", "check_shape", "check_size"]
+
+#: A chain of this many rules still compiles on the engine's thread (about 2,600 overflow an 8 MB stack).
+MAX_DEFINITIONS = 2_000
+MAX_BYTES = 256 * 1024
+#: Literals, names and operators; an alternation of 50,000 literals takes the engine 18 s.
+MAX_ATOMS = 20_000
+#: The engine refuses about 30 nested parentheses; those around a single thing are not written again.
+MAX_NESTING = 25
+
+#: Terminals that ``%import common.NAME`` knows (llguidance 1.9.1).
+COMMON = frozenset(
+    [
+        "DIGIT",
+        "HEXDIGIT",
+        "INT",
+        "SIGNED_INT",
+        "DECIMAL",
+        "_EXP",
+        "FLOAT",
+        "SIGNED_FLOAT",
+        "NUMBER",
+        "SIGNED_NUMBER",
+        "ESCAPED_STRING",
+        "LCASE_LETTER",
+        "UCASE_LETTER",
+        "LETTER",
+        "WORD",
+        "CNAME",
+        "WS_INLINE",
+        "WS",
+        "CR",
+        "LF",
+        "NEWLINE",
+        "SH_COMMENT",
+        "CPP_COMMENT",
+        "C_COMMENT",
+        "SQL_COMMENT",
+    ]
+)
+
+_LEXEME_ATTRIBUTES = ("lazy", "suffix")
+_HARMLESS_ATTRIBUTES = ("capture",)
+#: Attributes of the engine that break rollback, alternatives or sampling; only a trusted caller may set them.
+_TRUSTED_ATTRIBUTES = {
+    "max_tokens": "use max_tokens of the request",
+    "stop": "use suffix=, or stop of the request",
+    "stop_capture": "use suffix=",
+    "temperature": "use temperature of the request",
+}
+
+
+def check_size(text: str) -> None:
+    """Refuses a text that would take too long even to look at."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_BYTES:
+        raise GrammarError(f"the grammar has {size} bytes", expected=f"at most {MAX_BYTES}")
+
+
+def check(source: Source, *, roles: frozenset[str] = frozenset(), references: frozenset[str] = frozenset()) -> None:
+    """Raises `GrammarError` for the first thing that an untrusted grammar may not say.
+
+    ``roles`` are the ``$ROLE`` marks and ``references`` the ``@names`` that this grammar may use.
+    """
+    if not source.definitions:
+        raise GrammarError("the grammar is empty", expected="a rule called start")
+    check_shape(source)
+    for options in source.options:
+        raise _refuse("%llguidance changes the whole plan", options.at)
+    _check_atoms(source, roles, references)
+    _check_names(source)
+    for definition in source.definitions:
+        _check_definition(definition)
+    _check_terminals(source)
+    _check_productive(source)
+    check_sizes(source)
+
+
+def check_shape(source: Source) -> None:
+    """Refuses a grammar of too many parts, or parts too deep in each other, for anything else to look at."""
+    if len(source.definitions) > MAX_DEFINITIONS:
+        raise GrammarError(f"the grammar has {len(source.definitions)} rules", expected=f"at most {MAX_DEFINITIONS}")
+    for number, _ in enumerate(source.walk()):
+        if number > MAX_ATOMS:
+            raise GrammarError("the grammar is too large", expected=f"at most {MAX_ATOMS} literals and names")
+    for definition in source.definitions:
+        _check_nesting(definition.body, definition.at)
+        for attribute in definition.attributes:
+            if attribute.value is not None and not isinstance(attribute.value, str):
+                _check_nesting(attribute.value, attribute.at)
+    for ignore in source.ignores:
+        _check_nesting(ignore.body, ignore.at)
+
+
+def _refuse(message: str, at: Place, hint: str = "only a trusted caller may write it") -> GrammarError:
+    return GrammarError(message, line=at[0], column=at[1], hint=hint)
+
+
+def _check_atoms(source: Source, roles: frozenset[str], references: frozenset[str]) -> None:
+    for expr in source.walk():
+        match expr:
+            case TokenSyntax(text=text, at=at):
+                raise _refuse(f"{text} writes a token, not text", at, f'"{text}" in quotes is text')
+            case GrammarRef(name=name, at=at) if name not in references:
+                raise _refuse(f"@{name} reaches another grammar", at)
+            case Unsupported(what=what, at=at):
+                raise _refuse(f"{what} is not supported", at, "write rules of your own")
+            case RoleMark(name=name, at=at) if name not in roles:
+                known = ", ".join(f"${role}" for role in sorted(roles))
+                if not known:
+                    raise _refuse(f"${name} is no Lark", at, "roles stand in reasoning templates only")
+                raise GrammarError(f"there is no role ${name}", line=at[0], column=at[1], expected=known)
+            case RegexExt(json=body, at=at) if not body.startswith("{"):
+                raise _refuse("%regex takes an object", at, 'write %regex {"substring_words": "..."}')
+            case JsonExpr(json=body, at=at) if not body.startswith(("{", "true", "false")):
+                raise _refuse(f"%json takes a schema, not {body[:40]}", at, 'write %json {"type": ...}')
+            case Regexp(regex=regex, flags=flags, at=at):
+                _check_regex(regex, flags, at)
+
+
+def _check_regex(regex: str, flags: str, at: Place) -> None:
+    try:
+        about(regex, flags)
+    except InvalidRegex as error:
+        column = at[1] + 1 + error.at
+        raise GrammarError(f"not a regular expression: {error}", line=at[0], column=column) from None
+
+
+def _check_nesting(body: Expr, at: Place) -> None:
+    stack: list[tuple[Expr, int]] = [(body, 0)]
+    while stack:
+        expr, depth = stack.pop()
+        if depth > MAX_NESTING:
+            raise _refuse(f"parentheses are nested more than {MAX_NESTING} deep", at, "name the inner parts")
+        stack.extend((child, depth + (not isinstance(child, WhenExpr))) for child in _children(expr))
+
+
+def _children(expr: Expr) -> Iterable[Expr]:
+    match expr:
+        case SeqExpr(parts=parts) | AltExpr(options=parts) | AndExpr(parts=parts):
+            return parts
+        case NotExpr(body=body) | Repeated(body=body) | WhenExpr(body=body):
+            return (body,)
+    return ()
+
+
+# -- names
+
+
+def _check_names(source: Source) -> None:
+    defined: dict[str, Place] = {}
+    for definition in source.definitions:
+        if definition.name in defined:
+            line = defined[definition.name][0]
+            raise _refuse(f"{shown(definition.name)} is defined twice", definition.at, f"first in line {line}")
+        defined[definition.name] = definition.at
+    for imported in source.imports:
+        if imported.path != "common" or imported.name not in COMMON:
+            known = ", ".join(sorted(COMMON)) if imported.path == "common" else "common.NAME"
+            raise GrammarError(
+                f"there is no {imported.path}.{imported.name}", line=imported.at[0], column=imported.at[1],
+                expected=known,
+            )  # fmt: skip
+        if imported.alias in defined:
+            raise _refuse(f"{shown(imported.alias)} is defined twice", imported.at, "")
+        defined[imported.alias] = imported.at
+    if "start" not in defined:
+        raise GrammarError("there is no rule called start", expected="start: ...")
+    for expr in source.walk():
+        if isinstance(expr, Name) and expr.name not in defined:
+            near = difflib.get_close_matches(expr.name, defined, 1)
+            raise _refuse(f"{shown(expr.name)} is not defined", expr.at, f"is it {shown(near[0])}?" if near else "")
+    _check_parameters(source)
+
+
+def _check_parameters(source: Source) -> None:
+    takes = {definition.name: definition.parameter is not None for definition in source.definitions}
+    for expr in source.walk():
+        if isinstance(expr, Name) and takes.get(expr.name, False) != (expr.argument is not None):
+            raise _refuse(f"{shown(expr.name)} and its definition disagree about a parameter", expr.at, "")
+
+
+# -- one definition
+
+
+def _check_definition(definition: Definition) -> None:
+    for attribute in definition.attributes:
+        _check_attribute(attribute)
+    if definition.is_terminal:
+        if definition.attributes or definition.parameter:
+            raise _refuse("a terminal takes no attributes and no parameter", definition.at, "use a lower-case name")
+        _check_lexeme(definition.body, f"the terminal {definition.name}")
+    elif any(attribute.name in _LEXEME_ATTRIBUTES for attribute in definition.attributes):
+        _check_lexeme(definition.body, f"{definition.name}, which has lazy or suffix,")
+    else:
+        for expr in walk(definition.body):
+            if isinstance(expr, AndExpr):
+                raise _refuse("& joins terminals only", expr.at, "give it an UPPER-CASE name")
+
+
+def _check_attribute(attribute: Attribute) -> None:
+    if attribute.name in _TRUSTED_ATTRIBUTES:
+        raise _refuse(f"{attribute.name}= is not a client's to set", attribute.at, _TRUSTED_ATTRIBUTES[attribute.name])
+    if attribute.name not in (*_LEXEME_ATTRIBUTES, *_HARMLESS_ATTRIBUTES):
+        known = ", ".join((*_LEXEME_ATTRIBUTES, *_HARMLESS_ATTRIBUTES))
+        line, column = attribute.at
+        raise GrammarError(f"there is no attribute {shown(attribute.name)}", line=line, column=column, expected=known)
+    if attribute.name == "suffix":
+        if attribute.value is None or isinstance(attribute.value, str):
+            raise _refuse("suffix= needs a literal, a regex or a terminal", attribute.at, 'write suffix="..."')
+        _check_lexeme(attribute.value, "suffix=")
+
+
+def _check_lexeme(body: Expr, what: str) -> None:
+    for expr in walk(body):
+        match expr:
+            case Name(name=name, at=at) if not expr.is_terminal:
+                raise _refuse(f"{what} holds the rule {shown(name)}", at, "only terminals, literals and regexes fit")
+            case JsonExpr(at=at):
+                raise _refuse(f"{what} holds %json", at, "use it in a rule")
+            case RoleMark(at=at):
+                raise _refuse(f"{what} holds a token", at, "use it in a rule")
+            case WhenExpr():
+                raise GrammarError(f"{what} holds a condition", hint="conditions belong to rules with a parameter")
+
+
+# -- terminals and rules as graphs
+
+
+def _check_terminals(source: Source) -> None:
+    """No terminal may be made of itself: it is a regular expression, with what it names written out in it."""
+    uses = uses_of(definition for definition in source.definitions if definition.is_terminal)
+    for group in components(uses):
+        for name in group:
+            again = next((used for used in uses[name].values() if used.name in group), None)
+            if again is not None:
+                raise _refuse(f"the terminal {again.name} is made of itself", again.at, "use lower-case rules")
+
+
+def _check_productive(source: Source) -> None:
+    """Every rule that can be reached must have a finite text, or a model that enters it never gets out."""
+    rules = {d.name: d for d in source.definitions if not d.is_terminal}
+    uses = uses_of(rules.values())
+    groups = components(uses)
+    productive: set[str] = set()
+
+    def holds(name: str) -> bool:
+        if not _is_productive(rules[name].body, rules, productive):
+            return False
+        productive.add(name)
+        return True
+
+    fixpoint([name for group in groups for name in group], uses, holds)
+    leads_back = {name for group in groups for name in group if len(group) > 1 or name in uses[name]}
+    for name in _reachable(uses, "start"):
+        if name not in productive and name in leads_back:
+            raise _refuse(f"the rule {shown(name)} can never end", rules[name].at, "give it an option without itself")
+
+
+def _is_productive(expr: Expr, rules: dict[str, Definition], productive: set[str]) -> bool:
+    match expr:
+        case Name(name=name):
+            return name not in rules or name in productive
+        case SeqExpr(parts=parts) | AndExpr(parts=parts):
+            return all(_is_productive(part, rules, productive) for part in parts)
+        case AltExpr(options=options):
+            return any(_is_productive(option, rules, productive) for option in options)
+        case Repeated(body=body, least=least):
+            return least == 0 or _is_productive(body, rules, productive)
+        case WhenExpr(body=body):
+            return _is_productive(body, rules, productive)
+    return True
+
+
+def _reachable(uses: Mapping[str, Iterable[str]], begin: str) -> list[str]:
+    """``begin`` and the rules that it leads to."""
+    found = {begin: None}
+    waiting = [begin]
+    while waiting:
+        for name in uses[waiting.pop()]:
+            if name not in found:
+                found[name] = None
+                waiting.append(name)
+    return list(found)

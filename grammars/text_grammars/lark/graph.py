@@ -1,0 +1,94 @@
+"""Graphs of rules, without Python's own stack: what is made of what, and what reaches what.
+
+All of it is linear in nodes and edges; sets of lexemes are bits of integers, so that joining two costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from grammars.text_grammars.lark.ast import Definition, Name, walk
+
+__all__ = ["components", "fixpoint", "joined", "uses_of"]
+
+
+def uses_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Name]]:
+    """For each definition the others that its body names, each with its first occurrence."""
+    known = {definition.name: definition for definition in definitions}
+    uses: dict[str, dict[str, Name]] = {}
+    for name, definition in known.items():
+        found: dict[str, Name] = {}
+        for expr in walk(definition.body):
+            if isinstance(expr, Name) and expr.name in known:
+                found.setdefault(expr.name, expr)
+        uses[name] = found
+    return uses
+
+
+def components(uses: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """The nodes in groups that lead back to themselves (Tarjan), each group behind all that it leads to."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    held: list[str] = []
+    is_held: set[str] = set()
+    groups: list[list[str]] = []
+    for root in uses:
+        if root in number:
+            continue
+        number[root] = low[root] = len(number)
+        held.append(root)
+        is_held.add(root)
+        path = [(root, iter(uses[root]))]
+        while path:
+            node, others = path[-1]
+            for other in others:
+                if other not in number:
+                    number[other] = low[other] = len(number)
+                    held.append(other)
+                    is_held.add(other)
+                    path.append((other, iter(uses[other])))
+                    break
+                if other in is_held:
+                    low[node] = min(low[node], number[other])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[node])
+                if low[node] == number[node]:
+                    group: list[str] = []
+                    while not group or group[-1] != node:
+                        group.append(held.pop())
+                    is_held.difference_update(group)
+                    groups.append(group)
+    return groups
+
+
+def joined(own: Mapping[str, int], leads_to: Mapping[str, Collection[str]]) -> dict[str, int]:
+    """For each node the bits of ``own`` of all that it leads to, itself included."""
+    out: dict[str, int] = {}
+    for group in components(leads_to):
+        bits = 0
+        for node in group:
+            bits |= own.get(node, 0)
+            for other in leads_to[node]:
+                bits |= out.get(other, 0)  # those of the group itself have none yet
+        out.update(dict.fromkeys(group, bits))
+    return out
+
+
+def fixpoint(order: Iterable[str], uses: Mapping[str, Collection[str]], holds: Callable[[str], bool]) -> None:
+    """Asks ``holds`` of each node in ``order``, and again of those that use a node for which it came to hold."""
+    users: dict[str, list[str]] = {node: [] for node in uses}
+    for node, used in uses.items():
+        for other in used:
+            users[other].append(node)
+    place = {node: i for i, node in enumerate(order)}
+    settled: set[str] = set()
+    waiting = list(place)
+    while waiting:
+        new = []
+        for node in waiting:
+            if node not in settled and holds(node):
+                settled.add(node)
+                new.append(node)
+        waiting = sorted({user for node in new for user in users[node] if user not in settled}, key=place.__getitem__)

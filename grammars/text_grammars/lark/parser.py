@@ -1,0 +1,342 @@
+"""The engine's Lark dialect parsed with ``lark``: our own grammar of it, and its values.
+
+More liberal than the engine in white space (a line may break inside parentheses); what is accepted here is written
+again by `grammars.text_grammars.lark.write`, so the two need not agree on spelling.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import lark
+from lark import Token, Transformer
+from lark.exceptions import UnexpectedInput, UnexpectedToken
+from lark.lexer import Lexer
+
+from grammars.text_grammars.lark.ast import (
+    AltExpr,
+    AndExpr,
+    Attribute,
+    CharRange,
+    Definition,
+    Expr,
+    GrammarRef,
+    Ignore,
+    Import,
+    JsonExpr,
+    Literal,
+    Name,
+    NotExpr,
+    Options,
+    Place,
+    RegexExt,
+    Regexp,
+    Repeated,
+    RoleMark,
+    SeqExpr,
+    Source,
+    TokenSyntax,
+    Unsupported,
+    WhenExpr,
+)
+from grammars.text_grammars.lark.lexer import KINDS, tokens_of
+from special_tokens.errors import GrammarError
+
+__all__ = ["MAX_COUNT", "parse", "repeat_count"]
+
+#: The largest number of a counted repeat in a rule.
+MAX_COUNT = 1_000_000
+
+_GRAMMAR = rf"""
+start: (item (NEWLINE item)*)?
+?item: definition | ignore | import_one | import_many | options | override | declare
+definition: (RULE | TERMINAL) PARAMETER? attributes? priority? COLON alternatives
+priority: DOT NUMBER
+attributes: LBRACKET [attribute (COMMA attribute)*] RBRACKET
+attribute: RULE [EQUALS attribute_value]
+?attribute_value: NUMBER | atom
+ignore: IGNORE alternatives
+import_one: IMPORT path [ARROW name]
+import_many: IMPORT path LPAR name (COMMA name)* RPAR
+path: DOT? name (DOT name)*
+?name: RULE | TERMINAL
+options: OPTIONS
+override: OVERRIDE definition
+declare: DECLARE name+
+alternatives: alternative (VBAR alternative)*
+alternative: conjunction [ARROW RULE] [CONDITION]
+conjunction: sequence (AND sequence)*
+sequence: repeated*
+repeated: prefixed [quantifier]
+prefixed: TILDE prefixed -> negated
+        | atom -> plain_atom
+?quantifier: OP | TIMES | BRACES
+?atom: LPAR alternatives RPAR -> group
+     | LBRACKET alternatives RBRACKET -> maybe
+     | STRING -> literal
+     | STRING DOTDOT STRING -> char_range
+     | REGEXP -> regexp
+     | (RULE | TERMINAL) PARAMETER? -> reference
+     | TERMINAL LBRACE alternatives (COMMA alternatives)* RBRACE -> template
+     | RULE LBRACE alternatives (COMMA alternatives)* RBRACE -> template
+     | TOKEN_SYNTAX -> token_syntax
+     | GRAMMAR_REF -> grammar_ref
+     | ROLE -> role
+     | JSON -> json_value
+     | REGEX_EXT -> regex_ext
+     | NESTED -> nested
+%declare {" ".join(KINDS)}
+"""
+
+
+class _OwnLexer(Lexer):
+    """Hands our tokens to lark's parser."""
+
+    def __init__(self, conf: Any) -> None:
+        del conf
+
+    def lex(self, data: str) -> Iterator[Token]:
+        return tokens_of(data)
+
+
+def parse(text: str) -> Source:
+    """The grammar of ``text``; raises `GrammarError` with line and column where it is not Lark."""
+    try:
+        source: Source = _PARSER.parse(text)
+        return source
+    except UnexpectedToken as error:
+        raise _unexpected(error, text) from None
+    except UnexpectedInput as error:  # pragma: no cover - our lexer raises its own errors
+        raise GrammarError(str(error), line=error.line, column=error.column) from None
+
+
+#: What the parser may wait for, in words.
+_WORDS = {
+    "COLON": "':'", "NEWLINE": "a new line", "RPAR": "')'", "RBRACKET": "']'", "RBRACE": "'}'", "RULE": "a rule's name",
+    "TERMINAL": "a TERMINAL's name", "STRING": "a literal", "NUMBER": "a number", "$END": "the end",
+}  # fmt: skip
+
+
+def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
+    token = error.token
+    waited = [_WORDS[kind] for kind in _WORDS if kind in error.accepts | error.expected]
+    hint = ""
+    if token.type == "NEWLINE":
+        hint = "a definition goes on in the next line only with '|' or inside parentheses"
+    elif token.type in ("STRING", "REGEXP") and "COLON" not in error.expected:
+        hint = "a definition is NAME: ... on one line, or goes on with '|'"
+    if token.type == "$END":
+        lines = text.split("\n")
+        return GrammarError("the grammar ends too early", line=len(lines), column=len(lines[-1]) + 1,
+                            expected=" or ".join(waited[:4]))  # fmt: skip
+    shown = "a new line" if token.type == "NEWLINE" else repr(str(token.value)[:40])
+    return GrammarError(
+        f"unexpected {shown}", line=token.line, column=token.column, expected=" or ".join(waited[:4]), hint=hint
+    )
+
+
+def _place(token: Token) -> Place:
+    return token.line, token.column
+
+
+class _Values(Transformer):
+    """Builds the values while lark parses, so that nothing recurses over a deep tree."""
+
+    def start(self, items: list[Any]) -> Source:
+        flat: list[Any] = []
+        for item in items:
+            if _is(item, "NEWLINE"):
+                continue
+            flat.extend(item) if isinstance(item, list) else flat.append(item)
+        return Source(
+            tuple(item for item in flat if isinstance(item, Definition)),
+            tuple(item for item in flat if isinstance(item, Ignore)),
+            tuple(item for item in flat if isinstance(item, Import)),
+            tuple(item for item in flat if isinstance(item, Options)),
+        )
+
+    # -- statements
+
+    def definition(self, parts: list[Any]) -> Definition:
+        head, *middle, body = [part for part in parts if not _is(part, "COLON")]
+        parameter = next((_after_colons(part) for part in middle if _is(part, "PARAMETER")), None)
+        attributes = next((part for part in middle if isinstance(part, tuple)), ())
+        name = head.value.lstrip("!?") if head.type == "RULE" else head.value
+        return Definition(name, body, attributes, parameter, _place(head))
+
+    def priority(self, parts: list[Token]) -> Any:
+        raise _refused("priorities have no meaning here", parts[0], "terminals are matched greedily, all at once")
+
+    def attributes(self, parts: list[Any]) -> tuple[Attribute, ...]:
+        return tuple(part for part in parts if isinstance(part, Attribute))
+
+    def attribute(self, parts: list[Any]) -> Attribute:
+        name, value = parts[0], parts[2] if len(parts) > 2 else None
+        if isinstance(value, Token):
+            value = str(value.value)
+        return Attribute(name.value, value, _place(name))
+
+    def ignore(self, parts: list[Any]) -> Ignore:
+        return Ignore(parts[1], _place(parts[0]))
+
+    def path(self, parts: list[Any]) -> str:
+        return "".join(part.value for part in parts)
+
+    def import_one(self, parts: list[Any]) -> Import:
+        path, _, name = parts[1].rpartition(".")
+        alias = parts[3].value if len(parts) > 3 and parts[3] is not None else name
+        return Import(path, name, alias, _place(parts[0]))
+
+    def import_many(self, parts: list[Any]) -> list[Import]:
+        names = [part for part in parts[2:] if _is(part, "RULE") or _is(part, "TERMINAL")]
+        return [Import(parts[1], name.value, name.value, _place(parts[0])) for name in names]
+
+    def options(self, parts: list[Token]) -> Options:
+        return Options(parts[0].value, _place(parts[0]))
+
+    def override(self, parts: list[Any]) -> Any:
+        raise _refused("%override has no meaning here", parts[0], "write the rule once")
+
+    def declare(self, parts: list[Any]) -> Any:
+        raise _refused("%declare has no meaning here", parts[0], "define the terminal")
+
+    # -- expressions
+
+    def alternatives(self, parts: list[Any]) -> Expr:
+        options = tuple(part for part in parts if not _is(part, "VBAR"))
+        return options[0] if len(options) == 1 else AltExpr(options)
+
+    def alternative(self, parts: list[Any]) -> Expr:
+        condition = next((part for part in parts[1:] if _is(part, "CONDITION")), None)
+        return WhenExpr(parts[0], condition.value[3:].strip()) if condition is not None else parts[0]
+
+    def conjunction(self, parts: list[Any]) -> Expr:
+        conjuncts = tuple(part for part in parts if not _is(part, "AND"))
+        if len(conjuncts) == 1:
+            return conjuncts[0]  # type: ignore[no-any-return]
+        return AndExpr(conjuncts, _place(parts[1]))
+
+    def sequence(self, parts: list[Any]) -> Expr:
+        return parts[0] if len(parts) == 1 else SeqExpr(tuple(parts))
+
+    def repeated(self, parts: list[Any]) -> Expr:
+        body, quantifier = parts
+        if quantifier is None:
+            return body  # type: ignore[no-any-return]
+        least, most = _bounds(quantifier)
+        return Repeated(body, least, most, _place(quantifier))
+
+    def negated(self, parts: list[Any]) -> Expr:
+        return NotExpr(parts[1], _place(parts[0]))
+
+    def plain_atom(self, parts: list[Any]) -> Expr:
+        return parts[0]  # type: ignore[no-any-return]
+
+    def group(self, parts: list[Any]) -> Expr:
+        return parts[1]  # type: ignore[no-any-return]
+
+    def maybe(self, parts: list[Any]) -> Expr:
+        return Repeated(parts[1], 0, 1, _place(parts[0]))
+
+    def literal(self, parts: list[Token]) -> Expr:
+        text, ignore_case = _string(parts[0])
+        return Literal(text, ignore_case, _place(parts[0]))
+
+    def char_range(self, parts: list[Token]) -> Expr:
+        (first, i), (last, j) = _string(parts[0]), _string(parts[2])
+        if i or j or len(first) != 1 or len(last) != 1 or first > last:
+            raise _refused("a range goes from one character up to another", parts[0], 'write "a".."z"')
+        return CharRange(first, last, _place(parts[0]))
+
+    def regexp(self, parts: list[Token]) -> Expr:
+        regex, _, flags = parts[0].value[1:].rpartition("/")
+        return Regexp(_unescape_slashes(regex), flags, _place(parts[0]))
+
+    def reference(self, parts: list[Token]) -> Expr:
+        argument = _after_colons(parts[1]) if len(parts) > 1 else None
+        return Name(parts[0].value.lstrip("!?"), argument, _place(parts[0]))
+
+    def template(self, parts: list[Any]) -> Expr:
+        return Unsupported("a template", _place(parts[0]))
+
+    def token_syntax(self, parts: list[Token]) -> Expr:
+        role = re.fullmatch(r"<\[\$([A-Z][A-Z_]*)\]>", parts[0].value)
+        if role:
+            return RoleMark(role[1], _place(parts[0]))
+        return TokenSyntax(parts[0].value, _place(parts[0]))
+
+    def grammar_ref(self, parts: list[Token]) -> Expr:
+        return GrammarRef(parts[0].value[1:], _place(parts[0]))
+
+    def role(self, parts: list[Token]) -> Expr:
+        return RoleMark(parts[0].value[1:], _place(parts[0]))
+
+    def json_value(self, parts: list[Token]) -> Expr:
+        return JsonExpr(json.dumps(parts[0].value, ensure_ascii=False), _place(parts[0]))
+
+    def regex_ext(self, parts: list[Token]) -> Expr:
+        return RegexExt(json.dumps(parts[0].value, ensure_ascii=False), _place(parts[0]))
+
+    def nested(self, parts: list[Token]) -> Expr:
+        return Unsupported("a nested grammar (%lark)", _place(parts[0]))
+
+
+def _is(part: Any, kind: str) -> bool:
+    return isinstance(part, Token) and part.type == kind
+
+
+def _refused(message: str, token: Token, hint: str) -> GrammarError:
+    return GrammarError(message, line=token.line, column=token.column, hint=hint)
+
+
+def _after_colons(token: Token) -> str:
+    return str(token.value)[2:].strip()
+
+
+def _bounds(token: Token) -> tuple[int, int | None]:
+    text = str(token.value)
+    if token.type == "OP":
+        return {"*": (0, None), "+": (1, None), "?": (0, 1)}[text]
+    if token.type == "TIMES":
+        numbers = [repeat_count(n, token) for n in re.findall(r"[0-9]+", text)]
+        least, most = numbers[0], numbers[-1]
+    else:
+        low, comma, high = text.strip("{}").partition(",")
+        if not low.strip() and not high.strip():
+            raise _refused("a repeat needs a number", token, "write {2}, {2,} or {2,5}")
+        least = repeat_count(low, token)
+        most = (repeat_count(high, token) if high.strip() else -1) if comma else least
+    if most != -1 and (most < least or most == 0):
+        raise _refused(f"a repeat from {least} to {most} times", token, "the second number is the larger one")
+    return least, None if most == -1 else most
+
+
+def repeat_count(digits: str, token: Token) -> int:
+    """The number of a counted repeat, 0 where there is none; raises `GrammarError` past `MAX_COUNT`."""
+    digits = digits.strip().lstrip("0")
+    if len(digits) > 7 or int(digits or 0) > MAX_COUNT:
+        shown = digits if len(digits) <= 20 else f"{digits[:20]}..."
+        raise GrammarError(f"a repeat of {shown} times", line=token.line or 0, column=token.column or 0,
+                           expected=f"at most {MAX_COUNT}")  # fmt: skip
+    return int(digits or 0)
+
+
+def _string(token: Token) -> tuple[str, bool]:
+    text = str(token.value)
+    ignore_case = text.endswith("i")
+    body = text[:-1] if ignore_case else text
+    body = re.sub(r"\\(?:x([0-9a-fA-F]{2})|.)", lambda m: f"\\u00{m[1]}" if m[1] else m[0], body)
+    value = json.loads(body)
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        raise _refused("the literal holds a lone surrogate", token, "write text that UTF-8 can carry")
+    return value, ignore_case
+
+
+def _unescape_slashes(regex: str) -> str:
+    return re.sub(r"\\(.)", lambda m: "/" if m[1] == "/" else m[0], regex, flags=re.DOTALL)
+
+
+_PARSER = lark.Lark(_GRAMMAR, parser="lalr", lexer=_OwnLexer, transformer=_Values(), maybe_placeholders=True)

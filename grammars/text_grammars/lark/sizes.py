@@ -1,0 +1,272 @@
+"""What a grammar comes to when it is written out, found without writing anything out.
+
+Every size is worked out once for each definition and used wherever its name stands, so a few lines that double with
+each definition are measured as fast as any others.  The engine would write them out, or be led along a text that
+nothing can end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from grammars.regular.languages import Regular
+from grammars.text_grammars.lark.ast import (
+    AltExpr,
+    AndExpr,
+    CharRange,
+    Definition,
+    Expr,
+    Literal,
+    Name,
+    Place,
+    Regexp,
+    Repeated,
+    SeqExpr,
+    Source,
+    WhenExpr,
+    is_lexeme,
+)
+from grammars.text_grammars.lark.graph import components, uses_of
+from grammars.regular.syntax.rust import InvalidRegex, about
+from special_tokens.errors import GrammarError
+
+__all__ = [
+    "MAX_LEAST_BYTES",
+    "MAX_LEAST_LEXEMES",
+    "MAX_OPTIONAL",
+    "MAX_WRITTEN_OUT",
+    "Size",
+    "check_pattern",
+    "check_sizes",
+    "of_term",
+    "terminal_sizes",
+]
+
+#: Parts of a lexeme with the terminals that it names written out in it: 200 that each name the next twice would be
+#: 2**200.
+MAX_WRITTEN_OUT = 200_000
+#: Parts of a lexeme in a row any of which may be empty: the engine's work grows with their square (4,096 take 0.6 s,
+#: 8,192 are more than it takes).
+MAX_OPTIONAL = 2_000
+#: Bytes of a lexeme's shortest text: the engine's work at its first byte (200,000 take 0.3 s).
+MAX_LEAST_BYTES = 200_000
+#: Lexemes of the shortest text of a part: the engine writes forced ones at once, and ends at 50,000.
+MAX_LEAST_LEXEMES = 20_000
+
+_ROUNDS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of one lexeme: ``parts`` written out, ``least`` bytes of a shortest text, ``optional`` parts in a row."""
+
+    parts: int
+    least: int = 0
+    optional: int = 0
+
+
+# -- lexemes
+
+
+def check_pattern(pattern: str, flags: str = "", *, place: str = "") -> None:
+    """Raises `GrammarError` for a regular expression that passes a limit, or `InvalidRegex`."""
+    _check(of_term(about(pattern, flags)), "the pattern", place=place)
+
+
+def _check(size: Size, what: str, at: Place = (0, 0), place: str = "") -> None:
+    large = f"{what} is too large when the terminals that it names are written out in it"
+    for found, most, unit, problem in (
+        (size.parts, MAX_WRITTEN_OUT, "parts", large),
+        (size.optional, MAX_OPTIONAL, "parts", f"{what} has too many parts in a row that may be empty"),
+        (size.least, MAX_LEAST_BYTES, "bytes", f"the shortest text of {what} is too long"),
+    ):
+        if found > most:
+            raise GrammarError(f"{problem}{_shown(found)}", line=at[0], column=at[1], place=place,
+                               expected=f"at most {most} {unit}", hint="use fewer or smaller repeats")  # fmt: skip
+
+
+def _shown(number: int) -> str:
+    return f": {number}" if number < 10**15 else ""
+
+
+@lru_cache(maxsize=5_000)
+def of_term(term: Regular) -> Size:
+    """The size of a language, by its term."""
+    args = term.args
+    match term.op:
+        case "chars":
+            return Size(1, len(_utf8(args[0][0])))
+        case "words":
+            return Size(len(args), min(len(word.encode("utf-8", "surrogatepass")) for word in args))
+        case "cat":
+            return _row([of_term(part) for part in args], [part.nullable for part in args])
+        case "alt":
+            return _any([of_term(part) for part in args])
+        case "and":
+            return _all([of_term(part) for part in args])
+        case "not":
+            inner = of_term(args[0])
+            return Size(inner.parts, 0, inner.optional)
+    body, least, _ = args
+    inner = of_term(body)
+    return Size(inner.parts, inner.least * least, inner.optional)
+
+
+def _utf8(code: int) -> bytes:
+    return chr(code).encode("utf-8", "surrogatepass")
+
+
+def _row(sizes: list[Size], may_be_empty: list[bool]) -> Size:
+    longest = run = 0
+    for size, empty in zip(sizes, may_be_empty, strict=True):
+        run = run + max(size.optional, 1) if empty else 0
+        longest = max(longest, run, size.optional)
+    return Size(sum(size.parts for size in sizes), sum(size.least for size in sizes), longest)
+
+
+def _any(sizes: list[Size]) -> Size:
+    least = min((size.least for size in sizes), default=0)
+    return Size(sum(size.parts for size in sizes), least, max((size.optional for size in sizes), default=0))
+
+
+def _all(sizes: list[Size]) -> Size:
+    least = max((size.least for size in sizes), default=0)
+    return Size(sum(size.parts for size in sizes), least, sum(size.optional for size in sizes))
+
+
+def _of_lexeme(expr: Expr, terminals: Mapping[str, Size]) -> Size:
+    """The size of an expression inside a lexeme."""
+
+    def of(inner: Expr) -> Size:
+        return _of_lexeme(inner, terminals)
+
+    match expr:
+        case Literal(text=text):
+            return Size(1, len(text.encode("utf-8", "surrogatepass")))
+        case CharRange(first=first):
+            return Size(1, len(_utf8(ord(first))))
+        case Regexp(regex=regex, flags=flags):
+            try:
+                return of_term(about(regex, flags))
+            except InvalidRegex:  # refused elsewhere, with its place
+                return Size(1)
+        case Name(name=name):
+            return terminals.get(name, Size(1))
+        case SeqExpr(parts=parts):
+            sizes = list(map(of, parts))
+            return _row(sizes, [size.least == 0 for size in sizes])
+        case AltExpr(options=options):
+            return _any(list(map(of, options)))
+        case AndExpr(parts=parts):
+            return _all(list(map(of, parts)))
+        case Repeated(body=body, least=least):
+            size = of(body)
+            return Size(size.parts, size.least * least, size.optional)
+    return Size(1)
+
+
+# -- grammars
+
+
+def check_sizes(source: Source) -> None:
+    """Raises `GrammarError`, with the place, for a lexeme or a rule that is too large when written out.
+
+    Terminals must not be made of themselves.
+    """
+    terminals = _check_terminals(source)
+    _check_rules(source, terminals)
+
+
+def terminal_sizes(definitions: Mapping[str, Definition]) -> dict[str, Size]:
+    """The sizes of definitions as terminals, each behind those that it is made of."""
+    sizes: dict[str, Size] = {}
+    for group in components(uses_of(definitions.values())):
+        for name in group:
+            sizes[name] = _of_lexeme(definitions[name].body, sizes)
+    return sizes
+
+
+def _check_terminals(source: Source) -> dict[str, Size]:
+    terminals = {d.name: d for d in source.definitions if d.is_terminal}
+    sizes = terminal_sizes(terminals)
+    for name, size in sizes.items():
+        _check(size, f"the terminal {name}", terminals[name].at)
+    for ignore in source.ignores:
+        _check(_of_lexeme(ignore.body, sizes), "what is ignored", ignore.at)
+    return sizes
+
+
+def _check_rules(source: Source, terminals: Mapping[str, Size]) -> None:
+    """Counts the lexemes of every rule's shortest text, from above until nothing changes."""
+    rules = {d.name: d for d in source.definitions if not d.is_terminal}
+    suffixed = {d.name for d in rules.values() if any(a.name in ("lazy", "suffix") for a in d.attributes)}
+    leasts: dict[str, int] = {}
+    lexemes: dict[Expr, int] = {}
+
+    def lexeme(expr: Expr, at: Place) -> int:
+        if expr not in lexemes:
+            size = _of_lexeme(expr, terminals)
+            _check(size, "this lexeme", at)
+            lexemes[expr] = int(size.least > 0)
+        return lexemes[expr]
+
+    def of(expr: Expr, rule: Definition) -> int | None:
+        """How many lexemes; None while that is not known."""
+        if is_lexeme(expr):
+            return lexeme(expr, getattr(expr, "at", rule.at))
+        match expr:
+            case Name(name=name):
+                return leasts.get(name) if name in rules else 1
+            case SeqExpr(parts=parts):
+                found = [of(part, rule) for part in parts]
+                return None if None in found else sum(one for one in found if one is not None)
+            case AltExpr(options=options):
+                some = [one for one in (of(option, rule) for option in options) if one is not None]
+                return min(some, default=None)
+            case Repeated(body=body, least=least):
+                one = of(body, rule)
+                return 0 if not least else None if one is None else one * least
+            case WhenExpr(body=body):
+                return of(body, rule)
+            case Literal():
+                return 0
+        return 1
+
+    order = [name for group in components(uses_of(rules.values())) for name in group]
+    for name in suffixed:
+        _check(_of_lexeme(rules[name].body, terminals), f"the lexeme {name}", rules[name].at)
+    for _ in range(_ROUNDS):
+        before = dict(leasts)
+        for name in order:
+            found = 1 if name in suffixed else of(rules[name].body, rules[name])
+            if found is not None:
+                leasts[name] = min(found, leasts.get(name, found))
+        if leasts == before:
+            break
+    else:
+        return  # a large recursive grammar: the engine decides
+    _refuse_long(rules, order, of)
+
+
+def _refuse_long(
+    rules: Mapping[str, Definition], order: list[str], of: Callable[[Expr, Definition], int | None]
+) -> None:
+    for name in order:
+        stack: list[tuple[Expr, Place]] = [(rules[name].body, rules[name].at)]
+        while stack:
+            expr, at = stack.pop()
+            least = of(expr, rules[name]) or 0
+            inner: tuple[Expr, ...] = ()
+            match expr:
+                case SeqExpr(parts=parts) | AltExpr(options=parts):
+                    inner = parts
+                case Repeated(body=body) | WhenExpr(body=body):
+                    inner = (body,)
+            if least > MAX_LEAST_LEXEMES and not any((of(i, rules[name]) or 0) > MAX_LEAST_LEXEMES for i in inner):
+                line, column = getattr(expr, "at", at)
+                raise GrammarError(f"the shortest text of a part of {name!r} is too long{_shown(least)}", line=line,
+                                   column=column, expected=f"at most {MAX_LEAST_LEXEMES} lexemes",
+                                   hint="use fewer or smaller repeats")  # fmt: skip
+            stack.extend((i, at) for i in inner if not isinstance(i, Name))

@@ -1,0 +1,159 @@
+"""A checked grammar as text again, in the engine's dialect: quoted, escaped and spelled by us alone.
+
+``%ignore`` becomes ordinary rules: the engine would give the grammar lexemes of its own for it, and text that stands
+beside the grammar in one plan would then be allowed the ignored text as well (llguidance 1.9.1).  ``%json`` becomes a
+grammar of our own schema compiler.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from grammars.text_grammars.lark.ast import (
+    AltExpr,
+    AndExpr,
+    CharRange,
+    Definition,
+    Expr,
+    GrammarRef,
+    JsonExpr,
+    Literal,
+    Name,
+    NotExpr,
+    RegexExt,
+    Regexp,
+    Repeated,
+    RoleMark,
+    SeqExpr,
+    Source,
+    TokenSyntax,
+    Unsupported,
+    WhenExpr,
+    is_lexeme,
+)
+from grammars.tree.quantifier import quantifier
+from grammars.tree.render import quote, quote_regex
+from special_tokens.errors import GrammarError
+
+__all__ = ["REFERENCE_MARK", "Writing", "write"]
+
+#: Stands on both sides of the name of another grammar; the renderer puts in the name that it got.
+REFERENCE_MARK = "\ue000"
+
+_ALT, _SEQ, _ATOM = 0, 1, 2
+
+_ANY_TEXT = "/(?s:.*)/"
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What a text depends on beside the grammar: how a schema is written, and what a role's marker is."""
+
+    schema: Callable[[Any], str]
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+
+def write(source: Source, writing: Writing) -> str:
+    """The text of a grammar that `check` has passed."""
+    return _Writer(source, writing).text()
+
+
+class _Writer:
+    def __init__(self, source: Source, writing: Writing) -> None:
+        self.source = source
+        self.writing = writing
+        self.lexeme_rules = {d.name for d in source.definitions if _lexeme_attributes(d)}
+        taken = {d.name for d in source.definitions} | {i.alias for i in source.imports}
+        self.skip = ""
+        if source.ignores:
+            self.skip = next(n for n in ("skip", *(f"skip_{i}" for i in range(len(taken) + 1)))
+                             if n not in taken and n.upper() not in taken)  # fmt: skip
+
+    def text(self) -> str:
+        lines = [self.definition(definition) for definition in self.source.definitions]
+        for imported in self.source.imports:
+            alias = f" -> {imported.alias}" if imported.alias != imported.name else ""
+            lines.append(f"%import common.{imported.name}{alias}")
+        if self.skip:
+            options = " | ".join(self.expr(ignore.body, _SEQ, lexeme=True) for ignore in self.source.ignores)
+            lines += [f"{self.skip}: {self.skip.upper()}?", f"{self.skip.upper()}: ({options})+"]
+        return "\n".join(lines) + "\n"
+
+    def definition(self, definition: Definition) -> str:
+        head = definition.name + (f"::{definition.parameter}" if definition.parameter else "")
+        attributes = _lexeme_attributes(definition)
+        if attributes:
+            shown = ", ".join(
+                a.name if a.value is None else f"{a.name}={self.expr(a.value, _ATOM, lexeme=True)}" for a in attributes
+            )
+            head += f"[{shown}]"
+        lexeme = definition.is_terminal or bool(attributes)
+        return f"{head}: {self.expr(definition.body, _ALT, lexeme=lexeme)}"
+
+    def expr(self, expr: Expr, tight: int, *, lexeme: bool) -> str:
+        """``lexeme`` is true inside one lexeme, where nothing is ignored."""
+        if not lexeme and self.skip and is_lexeme(expr, self.lexeme_rules.__contains__):
+            text = f"{self.bare(expr, _ATOM, lexeme=True)} {self.skip}"
+            return f"({text})" if tight == _ATOM else text
+        return self.bare(expr, tight, lexeme=lexeme)
+
+    def bare(self, expr: Expr, tight: int, *, lexeme: bool) -> str:
+        match expr:
+            case Literal(text=text, ignore_case=ignore_case):
+                return quote(text, ignore_case=ignore_case).replace(REFERENCE_MARK, "\\ue000")
+            case CharRange(first=first, last=last):
+                return f"{quote(first)}..{quote(last)}"
+            case Regexp(regex=regex, flags=flags):
+                return quote_regex(regex).replace(REFERENCE_MARK, r"\x{e000}") + flags
+            case Name(name=name, argument=argument):
+                return name if argument is None else f"{name}::{argument}"
+            case TokenSyntax(text=text):
+                return text
+            case GrammarRef(name=name):
+                return f"@{REFERENCE_MARK}{name}{REFERENCE_MARK}"
+            case RoleMark(name=name):
+                return self.writing.roles[name]
+            case JsonExpr(json=text):
+                return self.writing.schema(json.loads(text))
+            case RegexExt(json=text):
+                return "%regex " + text.replace("\x7f", "\\u007f").replace(REFERENCE_MARK, "\\ue000")
+            case SeqExpr(parts=()):
+                return '""'
+            case SeqExpr(parts=parts):
+                return self.join(" ", parts, _SEQ, tight, lexeme)
+            case AltExpr(options=options):
+                return self.join(" | ", options, _ALT, tight, lexeme)
+            case AndExpr(parts=parts):
+                written = [
+                    self._without(p) if isinstance(p, NotExpr) else self.expr(p, _ATOM, lexeme=True) for p in parts
+                ]
+                lead = [_ANY_TEXT] if all(isinstance(part, NotExpr) for part in parts) else []
+                return f"({' & '.join([*lead, *written])})"
+            case NotExpr():
+                return f"({_ANY_TEXT} & {self._without(expr)})"
+            case Repeated(body=body, least=least, most=most):
+                inner = self.expr(body, _ATOM, lexeme=lexeme)
+                if isinstance(body, Repeated):
+                    inner = f"({inner})"
+                return inner + quantifier(least, most)
+            case WhenExpr(body=body, condition=condition):
+                return f"{self.expr(body, _SEQ, lexeme=lexeme)} %if {condition}"
+            case Unsupported(what=what, at=at):
+                raise GrammarError(f"{what} is not supported", line=at[0], column=at[1])
+        raise TypeError(f"not an expression: {expr!r}")
+
+    def _without(self, expr: NotExpr) -> str:
+        """A complement, which holds the bytes of marker tokens too unless something else bars them."""
+        return "~" + self.expr(expr.body, _ATOM, lexeme=True)
+
+    def join(self, glue: str, parts: tuple[Expr, ...], own: int, tight: int, lexeme: bool) -> str:
+        inner = _SEQ if own == _ALT else _ATOM
+        text = glue.join(self.expr(part, inner, lexeme=lexeme) for part in parts)
+        return f"({text})" if own < tight or own == _ATOM else text
+
+
+def _lexeme_attributes(definition: Definition) -> list[Any]:
+    return [attribute for attribute in definition.attributes if attribute.name in ("lazy", "suffix")]

@@ -1,0 +1,301 @@
+"""Builds the grammar of a tree of formats, one method a format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
+
+from grammars.gbnf import gbnf_grammar
+from grammars.json_schema import Policy, ReportRow, Spelling, build
+from grammars.text_grammars.lark.sizes import check_pattern
+from grammars.tree.markers import Markers
+from grammars.regular.syntax.rust import InvalidRegex
+from grammars.text_grammars.structural_tag.free_text import (
+    alternatives,
+    beginning,
+    containing,
+    end_text,
+    fused,
+    is_free,
+    outermost,
+    without_beginning,
+)
+from grammars.text_grammars.structural_tag.values import (
+    only_keys,
+    read_count,
+    read_flag,
+    read_format,
+    read_list,
+    read_object,
+    read_rules,
+    read_string,
+    read_strings,
+)
+from grammars.tree.nodes import (
+    And,
+    Group,
+    Node,
+    Not,
+    Pattern,
+    Ref,
+    Rule,
+    RuleDef,
+    Seq,
+    Sub,
+    Text,
+    Tokens,
+    Until,
+    alt,
+    opt,
+    repeat,
+    seq,
+    token,
+)
+from special_tokens.errors import GrammarError, SchemaError, shown
+
+__all__ = ["ANY", "Builder", "End", "Makers"]
+
+#: Any text.
+ANY = Pattern("(?s:.*)")
+_BOUNDS = {"optional": (0, 1), "plus": (1, None), "star": (0, None)}
+#: What ends a format: some texts, any of which; one token; or nothing of its own.
+End: TypeAlias = tuple[str, ...] | Tokens | None
+#: Format type -> what builds it and the keys that it takes.
+Makers: TypeAlias = Mapping[str, tuple[Callable[["Builder", Mapping[str, Any], End, str], Node], frozenset[str]]]
+
+
+@dataclass
+class Builder:
+    """Builds one structural tag; ``rows`` is what the schemas in it leave open, ``makers`` what builds each format."""
+
+    markers: Markers | None
+    trusted: bool
+    spelling: Spelling
+    policy: Policy
+    makers: Makers
+    rows: list[ReportRow] = field(default_factory=list)
+    depth: int = 0
+
+    def build(self, spec: Any, end: End, place: str) -> Node:
+        """The format, and after it ``end``, which free text needs in order to know where it ends."""
+        body = read_object(spec, place)
+        kind = body.get("type")
+        if not isinstance(kind, str) or kind not in self.makers:
+            raise GrammarError(
+                f"unknown format {shown(kind)}", place=f"{place}.type", expected=", ".join(sorted(self.makers))
+            )
+        make, keys = self.makers[kind]
+        only_keys(body, {"type", *keys}, place)
+        self.depth += 1
+        if self.depth > 60:
+            raise GrammarError("formats are nested more than 60 deep", place=place)
+        node = make(self, body, end, place)
+        self.depth -= 1
+        return node
+
+    # -- primitives
+
+    def const_string(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+        return self.ended(self._text(read_string(body, "value", place, empty=True)), end)
+
+    def json_schema(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+        if body.get("style", "json") != "json":
+            raise GrammarError(
+                f"style {shown(body['style'])} is not supported here", place=f"{place}.style", expected="json",
+                hint="pass the functions as tools: their syntax is the model's own",
+            )  # fmt: skip
+        if read_flag(body, "any_order", place):
+            raise GrammarError("keys come in the schema's order", place=f"{place}.any_order", expected="false")
+        if "json_schema" not in body:
+            raise GrammarError("there is no schema", place=f"{place}.json_schema", expected="a JSON schema")
+        try:
+            built = build(body["json_schema"], spelling=self.spelling, policy=self.policy)
+        except SchemaError as error:
+            error.place = f"{place}.json_schema{error.pointer}"
+            raise
+        self.rows += built.report.rows
+        return self.ended(Rule("payload", built.node), end)
+
+    def grammar(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+        found = gbnf_grammar(read_string(body, "grammar", place), place=f"{place}.grammar")
+        return self.ended(Sub("grammar", found.lark), end)
+
+    def regex(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+        text = read_string(body, "pattern", place)
+        try:
+            check_pattern(text, place=f"{place}.pattern")
+        except InvalidRegex as error:
+            at = f"{place}.pattern"
+            raise GrammarError(str(error), line=1, column=error.at + 1, place=at) from None
+        pattern = Pattern(text)
+        return Until("text", pattern, end_text(end)) if isinstance(end, tuple) else self.ended(pattern, end)
+
+    def any_text(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+        if body.get("max_tokens") is not None:
+            raise GrammarError(
+                "tokens cannot be counted inside a grammar", place=f"{place}.max_tokens", hint="use max_chars"
+            )
+        most = read_count(body, "max_chars", place)
+        text: Node = ANY if most is None else Pattern(f"(?s:.{{0,{most}}})") if most else Text("")
+        excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
+        return self.free(text, [e for e in excludes if not (isinstance(end, tuple) and e in end)], end)
+
+    def free(self, text: Node, excludes: Sequence[str], end: End) -> Node:
+        """``text`` in which none of ``excludes`` stands, up to ``end``."""
+        if excludes:
+            text = And((text, Not(containing(excludes))))
+        if isinstance(end, tuple):
+            return Until("text", text, end_text(end))
+        return self.ended(Rule("text", text), end)
+
+    # -- composition
+
+    def sequence(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+        elements = read_list(body.get("elements"), f"{place}.elements")
+        parts: list[Node] = []
+        skip: str | None = None
+        for i, element in enumerate(elements):
+            at = f"{place}.elements[{i}]"
+            if skip is not None:  # the beginning of this element ended the free text in front of it
+                element, skip = without_beginning(element, skip), None
+            if i + 1 == len(elements):
+                parts.append(self.build(element, end, at))
+            elif is_free(element):
+                skip = beginning(elements[i + 1], at)
+                parts.append(self.build(element, (skip,), at))
+            else:
+                parts.append(self.build(element, None, at))
+        return fused(parts)
+
+    def options(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+        elements = read_list(body.get("elements"), f"{place}.elements")
+        return alternatives([self.build(e, end, f"{place}.elements[{i}]") for i, e in enumerate(elements)])
+
+    def repeated(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+        bounds: tuple[int | None, int | None] = _BOUNDS.get(body["type"], (0, 0))
+        least, most = bounds
+        if body["type"] == "repeat":
+            least, bound = read_count(body, "min", place, needed=True), body.get("max")
+            most = None if bound == -1 else read_count(body, "max", place, needed=True)
+            if most is not None and most < (least or 0):
+                raise GrammarError(f"from {least} to {most} times", place=f"{place}.max", expected="at least min")
+        if is_free(body.get("content")):
+            raise GrammarError(
+                "free text cannot be repeated: nothing would end it", place=f"{place}.content", hint="put it into a tag"
+            )
+        inner = self.build(body.get("content"), None, f"{place}.content")
+        return self.ended(repeat(inner, least or 0, most), end)
+
+    # -- tags
+
+    def tag(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+        return self.tag_after(body, "", end, place)
+
+    def tag_after(self, body: Mapping[str, Any], written: str, end: End, place: str) -> Node:
+        """A tag whose first characters ``written`` are there already."""
+        begin = body.get("begin")
+        if isinstance(begin, Mapping):
+            opening = self.build(begin, None, f"{place}.begin")
+        else:
+            opening = self._text(read_string(body, "begin", place)[len(written) :])
+        content = self.build(body.get("content"), self._end_of(body, place), f"{place}.content")
+        return self.ended(fused([opening, content]), end)
+
+    def _end_of(self, body: Mapping[str, Any], place: str) -> End:
+        end = body.get("end")
+        if isinstance(end, Mapping):
+            node = self.build(end, None, f"{place}.end")
+            assert isinstance(node, Tokens)
+            return node
+        texts = read_strings([end] if isinstance(end, str) else end, f"{place}.end")
+        if not texts:
+            raise GrammarError("the tag has no end", place=f"{place}.end", expected="a text, or a list of texts")
+        if self.trusted and self.markers is not None and len(texts) == 1:
+            pieces = self.markers.pieces(texts[0])
+            if len(pieces) == 1 and isinstance(pieces[0], int):
+                return token(pieces[0], texts[0])
+        return tuple(texts)
+
+    def triggered_tags(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+        triggers = read_strings(body.get("triggers"), f"{place}.triggers")
+        tags = read_list(body.get("tags"), f"{place}.tags")
+        by_trigger: dict[str, list[Callable[[], Node]]] = {trigger: [] for trigger in outermost(triggers, place)}
+        openings: list[Callable[[], Node]] = []
+        for i, tag in enumerate(tags):
+            at = f"{place}.tags[{i}]"
+            begin = read_string(read_format(tag, "tag", at), "begin", at)
+            fitting = [trigger for trigger in by_trigger if begin.startswith(trigger)]
+            if not fitting:
+                raise GrammarError(
+                    f"{shown(begin)} begins with no trigger",
+                    place=f"{at}.begin",
+                    expected=" or ".join(map(repr, triggers)),
+                )
+            by_trigger[fitting[0]].append(partial(self.tag_after, tag, fitting[0], None, at))
+            openings.append(partial(self.tag_after, tag, "", None, at))
+        return self._dispatching(
+            by_trigger, openings, body, end, place, loop=not read_flag(body, "stop_after_first", place)
+        )
+
+    def dispatch(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+        rules = read_rules(body, place)
+        by_trigger: dict[str, list[Callable[[], Node]]] = {}
+        for i, (pattern, spec) in enumerate(rules):
+            if not isinstance(pattern, str) or not pattern:
+                raise GrammarError("a pattern is a text", place=f"{place}.rules[{i}][0]")
+            make = partial(self.build, spec, None, f"{place}.rules[{i}][1]")
+            by_trigger.setdefault(pattern, []).append(make)
+        outermost(list(by_trigger), place)
+        return self._dispatching(by_trigger, [], body, end, place, loop=read_flag(body, "loop", place, default=True))
+
+    def _dispatching(
+        self,
+        by_trigger: Mapping[str, Sequence[Callable[[], Node]]],
+        openings: Sequence[Callable[[], Node]],
+        body: Mapping[str, Any],
+        end: End,
+        place: str,
+        *,
+        loop: bool,
+    ) -> Node:
+        """Free text until a trigger, what follows it, and (``loop``) free text again."""
+        excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
+        enders = list(end) if isinstance(end, tuple) else []
+        barred = [text for text in (*by_trigger, *excludes) if text not in enders]
+        again: Node = Ref("text") if loop else self.ended(Seq(()), end)
+        ways: list[Node] = [self.free(ANY, barred, end)]
+        for trigger, makers in by_trigger.items():
+            others = [text for text in (*barred, *enders) if text != trigger]
+            lead_text: Node = And((ANY, Not(containing(others)))) if others else ANY
+            lead = Until("lead", lead_text, Text(trigger))
+            ways.append(seq(lead, fused([alternatives([make() for make in makers])]), again))
+        rules = {"text": RuleDef(alt(*ways))}
+        start: Node = Ref("text")
+        if read_flag(body, "at_least_one", place):
+            start = seq(fused([alternatives([make() for make in openings])]), again)
+        return Group("tags", start, rules)
+
+    def tags_with_separator(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+        tags = read_list(body.get("tags"), f"{place}.tags")
+        one = alt(*(self.tag_after(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
+                    for i, tag in enumerate(tags)))  # fmt: skip
+        many = one
+        if not read_flag(body, "stop_after_first", place):
+            separator = self._text(read_string(body, "separator", place, empty=True))
+            many = seq(one, repeat(seq(separator, one), 0, None))
+        return self.ended(many if read_flag(body, "at_least_one", place) else opt(many), end)
+
+    # -- texts
+
+    def _text(self, text: str) -> Node:
+        return self.markers.node(text) if self.trusted and self.markers is not None else Text(text)
+
+    def ended(self, node: Node, end: End) -> Node:
+        """``node``, and ``end`` after it."""
+        if end is None:
+            return node
+        if isinstance(end, Tokens):
+            return seq(node, end)
+        return fused([node, alternatives([self._text(text) for text in end])])

@@ -1,0 +1,92 @@
+"""Structural tags: free text with tagged parts, in the forms that clients of XGrammar-based servers send.
+
+The newer form is a tree of formats (``{"type": "structural_tag", "format": {...}}``); the older one lists
+``structures`` and ``triggers`` and is read as ``triggered_tags``.  A third, smaller one names one tag and its schema.
+
+Free text ends with the first text that ends it: its tag's ``end``, a trigger, or the literal that follows it in a
+sequence.  All texts are text: a marker spelled in one stays text unless the caller is trusted.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from grammars.json_schema import DEFAULT_SPELLING, Policy, SchemaReport, Spelling
+from grammars.text_grammars.lark.sizes import MAX_LEAST_BYTES, MAX_LEAST_LEXEMES
+from grammars.tree.markers import Markers
+from grammars.text_grammars.structural_tag.builder import Builder
+from grammars.text_grammars.structural_tag.forms import one_form
+from grammars.text_grammars.structural_tag.free_text import fused
+from grammars.text_grammars.structural_tag.table import FORMATS
+from grammars.tree.nodes import Alt, Group, Lexeme, Node, Repeat, Rule, Seq, Text
+from special_tokens.errors import GrammarError
+
+__all__ = ["FORMATS", "StructuralTagPart", "structural_tag_part"]
+
+
+@dataclass(frozen=True, slots=True)
+class StructuralTagPart:
+    """The grammar of a structural tag and what it keeps of its schemas."""
+
+    node: Node
+    report: SchemaReport
+
+
+def structural_tag_part(
+    spec: Any,
+    *,
+    place: str,
+    markers: Markers | None = None,
+    trusted: bool = False,
+    spelling: Spelling = DEFAULT_SPELLING,
+    policy: Policy = "warn",
+) -> StructuralTagPart:
+    """The part for ``spec``, an object or its JSON text, in any of the three forms.
+
+    Raises `GrammarError` naming the place in it of what is unknown, missing or refused.  ``trusted`` allows the
+    token-level formats and lets a text that spells a marker be its token; both need ``markers``.
+    """
+    if isinstance(spec, str):
+        try:
+            spec = json.loads(spec)
+        except ValueError as error:
+            raise GrammarError(f"not JSON: {error}", place=place) from None
+    builder = Builder(markers, trusted, spelling, policy, FORMATS)
+    tree, at = one_form(spec, place, FORMATS)
+    node = fused([builder.build(tree, None, at)])
+    _check_least(node, at)
+    return StructuralTagPart(node, SchemaReport(tuple(builder.rows)))
+
+
+def _check_least(node: Node, place: str) -> None:
+    """Refuses repeats of repeats that nothing can end."""
+
+    def least(inner: Node, lexeme: bool) -> int:
+        """Characters of a lexeme's shortest text, lexemes of a rule's."""
+        match inner:
+            case Text(text=text):
+                found = len(text) if lexeme else int(bool(text))
+            case Seq(parts=parts):
+                found = sum(least(part, lexeme) for part in parts)
+            case Alt(options=options):
+                found = min(least(option, lexeme) for option in options)
+            case Repeat(body=body, least=times):
+                found = least(body, lexeme) * times
+            case Lexeme(body=body):
+                found = least(body, True) if lexeme else int(least(body, True) > 0)
+            case Rule(body=body):
+                found = least(body, lexeme)
+            case Group(start=start, rules=rules):
+                found = [least(body, lexeme) for body in (*(rule.body for rule in rules.values()), start)][-1]
+            case _:
+                found = 0
+        most, unit = (MAX_LEAST_BYTES, "characters") if lexeme else (MAX_LEAST_LEXEMES, "parts")
+        if found > most:
+            shown = f": {found} {unit}" if found < 10**15 else ""
+            raise GrammarError(f"the shortest text is too long{shown}", place=place, expected=f"at most {most}",
+                               hint="use fewer or smaller repeats")  # fmt: skip
+        return found
+
+    least(node, False)

@@ -1,0 +1,93 @@
+"""Free text inside structural tags: where it stands, what ends it, and lexemes that do not take from each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from grammars.tree.nodes import Lexeme, Node, Pattern, Text, alt, is_empty, is_terminal, seq
+from special_tokens.errors import GrammarError, shown
+
+__all__ = [
+    "alternatives", "beginning", "containing", "end_text", "fused", "is_free", "outermost", "without_beginning",
+]  # fmt: skip
+
+
+def is_free(spec: Any) -> bool:
+    """Does this format end with text that goes on until something else begins?"""
+    kind = spec.get("type") if isinstance(spec, Mapping) else None
+    if kind in ("any_text", "triggered_tags", "dispatch"):
+        return not (isinstance(spec, Mapping) and spec.get("stop_after_first") and spec.get("at_least_one"))
+    if kind in ("sequence", "or"):
+        elements = spec.get("elements") or [None]
+        return any(map(is_free, elements if kind == "or" else elements[-1:]))
+    return False
+
+
+def beginning(spec: Any, place: str) -> str:
+    """The literal that a format begins with, which ends the free text in front of it."""
+    kind = spec.get("type") if isinstance(spec, Mapping) else None
+    text = spec.get("value") if kind == "const_string" else spec.get("begin") if kind == "tag" else None
+    if not isinstance(text, str) or not text:
+        raise GrammarError(
+            "free text can only be followed by a literal or a tag", place=place, hint="put it into a tag of its own"
+        )
+    return text
+
+
+def without_beginning(spec: Mapping[str, Any], text: str) -> Mapping[str, Any]:
+    if spec["type"] == "const_string":
+        return {"type": "const_string", "value": ""}
+    return {**spec, "begin": spec["begin"][len(text) :] or _NOTHING}
+
+
+_NOTHING: Mapping[str, str] = {"type": "const_string", "value": ""}
+
+
+def end_text(end: tuple[str, ...]) -> Text | Pattern:
+    return Text(end[0]) if len(end) == 1 else Pattern("|".join(map(re.escape, end)))
+
+
+def containing(texts: Sequence[str]) -> Node:
+    return Pattern(f"(?s:.*)(?:{'|'.join(map(re.escape, texts))})(?s:.*)")
+
+
+def outermost(triggers: Sequence[str], place: str) -> list[str]:
+    """The triggers that can fire: of two where one begins the other only the shorter one ever does."""
+    found = [t for t in triggers if not any(t != other and t.startswith(other) for other in triggers)]
+    for one in found:
+        for other in found:
+            if one != other and one in other:
+                raise GrammarError(f"{shown(one)} stands inside {shown(other)}", place=f"{place}.triggers",
+                                   hint="both would fire at once")  # fmt: skip
+    return list(dict.fromkeys(found))
+
+
+def fused(parts: Sequence[Node]) -> Node:
+    """The parts in order; neighbours that are regular become one lexeme, so that none takes from the other."""
+    out: list[Node] = []
+    run: list[Node] = []
+    for part in (*parts, None):
+        if part is not None and is_empty(part):
+            continue
+        if part is not None and is_terminal(part):
+            run.append(part)
+            continue
+        if run:
+            whole = seq(*run)
+            out.append(whole if isinstance(whole, Text | Pattern | Lexeme) else Lexeme("PART", whole))
+            run = []
+        if part is not None:
+            out.append(part)
+    return seq(*out)
+
+
+def alternatives(options: Sequence[Node]) -> Node:
+    """One of the options; those that are regular are one lexeme, so that none hides another."""
+    regular = [option for option in options if is_terminal(option)]
+    others = [option for option in options if not is_terminal(option)]
+    if not regular:
+        return alt(*others)
+    one = alt(*regular)
+    return alt(Lexeme("PART", one) if others else one, *others)

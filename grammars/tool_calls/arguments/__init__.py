@@ -1,0 +1,1 @@
+"""Arguments that a syntax writes one by one instead of as one JSON object."""

@@ -1,0 +1,128 @@
+"""Reads calls whose arguments are written one by one, and hands the arguments out as one JSON object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+
+from grammars.values.format import ToolCallFormat
+from grammars.tree.markers import Markers
+from grammars.tool_calls.arguments.argument_patterns import Frame
+from grammars.tool_calls.names import first_word
+from grammars.tool_calls.arguments.parameter import Parameter, signature
+from grammars.tool_calls.pattern import Hole, Pattern, fill
+from grammars.tool_calls.reader import Broken, Script
+from grammars.tool_calls.section import SectionReader
+from grammars.tool_calls.arguments.values import ValueCoding
+from grammars.values.tool import Tool
+
+__all__ = ["ParameterReader"]
+
+
+class ParameterReader(SectionReader):
+    def __init__(
+        self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers, frame: Frame, coding: ValueCoding
+    ) -> None:
+        super().__init__(form, tools, markers)
+        self._frame = frame
+        self._coding = coding
+        self._call = _marked(frame.call, markers)
+        self._parameter = _marked(frame.parameter, markers)
+        self._markers = markers
+        self._separator = markers.marked(frame.separator)
+        self._opening = markers.marked(frame.opening)
+        self._tail = markers.marked(frame.tail)
+        self._signature = signature(None)
+
+    def call(self) -> Script:
+        values: dict[str, str] = {}
+        for i, part in enumerate(self._call):
+            if not isinstance(part, Hole):
+                yield from self.literal(part)
+            elif part.name == "parameters":
+                self._begin(values)
+                yield from self._arguments()
+                break
+            elif part.name == "index":
+                values["index"] = yield from self.index()
+            else:
+                values[part.name] = yield from self._hole_of_call(i)
+        self.end_call()
+
+    def name_ends(self) -> Sequence[str]:
+        follower = self._call[self._call.index(Hole("name")) + 1]
+        return (follower,) if isinstance(follower, str) else (self._opening, self._tail or self.call_end)
+
+    def _hole_of_call(self, i: int) -> Generator[None, None, str]:
+        follower = self._call[i + 1]
+        if isinstance(follower, str):
+            return (yield from self.hole(follower))
+        ends = [first_word(text) for text in (self._opening, self._tail or self.call_end) if text]
+        text, end = yield from self.until(*ends)
+        self.back(len(end))
+        return text
+
+    def _begin(self, values: Mapping[str, str]) -> None:
+        name = values.get("name", "").strip()
+        if not name:
+            raise Broken
+        self._signature = signature(self.tools.get(name))
+        self._tail = self._markers.marked(self._frame.tail_of(name))
+        style = self.form.id_style
+        self.start_call(name, fill(style, {**values, "name": name}) if "$" in style else values.get("id", "").strip())
+
+    def _arguments(self) -> Script:
+        number = 0
+        while not (yield from self._is_over()):
+            if number and self._separator.strip():
+                yield from self.literal(self._separator)
+            yield from self._argument("{" if number == 0 else ", ")
+            number += 1
+        self.arguments("}" if number else "{}")
+
+    def _is_over(self) -> Generator[None, None, bool]:
+        if self._tail.strip():
+            return (yield from self.try_literal(self._tail))
+        yield from self.space()
+        return (yield from self.starts(first_word(self.call_end)))
+
+    def _argument(self, lead: str) -> Script:
+        flag, key, parameter = "", "", self._signature.get("")
+        for i, part in enumerate(self._parameter):
+            if not isinstance(part, Hole):
+                if part is not self._parameter[-1]:
+                    yield from self._framing(part, before_value=self._parameter[i + 1 : i + 2] == (Hole("value"),))
+            elif part.name == "value":
+                kept = self._typed(parameter, flag)
+                yield from self._coding.read(self, kept, self._markers.marked(self._frame.end_of(key)))
+            else:
+                text = yield from self.hole(str(self._parameter[i + 1]))
+                if part.name == "key":
+                    key = text.strip()
+                    parameter = self._signature.get(key)
+                    self.arguments(f"{lead}{json.dumps(key, ensure_ascii=False)}: ")
+                else:
+                    flag = text.strip()
+
+    def _framing(self, text: str, *, before_value: bool) -> Script:
+        """A literal; white space right before a value is read only as far as the format itself writes it."""
+        core = text.rstrip() if before_value else text
+        yield from self.literal(core)
+        if len(core) < len(text):
+            yield from self.exactly(text[len(core) :])
+
+    def _typed(self, parameter: Parameter, flag: str) -> Parameter:
+        if not self._frame.flag:
+            return parameter
+        if self._frame.flag == "is_string" and flag == self._frame.flag_text("string"):
+            return parameter.only(frozenset({"string"}))
+        named = {name for name in _JSON_TYPES if self._frame.flag_text(name) == flag}
+        named |= {"number"} if flag == self._frame.whole_flag else set()
+        return parameter.only(frozenset(named)) if named else parameter
+
+
+_JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
+
+
+def _marked(pattern: Pattern, markers: Markers) -> Pattern:
+    return tuple(part if isinstance(part, Hole) else markers.marked(part) for part in pattern)

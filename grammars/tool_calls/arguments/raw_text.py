@@ -1,0 +1,151 @@
+"""Text that is written as it is and ends at a marker: the lexemes of raw parameter values.
+
+The marker ends the text where it first appears, so the text cannot contain it, and nothing can run on behind it.
+"""
+
+from __future__ import annotations
+
+from grammars.regular.languages import (
+    ALL,
+    ANY,
+    NONE,
+    Ranges,
+    Regular,
+    cat,
+    inter,
+    neg,
+    ranges_minus,
+    surely_empty,
+    text,
+    words,
+)
+from grammars.regular.languages import alt as alternatives
+from grammars.regular.json_strings import ANYTHING
+from grammars.tree.markers import Markers
+from grammars.tree.quantifier import quantifier
+from grammars.tree.nodes import And, Lexeme, Node, Not, Pattern, Seq, Text, Until, alt, repeat, seq
+
+__all__ = ["ANY_TEXT", "ended", "is_writable", "raw_node", "without_end"]
+
+#: Any characters at all, line breaks included.
+ANY_TEXT = Pattern("(?s:.*)")
+
+
+def ended(language: Regular, end: str, markers: Markers, *, name: str = "value") -> Node:
+    """Text out of ``language``, and then ``end``.
+
+    Where ``end`` begins with a token, text cannot contain it; where it begins with characters, these belong to
+    the text's own lexeme, which would otherwise swallow them.
+    """
+    language = without_end(language, end, markers)
+    pieces = markers.pieces(end)
+    head = pieces[0] if pieces and isinstance(pieces[0], str) else ""
+    rest = markers.node(end[len(head) :])
+    if not head:
+        return seq(markers.any_text() if language == ALL else Lexeme(name, raw_node(language)), rest)
+    if len(pieces) > 1:  # a token follows: only there the text ends, the head may stand inside it
+        return seq(Lexeme(name, seq(raw_node(language), Text(head))), rest)
+    if language == ALL:
+        return Until(name, ANY_TEXT, Text(head))
+    return Lexeme(name, raw_node(_ended_once(language, head)))
+
+
+def without_end(language: Regular, end: str, markers: Markers) -> Regular:
+    """The language without those of its listed words that hold ``end``, and so cannot be written in front of it."""
+    head = _text_that_ends(end, markers)
+    if not head:
+        return language
+    if language.op == "words":
+        return words(word for word in language.args if (word + head).find(head) == len(word))
+    return alternatives(*(without_end(p, end, markers) for p in language.args)) if language.op == "alt" else language
+
+
+def is_writable(language: Regular, end: str, markers: Markers) -> bool:
+    """Can `ended` write any word of the language?  True also where no one can tell."""
+    language, head = without_end(language, end, markers), _text_that_ends(end, markers)
+    if language == ALL or not head:
+        return language != NONE
+    return not surely_empty(_ended_once(language, head), _MOST_STATES)
+
+
+#: Most states that are looked at for a word that can be written.
+_MOST_STATES = 3_000
+
+
+def _text_that_ends(end: str, markers: Markers) -> str:
+    """The text that raw text cannot hold; "" where it ends by a token, which it could only spell in pieces."""
+    pieces = markers.pieces(end)
+    return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else ""
+
+
+def _ended_once(language: Regular, head: str) -> Regular:
+    return inter(cat(language, text(head)), neg(cat(ALL, text(head), ANY, ALL)))
+
+
+def raw_node(term: Regular) -> Node:
+    """The terminal node that writes exactly the words of ``term``."""
+    if term == ALL:
+        return ANY_TEXT
+    if term.plain:
+        return Pattern(_regex(term)) if term.op != "words" else alt(*map(Text, sorted(term.args)))
+    args = term.args
+    match term.op:
+        case "cat":
+            return Seq(tuple(map(raw_node, args)))
+        case "alt":
+            return alt(*map(raw_node, args))
+        case "and":
+            wanted = [raw_node(part) for part in args if part.op != "not"] or [ANY_TEXT]
+            return And((*wanted, *(Not(_begun(part.args[0])) for part in args if part.op == "not")))
+        case "not":
+            return And((ANY_TEXT, Not(_begun(args[0]))))
+    body, least, most = args
+    return repeat(raw_node(body), least, most)
+
+
+def _begun(term: Regular) -> Node:
+    """Bytes; those of them that are text are the words of ``term`` (as for strings of JSON, and for the same end)."""
+    if term.op == "alt" and term.args:
+        return alt(*map(_begun, term.args))
+    if term.op == "cat" and term.args and term.args[-1] == ALL:
+        return seq(raw_node(cat(*term.args[:-1])), ANYTHING)
+    return raw_node(term)
+
+
+def _regex(term: Regular) -> str:
+    args = term.args
+    match term.op:
+        case "chars":
+            return _class(args)
+        case "words":
+            return "(?:" + "|".join("".join(map(_escaped, word)) for word in sorted(args)) + ")"
+        case "cat":
+            return "".join(map(_regex, args))
+        case "alt":
+            return f"(?:{'|'.join(map(_regex, args))})" if args else _NOTHING
+    body, least, most = args
+    if (least, most) == (0, 0):
+        return ""
+    inner = _regex(body)
+    if body.op != "chars":
+        inner = f"(?:{inner})"
+    return inner + quantifier(least, most)
+
+
+_NOTHING = r"[^\s\S]"
+_SURROGATES: Ranges = ((0xD800, 0xDFFF),)
+
+
+def _class(ranges: Ranges) -> str:
+    if ranges == ANY.args:
+        return "(?s:.)"
+    kept = ranges_minus(ranges, _SURROGATES)
+    return "[" + "".join(_escaped(chr(a)) if a == b else f"{_code(a)}-{_code(b)}" for a, b in kept) + "]"
+
+
+def _code(code: int) -> str:
+    return f"\\x{{{code:X}}}"
+
+
+def _escaped(char: str) -> str:
+    return char if char.isalnum() else _code(ord(char))

@@ -1,0 +1,142 @@
+"""What a parameter's schema allows, as far as raw text needs to know: JSON types, and the language of its strings.
+
+Raw text has no quotes that tell ``12`` from ``"12"``: the schema decides, and only the schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from grammars.values.json_pointer import unescaped
+from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
+from grammars.regular.languages import ALL, ANY, Regular, alt, inter, rep, words
+
+__all__ = ["ALL_TYPES", "is_whole", "part", "resolve", "strings", "type_of", "types"]
+
+ALL_TYPES = frozenset({"string", "number", "boolean", "null", "object", "array"})
+_DEPTH = 12  # references deeper than this say nothing that raw text could use
+
+#: Keywords that carry definitions; a part of a schema takes them along.
+_DEFINITIONS = ("$defs", "definitions")
+
+
+def type_of(value: Any) -> str:
+    """The JSON type of a Python value; integers are numbers."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case str():
+            return "string"
+        case int() | float():
+            return "number"
+        case Mapping():
+            return "object"
+    return "array"
+
+
+def part(root: Mapping[str, Any], schema: Any) -> Any:
+    """``schema``, found inside ``root``, as a schema of its own: with root's definitions where it refers to any."""
+    if not isinstance(schema, Mapping) or '"$ref"' not in json.dumps(schema, default=str):
+        return schema
+    return {**{key: root[key] for key in _DEFINITIONS if key in root}, **schema}
+
+
+def resolve(schema: Any, root: Mapping[str, Any]) -> Any:
+    """The schema that a local ``$ref`` names, with the keywords beside it; anything else as it is."""
+    for _ in range(_DEPTH):
+        if not isinstance(schema, Mapping) or not str(schema.get("$ref", "")).startswith("#"):
+            return schema
+        target: Any = root
+        for step in map(unescaped, str(schema["$ref"])[1:].split("/")[1:]):
+            target = target.get(step) if isinstance(target, Mapping) else None
+        if target is None:
+            return {key: value for key, value in schema.items() if key != "$ref"}
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**target, **rest} if isinstance(target, Mapping) else target
+    return True
+
+
+def types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> frozenset[str]:
+    """The JSON types that an instance may have."""
+    schema = resolve(schema, root)
+    if schema is False:
+        return frozenset()
+    if not isinstance(schema, Mapping) or depth > _DEPTH:
+        return ALL_TYPES
+    found = ALL_TYPES
+    if "type" in schema:
+        named = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        found &= {"number" if name == "integer" else name for name in named}
+        if schema.get("nullable") is True:
+            found |= {"null"}
+    if "enum" in schema:
+        found &= {type_of(value) for value in schema["enum"]}
+    if "const" in schema:
+        found &= {type_of(schema["const"])}
+    for key in ("anyOf", "oneOf"):
+        if schema.get(key):
+            found &= frozenset().union(*(types(option, root, depth + 1) for option in schema[key]))
+    for inner in schema.get("allOf", ()):
+        found &= types(inner, root, depth + 1)
+    return found
+
+
+def is_whole(schema: Any, root: Mapping[str, Any], depth: int = 0) -> bool:
+    """Are all numbers whole that the schema allows?  False where that is not plain to see."""
+    schema = resolve(schema, root)
+    if not isinstance(schema, Mapping) or depth > _DEPTH:
+        return False
+    named = schema.get("type", "number")
+    if "number" not in (named if isinstance(named, list) else [named]):
+        return True
+    listed = [schema["const"]] if "const" in schema else schema.get("enum")
+    if listed is not None:
+        return all(isinstance(value, int) for value in listed if type_of(value) == "number")
+    if any(is_whole(inner, root, depth + 1) for inner in schema.get("allOf", ())):
+        return True
+    unions = (schema[key] for key in ("anyOf", "oneOf") if schema.get(key))
+    return any(all(is_whole(option, root, depth + 1) for option in options) for options in unions)
+
+
+def strings(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Regular:
+    """The language of the strings that the schema allows; `ALL` where nothing restricts them.
+
+    What cannot be said as a regular language (a back-reference, ``format``) is left out: more is allowed, and the
+    validator behind the parser has the last word.
+    """
+    schema = resolve(schema, root)
+    if not isinstance(schema, Mapping) or depth > _DEPTH:
+        return ALL
+    if "string" not in types(schema, root):
+        return words(())
+    found = ALL
+    if "const" in schema:
+        found = inter(found, words([schema["const"]]))
+    if "enum" in schema:
+        found = inter(found, words([value for value in schema["enum"] if isinstance(value, str)]))
+    if "minLength" in schema or "maxLength" in schema:
+        found = inter(found, rep(ANY, int(schema.get("minLength", 0)), _whole(schema.get("maxLength"))))
+    if isinstance(schema.get("pattern"), str):
+        found = inter(found, _pattern(schema["pattern"]))
+    for key in ("anyOf", "oneOf"):
+        if schema.get(key):
+            options = [option for option in schema[key] if "string" in types(option, root)]
+            found = inter(found, alt(*(strings(option, root, depth + 1) for option in options)))
+    for inner in schema.get("allOf", ()):
+        found = inter(found, strings(inner, root, depth + 1))
+    return found
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _pattern(pattern: str) -> Regular:
+    try:
+        return language(pattern)
+    except (InvalidPattern, NotRegular):
+        return ALL

@@ -1,0 +1,304 @@
+"""How one argument's value is written and read back, where arguments are not one JSON object.
+
+A coding is asked for the grammar of a value *and what ends it*, because raw text and its end are one matter.  All
+codings hand out JSON text when they read: what a caller gets never shows how the model spelled it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Generator, Mapping
+from typing import Any, Protocol
+
+from grammars.regular.languages import ALL, words
+from grammars.values.report import Outcome, ReportRow
+from grammars.values.spelling import DEFAULT_SPELLING, Spelling
+from grammars.tree.markers import Markers
+from grammars.tool_calls.protocol import SchemaNode
+from grammars.tool_calls.json_reader import is_inside_string, read_value, stream_value
+from grammars.tool_calls.arguments.parameter import Parameter
+from grammars.tool_calls.arguments.raw_text import ended, is_writable, without_end
+from grammars.tool_calls.reader import Broken, Cut, Reader, Script
+from grammars.tool_calls.arguments.schema_types import type_of
+from grammars.tree.nodes import Node, alt, seq
+from special_tokens.errors import ToolError, shown
+
+__all__ = [
+    "DelimitedValues",
+    "JsonValues",
+    "RawValues",
+    "ValueCoding",
+    "Words",
+    "ended_string",
+    "json_scalar",
+    "json_string",
+    "json_text",
+]
+
+_STRING = frozenset({"string"})
+
+
+class ValueCoding(Protocol):
+    """Writes and reads single values."""
+
+    def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
+        """The grammar of a value and of ``end``, the literal text behind it."""
+
+    def is_raw(self, parameter: Parameter) -> bool:
+        """May the value be raw text up to its end?  If not it is one JSON value."""
+
+    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        """What of the parameter's values this coding cannot write, where others are left."""
+
+    def render(self, value: Any, parameter: Parameter, end: str) -> str:
+        """The value as text, without ``end``; raises `ToolError` where this coding cannot carry it."""
+
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+        """Reads a value and ``end`` (marked text), and emits the value as JSON text."""
+
+
+def ended_string(parameter: Parameter, end: str, markers: Markers) -> Node:
+    """The parameter's strings as raw text, and ``end``; raises `ToolError` where each of them holds ``end``."""
+    if not is_writable(parameter.strings, end, markers):
+        raise ToolError(
+            f"every string that the schema allows holds {shown(end)}, which ends a value in this model's format",
+            place=parameter.place,
+            expected="a string that can be written",
+        )
+    return ended(parameter.strings, end, markers)
+
+
+def lost_strings(parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+    """What the schema lists and raw text in front of ``end`` cannot say."""
+    language = parameter.strings
+    listed = [part.args for part in (language.args if language.op == "alt" else (language,)) if part.op == "words"]
+    kept = without_end(words(word for part in listed for word in part), end, markers)
+    lost = sorted({word for part in listed for word in part} - (kept.args if kept.op == "words" else {""}))
+    reason = f"{', '.join(map(repr, lost[:3]))} cannot be written: {shown(end)} ends a value in this model's format"
+    return (ReportRow(parameter.place, "enum", Outcome.NARROWED, reason),) if lost else ()
+
+
+class Words:
+    """The family's own words for true, false and null (``True False None``), read beside JSON's and allowed."""
+
+    def __init__(self, spelled: str = "") -> None:
+        words = spelled.split() or ["true", "false", "null"]
+        self.by_value: Mapping[bool | None, str] = dict(zip((True, False, None), words, strict=True))
+
+    def options(self, parameter: Parameter) -> list[Node | str]:
+        """The words that the parameter may be, beside what JSON has for them."""
+        free = not (isinstance(parameter.schema, Mapping) and {"enum", "const", "$ref"} & parameter.schema.keys())
+        out: list[Node | str] = []
+        if free and "boolean" in parameter.types:
+            out += [self.by_value[value] for value in (True, False) if self.by_value[value] != json.dumps(value)]
+        if free and "null" in parameter.types and self.by_value[None] != "null":
+            out.append(self.by_value[None])
+        return out
+
+
+class JsonValues:
+    """Values as JSON, strings in quotes."""
+
+    def __init__(self, words: Words, spelling: Spelling = DEFAULT_SPELLING) -> None:
+        self.words = words
+        self.spelling = spelling
+
+    def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
+        value = schema(parameter.whole_schema, parameter.place)
+        return seq(alt(value, *self.words.options(parameter)), markers.node(end))
+
+    def is_raw(self, parameter: Parameter) -> bool:
+        return False
+
+    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        return ()
+
+    def render(self, value: Any, parameter: Parameter, end: str) -> str:
+        return json_scalar(value, parameter, self.spelling)
+
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+        yield from reader.space()
+        first = yield from reader.peek()
+        if first == '"':
+            yield from stream_value(reader, reader.arguments)
+        elif first in "{[":
+            reader.arguments(json_text((yield from read_value(reader)), parameter))
+        elif end.strip():
+            yield from _read_whole(reader, parameter, end)
+            return
+        else:
+            reader.arguments(json_text((yield from _read_word(reader)), parameter))
+        yield from reader.literal(end)
+
+
+class RawValues:
+    """Strings as they are, everything else as JSON; the schema alone tells which is which.
+
+    Where a schema allows strings and other values, text that is JSON of one of the others is read as that.
+    """
+
+    def __init__(self, words: Words, spelling: Spelling = DEFAULT_SPELLING) -> None:
+        self.words = words
+        self.spelling = spelling
+
+    def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
+        if parameter.types <= _STRING or ("string" in parameter.types and parameter.strings == ALL):
+            return ended_string(parameter, end, markers)  # text can also spell every other value
+        others = parameter.only(parameter.types - _STRING)
+        json_node = alt(schema(others.whole_schema, parameter.place), *self.words.options(parameter))
+        written = seq(json_node, markers.node(end))
+        if "string" not in parameter.types or not is_writable(parameter.strings, end, markers):
+            return written
+        return alt(ended(parameter.strings, end, markers), written)
+
+    def is_raw(self, parameter: Parameter) -> bool:
+        return "string" in parameter.types
+
+    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        return lost_strings(parameter, end, markers) if "string" in parameter.types else ()
+
+    def render(self, value: Any, parameter: Parameter, end: str) -> str:
+        if not isinstance(value, str):
+            return json_scalar(value, parameter, self.spelling)
+        # the end of the text may run into the marker and complete it too early
+        if (value + end).find(end) < len(value):
+            raise ToolError(f"the text holds {end!r}, which ends a value in this model's format", place=parameter.place)
+        return value
+
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+        if not parameter.types <= _STRING:
+            yield from _read_whole(reader, parameter, end)
+            return
+        yield from _read_text(reader, end)
+
+
+class DelimitedValues(RawValues):
+    """Strings as they are between two delimiters of their own (``<![CDATA[`` and ``]]>``), everything else as JSON."""
+
+    def __init__(self, words: Words, spelling: Spelling, opening: str, closing: str) -> None:
+        super().__init__(words, spelling)
+        self.opening = opening
+        self.closing = closing
+
+    def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
+        options: list[Node] = []
+        if parameter.types - _STRING:
+            others = parameter.only(parameter.types - _STRING)
+            json_node = alt(schema(others.whole_schema, parameter.place), *self.words.options(parameter))
+            options.append(seq(json_node, markers.node(end)))
+        if "string" in parameter.types and (not options or is_writable(parameter.strings, self.closing, markers)):
+            text = ended_string(parameter, self.closing, markers)
+            options.append(seq(markers.node(self.opening), text, markers.node(end)))
+        return alt(*options)
+
+    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        return super().lost(parameter, self.closing, markers)
+
+    def render(self, value: Any, parameter: Parameter, end: str) -> str:
+        written = super().render(value, parameter, self.closing)
+        return self.opening + written + self.closing if isinstance(value, str) else written
+
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+        markers = getattr(reader, "markers", None)
+        opening, closing = (
+            markers.marked(text) if isinstance(markers, Markers) else text for text in (self.opening, self.closing)
+        )
+        yield from reader.space()
+        if (yield from reader.exactly(opening)):
+            yield from _read_text(reader, closing)
+            yield from reader.literal(end)
+        else:
+            yield from JsonValues(self.words).read(reader, parameter, end)
+
+
+def _read_text(reader: Reader, end: str) -> Script:
+    """Reads text up to ``end``, which it reads too, and hands it out as a JSON string while it comes."""
+    reader.arguments('"')
+    found = ""
+    while not found:
+        text, found = yield from reader.pieces_until(end)
+        reader.arguments(json_string(text)[1:-1])
+    reader.arguments('"')
+
+
+def _read_whole(reader: Reader, parameter: Parameter, end: str) -> Script:
+    try:
+        text, _ = yield from reader.until(end)
+    except Cut:
+        reader.arguments(reader.take(len(reader.ahead_all())))  # cut off: what was said, as it was said
+        raise
+    while "string" not in parameter.types and is_inside_string(text) and _literal(text.strip()) is _NO_VALUE:
+        try:  # JSON may hold the end in a string
+            more, _ = yield from reader.until(end)
+        except Cut:
+            break
+        text += end + more
+    reader.arguments(json_text(text, parameter))
+
+
+def _read_word(reader: Reader) -> Generator[None, None, str]:
+    """Reads a number or a word; raises `Broken` where none comes."""
+    text = ""
+    while reader.ahead() or not reader.is_final:
+        char = yield from reader.peek()
+        if not (char.isalnum() or char in "+-."):
+            break
+        text += reader.take(1)
+    if not text:
+        raise Broken
+    return text
+
+
+def json_string(text: str) -> str:
+    """A JSON string that says ``text``."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def json_scalar(value: Any, parameter: Parameter, spelling: Spelling = DEFAULT_SPELLING) -> str:
+    """A value as JSON; raises `ToolError` where JSON has no word for it."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=spelling.separators)
+    except (TypeError, ValueError) as error:
+        raise ToolError(str(error), place=parameter.place, expected="a JSON value") from None
+
+
+def json_text(text: str, parameter: Parameter) -> str:
+    """A value's text as JSON, by the types of its schema alone.
+
+    Text that is JSON, or a Python literal, of a type other than string that the schema allows is that value;
+    anything else is a string.
+    """
+    if parameter.types <= _STRING:
+        return json_string(text)
+    stripped = text.strip()
+    value = _loads(stripped)
+    if value is not _NO_VALUE and type_of(value) in parameter.types - _STRING:
+        return stripped
+    value = _literal(stripped)
+    if value is not _NO_VALUE and type_of(value) in parameter.types - _STRING:
+        return json.dumps(value, ensure_ascii=False)
+    return json_string(text)
+
+
+_NO_VALUE = object()
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=lambda name: _NO_VALUE)
+    except (ValueError, RecursionError):
+        return _NO_VALUE
+
+
+def _literal(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if text.lower() in ("none", "null"):
+        return None
+    try:
+        value = ast.literal_eval(text)
+        json.dumps(value, allow_nan=False)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return _NO_VALUE
+    return list(value) if isinstance(value, tuple) else value

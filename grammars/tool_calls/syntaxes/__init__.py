@@ -1,0 +1,1 @@
+"""The tool-call syntaxes, one module each; `lookup` finds them by id."""

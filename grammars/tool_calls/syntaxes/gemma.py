@@ -1,0 +1,226 @@
+"""``call:n{k:<|"|>v<|"|>,j:2}``: bare keys, sorted at every depth; strings raw between delimiters of their own.
+
+No JSON compiler covers these strings, so values are built here, by the schema: objects, arrays, references and
+unions, with the strings' patterns and lengths kept.  Options beside those of `parameter_list`: ``quote``, the
+delimiter of strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from grammars.call_steps import CallStep
+from grammars.values.format import ToolCallFormat
+from grammars.values.report import ReportRow
+from grammars.tree.markers import Markers
+from grammars.tool_calls.arguments.argument_order import arrange
+from grammars.tool_calls.protocol import Quote, SchemaNode
+from grammars.tool_calls.names import check_name
+from grammars.tool_calls.arguments.parameter import Parameter
+from grammars.tool_calls.arguments.parameter_list import ParameterList
+from grammars.tool_calls.pattern import Hole, Pattern
+from grammars.tool_calls.reader import Reader, Script
+from grammars.tool_calls.arguments.schema_types import ALL_TYPES, resolve, type_of
+from grammars.tool_calls.arguments.values import ValueCoding, Words, ended_string, json_scalar, json_string, json_text
+from grammars.values.tool import Tool
+from grammars.tree.nodes import EMPTY, Group, Node, Ref, RuleDef, Text, alt, opt, repeat, seq
+from grammars.tree.nodes import Pattern as Regex
+from special_tokens.errors import ToolError, shown
+
+__all__ = ["Gemma"]
+
+_QUOTE = '<|"|>'
+_KEY: Pattern = (Hole("key"), ":")
+_FREE_KEY = Regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+
+
+class Gemma(ParameterList):
+    """Gemma 4."""
+
+    id = "gemma"
+    call_pattern = "$name{$parameters}"
+    parameter_pattern = "$key:$value"
+
+    def coding(self, form: ToolCallFormat) -> ValueCoding:
+        return _GemmaValues(Words(form.option("words", "")), str(form.option("quote", _QUOTE)))
+
+    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        return ()  # its values are not JSON
+
+    def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
+        quote = str(form.option("quote", _QUOTE))
+        return (Quote(quote, quote),)
+
+
+class _GemmaValues:
+    def __init__(self, words: Words, quote: str) -> None:
+        self.words = words
+        self.quote = quote
+
+    def is_raw(self, parameter: Parameter) -> bool:
+        return True
+
+    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        return ()  # a listed value that cannot be written is an error
+
+    # -- writing
+
+    def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
+        builder = _Builder(self, markers, schema)
+        value = builder.value(parameter)
+        whole = Group("value", value, builder.rules) if builder.rules else value
+        return seq(whole, markers.node(end))
+
+    def render(self, value: Any, parameter: Parameter, end: str) -> str:
+        match value:
+            case str():
+                if self.quote in value:
+                    raise ToolError(f"the text holds {shown(self.quote)}, which ends a string", place=parameter.place)
+                return self.quote + value + self.quote
+            case Mapping():
+                for key in value:
+                    check_name(key, _KEY, place=f"{parameter.place}/{key}", hole="key")
+                pairs = (f"{k}:{self.render(value[k], parameter.inside(True, k), '')}" for k in sorted(value))
+                return "{" + ",".join(pairs) + "}"
+            case list() | tuple():
+                return "[" + ",".join(self.render(item, parameter, "") for item in value) + "]"
+        return json_scalar(value, parameter)
+
+    # -- reading
+
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+        quote = self._marked_quote(reader)
+        yield from reader.space()
+        if (yield from reader.exactly(quote)):
+            yield from _stream_string(reader, quote)
+        elif (yield from reader.exactly("{")):
+            yield from self._read_object(reader, parameter, end)
+        elif (yield from reader.exactly("[")):
+            yield from self._read_array(reader, parameter, end)
+        else:
+            text, ender = yield from reader.until(",", "}", "]")
+            reader.back(len(ender))
+            reader.arguments(json_text(text.strip(), parameter))
+
+    def _marked_quote(self, reader: Reader) -> str:
+        markers = getattr(reader, "markers", None)
+        return markers.marked(self.quote) if isinstance(markers, Markers) else self.quote
+
+    def _read_object(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+        reader.arguments("{")
+        first = True
+        while not (yield from reader.try_literal("}")):
+            if not first:
+                yield from reader.literal(",")
+            key, _ = yield from reader.until(":")
+            reader.arguments(("" if first else ", ") + json_string(key.strip()) + ": ")
+            yield from self.read(reader, _ANY, end)
+            first = False
+        reader.arguments("}")
+
+    def _read_array(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+        reader.arguments("[")
+        first = True
+        while not (yield from reader.try_literal("]")):
+            if not first:
+                yield from reader.literal(",")
+                reader.arguments(", ")
+            yield from self.read(reader, _ANY, end)
+            first = False
+        reader.arguments("]")
+
+
+_ANY = Parameter("", True, {})
+
+
+def _stream_string(reader: Reader, quote: str) -> Script:
+    reader.arguments('"')
+    found = ""
+    while not found:
+        text, found = yield from reader.pieces_until(quote)
+        reader.arguments(json_string(text)[1:-1])
+    reader.arguments('"')
+
+
+class _Builder:
+    """Grammar of one value; ``rules`` collects what references name."""
+
+    def __init__(self, coding: _GemmaValues, markers: Markers, schema: SchemaNode) -> None:
+        self.coding = coding
+        self.markers = markers
+        self.schema = schema
+        self.rules: dict[str, RuleDef] = {}
+        self._names: dict[str, str] = {}
+
+    def value(self, parameter: Parameter) -> Node:
+        schema = parameter.schema
+        if isinstance(schema, Mapping) and "$ref" in schema:
+            return self._shared(str(schema["$ref"]), parameter)
+        if schema is True or schema == {}:
+            return self._shared("any", parameter)
+        return self._direct(parameter)
+
+    def _shared(self, ref: str, parameter: Parameter) -> Node:
+        """A rule of its own for whatever is named, so that it may name itself."""
+        if ref not in self._names:
+            name = self._names[ref] = f"value_{len(self._names)}"
+            self.rules[name] = RuleDef(EMPTY)
+            inside = parameter.inside(resolve(parameter.schema, parameter.root))
+            self.rules[name] = RuleDef(self._direct(inside))
+        return Ref(self._names[ref])
+
+    def _direct(self, parameter: Parameter) -> Node:
+        schema = parameter.schema if isinstance(parameter.schema, Mapping) else {}
+        listed = [schema["const"]] if "const" in schema else schema.get("enum")
+        if listed is not None:
+            kept = [value for value in listed if type_of(value) in parameter.types]
+            return alt(*(self._constant(self.coding.render(value, parameter, "")) for value in kept))
+        for key in ("anyOf", "oneOf"):
+            if schema.get(key):
+                return alt(*(self.value(parameter.inside(option)) for option in schema[key]))
+        return alt(*(self._of_type(name, parameter, schema) for name in sorted(parameter.types & ALL_TYPES)))
+
+    def _constant(self, text: str) -> Node:
+        """A rendered value; only its delimiters are markers, what stands between them is a client's text."""
+        parts: list[Node] = []
+        for piece in text.split(self.coding.quote):
+            parts += [self.markers.node(self.coding.quote), Text(piece)]
+        return seq(*parts[1:])
+
+    def _of_type(self, name: str, parameter: Parameter, schema: Mapping[str, Any]) -> Node:
+        match name:
+            case "string":
+                quote = self.coding.quote
+                return seq(self.markers.node(quote), ended_string(parameter, quote, self.markers))
+            case "object":
+                return seq("{", self._members(parameter, schema), "}")
+            case "array":
+                return seq("[", self._items(parameter, schema), "]")
+        kept = parameter.only(frozenset({name}))
+        return alt(self.schema(kept.whole_schema, parameter.place), *self.coding.words.options(kept))
+
+    def _members(self, parameter: Parameter, schema: Mapping[str, Any]) -> Node:
+        properties: Mapping[str, Any] = schema.get("properties", {})
+        required = set(schema.get("required", ()))
+        named = [
+            (key, key in required, seq(self._key(key, parameter), self.value(parameter.inside(inner, key))))
+            for key, inner in properties.items()
+        ]
+        open_to = schema.get("additionalProperties", True)
+        extra = None
+        if open_to is not False:
+            extra = seq(_FREE_KEY, ":", self.value(parameter.inside(open_to)))
+        return arrange(named, extra, self.markers.node(","), "sorted")
+
+    def _key(self, key: str, parameter: Parameter) -> Node:
+        check_name(key, _KEY, place=f"{parameter.place}/{key}", hole="key")
+        return seq(key, ":")
+
+    def _items(self, parameter: Parameter, schema: Mapping[str, Any]) -> Node:
+        item = self.value(parameter.inside(schema.get("items", True), "items"))
+        least, most = int(schema.get("minItems", 0)), schema.get("maxItems")
+        if most == 0:
+            return EMPTY
+        more = repeat(seq(",", item), max(least - 1, 0), None if most is None else int(most) - 1)
+        return seq(item, more) if least else opt(item, more)

@@ -1,0 +1,125 @@
+"""``to=functions.n<|channel|>commentary json<|message|>{...}``: one message a call, addressed to the function.
+
+The recipient may stand in either half of the header, in front of the channel or behind it, and the content type with
+or without its marker.  The grammar writes every spelling that models write, the rendering the one of templates:
+
+=========  ==========================================================================
+template   `` to=functions.n<|channel|>commentary json<|message|>``
+models     ``<|channel|>commentary to=functions.n <|constrain|>json<|message|>``
+=========  ==========================================================================
+
+Options: ``recipient``, ``channel``, ``type``, ``constrained`` and ``message`` are those five pieces.  What ends a
+call ends the turn as well, so it stands in the format's ends and in no grammar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+
+from grammars.call_steps import CallStep
+from grammars.values.format import ToolCallFormat
+from grammars.tree.markers import Markers
+from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
+from grammars.tool_calls.json_reader import stream_value
+from grammars.tools.parameters import arguments_schema, arguments_text, pointer
+from grammars.tool_calls.pattern import Hole
+from grammars.tool_calls.reader import Broken, Script
+from grammars.tool_calls.section import SectionReader, wrapped
+from grammars.tool_calls.value_table import CallSteps, lead_texts
+from grammars.values.tool import Call, Tool
+from grammars.tree.nodes import Node, Rule, Text, alt, seq
+from special_tokens.errors import ToolError, shown
+
+__all__ = ["Harmony"]
+
+_DEFAULTS = {
+    "recipient": " to=functions.",
+    "channel": "<|channel|>commentary",
+    "type": " json",
+    "constrained": "<|constrain|>json",
+    "message": "<|message|>",
+}
+
+
+def _pieces(form: ToolCallFormat) -> dict[str, str]:
+    return {name: str(form.option(name, default)) for name, default in _DEFAULTS.items()}
+
+
+class Harmony:
+    """gpt-oss."""
+
+    id = "harmony"
+
+    def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
+        return (Quote('"', '"', "\\"),)
+
+    def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+        piece = _pieces(form)
+        return (form.call_start + piece["recipient"], form.call_start + piece["channel"] + piece["recipient"])
+
+    def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
+        _check(tool.name, f"tools.{tool.name}")
+        piece = {name: markers.node(text) for name, text in _pieces(form).items()}
+        recipient = seq(piece["recipient"], Text(tool.name))
+        header = alt(seq(recipient, piece["channel"]), seq(piece["channel"], recipient))
+        kind = alt(piece["type"], piece["constrained"], seq(" ", piece["constrained"]))
+        arguments = Rule(f"arguments_{tool.name}", schema(arguments_schema(tool), pointer(tool)))
+        return seq(
+            markers.node(form.call_start), header, kind, piece["message"], arguments, markers.node(form.call_end)
+        )
+
+    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        piece = _pieces(form)
+        table = CallSteps(markers)
+        for tool in tools:
+            header = table.add()
+            table.way(header, piece["message"], table.value(pointer(tool), 0))
+            for behind in (piece["channel"], piece["type"], piece["constrained"], " " + piece["constrained"]):
+                for trigger in lead_texts(markers, (piece["recipient"], Hole("name"), behind), {"name": tool.name}):
+                    table.way(0, trigger, header)
+        return table.steps()
+
+    def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
+        piece = _pieces(form)
+        texts = []
+        for i, call in enumerate(calls):
+            _check(call.name, f"tool_calls[{i}].name")
+            header = piece["recipient"] + call.name + piece["channel"] + piece["type"]
+            texts.append(header + piece["message"] + arguments_text(call, form.spelling))
+        return wrapped(form, texts, calls)
+
+    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
+        return _HarmonyReader(form, tools, markers)
+
+
+def _check(name: str, place: str) -> None:
+    if not name or any(char.isspace() or char == "<" for char in name):
+        raise ToolError(f"name {shown(name)} holds white space or '<', which end a recipient", place=place)
+
+
+class _HarmonyReader(SectionReader):
+    def __init__(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> None:
+        super().__init__(form, tools, markers)
+        self._piece = {name: markers.marked(text) for name, text in _pieces(form).items()}
+
+    def call(self) -> Script:
+        name = yield from self._recipient()
+        yield from self.try_literal(self._piece["channel"])
+        name = name or (yield from self._recipient())
+        if not name:
+            raise Broken
+        if not (yield from self.try_literal(self._piece["constrained"])):
+            yield from self.try_literal(self._piece["type"])
+        yield from self.literal(self._piece["message"])
+        self.start_call(name)
+        yield from stream_value(self, self.arguments)
+        self.end_call()
+
+    def _recipient(self) -> Generator[None, None, str]:
+        """Reads a recipient, which ends at white space or at a marker; "" where none comes."""
+        if not (yield from self.try_literal(self._piece["recipient"])):
+            return ""
+        name = ""
+        while not (char := (yield from self.peek())).isspace() and not "\ud800" <= char <= "\udfff" and char != "<":
+            name += self.take(1)
+        return name

@@ -1,0 +1,29 @@
+"""``START [{...}, {...}] END``: all calls of a turn in one JSON array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grammars.values.format import ToolCallFormat
+from grammars.tool_calls.syntaxes.json_body import JsonSyntax, json_body
+from grammars.tool_calls.pattern import parse_pattern
+from grammars.tool_calls.section import opening_marker
+from grammars.values.tool import Tool
+
+__all__ = ["JsonArray"]
+
+
+class JsonArray(JsonSyntax):
+    """Mistral, Command R, Nemotron and more; ``section_start`` ends with the bracket, ``between`` is the comma.
+
+    Without a wrapper the bracket and the first object's beginning open the section together.
+    """
+
+    id = "json_array"
+
+    def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+        marker = opening_marker(form)
+        if marker.strip(" \t\r\n[{"):
+            return (marker,)
+        first = parse_pattern(json_body(form).pattern)[0]
+        return (form.section_start + form.call_start + (first if isinstance(first, str) else "{"),)

@@ -1,0 +1,255 @@
+"""Calls whose body is one JSON object that holds the name and, as one JSON value, the arguments.
+
+`JsonSyntax` is the whole of such a syntax; the modules `json_in_tags`, `bare_json` and `json_array` differ in what
+opens a section.  Options read here:
+
+* ``body``: the object as a pattern, ``{"name": "$name", "arguments": $arguments}``; holes ``$name``,
+  ``$arguments``, ``$id``;
+* or, where it is spelled in the usual way, just ``name_key`` and ``args_key``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from grammars.call_steps import CallStep
+from grammars.values.format import ToolCallFormat
+from grammars.tree.markers import Markers
+from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
+from grammars.tool_calls.ids import id_pattern, make_id
+from grammars.tool_calls.json_reader import read_key, read_value, stream_value
+from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
+from grammars.tool_calls.pattern import Hole, escape_literal, fill, parse_pattern
+from grammars.tool_calls.reader import Broken, Script
+from grammars.tool_calls.section import SectionReader, wrapped
+from grammars.tool_calls.value_table import lead_texts, until, whole_arguments
+from grammars.values.tool import Call, Tool
+from grammars.tree.nodes import Node, Rule, Text, seq
+from grammars.tree.nodes import Pattern as Regex
+from special_tokens.errors import ModelError
+
+__all__ = ["JsonBody", "JsonSyntax", "json_body"]
+
+#: Spans in which the end markers of JSON calls are ordinary text.
+JSON_QUOTES = (Quote('"', '"', "\\"),)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonBody:
+    """The object of a call: its pattern, and where in it the holes are, as paths of keys.
+
+    ``name`` is None where the name is itself the key of the arguments; then ``arguments`` ends with "".
+    """
+
+    pattern: str
+    name: tuple[str, ...] | None
+    arguments: tuple[str, ...]
+    id: tuple[str, ...] | None = None
+    id_is_last: bool = False
+
+    def is_inside(self, path: tuple[str, ...]) -> bool:
+        """Does some hole lie deeper than ``path``?"""
+        places = [place for place in (self.name, self.arguments, self.id) if place is not None]
+        return any(len(place) > len(path) and place[: len(path)] == path for place in places)
+
+
+def json_body(form: ToolCallFormat) -> JsonBody:
+    """The body of a format; raises `ModelError` for a pattern that is not a JSON object with the two holes."""
+    pattern = form.option("body")
+    if pattern is None:
+        name, arguments = (
+            escape_literal(json.dumps(form.option(key, default), ensure_ascii=False))
+            for key, default in (("name_key", "name"), ("args_key", "arguments"))
+        )
+        pattern = f'{{{name}: "$name", {arguments}: $arguments}}'
+    return _read_pattern(str(pattern))
+
+
+@lru_cache(maxsize=256)
+def _read_pattern(pattern: str) -> JsonBody:
+    marks = {"name": "\ue000", "arguments": '"\ue001"', "id": "\ue002", "index": "\ue003"}
+    try:
+        found = dict(_paths(_loaded(pattern, marks), ()))
+    except (ValueError, KeyError) as error:
+        raise ModelError(f"the body is no JSON object with holes: {error}", place=pattern) from None
+    if "\ue001" not in found or "\ue000" not in found:
+        raise ModelError("the body lacks $name or $arguments", place=pattern)
+    name: tuple[str, ...] | None = found["\ue000"]
+    if name is not None and name and name[-1] == "\ue000":
+        name = None
+    arguments = tuple("" if key == "\ue000" else key for key in found["\ue001"])
+    order = [part.name for part in parse_pattern(pattern) if isinstance(part, Hole)]
+    id_is_last = "id" in order and order.index("id") > order.index("arguments")
+    return JsonBody(pattern, name, arguments, found.get("\ue002", found.get("\ue003")), id_is_last)
+
+
+#: Stands for a call's number where it is a number of the object, and so no id.
+_NUMBER = 7_000_001
+
+
+def _loaded(pattern: str, marks: Mapping[str, str]) -> Any:
+    try:
+        return json.loads(fill(pattern, marks))
+    except ValueError:
+        return json.loads(fill(pattern, {**marks, "index": str(_NUMBER)}))
+
+
+def _paths(value: Any, path: tuple[str, ...]) -> Sequence[tuple[str, tuple[str, ...]]]:
+    """Pairs of mark and path; a mark that is a key stands at the path which ends with it."""
+    if not isinstance(value, dict):
+        mark = next((mark for mark in ("\ue002", "\ue003") if isinstance(value, str) and mark in value), value)
+        return [(mark, path)] if isinstance(mark, str) else []
+    out = [(key, (*path, key)) for key in value if key == "\ue000"]
+    for key, inner in value.items():
+        out += _paths(inner, (*path, key))
+    return out
+
+
+class JsonSyntax:
+    """A syntax whose calls are JSON objects."""
+
+    id = ""
+
+    def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
+        return JSON_QUOTES
+
+    def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
+        values: dict[str, Node] = {
+            "name": Text(_quoted(tool.name)),
+            "arguments": Rule(f"arguments_{tool.name}", schema(ordered(form, arguments_schema(tool)), pointer(tool))),
+            "id": Regex(id_pattern(form.id_style)),
+            "index": Regex(id_pattern("index")),
+        }
+        return seq(
+            markers.node(form.call_start),
+            *(
+                values[part.name] if isinstance(part, Hole) else markers.node(part)
+                for part in parse_pattern(json_body(form).pattern)
+            ),
+            markers.node(form.call_end),
+        )
+
+    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        lead = until(parse_pattern(json_body(form).pattern), "arguments")
+        leads = {pointer(tool): lead_texts(markers, lead, {"name": _quoted(tool.name)}) for tool in tools}
+        return whole_arguments(markers, leads)
+
+    def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
+        body = json_body(form).pattern
+        texts = [
+            fill(
+                body,
+                {
+                    "name": _quoted(call.name),
+                    "arguments": arguments_text(call, form.spelling),
+                    "id": make_id(form.id_style, call.name, i, call.id),
+                    "index": str(i + int(form.option("index_base", 0))),
+                },
+            )
+            for i, call in enumerate(calls)
+        ]
+        return wrapped(form, texts, calls)
+
+    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
+        return _JsonReader(form, tools, markers)
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)[1:-1]
+
+
+class _JsonReader(SectionReader):
+    """Takes members in any order, with any white space; arguments that come before the name wait for it."""
+
+    body_start = "{"
+
+    def __init__(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> None:
+        super().__init__(form, tools, markers)
+        self._body = json_body(form)
+        self._name: str | None = None
+        self._id = ""
+        self._begun = False
+        self._held: list[str] = []
+        self._has_arguments = False
+
+    def call(self) -> Script:
+        self._name, self._id, self._begun, self._held, self._has_arguments = None, "", False, [], False
+        yield from self._object(())
+        self._begin(whole=True)
+        if not self._has_arguments:
+            self.arguments("{}")
+        self.end_call()
+
+    def _object(self, path: tuple[str, ...]) -> Script:
+        yield from self.literal("{")
+        more = not (yield from self.try_literal("}"))
+        while more:
+            key = yield from read_key(self)
+            yield from self.literal(":")
+            yield from self._member((*path, key))
+            more = not (yield from self.try_literal("}"))
+            if more:
+                yield from self.literal(",")
+
+    def _member(self, path: tuple[str, ...]) -> Script:
+        body = self._body
+        if body.name is None and path[:-1] == body.arguments[:-1] and self._name is None:
+            self._name = path[-1]
+            yield from self._arguments()
+        elif path == body.name:
+            self._name = yield from read_key(self)
+            self._begin()
+        elif path == body.arguments:
+            yield from self._arguments()
+        elif path == body.id:
+            self._id = (yield from read_value(self)).strip('"')
+            self._begin()
+        elif body.is_inside(path):
+            yield from self._object(path)
+        else:
+            yield from read_value(self)
+
+    def _arguments(self) -> Script:
+        self._has_arguments = True
+        self._begin()
+        yield from self.space()
+        if (yield from self.peek()) == '"':  # an object inside a string, as some models spell it
+            self._argument_text((yield from self._unwrapped()))
+        else:
+            yield from stream_value(self, self._argument_text)
+
+    def _unwrapped(self) -> Generator[None, None, str]:
+        text = yield from read_value(self)
+        try:
+            inner = json.loads(text, strict=False)
+            return inner if isinstance(json.loads(inner), dict) else text
+        except ValueError:
+            return text
+
+    def _argument_text(self, text: str) -> None:
+        if self._begun:
+            self.arguments(text)
+        else:
+            self._held.append(text)
+
+    def _begin(self, *, whole: bool = False) -> None:
+        """Announces the call as soon as all that belongs to its beginning is known."""
+        if self._begun:
+            return
+        if self._name is None:
+            if whole:
+                raise Broken
+            return
+        if self._body.id is not None and not self._id and not whole:
+            return
+        self._begun = True
+        self.start_call(self._name, self._id)
+        for text in self._held:
+            self.arguments(text)

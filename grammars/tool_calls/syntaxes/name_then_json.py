@@ -1,0 +1,122 @@
+"""``S name SEP {...} E``: the name, a separator, the arguments as one JSON object.
+
+The option ``call`` is the inside of one call as a pattern, for example ``$name[ARGS]$arguments`` or
+``functions.$name:$index<|tool_call_argument_begin|>$arguments``; holes ``$name``, ``$arguments``, ``$id`` and
+``$index`` (counted from the option ``index_base``, 0 by default).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from grammars.call_steps import CallStep
+from grammars.values.format import ToolCallFormat
+from grammars.tree.markers import Markers
+from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
+from grammars.tool_calls.ids import id_pattern, make_id
+from grammars.tool_calls.json_reader import stream_value
+from grammars.tool_calls.names import check_name
+from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
+from grammars.tool_calls.pattern import Hole, Pattern, fill, parse_pattern, pattern_text
+from grammars.tool_calls.reader import Broken, Script
+from grammars.tool_calls.section import SectionReader, opening_marker, wrapped
+from grammars.tool_calls.value_table import lead_texts, until, whole_arguments
+from grammars.values.tool import Call, Tool
+from grammars.tree.nodes import Node, Rule, Text, seq
+from grammars.tree.nodes import Pattern as Regex
+
+__all__ = ["NameThenJson"]
+
+_DEFAULT = "$name\n$arguments"
+
+
+class NameThenJson:
+    """DeepSeek, Kimi, newer Mistral, functionary.  The opening marker, or else the names, begin a section."""
+
+    id = "name_then_json"
+
+    def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
+        return (Quote('"', '"', "\\"),)
+
+    def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+        if (form.section_start + form.call_start).strip():
+            return (opening_marker(form),)
+        return tuple(fill(_until_arguments(form), _values(form, tool.name, 0)) for tool in tools)
+
+    def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
+        pattern = parse_pattern(form.option("call", _DEFAULT))
+        check_name(tool.name, pattern, ("{",), place=f"tools.{tool.name}")
+        values: dict[str, Node] = {
+            "name": Text(tool.name),
+            "arguments": Rule(f"arguments_{tool.name}", schema(ordered(form, arguments_schema(tool)), pointer(tool))),
+            "id": Regex(id_pattern(form.id_style)),
+            "index": Regex(id_pattern("index")),
+        }
+        parts = (values[part.name] if isinstance(part, Hole) else markers.node(part) for part in pattern)
+        return seq(markers.node(form.call_start), *parts, markers.node(form.call_end))
+
+    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        lead = until(parse_pattern(form.option("call", _DEFAULT)), "arguments")
+        return whole_arguments(markers, {pointer(t): lead_texts(markers, lead, {"name": t.name}) for t in tools})
+
+    def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
+        pattern = form.option("call", _DEFAULT)
+        texts = []
+        for i, call in enumerate(calls):
+            check_name(call.name, parse_pattern(pattern), ("{",), place=f"tool_calls[{i}].name")
+            values = _values(form, call.name, i, call.id)
+            texts.append(fill(pattern, values | {"arguments": arguments_text(call, form.spelling)}))
+        return wrapped(form, texts, calls)
+
+    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
+        return _NameReader(form, tools, markers)
+
+
+def _values(form: ToolCallFormat, name: str, index: int, given: str = "") -> dict[str, str]:
+    style = "" if "$" in form.id_style else form.id_style
+    return {
+        "name": name,
+        "id": make_id(style, name, index, given),
+        "index": str(index + int(form.option("index_base", 0))),
+    }
+
+
+def _follower(pattern: Pattern, at: int) -> str:
+    """What ends the hole at ``at``: the text behind it, or the bracket that opens arguments."""
+    behind = pattern[at + 1] if at + 1 < len(pattern) else ""
+    return "{" if behind == Hole("arguments") else behind if isinstance(behind, str) else ""
+
+
+def _until_arguments(form: ToolCallFormat) -> str:
+    return pattern_text(until(parse_pattern(form.option("call", _DEFAULT)), "arguments"))
+
+
+class _NameReader(SectionReader):
+    def __init__(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> None:
+        super().__init__(form, tools, markers)
+        pattern = parse_pattern(form.option("call", _DEFAULT))
+        self._pattern = tuple(part if isinstance(part, Hole) else markers.marked(part) for part in pattern)
+
+    def call(self) -> Script:
+        values: dict[str, str] = {}
+        for i, part in enumerate(self._pattern):
+            if not isinstance(part, Hole):
+                yield from self.literal(part)
+            elif part.name == "arguments":
+                self._begin(values)
+                yield from stream_value(self, self.arguments)
+            elif part.name == "index":
+                values["index"] = yield from self.index()
+            else:
+                values[part.name] = yield from self.hole(_follower(self._pattern, i))
+        self.end_call()
+
+    def name_ends(self) -> Sequence[str]:
+        return (_follower(self._pattern, self._pattern.index(Hole("name"))),)
+
+    def _begin(self, values: Mapping[str, str]) -> None:
+        name = values.get("name", "").strip()
+        if not name:
+            raise Broken
+        style = self.form.id_style
+        self.start_call(name, fill(style, {**values, "name": name}) if "$" in style else values.get("id", "").strip())

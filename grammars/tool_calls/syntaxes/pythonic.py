@@ -1,0 +1,207 @@
+"""``[n(k="v", j=2), m()]``: calls as Python writes them.
+
+Strings are written with JSON's escapes, which are Python's too, in the family's own quotes (option ``quote``) or in
+double ones; other values as JSON, or with Python's words for true, false and null (option ``words``).  Parsing
+takes both, and templates that escape nothing: a string ends at the quote behind which the next argument or the end
+of the call follows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Mapping, Sequence
+from keyword import iskeyword
+from typing import Any
+
+from grammars.call_steps import CallStep
+from grammars.values.format import ToolCallFormat
+from grammars.regular.languages import ALL
+from grammars.values.spelling import Spelling
+from grammars.tree.markers import Markers
+from grammars.tool_calls.protocol import Quote, SchemaNode
+from grammars.tool_calls.arguments.parameter import Parameter, signature
+from grammars.tool_calls.arguments.parameter_list import ParameterList
+from grammars.tools.parameters import arguments_object
+from grammars.tool_calls.pattern import fill, pattern_text
+from grammars.tool_calls.arguments.raw_text import raw_node
+from grammars.tool_calls.reader import Reader, Script
+from grammars.tool_calls.section import opening_marker
+from grammars.tool_calls.value_table import until
+from grammars.tool_calls.arguments.values import JsonValues, ValueCoding, Words, json_text
+from grammars.values.tool import Call, Tool
+from grammars.tree.nodes import And, Lexeme, Node, Pattern, alt, seq
+from special_tokens.errors import ToolError, shown
+
+__all__ = ["Pythonic"]
+
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+#: What stands behind a value at the top of a call, and every beginning of it.
+_FOLLOWS = re.compile(r"\s*(?:,\s*[^\W\d]\w*\s*=|\))")
+_FOLLOWS_BEGINS = re.compile(r"\s*(?:,\s*(?:[^\W\d]\w*\s*)?)?")
+_ESCAPE = re.compile(
+    r"\\(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\s\S])"
+)
+_LONGEST_ESCAPE = 12
+_NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": ""}
+
+
+class Pythonic(ParameterList):
+    """Llama 4, LFM2, OLMo 3, ToolACE."""
+
+    id = "pythonic"
+    call_pattern = "$name($parameters)"
+    parameter_pattern = "$key=$value"
+
+    def coding(self, form: ToolCallFormat) -> ValueCoding:
+        return _PythonValues(Words(form.option("words", "")), form.spelling, str(form.option("quote", '"')))
+
+    def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
+        return (Quote('"', '"', "\\"), Quote("'", "'", "\\"))
+
+    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        return super().steps(form, tools, markers) if form.option("quote", '"') == '"' else ()
+
+    def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+        marker = opening_marker(form)
+        if marker.strip("[( \n"):
+            return (marker,)
+        opening = pattern_text(until(self.frame(form).call, "parameters"))
+        names = (fill(opening, {"name": tool.name, "id": "", "index": ""}) for tool in tools)
+        return tuple(form.section_start + form.call_start + name for name in names)
+
+    def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
+        _check_identifier(tool.name, f"tools.{tool.name}")
+        for parameter in signature(tool).parameters:
+            _check_identifier(parameter.key, f"tools.{tool.name}.{parameter.key}")
+        return super().call(form, tool, markers, schema)
+
+    def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
+        for i, call in enumerate(calls):
+            for name in (call.name, *arguments_object(call)):
+                _check_identifier(name, f"tool_calls[{i}].{name}")
+        return super().render(form, calls, tools)
+
+
+def _check_identifier(name: str, place: str) -> None:
+    """Raises `ToolError` for what Python takes for no name of a function or an argument."""
+    if not _NAME.fullmatch(name) or any(map(iskeyword, name.split("."))):
+        raise ToolError(f"{shown(name)} is no Python name", place=place, expected="an identifier that is no keyword")
+
+
+class _PythonValues(JsonValues):
+    def __init__(self, words: Words, spelling: Spelling, quote: str) -> None:
+        super().__init__(words, spelling)
+        self.quote = quote
+
+    def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
+        value = schema(parameter.whole_schema, parameter.place)
+        return seq(alt(value, *self._quoted(parameter), *self.words.options(parameter)), markers.node(end))
+
+    def _quoted(self, parameter: Parameter) -> list[Node]:
+        """Strings in the family's own quotes: all of them where none is barred, else those that need no escape."""
+        if self.quote == '"' or "string" not in parameter.types:
+            return []
+        return [Lexeme("quoted", _in_quotes(parameter, self.quote))]
+
+    def render(self, value: Any, parameter: Parameter, end: str) -> str:
+        if isinstance(value, str) and not re.search(rf"[{self.quote}\\\x00-\x1f]", value):
+            return self.quote + value + self.quote
+        return super().render(value, parameter, end)  # as Python does: other quotes for what needs escapes
+
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+        yield from reader.space()
+        first = yield from reader.peek()
+        if first in "'\"":
+            yield from _read_string(reader, parameter, first)
+        else:
+            text = yield from _read_bare(reader)
+            reader.arguments(json_text(text, parameter))
+
+
+def _in_quotes(parameter: Parameter, quote: str) -> Node:
+    if parameter.strings == ALL:
+        return Pattern(rf"{quote}(?:[^{quote}\\\x00-\x1f]|\\(?:[{quote}\\nrtbf]|u[0-9a-fA-F]{{4}}))*{quote}")
+    plain = Pattern(rf"[^{quote}\\\x00-\x1f]*")
+    return seq(quote, And((raw_node(parameter.strings), plain)), quote)
+
+
+def _read_string(reader: Reader, parameter: Parameter, quote: str) -> Script:
+    """Reads a string in quotes; its text is a string where the schema allows one, else what the text spells."""
+    reader.take(1)
+    streams = "string" in parameter.types
+    if streams:
+        reader.arguments('"')
+    whole = ""
+    while True:
+        piece, closed = yield from _string_piece(reader, quote)
+        whole += piece
+        if streams:
+            reader.arguments(json.dumps(piece, ensure_ascii=False)[1:-1])
+        if closed:
+            break
+    reader.arguments('"' if streams else json_text(whole, parameter))
+
+
+def _string_piece(reader: Reader, quote: str) -> Generator[None, None, tuple[str, bool]]:
+    """Some of a string's text, unescaped, and whether its closing quote was read behind it."""
+    while True:
+        text = reader.ahead_all()
+        found = re.search(rf"[\\{quote}]", text)
+        end = found.start() if found else len(text)
+        if end:
+            return reader.take(end), False
+        if not text:
+            yield from reader.more()
+        elif text[0] == "\\":
+            escape = _ESCAPE.match(text)
+            if escape and (reader.is_final or len(text) >= _LONGEST_ESCAPE or escape[1][0] not in "ux"):
+                return _unescaped(reader.take(escape.end())[1:]), False
+            yield from reader.more()
+        else:
+            closes = yield from _is_followed(reader, 1)
+            reader.take(1)
+            return ("", True) if closes else (quote, False)
+
+
+def _is_followed(reader: Reader, skip: int) -> Generator[None, None, bool]:
+    """Does the next argument or the end of the call come behind the next ``skip`` characters?  Reads nothing."""
+    while True:
+        after = reader.ahead_all()[skip:]
+        if _FOLLOWS.match(after):
+            return True
+        if reader.is_final or not _FOLLOWS_BEGINS.fullmatch(after):
+            return False
+        yield from reader.more()
+
+
+def _unescaped(escape: str) -> str:
+    if escape[0] not in "ux" or len(escape) == 1:
+        return _NAMED.get(escape, escape)
+    if len(escape) > 5:  # a pair of surrogates
+        return json.loads(f'"\\{escape}"')  # type: ignore[no-any-return]
+    char = chr(int(escape[1:], 16))
+    return "\ufffd" if "\ud800" <= char <= "\udfff" else char
+
+
+def _read_bare(reader: Reader) -> Generator[None, None, str]:
+    """Reads a value without quotes of its own, up to the comma or parenthesis that ends it.
+
+    Quotes count only inside brackets: a string that a template wrote without quotes may hold any.
+    """
+    text, depth, quote = "", 0, ""
+    while True:
+        char = yield from reader.peek()
+        if quote:
+            if char == "\\":
+                yield from reader.need(2)
+                text += reader.take(1)
+            elif char == quote:
+                quote = ""
+        elif char in "'\"" and depth:
+            quote = char
+        elif depth == 0 and char in ",)" and (yield from _is_followed(reader, 0)):
+            return text.strip()
+        elif depth or not text.strip():
+            depth = max(depth + (char in "[{(") - (char in "]})"), 0)
+        text += reader.take(1)

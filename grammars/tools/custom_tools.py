@@ -1,0 +1,226 @@
+"""Custom tools: one argument, a text under a regex or a Lark grammar of its own, inside the model's call syntax.
+
+Where a grammar is regular its language becomes a string's pattern, which every call syntax can carry.  A recursive
+one is written into the JSON string that holds the text, character by character in JSON's spelling; syntaxes that
+write arguments outside JSON cannot carry it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from grammars.regular.languages import UNKNOWN, Regular, alt, cat, rep, shortest, text
+from grammars.regular.json_strings import content_regex, spell
+from grammars.text_grammars.lark.convert import check_ends, located, parse_source
+from grammars.text_grammars.lark.ast import (
+    AltExpr,
+    Definition,
+    Expr,
+    JsonExpr,
+    Literal,
+    Name,
+    Regexp,
+    Repeated,
+    SeqExpr,
+    Source,
+    is_lexeme,
+    map_lexemes,
+)
+from grammars.text_grammars.lark.check import check
+from grammars.text_grammars.lark.graph import components, uses_of
+from grammars.text_grammars.lark.sizes import check_pattern, terminal_sizes
+from grammars.text_grammars.lark.greedy_lexemes import Languages
+from grammars.text_grammars.lark.write import Writing, write
+from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
+from grammars.tree.nodes import Node, Sub, Text, seq
+from special_tokens.errors import GrammarError, ToolError, shown
+
+__all__ = ["CUSTOM_LARK", "carries_lark", "custom_input", "custom_input_node"]
+
+#: The key under which a recursive grammar travels in the schema of a custom tool's input.
+CUSTOM_LARK = "x-guided-lark"
+
+#: Parts of a grammar written out that still becomes a pattern; larger ones are carried as grammars.
+_MAX_PATTERN = 2_000
+
+
+def custom_input(grammar: tuple[str, str] | None, place: str) -> Mapping[str, Any]:
+    """The schema of the text that a custom tool takes.
+
+    ``grammar`` is a pair of syntax (``text``, ``regex``, ``lark``) and definition.  Raises `GrammarError` with line
+    and column, or `ToolError` for what no call could carry.
+    """
+    syntax, definition = grammar or ("text", "")
+    if syntax == "text":
+        return {"type": "string"}
+    if not isinstance(definition, str) or not definition.strip():
+        raise GrammarError("the grammar is empty", place=f"{place}.definition", expected=f"{syntax} text")
+    return _input(syntax, definition, place)
+
+
+@lru_cache(maxsize=256)
+def _input(syntax: str, definition: str, place: str) -> Mapping[str, Any]:
+    if syntax == "regex":
+        return _pattern(_regex(definition, place), place)
+    if syntax != "lark":
+        raise ToolError(f"unknown syntax {shown(syntax)}", place=f"{place}.syntax", expected="lark or regex")
+    source = _source(definition, f"{place}.definition")
+    whole = _language(source)
+    if whole is not None and whole.plain:
+        return _pattern(whole, place)
+    return {"type": "string", CUSTOM_LARK: definition}
+
+
+def carries_lark(schema: Any) -> bool:
+    """Is this the schema of a custom tool's arguments, with a grammar that only `custom_input_node` can write?"""
+    properties = schema.get("properties", {}) if isinstance(schema, Mapping) else {}
+    return any(isinstance(value, Mapping) and CUSTOM_LARK in value for value in properties.values())
+
+
+def custom_input_node(schema: Mapping[str, Any], key_separator: str) -> Node:
+    """The arguments object of such a tool: its one string holds text of the grammar, spelled as JSON."""
+    ((key, value),) = schema["properties"].items()
+    source = _escaped(_source(value[CUSTOM_LARK], f"tools.{key}"))
+    try:
+        check_ends(source, then=text('"'))  # a backslash may begin what follows and go on what came before
+    except GrammarError as error:
+        raise located(error, "tools (inside a JSON string)") from None
+    return seq(Text(f'{{{spell(key)}{key_separator}"'), Sub("input", write(source, Writing(_no_schema))), Text('"}'))
+
+
+def _no_schema(schema: Any) -> str:
+    raise ToolError("%json cannot stand inside a custom tool's text", place="tools", hint="make it a function tool")
+
+
+def _regex(definition: str, place: str) -> Regular:
+    try:
+        check_pattern(definition, place=f"{place}.definition")
+        return language(definition)
+    except InvalidRegex as error:
+        raise GrammarError(str(error), line=1, column=error.at + 1, place=f"{place}.definition") from None
+    except NotTranslated as error:
+        raise ToolError(f"{error} cannot be put into a call", place=f"{place}.definition") from None
+
+
+def _pattern(found: Regular, place: str) -> Mapping[str, Any]:
+    if shortest(found) is None:
+        raise GrammarError("no text matches this pattern", place=f"{place}.definition")
+    return {"type": "string", "pattern": f"^(?:{_ecma(found)})$"}
+
+
+def _ecma(term: Regular) -> str:
+    """The pattern of a plain term in the dialect of JSON Schema."""
+    args = term.args
+    match term.op:
+        case "chars":
+            return "[" + "".join(f"\\u{{{a:x}}}" if a == b else f"\\u{{{a:x}}}-\\u{{{b:x}}}" for a, b in args) + "]"
+        case "words":
+            return "(?:" + "|".join("".join(f"\\u{{{ord(c):x}}}" for c in word) for word in sorted(args)) + ")"
+        case "cat":
+            return "".join(map(_ecma, args))
+        case "alt":
+            return f"(?:{'|'.join(map(_ecma, args))})"
+    body, least, most = args
+    return f"(?:{_ecma(body)}){{{least},{'' if most is None else most}}}"
+
+
+def _source(definition: Any, place: str) -> Source:
+    try:
+        source = parse_source(definition)
+        check(source)
+        check_ends(source)
+    except GrammarError as error:
+        raise located(error, place) from None
+    for expr in source.walk():
+        if isinstance(expr, JsonExpr):
+            raise ToolError("%json cannot stand inside a custom tool's text", place=place,
+                            hint="make it a function tool")  # fmt: skip
+    return source
+
+
+# -- regular grammars
+
+
+def _language(source: Source) -> Regular | None:
+    """The language of a grammar without recursion; None where it has one or cannot be said as an ordinary regex."""
+    if any(definition.attributes or definition.parameter for definition in source.definitions):
+        return None
+    uses = uses_of(source.definitions)
+    groups = components(uses)
+    if any(len(group) > 1 or group[0] in uses[group[0]] for group in groups):
+        return None
+    definitions = source.by_name()
+    if terminal_sizes(definitions)["start"].parts > _MAX_PATTERN:
+        return None  # as a pattern it would be written out
+    languages = Languages(source)
+    skip = _skipped(source, languages)
+    found: dict[str, Regular] = {}
+    try:
+        for (name,) in groups:
+            if not definitions[name].is_terminal:
+                found[name] = _rule_language(definitions[name].body, languages, found, skip)
+    except _NotRegular:
+        return None
+    return found["start"]
+
+
+class _NotRegular(Exception):
+    """Something in a rule that is no regular language."""
+
+
+def _skipped(source: Source, languages: Languages) -> Regular | None:
+    ignored = [languages.of(ignore.body) for ignore in source.ignores]
+    known = [term for term in ignored if term is not None]
+    return rep(alt(*known), 0, None) if known else None
+
+
+def _rule_language(expr: Expr, languages: Languages, rules: Mapping[str, Regular], skip: Regular | None) -> Regular:
+    if is_lexeme(expr):
+        term = languages.of(expr)
+        if term is None:
+            raise _NotRegular
+        return cat(term, skip) if skip is not None else term
+    match expr:
+        case Name(name=name):
+            return rules[name]
+        case SeqExpr(parts=parts):
+            return cat(*(_rule_language(part, languages, rules, skip) for part in parts))
+        case AltExpr(options=options):
+            return alt(*(_rule_language(option, languages, rules, skip) for option in options))
+        case Repeated(body=body, least=least, most=most):
+            return rep(_rule_language(body, languages, rules, skip), least, most)
+        case Literal():
+            return cat()
+    raise _NotRegular
+
+
+# -- grammars inside JSON strings
+
+
+def _escaped(source: Source) -> Source:
+    """The grammar whose texts are those of ``source`` as they stand between the quotes of a JSON string."""
+
+    languages = Languages(source)
+
+    def spelled(expr: Expr) -> Expr:
+        if isinstance(expr, Literal) and not expr.ignore_case:
+            return Literal(spell(expr.text)[1:-1], at=expr.at)
+        term = languages.of(expr)
+        if term is None or not term.plain or shortest(term) in (None, UNKNOWN):
+            line, column = getattr(expr, "at", (0, 0))
+            raise GrammarError("this lexeme cannot be written into a JSON string", line=line, column=column,
+                               place="tools", hint="write it without & and ~")  # fmt: skip
+        return Regexp(content_regex(term))
+
+    definitions = []
+    for d in source.definitions:
+        if d.is_terminal:
+            continue
+        if any(a.name in ("lazy", "suffix") for a in d.attributes):
+            raise GrammarError("lazy and suffix= cannot be written into a JSON string", line=d.at[0], column=d.at[1],
+                               place="tools", hint="leave the delimiter out of the characters")  # fmt: skip
+        definitions.append(Definition(d.name, map_lexemes(d.body, spelled), (), d.parameter, d.at))
+    ignores = tuple(type(i)(spelled(i.body), i.at) for i in source.ignores)
+    return Source(tuple(definitions), ignores)

@@ -1,0 +1,245 @@
+"""Tools as callers bring them, and what the caller allows of them."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pydantic
+
+from grammars.tools.custom_tools import custom_input
+from grammars.values.json_copy import json_copy
+from grammars.json_schema.python_types import schema_of_function
+from grammars.values.tool import Tool
+from special_tokens.errors import ToolError, shown
+
+__all__ = ["MAX_TOOLS", "Choice", "normal_choice", "normal_tools"]
+
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+MAX_TOOLS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What ``tool_choice`` allows: no call, maybe a call, or nothing but calls, and of which tools."""
+
+    mode: Literal["none", "auto", "required"]
+    tools: tuple[Tool, ...] = ()
+    named: bool = False
+
+
+def normal_tools(tools: Iterable[Any] | None) -> tuple[Tool, ...]:
+    """The tools as values; raises `ToolError` for one without a name, twice the same name, or of no known kind."""
+    if tools is None:
+        return ()
+    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
+        raise ToolError(f"{type(tools).__name__} is not a list of tools", place="tools", expected="a list")
+    out: dict[str, Tool] = {}
+    for i, tool in enumerate(tools):
+        normal = _tool(tool, f"tools[{i}]")
+        if normal.name in out:
+            raise ToolError(
+                f"two tools are called {shown(normal.name)}", place=f"tools[{i}].name", expected="distinct names"
+            )
+        out[normal.name] = normal
+    if len(out) > MAX_TOOLS:
+        raise ToolError(f"{len(out)} tools are too many", place="tools", expected=f"at most {MAX_TOOLS}")
+    return tuple(out.values())
+
+
+# -- tool_choice
+
+
+def normal_choice(tool_choice: Any, tools: Sequence[Tool]) -> Choice:
+    """What a ``tool_choice`` in any of OpenAI's forms allows.
+
+    ``none``, ``auto``, ``required``; one tool, by an object or just its name; ``allowed_tools`` with a mode of its
+    own.  Raises `ToolError` for what cannot be read and for tools that are not there.
+    """
+    if tool_choice is None:
+        return Choice("auto" if tools else "none", tuple(tools))
+    if tool_choice == "none":
+        return Choice("none")
+    if tool_choice in ("auto", "required"):
+        if not tools:
+            raise ToolError(f"{shown(tool_choice)} without tools", place="tool_choice", hint="pass tools")
+        return Choice(tool_choice, tuple(tools))
+    if isinstance(tool_choice, Mapping) and tool_choice.get("type") == "allowed_tools":
+        return _allowed(tool_choice, tools)
+    return Choice("required", (_named(tool_choice, tools, "tool_choice"),), named=True)
+
+
+def _allowed(tool_choice: Mapping[str, Any], tools: Sequence[Tool]) -> Choice:
+    """Chat completions wrap mode and tools in ``allowed_tools``; the Responses API puts them beside the type."""
+    inner = tool_choice.get("allowed_tools", tool_choice)
+    place = "tool_choice.allowed_tools"
+    if not isinstance(inner, Mapping) or not isinstance(inner.get("tools"), list | tuple) or not inner["tools"]:
+        raise ToolError("there are no allowed tools", place=place, expected='{"mode": ..., "tools": [...]}')
+    mode = inner.get("mode", "auto")
+    if mode not in ("auto", "required"):
+        raise ToolError(f"unknown mode {shown(mode)}", place=f"{place}.mode", expected="auto or required")
+    chosen = [_named(entry, tools, f"{place}.tools[{i}]") for i, entry in enumerate(inner["tools"])]
+    return Choice(mode, tuple(tool for tool in tools if tool in chosen))
+
+
+def _named(value: Any, tools: Sequence[Tool], place: str) -> Tool:
+    name = value
+    if isinstance(value, Mapping):
+        inner = value.get(str(value.get("type", "")), value)
+        name = inner.get("name") if isinstance(inner, Mapping) else None
+    if not isinstance(name, str):
+        raise ToolError(f"cannot read {shown(value)}", place=place, expected="none, auto, required or a tool by name")
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    known = ", ".join(tool.name for tool in tools) or "none"
+    raise ToolError(f"there is no tool {shown(name)}", place=place, expected=f"one of: {known}")
+
+
+# -- one tool
+
+
+def _tool(tool: Any, place: str) -> Tool:
+    if isinstance(tool, Tool):
+        return _checked(tool, place)
+    if isinstance(tool, type) and issubclass(tool, pydantic.BaseModel):
+        return Tool(tool.__name__, (tool.__doc__ or "").strip(), tool.model_json_schema())
+    if isinstance(tool, Mapping):
+        return _mapping(tool, place)
+    schema = getattr(tool, "inputSchema", None) or getattr(tool, "input_schema", None)
+    if schema is not None and hasattr(tool, "name"):  # an MCP tool record
+        return _build(tool.name, getattr(tool, "description", ""), schema, None, place)
+    if isinstance(tool, functools.partial):
+        return _function(functools.wraps(tool.func)(tool))
+    if isinstance(tool, Callable):  # type: ignore[arg-type]
+        return _function(tool)
+    raise ToolError(
+        f"cannot read a tool from {type(tool).__name__}",
+        place=place,
+        expected="an OpenAI tool, a Python function, a pydantic model or an MCP tool",
+    )
+
+
+def _function(function: Callable[..., Any]) -> Tool:
+    try:
+        inspect.signature(function)
+    except ValueError:  # some functions in C have none
+        name = getattr(function, "__name__", type(function).__name__)
+        raise ToolError("its parameters are unknown", place=f"tools.{name}", hint="wrap it in a def") from None
+    name, description, schema = schema_of_function(function)
+    return Tool(name, description, schema)
+
+
+def _mapping(tool: Mapping[str, Any], place: str) -> Tool:
+    kind = tool.get("type", "function")
+    _check_keys(tool, place)
+    for key in ("inputSchema", "input_schema"):
+        if key in tool:
+            return _build(tool.get("name"), tool.get("description"), tool[key], None, place)
+    if kind == "custom":
+        return _custom(tool, place)
+    if kind not in ("function", "object") and "function" not in tool:
+        raise ToolError(f"unknown type {shown(kind)}", place=f"{place}.type", expected="function or custom")
+    function = tool.get("function", tool)
+    if not isinstance(function, Mapping):
+        raise ToolError("function is not an object", place=f"{place}.function")
+    if function is not tool:
+        _check_keys(function, f"{place}.function")
+    parameters = function.get("parameters")
+    return _build(function.get("name"), function.get("description"), parameters, function.get("strict"), place)
+
+
+def _custom(tool: Mapping[str, Any], place: str) -> Tool:
+    """OpenAI's custom tool: wrapped in chat completions, flat in the Responses API."""
+    body = tool.get("custom", tool)
+    if not isinstance(body, Mapping):
+        raise ToolError("custom is not an object", place=f"{place}.custom")
+    if body is not tool:
+        _check_keys(body, f"{place}.custom")
+    form = body.get("format", {"type": "text"})
+    if not isinstance(form, Mapping) or form.get("type") not in ("text", "grammar"):
+        raise ToolError(f"cannot read {shown(form)}", place=f"{place}.format", expected="a text or a grammar format")
+    _check_keys(form, f"{place}.format")
+    grammar = None
+    if form["type"] == "grammar":
+        inner = form.get("grammar", form)
+        if not isinstance(inner, Mapping) or inner.get("syntax") not in ("lark", "regex"):
+            syntax = inner.get("syntax") if isinstance(inner, Mapping) else inner
+            raise ToolError(f"unknown syntax {shown(syntax)}", place=f"{place}.format.syntax", expected="lark or regex")
+        grammar = (inner["syntax"], inner.get("definition"))
+    name, description = body.get("name"), str(body.get("description") or "")
+    found = Tool(name, description, dict(_NO_PARAMETERS), kind="custom", grammar=grammar)  # type: ignore[arg-type]
+    return _checked(found, place)
+
+
+def _build(name: Any, description: Any, parameters: Any, strict: Any, place: str) -> Tool:
+    if parameters is None:
+        parameters = _NO_PARAMETERS
+    if not isinstance(parameters, Mapping):
+        raise ToolError("parameters are not a JSON schema", place=f"{place}.parameters", expected="an object")
+    if strict is not None and not isinstance(strict, bool):
+        raise ToolError(f"{shown(strict)} is not true or false", place=f"{place}.strict")
+    try:
+        schema = json_copy(parameters)
+    except RecursionError:
+        raise ToolError("the parameters are nested too deeply", place=f"{place}.parameters") from None
+    return _checked(Tool(name, str(description or ""), schema, strict), place)
+
+
+#: Keys of tools that are read, and those that real clients send beside them, which say nothing about the arguments.
+_READ_KEYS = (
+    "type", "function", "custom", "name", "description", "parameters", "strict", "inputSchema", "input_schema",
+    "format", "grammar", "syntax", "definition",
+)  # fmt: skip
+_BESIDE_KEYS = frozenset(
+    ("outputSchema", "output_schema", "returns", "response", "title", "annotations", "meta", "_meta", "icons", "id",
+     "cache_control", "defer_loading", "input_examples", "examples", "allowed_callers", "namespace", "version",
+     "eager_input_streaming", "display_name", "displayName", "metadata", "tags", "required", "return", "types")
+)  # fmt: skip
+
+
+def _check_keys(body: Mapping[str, Any], place: str) -> None:
+    """Refuses a key that is nearly one that is read: without its schema a tool would take any arguments."""
+    for key in body:
+        if not isinstance(key, str):
+            raise ToolError(f"the key {shown(key)} is not a text", place=place, expected="JSON")
+        if key in _READ_KEYS or key in _BESIDE_KEYS:
+            continue
+        near = difflib.get_close_matches(key, _READ_KEYS, 1, cutoff=0.75)
+        if near and near[0] not in body:
+            raise ToolError(f"unknown key {shown(key)}", place=place, hint=f"is it {shown(near[0])}?")
+
+
+def _check_parameters(schema: Mapping[str, Any], place: str) -> None:
+    """What is read of a tool's arguments outside the schema compiler must be of its kind."""
+    kind = schema.get("type", "object")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if "object" not in [one for one in kinds if isinstance(one, str)]:
+        raise ToolError(f"the arguments are {shown(kind)}", place=f"{place}.type", expected="object")
+    properties = schema.get("properties", {})
+    if not isinstance(properties, Mapping):
+        raise ToolError("properties are not an object", place=f"{place}.properties", expected="name -> schema")
+    for name, inner in properties.items():
+        if not isinstance(name, str) or not isinstance(inner, Mapping | bool):
+            raise ToolError(f"{shown(inner)} is no schema", place=f"{place}.properties.{name}", expected="an object")
+    required = schema.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise ToolError(f"{shown(required)} are no names", place=f"{place}.required", expected="a list of names")
+
+
+def _checked(tool: Tool, place: str) -> Tool:
+    name = tool.name
+    if not isinstance(name, str) or not name.strip():
+        raise ToolError("the tool has no name", place=f"{place}.name", expected="a name")
+    if re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", name):
+        raise ToolError(f"name {shown(name)} holds a control character", place=f"{place}.name")
+    if tool.kind == "custom":
+        custom_input(tool.grammar, f"{place}.format")
+    else:
+        _check_parameters(tool.parameters, f"{place}.parameters")
+    return tool

@@ -1,0 +1,295 @@
+"""Grammars as immutable trees.
+
+A tree says what may be written; `grammars.tree.render` turns it into the engine's Lark dialect and is the only place
+that quotes, escapes and names.  Two kinds of node meet here:
+
+* **terminal nodes** describe one lexeme, a regular language over characters: `Text`, `Pattern`, `And`, `Not`,
+  `Lexeme`, and `Seq`, `Alt`, `Repeat` of terminal nodes;
+* **rule nodes** put lexemes, tokens and schemas in order: everything else.
+
+Lexemes are greedy and never give characters back: a lexeme whose class contains its own delimiter can never
+end.  End free text by a token (`Tokens`), by `Until`, or by a class that excludes the delimiter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+__all__ = [
+    "EMPTY",
+    "Alt",
+    "And",
+    "Group",
+    "Json",
+    "Lexeme",
+    "Node",
+    "Not",
+    "Pattern",
+    "Ref",
+    "Repeat",
+    "Rule",
+    "RuleDef",
+    "Seq",
+    "Sub",
+    "Text",
+    "Tokens",
+    "Until",
+    "When",
+    "alt",
+    "is_empty",
+    "is_terminal",
+    "opt",
+    "repeat",
+    "seq",
+    "token",
+    "tokens_except",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Exactly these characters.  ``ignore_case`` compares ASCII letters without case."""
+
+    text: str
+    ignore_case: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A whole-lexeme regular expression in Rust syntax (no look-around, no back-references).
+
+    ``.`` excludes ``\\n``, ``\\d \\w \\s`` are Unicode; a ``/`` needs no escape here.
+    """
+
+    regex: str
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Lexemes matched by every part (terminal nodes only)."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Lexemes that the body does not match.  May match invalid UTF-8: intersect with ``(?s:.*)``."""
+
+    body: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Lexeme:
+    """A terminal given a name of its own: one regular language, recognised as one lexeme."""
+
+    name: str
+    body: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """One token out of a set of ids: inclusive ranges, or everything but them when ``negated``.
+
+    ``label`` is what a reader sees in the legend (the marker's text); it does not reach the engine.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+    negated: bool = False
+    label: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """The parts one after the other."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alt:
+    """One of the options.  Composed parts are always parenthesised by the renderer."""
+
+    options: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The body ``least`` to ``most`` times (``most=None``: without bound)."""
+
+    body: Node
+    least: int = 0
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """A lexeme from ``body`` that ends with the first occurrence of ``end``, which it includes.
+
+    ``body`` must be terminal; ``end`` is a `Text` or a `Pattern`.  Rollback across it is exact.
+    """
+
+    name: str
+    body: Node
+    end: Text | Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of its own.  ``region`` names the part of the answer that it writes, for legends."""
+
+    name: str
+    body: Node
+    region: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """A JSON value by the engine's own schema compiler.
+
+    ``schema`` is JSON with string keys; ``options`` is the engine's ``x-guidance`` object.  Every `Json` of a
+    grammar must carry the same options: siblings with other white space shadow each other.
+    """
+
+    schema: Any
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sub:
+    """A whole Lark grammar with name spaces of its own, entered at its ``start``.
+
+    ``others`` are pairs of name and grammar that it may refer to, and they to each other and to it; in all these
+    texts such a name stands between two U+E000, see `grammars.text_grammars.lark.write`.
+    """
+
+    name: str
+    lark: str
+    others: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDef:
+    """A rule of a `Group`.  ``parametric`` rules carry a 64-bit parameter, written ``_`` in refs and conditions."""
+
+    body: Node
+    parametric: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Mutually recursive rules, entered at ``start``; `Ref` finds them by name, the innermost group first."""
+
+    name: str
+    start: Node
+    rules: Mapping[str, RuleDef]
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A rule of an enclosing `Group`; ``argument`` (``_``, ``incr(_)``, ``0x0``) for parametric ones."""
+
+    name: str
+    argument: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """An option of a parametric rule that is open only while ``condition`` (``is_ones([0:3])``) holds."""
+
+    body: Node
+    condition: str
+
+
+Node: TypeAlias = (
+    Text | Pattern | And | Not | Lexeme | Tokens | Seq | Alt | Repeat | Until | Rule | Json | Sub | Group | Ref | When
+)
+
+#: The empty text.
+EMPTY = Seq(())
+
+
+def is_empty(node: Node) -> bool:
+    """True for a node that can only be the empty text by its shape (no search)."""
+    if isinstance(node, Text):
+        return not node.text
+    if isinstance(node, Seq):
+        return all(map(is_empty, node.parts))
+    return isinstance(node, Repeat) and node.most == 0
+
+
+def seq(*parts: Node | str) -> Node:
+    """The parts in order, flattened; strings are `Text`, empty parts vanish."""
+    flat: list[Node] = []
+    for part in parts:
+        node = Text(part) if isinstance(part, str) else part
+        if is_empty(node):
+            continue
+        if isinstance(node, Seq):
+            flat.extend(node.parts)
+        else:
+            flat.append(node)
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+
+
+def alt(*options: Node | str) -> Node:
+    """One of the options, flattened; strings are `Text`.  At least one option is needed."""
+    flat: list[Node] = []
+    for option in options:
+        node = Text(option) if isinstance(option, str) else option
+        if isinstance(node, Alt):
+            flat.extend(node.options)
+        else:
+            flat.append(node)
+    if not flat:
+        raise ValueError("alt() needs at least one option")
+    return flat[0] if len(flat) == 1 else Alt(tuple(flat))
+
+
+def opt(*parts: Node | str) -> Node:
+    """The parts in order, or nothing."""
+    return repeat(seq(*parts), 0, 1)
+
+
+def repeat(body: Node | str, least: int = 0, most: int | None = None) -> Node:
+    """The body ``least`` to ``most`` times; the engine has no ``{0}``, so zero times is `EMPTY`."""
+    node = Text(body) if isinstance(body, str) else body
+    if most is not None and most < least:
+        raise ValueError(f"repeat() from {least} to {most}")
+    if most == 0 or is_empty(node):
+        return EMPTY
+    return node if (least, most) == (1, 1) else Repeat(node, least, most)
+
+
+def token(token_id: int, label: str = "") -> Tokens:
+    """Exactly this token."""
+    return Tokens(((token_id, token_id),), label=label)
+
+
+def tokens_except(token_ids: Iterable[int]) -> Tokens:
+    """Any token but these; control tokens, ends and padding must be among them."""
+    return Tokens(_ranges(token_ids), negated=True)
+
+
+def _ranges(token_ids: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    out: list[tuple[int, int]] = []
+    for i in sorted(set(token_ids)):
+        if out and out[-1][1] == i - 1:
+            out[-1] = (out[-1][0], i)
+        else:
+            out.append((i, i))
+    return tuple(out)
+
+
+def is_terminal(node: Node) -> bool:
+    """True when the node describes a single lexeme."""
+    match node:
+        case Text() | Pattern() | Lexeme() | And() | Not():
+            return True
+        case Seq(parts=parts) | Alt(options=parts):
+            return all(is_terminal(part) for part in parts)
+        case Repeat(body=body):
+            return is_terminal(body)
+        case _:
+            return False

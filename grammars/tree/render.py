@@ -1,0 +1,390 @@
+"""Trees to the engine's Lark: the one place that quotes, escapes, parenthesises and names rules.
+
+Names: a rule keeps the name its part gave it where that is free; parts never meet, because a taken name gets a
+number.  Equal definitions are written once.  The text is stable: the same tree gives the same text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from grammars.tree.quantifier import quantifier
+from grammars.tree.nodes import (
+    Alt,
+    And,
+    Group,
+    Json,
+    Lexeme,
+    Node,
+    Not,
+    Pattern,
+    Ref,
+    Repeat,
+    Rule,
+    Seq,
+    Sub,
+    Text,
+    Tokens,
+    Until,
+    When,
+    is_terminal,
+)
+from special_tokens.errors import GrammarError
+
+__all__ = ["MAX_NESTING", "Rendered", "quote", "quote_regex", "render", "render_json"]
+
+#: The engine refuses about 30 nested parentheses ("lark grammar too deeply nested"); deeper parts become rules.
+MAX_NESTING = 12
+
+_ALT, _SEQ, _ATOM = 0, 1, 2  # how tightly the surroundings bind
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A grammar as text, with one or more places to begin.
+
+    ``starts`` are pairs of entry name and what its ``start`` rule says, ``rules`` the rules that they share,
+    ``subs`` the sub-grammars that those name (``@name``).  ``regions`` pairs of rule name and region and
+    ``labels`` pairs of token syntax and marker text are for legends.
+    """
+
+    starts: tuple[tuple[str, str], ...]
+    rules: str
+    subs: tuple[tuple[str, str], ...] = ()
+    regions: tuple[tuple[str, str], ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    #: entry -> engine text, made once: the compile cache finds the very same string without comparing it
+    texts: dict[str, str] = field(default_factory=dict, init=False, compare=False, repr=False)
+    json_texts: dict[str, str | None] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def lark(self, entry: str = "") -> str:
+        """The top grammar in Lark, beginning at ``entry`` (the first one when empty)."""
+        starts = dict(self.starts)
+        return f"start: {starts[entry or self.starts[0][0]]}\n{self.rules}"
+
+    def engine_text(self, entry: str = "") -> str:
+        """What the engine compiles: plain Lark, or its JSON wrapper when there are sub-grammars."""
+        found = self.texts.get(entry)
+        if found is None:
+            found = self.texts[entry] = self._engine_text(entry)
+        return found
+
+    def json_text(self, entry: str = "") -> str | None:
+        """What the engine compiles, without its Lark, where a whole answer is one JSON value; None elsewhere.
+
+        Reading any Lark takes the engine half a millisecond, as long as most schemas.  No sentinel stands behind the
+        value: the engine's own end token is allowed where it may end.
+        """
+        if entry not in self.json_texts:
+            value = None if self.subs else self._alone(dict(self.starts)[entry or self.starts[0][0]])
+            self.json_texts[entry] = None if value is None else f'{{"grammars":[{{"json_schema":{value}}}]}}'
+        return self.json_texts[entry]
+
+    def _alone(self, start: str) -> str | None:
+        """The JSON of the one rule, where ``start`` is that rule and an end behind it."""
+        name, _, value = self.rules.partition(": %json ")
+        if not (start.startswith(f"{name} <[") and start.endswith("]>") and start[len(name) + 3 : -2].isdecimal()):
+            return None
+        value = value[:-1]  # a line break ends it
+        if not name.isidentifier() or value[:1] != "{" or value[-1:] != "}" or "\n" in value:
+            return None
+        return value if _is_one_value(value) else None
+
+    def _engine_text(self, entry: str) -> str:
+        if not self.subs:
+            return self.lark(entry)
+        parts = [{"name": "main", "lark_grammar": self.lark(entry)}]
+        parts += [{"name": name, "lark_grammar": lark} for name, lark in self.subs]
+        return json.dumps({"grammars": parts}, ensure_ascii=False)
+
+
+def _is_one_value(text: str) -> bool:
+    """Is this text, which begins with a JSON object and ends with a brace, that object alone?"""
+    if "} " not in text:  # our JSON has no blank behind a brace but in strings
+        return True
+    return json.JSONDecoder().raw_decode(text)[1] == len(text)
+
+
+def quote(text: str, *, ignore_case: bool = False) -> str:
+    """A Lark string literal for exactly this text.
+
+    JSON escapes are the dialect's; DEL is the one character that JSON leaves raw and the lexer refuses.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise GrammarError(
+            f"text holds a lone surrogate at character {error.start}", expected="text that can be written as UTF-8"
+        ) from None
+    literal = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return literal + "i" if ignore_case else literal
+
+
+_ESCAPES = {"/": "\\/", "\n": "\\n", "\r": "\\r", "\\\n": "\\n", "\\\r": "\\r"}
+_ESCAPABLE = re.compile(r"\\.|[/\n\r]", re.DOTALL)
+
+
+def quote_regex(regex: str) -> str:
+    """A Lark regex literal: slashes and line breaks escaped, whatever was escaped before left alone.
+
+    Nothing between slashes would begin a comment.
+    """
+    escaped = _ESCAPABLE.sub(lambda found: _ESCAPES.get(found[0], found[0]), regex)
+    return f"/{escaped or '(?:)'}/"
+
+
+def render(start: Node | Mapping[str, Node]) -> Rendered:
+    """The grammar that begins at ``start``, or at each of several named starts that share their rules.
+
+    Raises `GrammarError` for a tree that Lark cannot say.
+    """
+    writer = _Writer()
+    starts = start if isinstance(start, Mapping) else {"start": start}
+    try:
+        return writer.finish({name: writer.expr(node, _ALT, ())[0] for name, node in starts.items()})
+    except RecursionError:
+        raise GrammarError("the grammar is nested too deeply", hint="flatten it or split it into rules") from None
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.definitions: dict[str, str] = {}  # left-hand side name -> whole line, in order of creation
+        self.by_line: dict[tuple[str, str], str] = {}  # (kind + hint, body) -> name, for equal definitions
+        self.subs: dict[str, str] = {}
+        self.regions: dict[str, str] = {}
+        self.labels: dict[str, str] = {}
+        self.taken: set[str] = {"start"}
+        self.numbers: dict[str, int] = {}
+        self.done: dict[tuple[int, str], tuple[str, Node]] = {}  # node identity -> name; keeps the node alive
+        self.groups: dict[tuple[int, int], tuple[str, Node]] = {}
+
+    def finish(self, starts: Mapping[str, str]) -> Rendered:
+        return Rendered(
+            tuple(starts.items()),
+            "".join(f"{line}\n" for line in self.definitions.values()),
+            tuple(self.subs.items()),
+            tuple(self.regions.items()),
+            tuple(sorted(self.labels.items())),
+        )
+
+    # -- expressions: text and the depth of its parentheses
+
+    def expr(self, node: Node, tight: int, scope: tuple[_Scope, ...], *, terminal: bool = False) -> tuple[str, int]:
+        match node:
+            case Text(text=text, ignore_case=ignore_case):
+                return quote(text, ignore_case=ignore_case), 0
+            case Pattern(regex=regex):
+                return quote_regex(regex), 0
+            case Seq(parts=()):
+                return '""', 0
+            case Seq(parts=parts):
+                return self._join(" ", parts, _SEQ, tight, scope, terminal)
+            case Alt(options=options):
+                return self._join(" | ", options, _ALT, tight, scope, terminal)
+            case Repeat(body=body, least=least, most=most):
+                text, depth = self.expr(body, _ATOM, scope, terminal=terminal)
+                if isinstance(body, Repeat):  # "x?*" is not an expression
+                    text, depth = f"({text})", depth + 1
+                return text + quantifier(least, most), depth
+            case Tokens():
+                return self._tokens(node), 0
+            case Lexeme(name=name, body=body):
+                return self._define(node, name, body, scope, terminal=True), 0
+            case And() | Not() if not terminal:
+                return self._define(node, "T", node, scope, terminal=True), 0
+            case And(parts=parts):
+                return self._join(" & ", parts, _ATOM, _ATOM, scope, True)
+            case Not(body=body):
+                text, depth = self.expr(body, _ATOM, scope, terminal=True)
+                return f"~{text}", depth
+            case Rule(name=name, body=body, region=region):
+                defined = self._define(node, name, body, scope)
+                if region:
+                    self.regions.setdefault(defined, region)
+                return defined, 0
+            case Until(name=name, body=body, end=end):
+                return self._until(node, name, body, end), 0
+            case Json():
+                return render_json(node), 0
+            case Sub():
+                return "@" + self._sub(node), 0
+            case Group():
+                return self._group(node, scope), 0
+            case Ref(name=name, argument=argument):
+                return self._ref(name, argument, scope), 0
+            case When(body=body, condition=condition):
+                text, depth = self.expr(body, _SEQ, scope)
+                return f"{text} %if {condition}", depth
+        raise TypeError(f"not a grammar node: {node!r}")
+
+    def _join(
+        self,
+        glue: str,
+        parts: tuple[Node, ...],
+        own: int,
+        tight: int,
+        scope: tuple[_Scope, ...],
+        terminal: bool,
+    ) -> tuple[str, int]:
+        inner = _SEQ if own == _ALT else _ATOM
+        rendered = [self.expr(part, inner, scope, terminal=terminal) for part in parts]
+        depth = max(d for _, d in rendered)
+        text = glue.join(t for t, _ in rendered)
+        if own < tight or (own == _ATOM and len(parts) > 1):
+            if depth + 1 > MAX_NESTING and not any(isinstance(part, When) for part in parts):
+                return self._hoist(text, terminal), 0
+            return f"({text})", depth + 1
+        return text, depth
+
+    def _tokens(self, node: Tokens) -> str:
+        if not node.ranges:
+            if not node.negated:
+                raise GrammarError("an empty set of tokens can never be written")
+            return "<[*]>"
+        ids = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in node.ranges)
+        text = f"<[{'^' if node.negated else ''}{ids}]>"
+        if node.label:
+            self.labels.setdefault(text, node.label)
+        return text
+
+    # -- definitions
+
+    def _define(self, node: Node, name: str, body: Node, scope: tuple[_Scope, ...], *, terminal: bool = False) -> str:
+        kind = "T" if terminal else "r"
+        key = (id(node), kind)
+        if key in self.done:
+            return self.done[key][0]
+        if terminal and not is_terminal(body):
+            raise GrammarError(f"lexeme {name!r} holds something that is not a lexeme")
+        text, _ = self.expr(body, _ALT, scope, terminal=terminal)
+        defined = self._name(kind, name, text)
+        if defined not in self.definitions:
+            self.definitions[defined] = f"{defined}: {text}"
+        if not _has_refs(body):
+            self.done[key] = (defined, node)
+        return defined
+
+    def _hoist(self, text: str, terminal: bool) -> str:
+        defined = self._name("T" if terminal else "r", "part", text)
+        if defined not in self.definitions:
+            self.definitions[defined] = f"{defined}: {text}"
+        return defined
+
+    def _until(self, node: Until, name: str, body: Node, end: Text | Pattern) -> str:
+        if not is_terminal(body):
+            raise GrammarError(f"text {name!r} that ends by {end!r} must be a lexeme")
+        text, _ = self.expr(body, _ALT, (), terminal=True)
+        suffix, _ = self.expr(end, _ATOM, (), terminal=True)
+        defined = self._name("r", name, f"[suffix={suffix}] {text}")
+        if defined not in self.definitions:
+            self.definitions[defined] = f"{defined}[suffix={suffix}]: {text}"
+        return defined
+
+    def _sub(self, node: Sub) -> str:
+        defined = self._name("r", "sub_" + node.name, repr((node.lark, node.others)))
+        if defined in self.subs:
+            return defined
+        self.subs[defined] = ""  # keep the order: the grammar before those that it refers to
+        names = {name: defined if lark == node.lark else self._free(_clean(f"{defined}_{name}"))
+                 for name, lark in node.others}  # fmt: skip
+        for name, lark in (("", node.lark), *node.others):
+            self.subs[names.get(name, defined)] = _REFERENCE.sub(lambda mark: names.get(mark[1], mark[0]), lark)
+        return defined
+
+    def _name(self, kind: str, hint: str, body: str) -> str:
+        clean = _clean(hint)
+        known = self.by_line.get((kind + clean, body))
+        if known is not None:
+            return known
+        name = self._free(clean.upper() if kind == "T" else clean)
+        self.by_line[kind + clean, body] = name
+        return name
+
+    def _free(self, name: str) -> str:
+        free, number = name, self.numbers.get(name, 2)
+        while free in self.taken:
+            free, number = f"{name}_{number}", number + 1
+        self.taken.add(free)
+        self.numbers[name] = number  # the next of this name need not ask for all those before
+        return free
+
+    # -- groups of recursive rules
+
+    def _group(self, node: Group, scope: tuple[_Scope, ...]) -> str:
+        key = (id(node), id(scope))
+        if key in self.groups:
+            return self.groups[key][0]
+        names = {name: self._free(_group_name(node.name, name)) for name in node.rules}
+        inner = (*scope, _Scope(names, {name: rule.parametric for name, rule in node.rules.items()}))
+        for name in node.rules:
+            self.definitions[names[name]] = ""  # keep the order of the group
+        for name, rule in node.rules.items():
+            text, _ = self.expr(rule.body, _ALT, inner)
+            head = names[name] + ("::_" if rule.parametric else "")
+            self.definitions[names[name]] = f"{head}: {text}"
+        text, _ = self.expr(node.start, _ALT, inner)
+        start = self._free(_group_name(node.name, "start"))
+        self.definitions[start] = f"{start}: {text}"
+        self.groups[key] = (start, node)
+        return start
+
+    def _ref(self, name: str, argument: str | None, scope: tuple[_Scope, ...]) -> str:
+        for level in reversed(scope):
+            if name in level.names:
+                if level.parametric[name] != (argument is not None):
+                    raise GrammarError(f"rule {name!r} and its reference disagree about a parameter")
+                return level.names[name] if argument is None else f"{level.names[name]}::{argument}"
+        raise GrammarError(f"no rule is called {name!r} here")
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    names: Mapping[str, str]
+    parametric: Mapping[str, bool]
+
+
+def _group_name(group: str, rule: str) -> str:
+    return _clean(f"{group}_{rule}")
+
+
+#: The name of another grammar in a `Sub`, see `grammars.text_grammars.lark.write`.
+_REFERENCE = re.compile("\ue000(.*?)\ue000")
+
+
+@lru_cache(maxsize=1024)
+def _clean(hint: str) -> str:
+    """A name that Lark can say."""
+    clean = re.sub(r"[^a-z0-9]+", "_", hint.lower()).strip("_") or "part"
+    return ("n" + clean if clean[0].isdigit() else clean)[:48]
+
+
+def _has_refs(node: Node) -> bool:
+    match node:
+        case Ref():
+            return True
+        case Seq(parts=parts) | Alt(options=parts) | And(parts=parts):
+            return any(_has_refs(part) for part in parts)
+        case Repeat(body=body) | Rule(body=body) | When(body=body):
+            return _has_refs(body)
+        case Group():
+            return True
+        case _:
+            return False
+
+
+def render_json(node: Json) -> str:
+    """The expression of one JSON value."""
+    schema = {} if node.schema is True else node.schema
+    if not isinstance(schema, dict):
+        raise GrammarError(f"a JSON schema must be an object or true, not {schema!r}")
+    body = {key: value for key, value in schema.items() if key != "x-guidance"}
+    if node.options:
+        body["x-guidance"] = dict(node.options)
+    return "%json " + _written(body)
+
+
+_written = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # trees, in which nothing holds itself

@@ -1,0 +1,1 @@
+"""The llguidance engine: tokenizer, compiled grammars and their cache, matchers, trial compiles."""

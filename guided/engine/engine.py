@@ -1,0 +1,395 @@
+"""What needs the engine: its tokenizer, compiled grammars and their cache.
+
+One `Engine` per vocabulary, shared by all plans and threads.  A plan's grammar is compiled once; each sequence
+gets a deep copy, which costs microseconds and keeps its own position.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import llguidance
+
+from grammars.compose.costly_pattern import costly_place
+from grammars.deadline import deadline, is_late, time_left
+from grammars.plan.plan import SENTINELS, Plan
+from guided.engine.compile_trial import Trial, Verdict
+from guided.watchers.watch import TokenBytes
+from special_tokens import SpecialTokens
+from special_tokens.errors import GrammarError, LimitExceeded, MatcherFailed, PlanError, RequestError, TokenizerError
+
+__all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_bytes", "is_spoilt"]
+
+#: Raised over the engine's defaults, which stop valid JSON in mid-string (a pattern with a large maxLength) and behind
+#: the first of 500 optional keys (four items of a row each: here for 3,000); measured harmless elsewhere.
+_LIMITS = {
+    "initial_lexer_fuel": 1_000_000,
+    "step_lexer_fuel": 20_000_000,
+    "max_lexer_states": 2_000_000,
+    "max_items_in_row": 12_500,
+}
+LIMITS = llguidance.LLParserLimits(verbose_errors=False, **_LIMITS)
+#: What a grammar may cost that has passed a trial.  The engine's own count of work is the estimate of that cost, and
+#: the first limit is spent in 0.2 s at the most: few of 4,750 real schemas need more.
+_TRIED_LIMITS = _LIMITS | {"initial_lexer_fuel": 100_000_000}
+_trial = Trial()
+
+#: Most compiled grammars that an engine keeps, and most bytes of memory that they may take by our estimate.
+CACHE_SIZE = 256
+CACHE_BYTES = 512 * 1024 * 1024
+
+#: What a compiled grammar takes, by its text: the engine tells nobody, so this is the upper end of what a process grew
+#: by (65 to 175 bytes a character and up to a third more in use; `benchmarks/compile.py` prints both).
+GRAMMAR_BYTES = 32_768
+BYTES_A_CHARACTER = 180
+
+#: The engine follows chains of rules on the stack and dies where it ends (2,700 rules on 8 MB, 160 on 512 kB).
+STACK_BYTES = 64 * 1024 * 1024
+_MANY_LINES = 100
+#: Grammars of which the first token is tried as well: those of more characters, and of a repeat of thousands.
+_STEP_CHARACTERS = 8_000
+_LARGE_REPEAT = re.compile(r"\{[0-9]{4,}")
+_MANY_CHARACTERS = 30_000  # JSON schemas stand in one line, whatever their depth
+_stack_lock = threading.Lock()
+
+#: What the engine says of a grammar for which the first limit is too low.
+_COSTLY_WORDS = ("fuel", "initial lexer configuration")
+_SIMPLER = "use fewer or simpler intersections, complements and repeats"
+_LIMIT_REASONS = {"MaxTokensTotal", "ParserTooComplex", "LexerTooComplex"}
+_SHARED_WORDS = ("PoisonError", "too many states", "too many expressions")
+_LIMIT_WORDS = ("too big", "too many", "Too many", "max is", "fuel", "limit")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """Counters of a cache, and its two bounds: ``capacity`` entries and ``capacity_bytes`` bytes.
+
+    ``size_bytes`` is the memory held: of compiled grammars an estimate by their texts (`grammar_bytes`), since the
+    engine does not tell; of plans the text of their keys and grammars.
+    """
+
+    hits: int
+    misses: int
+    evictions: int
+    entries: int
+    capacity: int
+    size_bytes: int
+    capacity_bytes: int
+
+
+class Engine:
+    """llguidance's tokenizer for one vocabulary, and the grammars compiled for it.
+
+    ``tokenizer`` is the text of a ``tokenizer.json``.  Building it takes about a second; it is immutable and may
+    be shared by threads.
+    """
+
+    def __init__(
+        self, tokenizer: str, tokens: SpecialTokens, *, capacity: int = CACHE_SIZE, max_bytes: int = CACHE_BYTES
+    ) -> None:
+        self.tokens = tokens
+        self.vocab_size = tokens.vocab_size
+        eos = _eos(tokens)
+        self.ll_tokenizer = _ll_tokenizer(tokenizer, tokens, eos)
+        #: The engine's own end token where no text can spell it; it need not be an end of any plan.
+        self.eos = eos if eos in tokens.marker_ids else None
+        self.capacity = capacity
+        self.max_bytes = max_bytes
+        self._cache_bytes = 0
+        self._cache: OrderedDict[str, Any] = OrderedDict()
+        self._lock = threading.Lock()
+        self._hits = self._misses = self._evictions = 0
+        self._bytes: dict[int, bytes] = {}
+        self._watch_tokens: TokenBytes | None = None
+        #: What `guided.stop` keeps of stops that came before: they hold the engine, and go with it.
+        self.stop_automata: OrderedDict[Hashable, Any] = OrderedDict()
+        self._ids: dict[bytes, list[int]] | None = None
+        #: By token, the last for none yet: nothing was forced the last time that it was written; not worth asking.
+        self.quiet = bytearray(self.vocab_size + 1)
+
+    def matcher(self, plan: Plan, entry: str = "") -> Any:
+        """A fresh matcher of the plan's grammar, begun at ``entry``; raises as `pristine` does."""
+        return self.pristine(plan, entry).deep_copy()
+
+    def pristine(self, plan: Plan, entry: str = "", *, spoilt: Any = None) -> Any:
+        """What `matcher` copies: never advance it.  Compiled anew where it would be ``spoilt``.
+
+        Raises `PlanError` for a plan of another vocabulary, `GrammarError` or `LimitExceeded` where the engine
+        refuses the grammar.
+        """
+        if plan.fingerprint != self.tokens.fingerprint:
+            raise PlanError(
+                f"the plan belongs to vocabulary {plan.fingerprint}, this model has {self.tokens.fingerprint}",
+                hint="compose it with this model's guide, or with SpecialTokens of the same folder",
+            )
+        if spoilt is not None:
+            self.forget(plan, entry, spoilt)
+        return self.prepare(plan, entry)
+
+    def unshared(self, plan: Plan, entry: str, *, spoilt: Any) -> Any:
+        """As `pristine`, but compiled for the caller alone, whom nobody else's failures reach."""
+        self.forget(plan, entry, spoilt)
+        return compile_grammar(self.ll_tokenizer, self.grammar_of(plan, entry)[0])
+
+    def prepare(self, plan: Plan, entry: str = "") -> Any:
+        """The pristine matcher of an entry of a plan (never advance it), from the cache or compiled now."""
+        try:
+            return self.compile(self.grammar_of(plan, entry)[0])
+        except LimitExceeded as error:
+            error.place = error.place or costly_place(plan)
+            raise
+
+    def grammar_of(self, plan: Plan, entry: str = "") -> tuple[str, int | None]:
+        """The text to compile for an entry of a plan, and the token that stands for its end in the engine's masks.
+
+        None where the text has sentinels (see `grammars.plan.plan`); a token id where the engine's own end token is
+        allowed at every end, as it is behind a JSON value that is a grammar of its own.
+        """
+        if self.eos is not None:
+            text = plan.grammar.json_text(entry)
+            if text is not None:
+                return text, self.eos
+        return plan.engine_text(entry), None
+
+    def compile(self, grammar: str) -> Any:
+        """The pristine matcher of ``grammar`` (never advance it), from the cache or compiled now."""
+        with self._lock:
+            found = self._cache.get(grammar)
+            if found is not None:
+                self._cache.move_to_end(grammar)
+                self._hits += 1
+                return found
+            self._misses += 1
+        matcher = compile_grammar(self.ll_tokenizer, grammar)
+        with self._lock:
+            if grammar not in self._cache:
+                self._cache_bytes += grammar_bytes(grammar)
+            self._cache[grammar] = matcher
+            while len(self._cache) > 1 and (len(self._cache) > self.capacity or self._cache_bytes > self.max_bytes):
+                text, _ = self._cache.popitem(last=False)
+                self._cache_bytes -= grammar_bytes(text)
+                self._evictions += 1
+        return matcher
+
+    def forget(self, plan: Plan, entry: str, spoilt: Any) -> None:
+        """Compile the grammar of an entry of a plan anew when it is asked for again, where it would be ``spoilt``."""
+        grammar, _ = self.grammar_of(plan, entry)
+        with self._lock:
+            if self._cache.get(grammar) is spoilt:
+                del self._cache[grammar]
+                self._cache_bytes -= grammar_bytes(grammar)
+
+    def cache_info(self) -> CacheInfo:
+        """Counters of the compile cache since the engine was built."""
+        with self._lock:
+            counters = self._hits, self._misses, self._evictions
+            return CacheInfo(*counters, len(self._cache), self.capacity, self._cache_bytes, self.max_bytes)
+
+    # -- vocabulary
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes that a token writes; a marker token's are its name."""
+        found = self._bytes.get(token_id)
+        if found is None:
+            found = bytes(self.ll_tokenizer.decode_bytes([token_id])) if token_id < self.vocab_size else b""
+            self._bytes[token_id] = found
+        return found
+
+    def watch_tokens(self) -> TokenBytes:
+        """The vocabulary as run-time watchers read it; its tables are made when they are asked for."""
+        if self._watch_tokens is None:
+            self._watch_tokens = TokenBytes(self._ordinary)
+        return self._watch_tokens
+
+    def _ordinary(self) -> list[bytes]:
+        """The bytes of each token of the vocabulary; markers write none."""
+        decode, markers = self.ll_tokenizer.decode_bytes, self.tokens.marker_ids
+        plain = [i for i in range(self.vocab_size) if i not in markers]
+        found = [b""] * self.vocab_size
+        # A call for each token takes most of the time: all of them in one, with a marker's name between them.
+        for marker in markers:
+            name = self.token_bytes(marker)
+            if len(name) < 3 or any(name.startswith(name[n:]) for n in range(1, len(name))):
+                continue  # a token's end could be taken for the beginning of the name
+            pieces = bytes(decode([i for token in plain for i in (token, marker)])).split(name)
+            if len(pieces) == len(plain) + 1:
+                for token, data in zip(plain, pieces, strict=False):
+                    found[token] = data
+                return found
+            break
+        for token in plain:
+            found[token] = bytes(decode([token]))
+        return found
+
+    def tokenize(self, text: str) -> list[int]:
+        """Canonical token ids of ordinary text (marker names in it become marker tokens)."""
+        return list(self.ll_tokenizer.tokenize_str(text))
+
+    @cached_property
+    def blurs_spaces(self) -> bool:
+        """Does the tokenizer take U+2581 for a space, which SentencePiece writes as that character?"""
+        return b"".join(map(self.token_bytes, self.tokenize("\u2581"))) != "\u2581".encode()
+
+    def tokens_within(self, data: bytes) -> list[int]:
+        """Ids of all ordinary tokens whose bytes are a non-empty prefix of ``data``."""
+        if self._ids is None:
+            markers = self.tokens.marker_ids
+            ids: dict[bytes, list[int]] = {}
+            for i in range(self.vocab_size):
+                if i not in markers:
+                    ids.setdefault(self.token_bytes(i), []).append(i)  # byte fallbacks write what others write, too
+            self._ids = ids
+        return [i for n in range(1, min(len(data), 64) + 1) for i in self._ids.get(data[:n], ())]
+
+
+def grammar_bytes(grammar: str) -> int:
+    """About how many bytes of memory the compiled ``grammar`` takes."""
+    return GRAMMAR_BYTES + BYTES_A_CHARACTER * len(grammar)
+
+
+def compile_grammar(tokenizer: Any, grammar: str) -> Any:
+    """A matcher of ``grammar`` on one of the engine's tokenizers, compiled now.
+
+    Raises `GrammarError` or `LimitExceeded` where the engine refuses the grammar or it has no sentence.  A grammar that
+    costs the engine much is compiled in a helper process first, which is ended where it takes too long; what came out
+    is remembered.  All of it ends at the deadline of the thread (`grammars.deadline`), or one of its own.
+    """
+    if is_late():
+        raise LimitExceeded("the grammar is not compiled before the deadline of its request", hint=_SIMPLER)
+    vocab_size = tokenizer.vocab_size
+    verdict = _trial.known(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
+    matcher = _compiled(tokenizer, grammar, LIMITS) if verdict is None else None
+    if matcher is None or (matcher.is_error() and any(w in _message(matcher) for w in _COSTLY_WORDS)):
+        with deadline():  # here: few grammars come to this, and setting one for each would be a good part of the cost
+            if verdict is None:
+                verdict = _trial.verdict(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
+            _check_verdict(verdict)
+        matcher = _compiled(tokenizer, grammar, llguidance.LLParserLimits(verbose_errors=False, **_TRIED_LIMITS))
+    check_matcher(matcher, "the grammar does not compile")
+    _probe(matcher, step=len(grammar) > _STEP_CHARACTERS or _LARGE_REPEAT.search(grammar) is not None)
+    return matcher
+
+
+def _check_verdict(verdict: Verdict) -> None:
+    """Raise `LimitExceeded` for what must not be compiled in this process, now or at all."""
+    if verdict.limit:
+        raise LimitExceeded(verdict.limit, hint=_SIMPLER)
+    if verdict.error is not None:  # a helper knows no named tokens: what it has not compiled is not compiled here
+        raise LimitExceeded(f"the grammar does not compile: {_words(verdict.error)}", hint=_SIMPLER)
+    if verdict.seconds > time_left():
+        seconds = f"takes {verdict.seconds:.1f} s, and {max(0.0, time_left()):.1f} s are left until its deadline"
+        raise LimitExceeded(f"compiling the grammar {seconds}", hint="try again when the machine is less busy")
+
+
+def _compiled(tokenizer: Any, grammar: str, limits: Any) -> Any:
+    # Sub-grammars stand in JSON, where a line break is two characters.
+    num_lines = grammar.count("\n") + grammar.count("\\n")
+    make = partial(llguidance.LLMatcher, tokenizer, grammar, log_level=0, limits=limits)
+    return _on_a_large_stack(make) if num_lines > _MANY_LINES or len(grammar) > _MANY_CHARACTERS else make()
+
+
+def _message(matcher: Any) -> str:
+    """What the engine says is wrong, without its quotations."""
+    return _words(str(matcher.get_error()))
+
+
+def _words(error: str) -> str:
+    return error.split("\n<")[0].strip()
+
+
+def _on_a_large_stack(make: Callable[[], Any]) -> Any:
+    """What ``make`` returns, made on a thread whose stack holds deep chains of rules."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(make()), name="guided-compile")
+    with _stack_lock:
+        before = threading.stack_size(STACK_BYTES)
+        try:
+            thread.start()
+        finally:
+            threading.stack_size(before)
+    thread.join()
+    return found[0]
+
+
+def check_matcher(matcher: Any, what: str) -> None:
+    """Raise when the matcher is in its error state, which would otherwise look like a finished answer."""
+    if not matcher.is_error():
+        return
+    message = _message(matcher)
+    if matcher.stop_reason() in _LIMIT_REASONS or any(word in message for word in _LIMIT_WORDS):
+        raise LimitExceeded(f"{what}: {message}")
+    if what == "the grammar does not compile":
+        raise GrammarError(f"{what}: {message}")
+    raise MatcherFailed(f"{what}: {message}")
+
+
+def is_spoilt(matcher: Any) -> bool:
+    """Has the matcher failed by what it shares with its copies?
+
+    They share a lock, which a panic of the engine in one of them leaves unusable for all, and the states of one lexer,
+    of which there may be so many.
+    """
+    return matcher.is_error() and any(word in matcher.get_error() for word in _SHARED_WORDS)
+
+
+def _probe(pristine: Any, *, step: bool) -> None:
+    """Compute one mask: a grammar without a sentence compiles, and shows only here.
+
+    With ``step`` one token is written as well: thousands of options at one place meet the engine's limits only there.
+    """
+    matcher = pristine.deep_copy()
+    mask = matcher.compute_bitmask()
+    if matcher.is_error():
+        message = _message(matcher)
+        if matcher.stop_reason() == "NoExtensionBias" or "NoExtension" in message:
+            raise GrammarError("no text can be written under this grammar")
+        check_matcher(matcher, "the grammar does not compile")
+    if step:
+        first = next((8 * i + (byte & -byte).bit_length() - 1 for i, byte in enumerate(mask) if byte), None)
+        if first is not None:
+            matcher.consume_token(first)
+            if matcher.is_error() and any(word in _message(matcher) for word in _LIMIT_WORDS):
+                check_matcher(matcher, "the grammar does not compile")
+
+
+#: How the tokenizers library begins the text of a tokenizer that neither pads nor truncates.
+_UNPADDED = re.compile(r'\s*\{\s*"version":\s*"[^"]*",\s*"truncation":\s*null,\s*"padding":\s*null,')
+
+
+def _unpadded(tokenizer: str) -> str:
+    """The tokenizer without padding and truncation; taking megabytes of JSON apart is worth avoiding."""
+    try:
+        body = json.loads(tokenizer)
+    except ValueError as error:
+        raise TokenizerError(f"the tokenizer is not JSON: {error}", expected="the text of a tokenizer.json") from None
+    body["padding"] = body["truncation"] = None
+    return json.dumps(body)
+
+
+def _eos(tokens: SpecialTokens) -> int:
+    """The end token that the engine must have, and guesses otherwise.
+
+    Real ends never stand in a grammar, so one of them is safe: its bit is set where a grammar without sentinels may
+    end, and when the engine is in error.
+    """
+    eos = next(iter(tokens.end_ids), None)
+    return max(tokens.marker_ids, default=tokens.facts.vocab_size - 1) if eos is None else eos
+
+
+def _ll_tokenizer(tokenizer: str, tokens: SpecialTokens, eos: int) -> Any:
+    if not _UNPADDED.match(tokenizer):
+        tokenizer = _unpadded(tokenizer)
+    try:
+        return llguidance.LLTokenizer(tokenizer, n_vocab=tokens.vocab_size + SENTINELS, eos_token=[eos])
+    except (ValueError, RequestError) as error:
+        raise TokenizerError(
+            f"llguidance cannot use this tokenizer: {error}",
+            expected="a byte-level or byte-fallback tokenizer",
+        ) from None

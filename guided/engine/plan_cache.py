@@ -1,0 +1,72 @@
+"""Plans of requests that came before, found again by their parts.
+
+Bounded by number and by bytes; the least recently used plan leaves first.  A plan is immutable, so the very same
+object is handed out, whose grammar text the engine's own cache then finds without looking at it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+from grammars.compose.compose import Parts
+from grammars.compose.cache_key import parts_key
+from grammars.plan.plan import Plan
+from guided.engine.engine import CacheInfo
+
+__all__ = ["PlanCache"]
+
+MAX_PLANS = 256
+MAX_BYTES = 32 * 1024 * 1024
+
+
+class PlanCache:
+    """Plans by request parts.  Safe to share between threads; two threads may make the same plan at once."""
+
+    def __init__(self, *, capacity: int = MAX_PLANS, max_bytes: int = MAX_BYTES) -> None:
+        self.capacity = capacity
+        self.max_bytes = max_bytes
+        self._plans: OrderedDict[Hashable, tuple[Plan, int]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._hits = self._misses = self._evictions = self._bytes = 0
+
+    def get(self, parts: Parts, make: Callable[[Parts], Plan]) -> Plan:
+        """The plan of equal parts, or the one that ``make`` makes now."""
+        key = parts_key(parts)
+        if key is not None:
+            with self._lock:
+                found = self._plans.get(key)
+                if found is not None:
+                    self._plans.move_to_end(key)
+                    self._hits += 1
+                    return found[0]
+        plan = make(parts)
+        self._keep(key, plan)
+        return plan
+
+    def _keep(self, key: Hashable | None, plan: Plan) -> None:
+        with self._lock:
+            self._misses += 1
+            if key is None or key in self._plans:
+                return
+            size = _size(key, plan)
+            self._plans[key] = plan, size
+            self._bytes += size
+            while self._plans and (len(self._plans) > self.capacity or self._bytes > self.max_bytes):
+                _, (_, size) = self._plans.popitem(last=False)
+                self._bytes -= size
+                self._evictions += 1
+
+    def info(self) -> CacheInfo:
+        """Counters since the cache was made; ``size_bytes`` is the text of keys and grammars that it holds."""
+        with self._lock:
+            counters = self._hits, self._misses, self._evictions
+            return CacheInfo(*counters, len(self._plans), self.capacity, self._bytes, self.max_bytes)
+
+
+def _size(key: Hashable, plan: Plan) -> int:
+    data = key[0] if isinstance(key, tuple) else b""
+    subs = sum(len(text) for _, text in plan.grammar.subs)
+    starts = sum(len(text) for _, text in plan.grammar.starts)
+    return len(data) + len(plan.grammar.rules) + subs + starts

@@ -1,0 +1,1 @@
+"""The adapter to model.generate: logits processor, stopping criterion, inputs and outputs."""

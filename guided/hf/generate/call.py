@@ -1,0 +1,194 @@
+"""One call of ``model.generate``: what is passed to it, and the messages of what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from grammars.plan.plan import Plan, Stops
+from guided.state.entry import FRESH, Begin, begin_of
+from guided.engine.engine import Engine
+from guided.rows.unguided import FreeSequence
+from guided.hf.generate.call_ids import CallList
+from guided.hf.model.conflicts import warn_of_conflicts
+from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor
+from guided.hf.generate.inputs import Inputs
+from guided.hf.generate.padding import end_cut_rows
+from guided.hf.generate.session import Session
+from guided.hf.model.tokenizer import eos_ids, logits_widths
+from guided.rows.beams import Row
+from guided.output.message import Message
+from guided.rows.sequence import OnError, RowPlan, RowSequence, check_on_error, read_answer
+from guided.stop import compile_stops
+from special_tokens.errors import PlanError, shown
+
+if TYPE_CHECKING:
+    from guided.hf.guide import Guide
+
+__all__ = ["Rows", "check_rows", "generate_kwargs", "read_messages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How the rows of a call are made, see `guided.Guide.generate_kwargs`."""
+
+    expand: int | None = None
+    on_error: OnError = "end"
+    max_rollbacks: int | None = None
+    in_place: bool = False
+
+    def __post_init__(self) -> None:
+        check_on_error(self.on_error)
+        _check_count(self.expand, "expand", 1)
+        _check_count(self.max_rollbacks, "max_rollbacks", 0)
+
+    def row(self, plan: RowPlan, engine: Engine, begin: Begin, number: int) -> Row | None:
+        """The row of ``plan``; None for an unguided one."""
+        if plan is None:
+            return None
+        if isinstance(plan, Stops):
+            return FreeSequence(plan, engine, row=number)
+        return RowSequence(
+            plan, engine, begin=begin, on_error=self.on_error, max_rollbacks=self.max_rollbacks, row=number
+        )
+
+
+def _check_count(value: object, name: str, least: int) -> None:
+    """Raise `PlanError` for what is neither None nor an integer of at least ``least``."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
+        return
+    raise PlanError(
+        f"{name}={shown(value)}", place="generate_kwargs", expected=f"an integer of {least} or more, or None"
+    )
+
+
+def _check_inputs(inputs: object, place: str) -> None:
+    """Raise `PlanError` for what did not come from `guided.Guide.inputs`: it says nothing of prompts and begins."""
+    if not isinstance(inputs, Inputs):
+        raise PlanError(
+            f"inputs is {type(inputs).__name__}", place=place, expected="what guide.inputs() gave, the same object"
+        )
+
+
+def generate_kwargs(
+    guide: Guide, inputs: Inputs | None, plans: Sequence[RowPlan] | RowPlan, how: Rows
+) -> dict[str, Any]:
+    """See `guided.Guide.generate_kwargs`."""
+    engine = guide.engine
+    if inputs is None:
+        return _hooks(guide, _unbound(guide, plans, how))
+    _check_inputs(inputs, "generate_kwargs")
+    rows, begins = check_rows(plans, inputs.num_rows), inputs.begins
+    if all(plan is None for plan in rows):
+        inputs.session = None
+        return {}
+
+    def make(prompt: int, number: int, ids: Sequence[int]) -> Row | None:
+        return how.row(rows[prompt], engine, begins[prompt], number)
+
+    inputs.session = Session(
+        make,
+        engine,
+        num_prompts=inputs.num_rows,
+        prompts=inputs.prompt_ids,
+        padded=inputs["input_ids"].tolist(),
+        expand=how.expand,
+        filler=guide.pad_id,
+        in_place=how.in_place,
+        widths=logits_widths(guide.model),
+    )
+    return _hooks(guide, inputs.session)
+
+
+def _unbound(guide: Guide, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Session:
+    """One plan for the rows of whatever prompts come."""
+    engine = guide.engine
+    if not isinstance(plan, Plan | Stops):
+        raise PlanError("there are no inputs", place="generate_kwargs", expected="one plan for all rows, or inputs")
+    if isinstance(plan, Plan):
+        engine.matcher(plan)  # a plan of another vocabulary is refused now
+    else:
+        compile_stops(plan, engine)  # as are stops that cannot be
+
+    def make(prompt: int, number: int, ids: Sequence[int]) -> Row | None:
+        begin = begin_of(plan, ids, engine) if isinstance(plan, Plan) else FRESH
+        return how.row(plan, engine, begin, number)
+
+    widths = logits_widths(guide.model)
+    return Session(make, engine, num_prompts=None, filler=guide.pad_id, in_place=how.in_place, widths=widths)
+
+
+def _hooks(guide: Guide, session: Session) -> dict[str, Any]:
+    config = guide.model.generation_config
+    warn_of_conflicts(config, guide.tokens)
+    kwargs: dict[str, Any] = {
+        "logits_processor": CallList([GuidanceProcessor(session)]),
+        "stopping_criteria": CallList([GuidanceCriteria(session, guide.tokens.end_ids)]),
+    }
+    if getattr(config, "pad_token_id", None) is None and not eos_ids(getattr(config, "eos_token_id", None)):
+        kwargs["pad_token_id"] = guide.pad_id  # else ``generate`` finds one, or the caller names one
+    return kwargs
+
+
+def read_messages(guide: Guide, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
+    """See `guided.Guide.messages`."""
+    sequences = _sequences(output)
+    _check_inputs(inputs, "messages")
+    plans = check_rows(plans, inputs.num_rows)
+    num_rows = int(sequences.shape[0])
+    if num_rows % inputs.num_rows:
+        raise PlanError(
+            f"{num_rows} rows came out of {inputs.num_rows} prompts", place="messages", expected="a multiple"
+        )
+    expand = num_rows // inputs.num_rows
+    generated = inputs.generated(sequences)
+    rows: list[Row | None] = [None] * num_rows
+    if inputs.session is not None:
+        rows = inputs.session.rows_at(generated)
+        end_cut_rows(guide, inputs.session, output, rows, generated, inputs.num_rows)
+    return [
+        read_answer(
+            tokens,
+            plans[r // expand],
+            guide.engine,
+            begin=inputs.begins[r // expand],
+            sequence=rows[r],
+            prompt_tokens=len(inputs.prompt_ids[r // expand]),
+        )
+        for r, tokens in enumerate(generated)
+    ]
+
+
+def _sequences(output: Any) -> torch.Tensor:
+    """The token ids int64 ``[rows, length]`` of what ``generate`` returned."""
+    sequences = output if isinstance(output, torch.Tensor) else getattr(output, "sequences", None)
+    if not isinstance(sequences, torch.Tensor) or sequences.dim() != 2:
+        raise PlanError(
+            f"{type(output).__name__} holds no sequences",
+            place="messages",
+            expected="what model.generate returned; generate_batch and pipelines take no part in this",
+        )
+    return sequences
+
+
+def check_rows(plans: Any, num_rows: int) -> list[RowPlan]:
+    """One plan per row, None for stops that stop nothing; raises `PlanError` for another number of plans."""
+    if plans is None:
+        return [None] * num_rows
+    if isinstance(plans, Plan | Stops):
+        raise PlanError("plans is one plan", place="plans", expected="a list with one plan or None per row")
+    if isinstance(plans, str | bytes) or not isinstance(plans, Sequence):
+        raise PlanError(f"plans is {type(plans).__name__}", place="plans", expected="a list, one plan or None per row")
+    if len(plans) != num_rows:
+        raise PlanError(f"{len(plans)} plans for {num_rows} rows", place="plans", expected="one plan or None per row")
+    for r, plan in enumerate(plans):
+        if not isinstance(plan, Plan | Stops | None):
+            raise PlanError(
+                f"{type(plan).__name__} is no plan",
+                place=f"plans[{r}]",
+                expected="what guide.plan() gave, stops, or None",
+            )
+    return [None if isinstance(plan, Stops) and not plan else plan for plan in plans]

@@ -1,0 +1,86 @@
+"""Prompts of a batch, ready for ``generate``: rendered, tokenised, left padded, and bound to their plans."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from guided.state.entry import Begin
+from special_tokens.errors import PlanError
+
+if TYPE_CHECKING:
+    from guided.hf.generate.session import Session
+
+__all__ = ["Inputs", "pad_left"]
+
+
+class Inputs(UserDict[str, torch.Tensor]):
+    """``input_ids`` and ``attention_mask`` (int64 ``[rows, length]``) for ``model.generate(**inputs)``.
+
+    ``prompt_ids`` are the unpadded prompts, ``begins`` how each prompt's tail begins its row's plan.  The rows'
+    guidance of the last ``generate`` call is kept here, so that `guided.Guide.messages` can report it.
+    """
+
+    def __init__(
+        self, data: dict[str, torch.Tensor], prompt_ids: Sequence[Sequence[int]], begins: Sequence[Begin]
+    ) -> None:
+        super().__init__(data)
+        self.prompt_ids = tuple(tuple(ids) for ids in prompt_ids)
+        self.begins = tuple(begins)
+        self.session: Session | None = None
+
+    def to(self, device: Any) -> Inputs:
+        """The same inputs with their tensors on ``device``."""
+        moved = Inputs({key: value.to(device) for key, value in self.data.items()}, self.prompt_ids, self.begins)
+        moved.session = self.session
+        return moved
+
+    def repeated(self, counts: Sequence[int]) -> Inputs:
+        """The same prompts, each ``counts[row]`` times, copies side by side."""
+        index = [row for row, count in enumerate(counts) for _ in range(count)]
+        data = {key: value[torch.tensor(index, device=value.device)] for key, value in self.data.items()}
+        return Inputs(data, [self.prompt_ids[row] for row in index], [self.begins[row] for row in index])
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.prompt_ids)
+
+    @property
+    def prompt_len(self) -> int:
+        """Length of the padded prompts."""
+        return int(self.data["input_ids"].shape[1])
+
+    def generated(self, sequences: torch.Tensor) -> list[list[int]]:
+        """What follows the prompts in ``sequences`` int64 ``[rows, length]``, which ``generate`` returned.
+
+        They begin with the prompts, or with as much of them as the last call was shown: with ``inputs_embeds`` nothing,
+        beside ``past_key_values`` perhaps the new ids alone.  Raises `PlanError` for the sequences of other prompts.
+        """
+        rows: list[list[int]] = sequences.tolist()
+        expand = len(rows) // self.num_rows
+        prompts = self.data["input_ids"].tolist()
+        whole = self.prompt_len
+        shown = self.session.prompt_len if self.session is not None else None
+        for size in (whole,) if shown is None or shown >= whole else (whole, shown):
+            if all(row[:size] == prompts[r // expand][whole - size :] for r, row in enumerate(rows)):
+                return [row[size:] for row in rows]
+        r = next(r for r, row in enumerate(rows) if row[:whole] != prompts[r // expand])
+        raise PlanError(
+            f"row {r} does not begin with the prompt of these inputs",
+            place="messages",
+            hint="pass the inputs that generate was called with",
+        )
+
+
+def pad_left(rows: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:
+    """Token ids of unequal length as one left-padded batch with its attention mask."""
+    length = max(len(row) for row in rows)
+    ids = torch.full((len(rows), length), pad_id, dtype=torch.long)
+    mask = torch.zeros((len(rows), length), dtype=torch.long)
+    for r, row in enumerate(rows):
+        ids[r, length - len(row) :] = torch.tensor(list(row), dtype=torch.long)
+        mask[r, length - len(row) :] = 1
+    return {"input_ids": ids, "attention_mask": mask}

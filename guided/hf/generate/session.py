@@ -1,0 +1,369 @@
+"""The rows of one ``generate`` call, followed by what the call shows of them: their histories.
+
+A session belongs to prompts; what is shown after them is what was generated.  That a call begins is told by
+`guided.hf.generate.call_ids`; that rows moved or that drafts were taken back nobody says, so every history is compared with what
+was seen before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import torch
+
+from guided.bitmask import num_words
+from guided.engine.engine import Engine
+from guided.hf.masks.apply import RowMask
+from guided.hf.generate.call_ids import Calls
+from guided.hf.masks.accelerator import DeviceLink, Seen
+from guided.hf.generate.history import History, Ids
+from guided.hf.masks.cpu import HostLink
+from guided.hf.generate.prompts import Prompts
+from guided.hf.masks.row_masks import masks_of
+from guided.hf.masks.logits_check import not_numbers
+from guided.rows.beams import Lineage, Row
+from guided.rows.sequence import RowSequence
+from special_tokens.errors import ModelError, PlanError, TokenRefused
+
+__all__ = ["Memory", "RowMaker", "Session"]
+
+#: Makes the row number ``row`` that continues prompt number ``prompt`` (given by its tokens), None where nothing
+#: is to be guided there.
+RowMaker: TypeAlias = Callable[[int, int, Sequence[int]], Row | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a session holds now: rows followed, engine matchers, and our own bytes (matchers apart).
+
+    ``size_bytes`` grows with rows and tokens; ``shared_bytes`` is for all rows together and bounded.
+    """
+
+    rows: int
+    matchers: int
+    size_bytes: int
+    shared_bytes: int = 0
+
+
+class Session:
+    """All rows of one ``generate`` call; begins anew when the same objects are used again.
+
+    ``prompts`` are the unpadded prompts and ``padded`` what ``generate`` gets of them; both None for a session that
+    takes whatever prompts come.  ``expand`` is how many rows continue each prompt, None for as many as come.
+    ``filler`` is the id that a failed row writes.  ``in_place`` allows to write masks into the scores themselves.
+    ``widths`` are those that the model's scores may have, beside the engine's: others are an assistant's.
+    """
+
+    def __init__(
+        self,
+        make_row: RowMaker,
+        engine: Engine,
+        *,
+        num_prompts: int | None,
+        prompts: Sequence[Sequence[int]] | None = None,
+        padded: Sequence[Sequence[int]] | None = None,
+        expand: int | None = None,
+        filler: int = 0,
+        in_place: bool = False,
+        widths: Collection[int] = (),
+    ) -> None:
+        self.engine = engine
+        self.calls = Calls()
+        self.in_place = in_place
+        self.filler = filler
+        self.prompt_len: int | None = None
+        self.candidates: list[bool] = []  # of the last that the criterion was shown in a search: which had ended
+        self.expand = 1  # rows that continue each prompt
+        self.host = HostLink()
+        self.prompts = Prompts(num_prompts, prompts, padded, expand)
+        self._make_row = make_row
+        self._lineages: list[Lineage | None] = []
+        self._num_rows = 0
+        self._history = History(np.empty((0, 0), dtype=np.int64))
+        self._stepped = False  # a token was chosen since the call began
+        self._begins = False  # a call has begun, none of its histories was read
+        self._widths = frozenset((engine.vocab_size, *widths))
+        self._strange: int | None = None  # the width of the last scores, where it was none of them
+        self._link: DeviceLink | None = None
+        self._last: Seen | None = None  # the history that the rows stand at
+        self._rows: tuple[Row | None, ...] = ()
+        if prompts is not None:
+            self._make_rows(len(prompts) * (expand or 1), prompts)
+
+    # -- rows
+
+    @property
+    def rows(self) -> tuple[Row | None, ...]:
+        """The rows in their order as far as the host knows, see `settle`; None for a row without a plan."""
+        return self._rows
+
+    def _line_up(self) -> None:
+        """The lineages' rows as one batch."""
+        self._rows = tuple(
+            row for lineage in self._lineages for row in (lineage.rows if lineage is not None else [None] * self.expand)
+        )
+
+    def _make_rows(self, num_rows: int, prompts: Sequence[Sequence[int]]) -> None:
+        self.expand = expand = self.prompts.expand_of(num_rows, prompts)
+        self._num_rows = num_rows
+        self._lineages = []
+        for p in range(num_rows // expand):
+            prompt = prompts[p if self.prompts.ids is not None else p * expand]
+            made = [self._make_row(p, p * expand + k, prompt) for k in range(expand)]
+            rows = [row for row in made if row is not None]
+            self._lineages.append(Lineage(rows) if rows else None)
+        self._line_up()
+
+    def memory(self) -> Memory:
+        """What is held for the rows now."""
+        states = [row.state for row in self._rows if isinstance(row, RowSequence)]
+        held = sum(state.size_bytes for state in states) + self._history.nbytes
+        return Memory(self._num_rows, len(states), held, self.host.size_bytes)
+
+    # -- following
+
+    def read(self, input_ids: torch.Tensor, width: int | None = None, call: int | None = None) -> bool:
+        """Bring every row to ``input_ids`` int64 ``[rows, prompt + generated]``; False where the call is not ours.
+
+        ``width`` is that of the scores, None for a criterion: an assistant model with another vocabulary runs the same
+        processors over ids of its own.  ``call`` is the processor's number.  Raises `PlanError` for prompts that these
+        rows were not made for, and for a history that has lost its prompt.
+        """
+        if call is not None and not self.calls.goes_on(call) and self.calls.enter(call):
+            self._strange = None
+            self._begins = True
+        if width is not None and width not in self._widths and self._is_foreign(input_ids):
+            self._strange = width
+            return False
+        self._strange = None
+        if self._begins:
+            self._begin(_on_host(input_ids))
+            self._last = Seen(input_ids)
+            return True
+        if self._last is not None and self._last.is_same(input_ids) and not self._failed_at_prompt():
+            return True
+        newest = self._newest(input_ids)
+        size = self._history.size
+        ids: Ids = self._history.appended(newest) if newest is not None else self._on_host(input_ids)
+        continues = newest is not None or self._history.begins(ids, size)
+        if continues and ids.shape[1] == size + 1:  # the usual case: one token more
+            self._follow(ids, continues)
+        elif self._is_new_call(ids, continues):
+            self._begin(ids)
+        else:
+            self._follow(ids, continues)
+        self._last = Seen(input_ids)
+        return True
+
+    def _is_foreign(self, input_ids: torch.Tensor) -> bool:
+        """Are scores of a strange width those of an assistant with other ids, as far as prompts can tell?"""
+        if self.prompts.ids is None:
+            return True
+        ids = _on_host(input_ids)
+        if not self._begins and self.prompt_len and self._history.begins(ids, self.prompt_len):
+            return False
+        return not self.prompts.fit(ids)
+
+    def _newest(self, input_ids: torch.Tensor | None = None) -> Ids | None:
+        """The tokens ``[rows]`` on their way from the device; rows whose scores were NaN fail."""
+        told = self._link.newest(input_ids) if self._link is not None else None
+        if told is None:
+            return None
+        tokens: Ids = told[0]
+        self._fail_unsound(told[1].tolist())
+        return tokens
+
+    def _on_host(self, input_ids: torch.Tensor) -> Ids:
+        """``input_ids`` on the host; rows whose scores were NaN come with it, and fail."""
+        unsound = self._link.take_unsound() if self._link is not None else None
+        if unsound is None:
+            return _on_host(input_ids)
+        if len(unsound) != len(input_ids):
+            self._fail_unsound(unsound.tolist())
+            return _on_host(input_ids)
+        ids = _on_host(torch.cat([input_ids, unsound[:, None].to(input_ids.dtype)], dim=-1))
+        self._fail_unsound(ids[:, -1].tolist())
+        return ids[:, :-1]
+
+    def _fail_unsound(self, unsound: Sequence[int]) -> None:
+        """End the rows whose scores were NaN before the token that was chosen from them counts."""
+        for row, flag in zip(self._rows, unsound, strict=True):
+            if flag and isinstance(row, RowSequence):
+                row.fail(not_numbers(f"row {row.row}"))
+
+    def _is_new_call(self, ids: Ids, continues: bool) -> bool:
+        """Does ``generate`` begin here?  ``continues`` says that ``ids`` begin with the history."""
+        length = ids.shape[1]
+        if self.prompt_len is None:
+            return True
+        goes_on = continues or self._history.begins(ids, self.prompt_len)  # no for another number of rows as well
+        if not goes_on and self.prompts.ids is None:  # whose beginning was told
+            raise PlanError(
+                "the history that a row shows does not begin with its prompt",
+                place="generate",
+                expected="whole rows, in their number and order of the first step",
+            )
+        # A loop that begins again: drafts come back to the prompt's end before the first token is chosen, it does so
+        # after it.  One that does not ask our criterion looks like drafts: its rows are taken back, which is as good.
+        return not goes_on or (length == self.prompt_len and (self._stepped or self._has_failed()))
+
+    def _failed_at_prompt(self) -> bool:
+        return self._history.size == self.prompt_len and self._has_failed()
+
+    def _has_failed(self) -> bool:
+        return any(row is not None and row.error is not None for row in self._rows)
+
+    def _begin(self, ids: Ids) -> None:
+        """The rows of a new call, whose prompts are ``ids`` int64 ``[rows, length]``."""
+        if not self.prompts.fit(ids):
+            self.prompts.refuse(ids)
+        self._begins, self.candidates = False, []
+        if len(ids) != self._num_rows or self.prompts.ids is None:
+            self._make_rows(len(ids), self.prompts.ids if self.prompts.ids is not None else ids.tolist())
+        else:
+            for row in self._rows:
+                if row is not None:
+                    row.restart()
+        self.prompt_len = ids.shape[1]
+        self._history = History(ids)
+        self._stepped = False
+        self._link = None
+
+    def _follow(self, ids: Ids, continues: bool) -> None:
+        """Bring every row to ``ids`` int64 ``[rows, prompt + generated]``."""
+        size = self._history.size
+        if not continues:
+            self._move(ids[:, self.prompt_len :].tolist())
+        elif ids.shape[1] > size:
+            for row, tokens in zip(self._rows, ids[:, size:].tolist(), strict=True):
+                if row is not None:
+                    row.extend(tokens)
+        self._history.set(ids, size if continues else 0)
+
+    def _move(self, histories: list[list[int]]) -> None:
+        """The general case: rows permuted, copied or taken back."""
+        expand, parents = self.expand, list(range(self._num_rows))
+        for p, lineage in enumerate(self._lineages):
+            if lineage is not None:
+                first = p * expand
+                found = lineage.sync(histories[first : first + expand])
+                parents[first : first + expand] = [first + parent for parent in found]
+        self._line_up()
+        if self._link is not None:
+            self._link.permute(parents)
+
+    # -- masks and ends
+
+    def masks(self) -> list[RowMask]:
+        """What is to be done to the scores of the next token; rows that are free are left out."""
+        return masks_of(self._rows, self.filler, self.engine.vocab_size, are_copied=self.expand > 1)
+
+    def link(self, device: torch.device) -> DeviceLink:
+        """The way to ``device``, made once per call."""
+        if self._link is None or self._link.device != device:
+            most = max((len(row.plan.end_ids()) for row in self._rows if isinstance(row, RowSequence)), default=0)
+            self._link = DeviceLink(device, self._num_rows, num_words(self.engine.vocab_size), max(1, most))
+        return self._link
+
+    def ended(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Which rows of ``input_ids`` int64 ``[rows, length]`` have ended, bool ``[rows]`` on their device.
+
+        Beam search shows its candidates instead, more rows than there are: each continues one of the rows.
+        Raises `ModelError` where no scores of this model came before.
+        """
+        if self.calls.is_awaited:  # a loop that asks before its first step
+            return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
+        self.calls.check_thread()
+        if self._strange is not None:
+            raise ModelError(
+                f"the scores are {self._strange} wide, those of the guide's model {max(self._widths)}",
+                place="logits",
+                hint="call generate of the model that the guide was made with",
+            )
+        self._stepped = True
+        link = self._link
+        if self.prompt_len is not None and input_ids.shape[0] != self._num_rows:
+            done = self.candidates = self._candidates_ended(self._on_host(input_ids)[:, self.prompt_len :].tolist())
+        elif link is not None and self._shows_next(input_ids, link) and self._end_by_id():
+            return link.ended(input_ids)
+        else:
+            self.read(input_ids)
+            self._stepped = True
+            done = self.is_done()
+        found = torch.from_numpy(np.array(done, dtype=np.bool_))
+        return found if input_ids.is_cpu else found.to(input_ids.device)
+
+    def _shows_next(self, input_ids: torch.Tensor, link: DeviceLink) -> bool:
+        """Is the last token of ``input_ids`` chosen from the last scores?  Not where drafts were taken back."""
+        return link.can_end and input_ids.device == link.device and input_ids.shape[1] == self._history.size + 1
+
+    def _end_by_id(self) -> bool:
+        return all(row is None or row.ends_by_id for row in self._rows)
+
+    def _candidates_ended(self, histories: list[list[int]]) -> list[bool]:
+        """A candidate that no row can have written is as good as ended: its score is -inf."""
+        count = len(histories) // len(self._lineages)
+        seen = self._history.ids[:, self.prompt_len :].tolist()
+        done: list[bool] = []
+        for p, lineage in enumerate(self._lineages):
+            candidates = histories[p * count : (p + 1) * count]
+            if lineage is None:
+                done += [False] * count
+                continue
+            first = p * self.expand
+            rows = {tuple(seen[first + k]): row for k, row in enumerate(lineage.rows)}
+            for history in candidates:
+                row = rows.get(tuple(history[:-1]))
+                done.append(row is None or row.ends_with(history[-1]))
+        return done
+
+    def is_done(self) -> list[bool]:
+        """Which rows have ended."""
+        return [row is not None and row.is_done for row in self._rows]
+
+    # -- afterwards
+
+    def settle(self) -> None:
+        """Read what is still on its way from the device: the last tokens and the counters."""
+        if self._link is None:
+            return
+        newest = self._newest()
+        unsound = self._link.take_unsound()
+        if unsound is not None:
+            self._fail_unsound(unsound.tolist())
+        if newest is not None:
+            for row, token in zip(self._rows, newest.tolist(), strict=True):
+                if row is not None:
+                    row.extend([token])
+            self._history.set(self._history.appended(newest), self._history.size)
+        for row, overridden, rescued in zip(self._rows, *self._link.counts(), strict=True):
+            if row is not None:
+                row.overridden, row.rescued = overridden, rescued
+
+    def rows_at(self, generated: Sequence[Sequence[int]]) -> list[Row | None]:
+        """The rows that wrote ``generated``, the tokens after each prompt: themselves where they stand there."""
+        if self.prompt_len is None or len(generated) % len(self._lineages):
+            return [None] * len(generated)
+        self.settle()
+        count = len(generated) // len(self._lineages)
+        found: list[Row | None] = []
+        for r, history in enumerate(generated):
+            lineage = self._lineages[r // count]
+            if lineage is None:
+                found.append(None)
+            elif count == len(lineage.rows) and lineage.rows[r % count].is_at(history):
+                found.append(lineage.rows[r % count])
+            else:
+                row = lineage.at(history)
+                if self.expand > 1 and isinstance(row.error, TokenRefused):
+                    row.error.hint = "left over by a search that had fewer legal answers than rows to return"
+                found.append(row)
+        return found
+
+
+def _on_host(input_ids: torch.Tensor) -> Ids:
+    ids: Ids = input_ids.numpy() if input_ids.is_cpu else input_ids.numpy(force=True)
+    return ids

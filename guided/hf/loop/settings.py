@@ -1,0 +1,75 @@
+"""How a row is sampled and how long it may get: what the request says, else the model's own configuration."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from grammars.plan.plan import Plan
+from guided.hf.generate.inputs import Inputs
+from guided.sampling import RowSampling, Sampling, per_row, resolve
+from guided.rows.sequence import RowPlan
+from special_tokens.errors import RequestError, shown
+
+__all__ = ["row_samplings", "sampling_defaults", "token_limit"]
+
+log = logging.getLogger("guided")
+
+#: Fields of a generation config that `guided.Sampling` takes over.
+_OURS = ("do_sample", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+_FOREIGN = {"typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "top_h": None}
+
+
+def sampling_defaults(model: Any) -> dict[str, Any]:
+    """The sampling fields that the model's generation config sets."""
+    config = model.generation_config
+    found = {name: getattr(config, name, None) for name in _OURS}
+    if found["do_sample"]:
+        for name, neutral in _FOREIGN.items():
+            if getattr(config, name, None) not in (None, neutral):
+                log.warning("the model's generation config sets %s, which is not applied here", name)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def row_samplings(
+    sampling: Sampling | Sequence[Sampling] | None,
+    seed: int | Sequence[int] | None,
+    num_chats: int,
+    model: Any,
+    vocab_size: int,
+) -> list[tuple[RowSampling, ...]]:
+    """The rows of each chat; a ``seed`` goes before the samplings' own."""
+    defaults = sampling_defaults(model)
+    samplings = per_row(sampling if sampling is not None else Sampling(), num_chats, "sampling")
+    for r, one in enumerate(samplings):
+        if not isinstance(one, Sampling):
+            raise RequestError(
+                f"{type(one).__name__} is no sampling", place=f"sampling[{r}]", expected="guided.Sampling(...)"
+            )
+    seeds = per_row(seed, num_chats, "seed")
+    rows = [s if i is None else replace(s, seed=i) for s, i in zip(samplings, seeds, strict=True)]
+    return [resolve(row, defaults, vocab_size=vocab_size) for row in rows]
+
+
+def token_limit(plan: RowPlan, max_tokens: int | None, inputs: Inputs, model: Any) -> int:
+    """Most tokens of a row: the call's or the plan's, and never more than the context leaves after the prompt."""
+    if max_tokens is None:
+        max_tokens = plan.max_tokens if isinstance(plan, Plan) else None
+    room = _room(inputs, model)
+    if max_tokens is None:
+        return room
+    if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
+        raise RequestError(
+            f"{shown(max_tokens)} is out of range", place="max_tokens", expected="an integer of 1 or more for all chats"
+        )
+    return min(max_tokens, room)
+
+
+def _room(inputs: Inputs, model: Any) -> int:
+    context = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 4096
+    room = int(context) - inputs.prompt_len
+    if room < 1:
+        raise RequestError(f"the prompt fills the context of {context} tokens", place="messages")
+    return room

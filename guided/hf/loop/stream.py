@@ -1,0 +1,61 @@
+"""One answer as events while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from grammars.plan.plan import Plan
+from guided.output.message import Message
+from guided.output.parser import Event
+from guided.rows.sequence import parser_of
+from special_tokens.errors import GuidanceError
+
+if TYPE_CHECKING:
+    from guided.hf.loop.generation import Generation
+
+__all__ = ["Stream"]
+
+
+class Stream:
+    """Events of one answer while it is written.  Iterate once; then ``message`` is there.
+
+    What may still become part of a stop is held back until it is certain; nothing of a stop is ever an event.
+    """
+
+    def __init__(self, generation: Generation) -> None:
+        self._generation = generation
+        self._message: Message | None = None
+        self._events = self._run()
+
+    def __iter__(self) -> Iterator[Event]:
+        return self._events
+
+    def __next__(self) -> Event:
+        return next(self._events)
+
+    @property
+    def message(self) -> Message:
+        """The whole answer; drains the stream first."""
+        if self._message is None:
+            for _ in self._events:
+                pass
+        if self._message is None:
+            raise GuidanceError("the stream broke off", place="stream.message", hint="see the error that it raised")
+        return self._message
+
+    def _run(self) -> Iterator[Event]:
+        run = self._generation
+        engine, plan = run.guide.engine, run.plans[0]
+        ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
+        parser = parser_of(plan, engine, run.inputs.begins[0], make_call_id=run.call_ids[0])
+        for step in run.steps():
+            if step.live[0] and step.tokens[0] not in ends and not self._failed():
+                yield from parser.feed(step.tokens)
+        yield from parser.finish()
+        (self._message,) = run.messages()
+
+    def _failed(self) -> bool:
+        session = self._generation.inputs.session
+        row = session.rows[0] if session is not None else None
+        return row is not None and row.error is not None and row.on_error == "end"

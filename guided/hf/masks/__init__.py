@@ -1,0 +1,1 @@
+"""Token masks applied to score tensors, on the CPU and on accelerators."""

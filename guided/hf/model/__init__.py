@@ -1,0 +1,1 @@
+"""Facts read from a model and its tokenizer: special tokens, chat template, wire format."""

@@ -1,0 +1,90 @@
+"""Chat templates of live tokenizers: rendering, and prompts as token ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import TemplateError as JinjaError
+
+from grammars.values.format import Format
+from grammars.prompt.messages import messages_for, template_arguments
+from grammars.plan.plan import Plan
+from grammars.prompt.escape import segments, shield
+from special_tokens import SpecialTokens
+from special_tokens.errors import RequestError, TemplateError
+
+__all__ = ["encode", "messages_of", "render", "render_chat"]
+
+
+def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
+    """The chat template's text for ``messages``; raises `TemplateError` with the template's own words."""
+    if not getattr(tokenizer, "chat_template", None):
+        raise TemplateError(
+            "the tokenizer has no chat template",
+            place="chat_template",
+            hint="set tokenizer.chat_template, or pass token ids to model.generate yourself",
+        )
+    try:
+        return str(tokenizer.apply_chat_template([dict(m) for m in messages], tokenize=False, **kwargs))
+    except (JinjaError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise TemplateError(f"the chat template cannot render these messages: {error}", place="messages") from error
+
+
+def messages_of(chat: Any) -> list[dict[str, Any]]:
+    """The messages of a chat, which may be the user's text alone; raises `RequestError` for what is no chat."""
+    if isinstance(chat, str):
+        chat = [{"role": "user", "content": chat}]
+    if isinstance(chat, Mapping) or not isinstance(chat, Sequence):
+        raise RequestError(
+            f"{type(chat).__name__} is no chat", place="messages", expected="a list of messages, or the user's text"
+        )
+    for i, message in enumerate(chat):
+        if not isinstance(message, Mapping):
+            raise RequestError(
+                f"{type(message).__name__} is no message", place=f"messages[{i}]", expected="an object with a role"
+            )
+        try:
+            json.dumps(dict(message), ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError:
+            raise RequestError("a lone surrogate is no text", place=f"messages[{i}]", expected="Unicode text") from None
+    return [dict(message) for message in chat]
+
+
+def render_chat(
+    tokenizer: Any, messages: Sequence[Mapping[str, Any]], format: Format, plan: Plan | None, tokens: SpecialTokens
+) -> list[int]:
+    """Token ids of the prompt, generation prompt included.
+
+    Messages are brought into the form that the template takes; text of theirs that spells a special token is
+    encoded as text.
+    """
+    tools = plan.tools if plan is not None else ()
+    kwargs = template_arguments(format, tools)
+    if plan is not None:
+        kwargs |= dict(plan.template_kwargs)
+    shown = shield(messages_for(messages, format, tools), tokens)
+    text = render(tokenizer, shown, add_generation_prompt=True, **shield(kwargs, tokens))
+    return encode(tokenizer, text)
+
+
+def encode(tokenizer: Any, prompt: str) -> list[int]:
+    """Token ids of a rendered prompt, clients' spellings of special tokens as ordinary text.
+
+    Pieces in the middle are encoded behind a line break that is taken off again, so that no tokenizer puts a blank
+    in front of them.
+    """
+    pieces = list(segments(prompt))
+    if len(pieces) == 1 and not pieces[0][1]:
+        return list(tokenizer(prompt, add_special_tokens=False)["input_ids"])
+    out: list[int] = []
+    lead = list(tokenizer("\n", add_special_tokens=False)["input_ids"])
+    for text, is_text in pieces:
+        options = {"add_special_tokens": False, "split_special_tokens": is_text}
+        ids = list(tokenizer("\n" + text, **options)["input_ids"]) if out else []
+        if ids[: len(lead)] == lead and out:
+            out += ids[len(lead) :]
+        else:
+            out += list(tokenizer(text, **options)["input_ids"])
+    return out

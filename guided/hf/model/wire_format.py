@@ -1,0 +1,93 @@
+"""The wire format of a model: inferred from its chat template, checked, and kept.
+
+The cache is keyed by what the inference reads: the template's text, the special tokens and their names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from grammars.values.format import Format
+from grammars.formats.infer import Inference, infer
+from guided.inspect.format_check import verified
+from guided.hf.model.renderers import NO_NAMES, mutable_renderer, template_renderer, tokenizer_renderer
+from special_tokens import SpecialTokens, TokenizerFacts
+
+__all__ = ["format_of", "inference_of", "inference_of_template", "inference_of_tokens"]
+
+log = logging.getLogger("guided")
+
+#: Most inferences that are kept.
+CACHE_SIZE = 64
+
+_cache: OrderedDict[str, Inference] = OrderedDict()
+_lock = threading.Lock()
+
+
+def format_of(tokenizer: Any, tokens: SpecialTokens) -> Format:
+    """The format of this tokenizer's model; what had to be guessed is logged."""
+    found = inference_of(tokenizer, tokens)
+    for note in found.notes:
+        log.warning("%s: %s", tokens.facts.name or "model", note)
+    return found.format
+
+
+def inference_of(tokenizer: Any, tokens: SpecialTokens) -> Inference:
+    """The format of this tokenizer's model with its evidence, from the cache or inferred now (under 200 ms)."""
+    template = tokens.facts.chat_template
+    described = getattr(tokenizer, "response_template", None)
+    key = _key(template, tokens, repr(described))
+    if not template:
+        return _cached(key, lambda: infer(None, tokens, response_template=described))
+    mutable = mutable_renderer(template, tokens.facts.named)
+
+    def make() -> Inference:
+        render = tokenizer_renderer(tokenizer)
+        found = infer(render, tokens, template=template, mutable=mutable, response_template=described)
+        return verified(found, tokens)
+
+    return _cached(key, make)
+
+
+def inference_of_template(template: str, named: Mapping[str, str] = NO_NAMES) -> tuple[Inference, SpecialTokens]:
+    """The format of a template for which there is no tokenizer, and the registry that stood in for one."""
+    tokens = SpecialTokens(TokenizerFacts((), 0, named=named, chat_template=template))
+    return inference_of_tokens(tokens), tokens
+
+
+def inference_of_tokens(tokens: SpecialTokens) -> Inference:
+    """The format of a registry's own template, where there is no tokenizer to render it."""
+    template, named = tokens.facts.chat_template, tokens.facts.named
+    if not template:
+        return _cached(_key("", tokens, ""), lambda: infer(None, tokens))
+
+    def make() -> Inference:
+        render, mutable = template_renderer(template, named), mutable_renderer(template, named)
+        return verified(infer(render, tokens, template=template, mutable=mutable), tokens)
+
+    return _cached(_key(template, tokens, ""), make)
+
+
+def _key(template: str, tokens: SpecialTokens, described: str) -> str:
+    named = sorted(tokens.facts.named.items())
+    parts = (template, tokens.fingerprint, repr(named), repr(tokens.end_ids), described)
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _cached(key: str, make: Callable[[], Inference]) -> Inference:
+    with _lock:
+        found = _cache.get(key)
+        if found is not None:
+            _cache.move_to_end(key)
+            return found
+    made = make()
+    with _lock:
+        _cache[key] = made
+        if len(_cache) > CACHE_SIZE:
+            _cache.popitem(last=False)
+    return made

@@ -1,0 +1,1 @@
+"""Tools that look at plans and generations: checks, shortest outputs, traces."""

@@ -1,0 +1,128 @@
+"""What a response format or a whole request would become, without a model: values for ``guided check``.
+
+A format is composed and compiled over single bytes, so everything that a model's tokenizer does not decide is
+checked; a request needs a vocabulary and a wire format, and is compiled where an engine is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import llguidance
+
+from grammars.compose.compose import compose
+from grammars.deadline import deadline
+from grammars.values.format import Format
+from grammars.json_schema import Policy, ReportRow
+from grammars.plan.plan import Plan
+from grammars.tree.render import render
+from grammars.requests import Request, read_request
+from grammars.compose.response import response_part
+from guided.engine.engine import Engine, compile_grammar
+from guided.sampling import Sampling, check_bias
+from guided.inspect.shortest import is_valid_text
+from guided.stop import check_stops
+from guided.stops.vocabulary import check_writable_stops
+from special_tokens import SpecialTokens
+from special_tokens.errors import RequestError
+
+__all__ = ["CheckedFormat", "CheckedRequest", "check_format", "check_request"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFormat:
+    """A response format that can be enforced: its kind, what is kept of its schemas, a valid shortest text if known."""
+
+    kind: str
+    rows: tuple[ReportRow, ...] = ()
+    shortest: str | None = None
+    num_bytes: int = 0  #: of the grammar that the engine compiles
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRequest:
+    """A request that can be honoured, and how.
+
+    ``source`` names the place of its constraint; ``ignored`` the keys without effect; ``notes`` what else is worth
+    a word; ``rows`` and ``tool_rows`` what is kept of the schemas.
+    """
+
+    plan: Plan
+    source: str = ""
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> tuple[ReportRow, ...]:
+        return self.plan.schema_report.rows
+
+    @property
+    def tool_rows(self) -> tuple[ReportRow, ...]:
+        return self.plan.tool_report.rows
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        plan = self.plan
+        return {
+            "source": self.source,
+            "kind": plan.response.kind if plan.response else None,
+            "tools": list(plan.tool_names()),
+            "tool_choice": plan.tool_choice if plan.tools else None,
+            "reasoning": {"effort": plan.reasoning.effort, "applied": plan.reasoning.applied},
+            "sampling": dict(self.sampling),
+            "max_tokens": plan.max_tokens,
+            "stop": list(plan.stops.strings),
+            "ignored": list(plan.ignored),
+            "notes": list(plan.notes),
+            "report": [_row(row) for row in self.rows],
+            "tool_report": [_row(row) for row in self.tool_rows],
+        }
+
+
+def check_format(response_format: Any, *, policy: Policy = "warn") -> CheckedFormat:
+    """Composes and compiles one response format of any kind; raises `RequestError` for what is refused."""
+    part = response_part(response_format, policy=policy)
+    if part is None:
+        raise RequestError("plain text has nothing to check", place="response_format", expected="a constraint")
+    text = render(part.node).engine_text()
+    compile_grammar(_bytes(), text)
+    found = part.plan.shortest
+    shortest = found if found is not None and is_valid_text(found, part.plan) else None
+    return CheckedFormat(part.plan.kind, part.plan.report.rows, shortest, len(text.encode()))
+
+
+def check_request(
+    body: Any,
+    *,
+    tokens: SpecialTokens,
+    format: Format,
+    engine: Engine | None = None,
+    trusted: bool = False,
+    ignore_unknown: bool = False,
+) -> CheckedRequest:
+    """Reads, composes and (with an engine) compiles a whole request; raises `RequestError` for what is refused."""
+    request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
+    with deadline():  # one for all of it
+        return _checked(request, tokens, format, engine)
+
+
+def _checked(request: Request, tokens: SpecialTokens, format: Format, engine: Engine | None) -> CheckedRequest:
+    check_bias(Sampling(**request.sampling), tokens.vocab_size)
+    plan = compose(request.parts, tokens=tokens, format=format)
+    check_stops(plan.stops, tokens)
+    if engine is not None:
+        check_writable_stops(plan.stops, engine)
+        for entry in plan.entries:
+            engine.prepare(plan, entry.name)
+    return CheckedRequest(plan, request.source, request.sampling)
+
+
+@cache
+def _bytes() -> Any:
+    return llguidance.LLTokenizer("byte")
+
+
+def _row(row: ReportRow) -> dict[str, str]:
+    return {"pointer": row.pointer, "keyword": row.keyword, "outcome": row.outcome.value, "reason": row.reason}

@@ -1,0 +1,244 @@
+"""The engine's part of the cross-check: does the grammar built from a format let through what the template wrote?
+
+Each witness is composed, compiled, driven through the masks token by token to its end, and parsed back.  Where no
+tokenizer is at hand a synthetic one stands in: single bytes, and one token for every marker of the format.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from grammars.compose.compose import Parts, compose
+from grammars.formats.check import TYPED_TOOLS
+from grammars.values.format import Format, ReasoningFormat
+from grammars.formats.infer import Inference, without_calls, without_frame, without_switch
+from grammars.formats.golden_texts import Witness
+from grammars.plan.plan import Plan
+from guided.state.entry import begin_of
+from guided.bitmask import allocate_bitmask, is_allowed
+from guided.engine.byte_tokenizer import byte_tokenizer
+from guided.engine.engine import Engine
+from guided.output.parser import ContentDelta, Event, OutputParser, ReasoningDelta, ToolCallArguments, ToolCallStart
+from guided.state.state import GuidanceState
+from special_tokens import SpecialTokens
+from special_tokens.errors import GuidedError
+
+__all__ = ["check_witnesses", "engine_for", "verified"]
+
+_MARKER = re.compile(r"<[|/\w\uff5c\"][^<>\s]*>|\[/?[A-Z][A-Z_ ]+\]|\[\|[^|\]\s]*\|\]")
+
+
+def verified(inference: Inference, tokens: SpecialTokens) -> Inference:
+    """The inference, checked; each part that does not stand the check gives way to the next evidence, and it is said.
+
+    First what the template writes of answers and reasoning, then how its prompts end, then its calls.
+    """
+    inference, check = _with_answers(inference, tokens)
+    inference = _with_switch(inference, check)
+    with_calls = [witness for witness in inference.witnesses if witness.calls]
+    wrong = check.wrong(with_calls)
+    if wrong:
+        inference = _with_calls_alone(inference, with_calls, check) or without_calls(inference, tokens, wrong)
+    return replace(inference, prompts=(), following=None)
+
+
+def _with_answers(inference: Inference, tokens: SpecialTokens) -> tuple[Inference, _Check]:
+    """The first evidence for reasoning and the answer's frame under which what the template writes reads back."""
+    said: tuple[str, ...] = ()
+    candidate: Inference | None = inference
+    last = inference
+    while candidate is not None:
+        check = _Check(candidate.format, engine_for(candidate.format, tokens))
+        wrong = check.wrong(witness for witness in candidate.witnesses if not witness.calls)
+        if not wrong:
+            return (_said(candidate, said) if said else candidate), check
+        said += tuple(f"cross-check failed: {what}" for what in wrong)
+        last, candidate = candidate, candidate.following() if candidate.following is not None else None
+    plain = without_frame(last)
+    said += ("answers are taken as they are: no frame of theirs reads back",)
+    return _said(plain, said), _Check(plain.format, engine_for(plain.format, tokens))
+
+
+def _said(inference: Inference, said: tuple[str, ...]) -> Inference:
+    """The inference with why it is not the first one, and what its reasoning is known from instead."""
+    known_by = dict(inference.format.evidence).get("reasoning", "nothing, and left out")
+    return replace(inference, notes=(*inference.notes, *dict.fromkeys(said), f"reasoning is known from {known_by}"))
+
+
+def _with_switch(inference: Inference, check: _Check) -> Inference:
+    """The inference with a switch and a default that the template's own prompts agree with."""
+    form = inference.format.reasoning
+    if form is None or not inference.prompts:
+        return inference
+    texts = {prompt.thinking: prompt.text for prompt in inference.prompts}
+    entries = {asked: check.entry(text) for asked, text in texts.items()}
+    notes = inference.notes
+    if form.switch is not None and (wrong := _wrong_switch(form, texts, entries)):
+        notes += (f"cross-check failed: the switch {form.switch.name} is not used: {wrong}",)
+        form = without_switch(form, texts.get(None, ""))
+    default_on = {"inside": True, "after": False}.get(entries[None], form.default_on) if None in entries else None
+    if default_on is not None and default_on != form.default_on:
+        notes += (f"cross-check failed: the prompt shows that the default is {'on' if default_on else 'off'}",)
+        form = replace(form, default_on=default_on)
+    if notes == inference.notes:
+        return inference
+    return replace(inference, format=replace(inference.format, reasoning=form), notes=notes)
+
+
+def _wrong_switch(
+    form: ReasoningFormat, texts: Mapping[bool | None, str], entries: Mapping[bool | None, str]
+) -> str | None:
+    """In what a switch and the prompts rendered with it disagree; None where they agree."""
+    if True not in texts or False not in texts:
+        return "the template refuses its values"
+    if texts[True] == texts[False]:
+        return "it changes nothing"
+    for asked, tail in ((True, form.prompt_on), (False, form.prompt_off)):
+        if not texts[asked].endswith(tail):
+            return f"the prompt does not end with {tail!r}"
+    if entries[True] == "after":
+        return "the prompt closes the block where it is to be open"
+    if entries[False] == "inside":
+        return "the prompt opens the block where it is to be closed"
+    closes = texts[False].endswith(form.prompt_off) and bool(form.prompt_off)
+    if entries[False] == "after" and not closes:
+        return f"the prompt closes the block, and not by {form.prompt_off!r}"
+    return None
+
+
+def _with_calls_alone(inference: Inference, found: Sequence[Witness], check: _Check) -> Inference | None:
+    """The inference without text in front of calls, where all calls stand the check but those behind text."""
+    calls = inference.format.tool_calls
+    alone = [witness for witness in found if not witness.content]
+    if calls is None or not alone or len(alone) == len(found):
+        return None
+    content = replace(inference.format.content, lead_start="", lead_end="")
+    format = replace(inference.format, content=content, tool_calls=replace(calls, text_before=False))
+    if check_witnesses(format, alone, check.engine):
+        return None
+    others = tuple(witness for witness in inference.witnesses if witness not in found or witness in alone)
+    wrong = check.wrong(witness for witness in found if witness.content)
+    notes = (*inference.notes, *(f"cross-check failed: {what}" for what in wrong))
+    return replace(
+        inference, format=format, witnesses=others, notes=(*notes, "calls are written without text in front of them")
+    )
+
+
+def engine_for(format: Format, tokens: SpecialTokens | None = None) -> Engine:
+    """An engine over bytes and the format's own markers: those that the vocabulary has as tokens.
+
+    Without a vocabulary every text that is spelled as a marker counts as one.
+    """
+    texts = list(_texts(format))
+    ends = (*format.ends.content, *format.ends.calls)
+    if tokens is not None and tokens.added:
+        pieces = (piece for text in (*texts, *ends) for piece in tokens.pieces(text))
+        return Engine(*byte_tokenizer(tuple(tokens.text(p) for p in pieces if isinstance(p, int)), ends))
+    markers = [marker for text in texts for marker in _MARKER.findall(text)]
+    return Engine(*byte_tokenizer((*markers, *ends), ends))
+
+
+def check_witnesses(format: Format, found: Iterable[Witness], engine: Engine) -> tuple[str, ...]:
+    """Everything that the format cannot write or read of what the template wrote; empty where it can do all."""
+    return _Check(format, engine).wrong(found)
+
+
+class _Check:
+    """One format under one engine: what it makes of witnesses and prompts.
+
+    Plans are composed once, with and without reasoning.  Many witnesses begin alike, so a state goes back to where
+    the next one leaves the last instead of beginning again.
+    """
+
+    def __init__(self, format: Format, engine: Engine) -> None:
+        self.format = format
+        self.engine = engine
+        self._plans: dict[bool | None, Plan] = {}
+        self._states: dict[tuple[bool | None, str], tuple[GuidanceState, list[int]]] = {}
+        self._mask = allocate_bitmask(1, engine.vocab_size)
+
+    def wrong(self, found: Iterable[Witness]) -> tuple[str, ...]:
+        """Everything that cannot be written or read; empty where all of it can."""
+        witnesses = tuple(found)
+        alike = sorted(range(len(witnesses)), key=lambda i: (witnesses[i].entry, witnesses[i].text))
+        wrong = {i: self._wrong(witnesses[i]) for i in alike}
+        return tuple(what for _, what in sorted(wrong.items()) if what is not None)
+
+    def entry(self, prompt: str) -> str:
+        """Where a plan with reasoning begins behind a prompt."""
+        return begin_of(self._plan(True), self.engine.tokenize(prompt), self.engine).entry
+
+    def _plan(self, thinking: bool | None) -> Plan:
+        if thinking not in self._plans:
+            parts = Parts(tools=list(TYPED_TOOLS.values()), thinking=thinking)
+            self._plans[thinking] = compose(parts, tokens=self.engine.tokens, format=self.format)
+        return self._plans[thinking]
+
+    def _wrong(self, witness: Witness) -> str | None:
+        """What is wrong with one witness, or None."""
+        thinking = True if witness.reasoning else None
+        try:
+            plan, ids = self._plan(thinking), self.engine.tokenize(witness.text)
+            wrong = self._refused(thinking, ids, witness.entry)
+            return f"{witness.text!r}: {wrong}" if wrong else _misread(plan, self.engine, ids, witness)
+        except GuidedError as error:
+            return f"{witness.text!r}: {error}"
+
+    def _refused(self, thinking: bool | None, ids: Sequence[int], entry: str) -> str | None:
+        """Where the masks stop the text; None where they let it through to an end."""
+        key = (thinking, entry)
+        if key not in self._states:
+            self._states[key] = GuidanceState(self._plan(thinking), self.engine, entry=entry), []
+        state, written = self._states.pop(key)  # one that refused something is not used again
+        kept = next((i for i, (a, b) in enumerate(zip(written, ids, strict=False)) if a != b), None)
+        kept = min(len(written), len(ids)) if kept is None else kept
+        state.rollback(len(written) - kept)
+        for i in range(kept, len(ids)):
+            state.fill_bitmask(self._mask)
+            if not is_allowed(self._mask[0], ids[i]):
+                text = b"".join(map(self.engine.token_bytes, ids[: i + 1])).decode("utf-8", "replace")
+                return f"refused behind {text[-40:]!r}"
+            state.commit([ids[i]])
+        self._states[key] = state, list(ids)
+        return None if state.is_accepting else "may not end there"
+
+
+def _misread(plan: Plan, engine: Engine, ids: Sequence[int], witness: Witness) -> str | None:
+    parser = OutputParser(plan, engine, entry=plan.entry(witness.entry).name)
+    events = [*parser.feed(ids), *parser.finish()]
+    reasoning, content, calls = _read(events)
+    wanted = [(call.name, call.arguments) for call in witness.calls]
+    # A template that puts blanks around some texts and not around others is still the same format.
+    if (reasoning.strip(), content.strip()) != (witness.reasoning, witness.content) or calls != wanted:
+        return f"{witness.text!r} reads back as {(reasoning, content, calls)!r}"
+    return None
+
+
+def _read(events: Iterable[Event]) -> tuple[str, str, list[tuple[str, object]]]:
+
+    reasoning, content = "", ""
+    calls: list[tuple[str, str]] = []
+    for event in events:
+        match event:
+            case ReasoningDelta(text=text):
+                reasoning += text
+            case ContentDelta(text=text):
+                content += text
+            case ToolCallStart(name=name):
+                calls.append((name, ""))
+            case ToolCallArguments(text=text):
+                calls[-1] = (calls[-1][0], calls[-1][1] + text)
+    return reasoning, content, [(name, json.loads(text)) for name, text in calls]
+
+
+def _texts(format: Format) -> Iterable[str]:
+    if format.reasoning is not None:
+        yield from (format.reasoning.start, format.reasoning.end, format.reasoning.empty)
+    yield from (format.content.start, format.content.end, format.content.lead_start, format.content.lead_end)
+    calls = format.tool_calls
+    if calls is not None:
+        yield from (calls.section_start, calls.section_end, calls.call_start, calls.call_end, calls.between)
+        yield from (str(value) for _, value in calls.options)

@@ -1,0 +1,1 @@
+"""From token ids to messages: the parser and the typed message."""

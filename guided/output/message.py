@@ -1,0 +1,223 @@
+"""The answer as a typed value, built from the parser's events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from grammars.json_schema.python_types import read_value
+from grammars.plan.plan import Plan
+from guided.output.json_text import read_json
+from guided.output.parser import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
+from guided.sampling import TokenLogprob
+from guided.inspect.trace import Trace
+from guided.validation.validate import NOT_VALIDATED
+from guided.validation.validate import violations as violations_of
+from special_tokens.errors import GuidedError
+
+__all__ = ["FinishReason", "Guidance", "Message", "MessageBuilder", "ToolCall", "Usage"]
+
+#: OpenAI's words, and ``error`` for a row whose guidance failed.
+FinishReason = Literal["stop", "length", "tool_calls", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call.  ``arguments`` is the JSON text exactly as written; ``parsed`` its value.
+
+    ``parsed`` is None where not every reader of JSON finds the same one: the text is broken, or holds a key twice.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    parsed: Any = None
+
+    def to_openai(self) -> dict[str, Any]:
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts: ``completion_tokens`` includes the end token, ``reasoning_tokens`` are between the markers."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """What guidance did to one answer.
+
+    ``overridden`` counts steps at which the model's best raw score was masked, ``forced`` steps with one legal token,
+    ``rescued`` steps at which other processors had forbidden every legal token, so that the grammar decided alone,
+    ``revived`` how often the engine failed in another row, so that this one went on with a matcher compiled anew.
+    """
+
+    applied: bool = False
+    masks: int = 0
+    commits: int = 0
+    overridden: int = 0
+    forced: int = 0
+    rescued: int = 0
+    rollbacks: int = 0
+    repairs: int = 0
+    revived: int = 0
+    reasoning_applied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One finished answer.
+
+    ``parsed`` is the response format's value (a model instance, a dict, the chosen text); None where there is no
+    format, the answer was cut, or something is wrong with it.  ``violations`` says what: a key that is there twice or
+    a number that overflows (in arguments of calls as well), what two independent validators find
+    (`guided.validation.validate`), where only the ``relaxed`` rows of the plan's schema report leave room, and what the response
+    format's Python type refuses.  Where neither validator has an opinion, it says so under such rows; without them the
+    masks alone vouch for ``parsed``, and ``notes`` says so.
+    """
+
+    content: str | None = None
+    reasoning: str | None = None
+    parsed: Any = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: FinishReason = "stop"
+    stop_reason: str | int | None = None
+    usage: Usage = Usage()
+    guidance: Guidance = Guidance()
+    error: GuidedError | None = None
+    violations: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    token_ids: tuple[int, ...] = field(default=(), repr=False)
+    logprobs: tuple[TokenLogprob, ...] | None = field(default=None, repr=False)
+    trace: Trace | None = field(default=None, repr=False, compare=False)
+
+    def to_chat(self) -> dict[str, Any]:
+        """The message for the next turn's chat, in OpenAI's form; arguments stay a JSON string."""
+        chat: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.reasoning:
+            chat["reasoning_content"] = self.reasoning
+        if self.tool_calls:
+            chat["tool_calls"] = [call.to_openai() for call in self.tool_calls]
+        return chat
+
+
+@dataclass
+class _Call:
+    id: str
+    name: str
+    arguments: list[str] = field(default_factory=list)
+    complete: bool = False
+
+
+class MessageBuilder:
+    """Collects events into a `Message`."""
+
+    def __init__(self, plan: Plan | None) -> None:
+        self.plan = plan
+        self._reasoning: list[str] = []
+        self._content: list[str] = []
+        self._calls: dict[int, _Call] = {}
+
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            match event:
+                case ReasoningDelta(text=text):
+                    self._reasoning.append(text)
+                case ContentDelta(text=text):
+                    self._content.append(text)
+                case ToolCallStart(index=index, id=call_id, name=name):
+                    self._calls[index] = _Call(call_id, name)
+                case ToolCallArguments(index=index, text=text):
+                    self._calls[index].arguments.append(text)
+                case ToolCallEnd(index=index):
+                    self._calls[index].complete = True
+
+    def message(
+        self,
+        *,
+        ended: bool,
+        usage: Usage,
+        guidance: Guidance,
+        error: GuidedError | None = None,
+        freed: bool = False,
+        stop_reason: str | int | None = None,
+        whole: bool = True,
+        token_ids: tuple[int, ...] = (),
+    ) -> Message:
+        """The message; ``ended`` is false when max_tokens cut the answer, ``whole`` when a stop did.
+
+        ``freed`` says that the row went on without guidance after ``error``.
+        """
+        content = "".join(self._content)
+        read = [self._tool_call(self._calls[index]) for index in sorted(self._calls)]
+        calls = tuple(call for call, _ in read)
+        finish: FinishReason = "stop" if ended else "length"
+        if error is not None and not freed:
+            finish = "error"
+        elif ended and calls and all(call.complete for call in self._calls.values()):
+            # OpenAI says "stop" for a call that tool_choice named, "tool_calls" for the model's own choice.
+            finish = "stop" if self.plan is not None and self.plan.tool_choice == "named" else "tool_calls"
+        parsed: Any = None
+        unjudged: tuple[str, ...] = ()
+        violations = tuple(f"the call of {call.name!r}: {fault}" for call, faults in read for fault in faults)
+        if ended and whole and error is None and not calls:  # a request that cuts its own answer violates nothing
+            parsed, violations, unjudged = self._parsed(content)
+        return Message(
+            content=content if content or not calls else None,
+            reasoning="".join(self._reasoning) if self._reasoning else None,
+            parsed=parsed,
+            tool_calls=calls,
+            finish_reason=finish,
+            stop_reason=stop_reason,
+            usage=usage,
+            guidance=guidance,
+            error=error,
+            violations=violations,
+            notes=(*(self.plan.notes if self.plan is not None else ()), *unjudged),
+            token_ids=token_ids,
+        )
+
+    def _tool_call(self, call: _Call) -> tuple[ToolCall, tuple[str, ...]]:
+        """The call, and what is wrong with its arguments where they are JSON."""
+        text = "".join(call.arguments)
+        value: Any = None
+        faults: tuple[str, ...] = ()
+        if call.complete:
+            try:
+                value, faults = read_json(text) if text else ({}, ())
+            except (ValueError, RecursionError):
+                value = None
+        return ToolCall(call.id, call.name, text, None if faults else value), faults
+
+    def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+        """The response format's value, what is wrong with it, and the note that no validator could say."""
+        response = self.plan.response if self.plan is not None else None
+        if self.plan is None or response is None:
+            return None, (), ()
+        if response.kind != "json":
+            return content, (), ()
+        try:
+            value, faults = read_json(content)
+        except (ValueError, RecursionError) as error:
+            return None, (f"not JSON: {error}",), ()
+        found = faults + violations_of(response.schema, value, documents=response.documents, must_judge=True)
+        unjudged: tuple[str, ...] = ()
+        if (
+            not response.report.relaxed
+        ):  # the masks let nothing else pass: to be noted, and nothing to be held against it
+            unjudged = tuple(text for text in found if text.startswith(NOT_VALIDATED))
+            found = tuple(text for text in found if not text.startswith(NOT_VALIDATED))
+        if found or self.plan.python_type is None:
+            return (value if not found else None), found, unjudged
+        try:
+            return read_value(self.plan.python_type, content), (), unjudged
+        except ValueError as error:  # pydantic.ValidationError: a validator that no schema can express
+            return None, (str(error),), unjudged

@@ -1,0 +1,329 @@
+"""Tokens in, events out: the inverse of the grammar, from the same plan.
+
+The parser follows the plan's regions with the same automaton as `GuidanceState`, decodes what lies between
+markers, and drops exactly the framing that belongs to the markers.  However the tokens are cut into pieces, the
+sum of the events is the same.
+"""
+
+from __future__ import annotations
+
+import codecs
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from grammars.tree.markers import Markers
+from grammars.plan.plan import Exit, Plan, RegionName
+from grammars.tool_calls import syntax
+from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallsParser, CallStarted, StrayText
+from grammars.tool_calls.ids import make_id
+from guided.engine.engine import Engine
+from guided.tracking.regions import RegionMap
+
+__all__ = [
+    "CallIds",
+    "ContentDelta",
+    "Event",
+    "MakeId",
+    "OutputParser",
+    "ReasoningDelta",
+    "ToolCallArguments",
+    "ToolCallEnd",
+    "ToolCallStart",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """More of the reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContentDelta:
+    """More of the answer's text, the response format's included."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStart:
+    """Call number ``index`` has begun: its name is known, its id is made or read."""
+
+    index: int
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallArguments:
+    """More of the JSON text of the arguments of call ``index``."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnd:
+    """Call ``index`` is complete."""
+
+    index: int
+
+
+Event: TypeAlias = ReasoningDelta | ContentDelta | ToolCallStart | ToolCallArguments | ToolCallEnd
+
+#: Name and index of a call -> its id.
+MakeId: TypeAlias = Callable[[str, int], str]
+
+_TOKEN = 256
+
+
+class OutputParser:
+    """Parses one answer.
+
+    ``entry`` is where the prompt made the plan begin; ``opened`` is false when the prompt ended right at the
+    opening marker, so that the white space which frames it is still to come.  ``make_call_id`` gives a tool call's id
+    where the model writes none.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        engine: Engine,
+        *,
+        entry: str = "fresh",
+        opened: bool = True,
+        regions: RegionMap | None = None,
+        make_call_id: MakeId | None = None,
+    ) -> None:
+        self.plan = plan
+        self._engine = engine
+        self._map = regions or RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
+        self._make_id = make_call_id or CallIds(plan)
+        begin = plan.entry(entry)
+        self._position = self._map.start(begin.region)
+        self._region = begin.region
+        self._markers = Markers(engine.tokens)
+        self._held: list[int] = []  # symbols that may belong to a trigger
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        first = _framing_into(plan, begin.region) if entry == "inside" and not opened else begin.first
+        self._text = _Framed(first, self._befores())
+        self._calls: CallsParser | None = None
+        self._first_call = 0
+        self._num_calls = 0
+        self._complete: set[int] = set()
+        self._num_symbols = 0
+        self._reasoning_starts: list[int] = []
+
+    @property
+    def calls_are_complete(self) -> bool:
+        """Has every call that began also ended?"""
+        return len(self._complete) == self._num_calls
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """Tokens that began strictly between the reasoning markers."""
+        return len(self._reasoning_starts)
+
+    @property
+    def region(self) -> RegionName:
+        """The part of the answer in which the next token begins."""
+        return self._map.name(self._position)
+
+    def feed(self, tokens: Iterable[int]) -> list[Event]:
+        """The events that these tokens make certain.  Ends must not be among the tokens."""
+        out: list[Event] = []
+        for token in tokens:
+            out += self._feed(token)
+        return out
+
+    def finish(self) -> list[Event]:
+        """The end of the output: whatever was held back comes out."""
+        held, self._held = self._held, []
+        return self._emit(held) + self._close()
+
+    def feed_part(self, token: int, first: int, last: int) -> list[Event]:
+        """Bytes ``first`` to ``last`` of one token, whose earlier bytes were fed before; a marker is fed whole."""
+        symbols = self._map.symbols(token)
+        if len(symbols) == 1 and symbols[0] >= _TOKEN:
+            return self._feed_symbols(symbols, begins=True) if last >= len(self._engine.token_bytes(token)) else []
+        return self._feed_symbols(symbols[first:last], begins=first == 0)
+
+    def _feed(self, token: int) -> list[Event]:
+        return self._feed_symbols(self._map.symbols(token), begins=True)
+
+    def _feed_symbols(self, symbols: tuple[int, ...], *, begins: bool) -> list[Event]:
+        """The events of a token or a part of it; ``begins``: it is the token's beginning."""
+        if begins and self.region is RegionName.REASONING:
+            self._reasoning_starts.append(self._num_symbols)
+        spans, self._position = self._map.spans(self._position, symbols)
+        out: list[Event] = []
+        for span in spans:
+            self._held += symbols[span.first : span.last]
+            if span.exit is not None:
+                out += self._leave(span.exit, span.left, self._num_symbols + span.last)
+            else:
+                keep = 0 if self._calls is not None else self._map.matched(self._position)
+                ready = len(self._held) - keep
+                out += self._emit(self._held[:ready])
+                del self._held[:ready]
+        self._num_symbols += len(symbols)
+        return out
+
+    # -- inside a region
+
+    def _emit(self, symbols: Sequence[int]) -> list[Event]:
+        return self._text_out(self._decode(symbols)) if symbols else []
+
+    def _decode(self, symbols: Sequence[int]) -> str:
+        """Symbols as marked text; an unfinished character waits for its rest."""
+        out: list[str] = []
+        run = bytearray()
+        for symbol in symbols:
+            if symbol < _TOKEN:
+                run.append(symbol)
+                continue
+            out.append(self._decoder.decode(bytes(run), final=True))
+            run.clear()
+            self._decoder.reset()
+            token = symbol - _TOKEN
+            out.append(self._markers.char(token) or self._engine.token_bytes(token).decode("utf-8", "replace"))
+        out.append(self._decoder.decode(bytes(run)))
+        return "".join(out)
+
+    def _text_out(self, text: str) -> list[Event]:
+        if not text:
+            return []
+        if self._calls is not None:
+            return self._call_events(self._calls.feed(text))
+        return self._plain(self._text.feed(text))
+
+    def _plain(self, text: str) -> list[Event]:
+        if not text:
+            return []
+        is_reasoning = self.plan.regions[self._region].name is RegionName.REASONING
+        return [ReasoningDelta(text) if is_reasoning else ContentDelta(text)]
+
+    def _call_events(self, events: Iterable[CallEvent]) -> list[Event]:
+        out: list[Event] = []
+        for event in events:
+            match event:
+                case CallStarted(index=index, name=name, id=given):
+                    number = self._first_call + index
+                    self._num_calls = max(self._num_calls, number + 1)
+                    out.append(ToolCallStart(number, given or self._make_id(name, number), name))
+                case ArgumentsDelta(index=index, text=text) if text:
+                    out.append(ToolCallArguments(self._first_call + index, self._markers.plain(text)))
+                case CallEnded(index=index):
+                    self._complete.add(self._first_call + index)
+                    out.append(ToolCallEnd(self._first_call + index))
+                case StrayText(text=text) if text:
+                    out.append(ContentDelta(self._markers.plain(text)))
+        return out
+
+    # -- from region to region
+
+    def _leave(self, way: Exit, length: int, at: int) -> list[Event]:
+        """The exit ``way`` was completed by the last ``length`` symbols, which end at symbol ``at``."""
+        if self._calls is not None:
+            held, self._held = self._held, []
+            out = self._emit(held) + self._close()
+            trigger: Sequence[int] = ()
+        else:
+            cut = len(self._held) - length
+            trigger = self._held[cut:]
+            out = self._emit(self._held[:cut]) + self._plain(self._text.leave(way.before))
+            self._held = []
+        while self._reasoning_starts and self._reasoning_starts[-1] >= at - length:
+            self._reasoning_starts.pop()  # a token of the closing marker
+        self._region = way.to
+        self._text = _Framed(way.after, self._befores())
+        if self.plan.regions[self._region].name is RegionName.TOOL_CALLS:
+            self._open_calls()
+            out += self._text_out(self._decode(trigger))
+        return out
+
+    def _befores(self) -> tuple[str, ...]:
+        return tuple({way.before for way in self.plan.regions[self._region].exits if way.before})
+
+    def _open_calls(self) -> None:
+        form = self.plan.format.tool_calls
+        assert form is not None
+        self._markers = Markers(self._engine.tokens)
+        tools = {tool.name: tool for tool in self.plan.tools}
+        self._calls = syntax(form.syntax).parser(form, tools, self._markers)
+        self._first_call = self._num_calls
+
+    def _close(self) -> list[Event]:
+        tail = self._decoder.decode(b"", final=True)
+        self._decoder.reset()
+        if self._calls is None:
+            return self._plain(self._text.feed(tail) + self._text.finish())
+        events = [*self._calls.feed(tail), *self._calls.finish()] if tail else self._calls.finish()
+        out = self._call_events([*events, StrayText(self._calls.rest)])
+        self._calls = None
+        return out
+
+
+class _Framed:
+    """Drops one ``first`` at the start of a text and one of ``lasts`` where the text is left by its marker."""
+
+    def __init__(self, first: str, lasts: tuple[str, ...]) -> None:
+        self._first = first
+        self._lasts = lasts
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        self._held += text
+        if self._first:
+            if len(self._held) < len(self._first) and self._first.startswith(self._held):
+                return ""
+            self._held = self._held.removeprefix(self._first)
+            self._first = ""
+        keep = max((_overlap(self._held, last) for last in self._lasts), default=0)
+        out, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
+        return out
+
+    def leave(self, last: str) -> str:
+        """The text ended at a marker that ``last`` belongs to."""
+        held, self._held = self._held, ""
+        if self._first and self._first.startswith(held):
+            return ""
+        return held.removesuffix(last)
+
+    def finish(self) -> str:
+        """The output ended without a marker: nothing held back was a framing."""
+        held, self._held = self._held, ""
+        return held
+
+
+def _framing_into(plan: Plan, region: int) -> str:
+    """The white space that follows the marker which leads into ``region``."""
+    return next((way.after for other in plan.regions for way in other.exits if way.to == region), "")
+
+
+def _overlap(text: str, pattern: str) -> int:
+    """Length of the longest end of ``text`` that begins ``pattern``."""
+    for length in range(min(len(text), len(pattern)), 0, -1):
+        if text.endswith(pattern[:length]):
+            return length
+    return 0
+
+
+class CallIds:
+    """The ids of one answer's tool calls, for models that write none: each is made once, in the family's style.
+
+    Where the family has no style of its own they look like OpenAI's: ``call_`` and 24 hexadecimal digits.
+    """
+
+    def __init__(self, plan: Plan | None = None) -> None:
+        form = plan.format.tool_calls if plan is not None else None
+        self._style = form.id_style if form is not None else ""
+        self._made: dict[int, str] = {}
+
+    def __call__(self, name: str, index: int) -> str:
+        if index not in self._made:
+            self._made[index] = make_id(self._style, name, index, "call_" + uuid.uuid4().hex[:24])
+        return self._made[index]

@@ -1,0 +1,120 @@
+"""Parsing behind stops: nothing of a stop, and nothing that may become one, reaches the parser.
+
+The text of an answer ends where its stop begins, inside a token if need be.  What is held back comes out when it
+turns out to be no stop, or when the answer ends.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+from typing import Protocol
+
+from guided.engine.engine import Engine
+from guided.output.parser import ContentDelta, Event
+from guided.stop import StopHit, StopMatcher
+
+__all__ = ["Parser", "PlainParser", "StoppedParser"]
+
+
+class Parser(Protocol):
+    """What turns tokens into events."""
+
+    def feed_part(self, token: int, first: int, last: int) -> list[Event]: ...
+
+    def finish(self) -> list[Event]: ...
+
+    @property
+    def reasoning_tokens(self) -> int: ...
+
+
+class PlainParser:
+    """An answer without a plan: every byte is content, special tokens are not shown."""
+
+    reasoning_tokens = 0
+
+    def __init__(self, engine: Engine) -> None:
+        self._bytes = engine.token_bytes
+        self._hidden = frozenset(token.id for token in engine.tokens.added.values() if token.special)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed_part(self, token: int, first: int, last: int) -> list[Event]:
+        """Bytes ``first`` to ``last`` of one token, whose earlier bytes were fed before."""
+        if token in self._hidden:
+            return []
+        text = self._decoder.decode(self._bytes(token)[first:last])
+        return [ContentDelta(text)] if text else []
+
+    def finish(self) -> list[Event]:
+        """The end of the output: an unfinished character comes out as U+FFFD."""
+        text = self._decoder.decode(b"", final=True)
+        return [ContentDelta(text)] if text else []
+
+
+class StoppedParser:
+    """A parser that ends at the row's first stop.  ``matcher`` None: nothing stops it.
+
+    Ends of the turn must not be among the tokens fed.
+    """
+
+    def __init__(self, parser: Parser, matcher: StopMatcher | None, engine: Engine) -> None:
+        self._parser = parser
+        self._matcher = matcher
+        self._bytes = engine.token_bytes
+        self._waiting: list[tuple[int, int]] = []  # tokens not passed on whole, and the bytes passed on of each
+        self._num_fed = 0
+
+    @property
+    def hit(self) -> StopHit | None:
+        """The stop that ended the answer."""
+        return self._matcher.hit if self._matcher is not None else None
+
+    @property
+    def reasoning_tokens(self) -> int:
+        return self._parser.reasoning_tokens
+
+    def feed(self, tokens: Iterable[int]) -> list[Event]:
+        """The events that these tokens make certain; tokens after a stop are not read."""
+        out: list[Event] = []
+        for token in tokens:
+            if self.hit is not None:
+                break
+            self._num_fed += 1
+            self._waiting.append((token, 0))
+            if self._matcher is None:
+                out += self._pass_on(0)
+            elif self._matcher.push(token) is None:
+                out += self._pass_on(self._matcher.held_bytes)
+            else:
+                out += self._pass_on(self._after_cut(self._matcher))
+                self._waiting.clear()
+        return out
+
+    def finish(self) -> list[Event]:
+        """The end of the output: whatever was held back comes out."""
+        return self._pass_on(0) + self._parser.finish()
+
+    def _after_cut(self, matcher: StopMatcher) -> int:
+        """Bytes from the cut to the last byte fed."""
+        hit = matcher.hit
+        assert hit is not None
+        whole, part = (hit.until, hit.until_bytes) if matcher.stops.include else (hit.before, hit.before_bytes)
+        after = self._num_fed - whole
+        return sum(len(self._bytes(token)) for token, _ in self._waiting[len(self._waiting) - after :]) - part
+
+    def _pass_on(self, held: int) -> list[Event]:
+        """Pass on all bytes but the last ``held``."""
+        out: list[Event] = []
+        ready = sum(len(self._bytes(token)) - done for token, done in self._waiting) - held
+        while self._waiting:
+            token, done = self._waiting[0]
+            size = len(self._bytes(token))
+            last = min(size, done + ready)
+            if last > done or size == 0:
+                out += self._parser.feed_part(token, done, last)
+            ready -= last - done
+            if last < size:
+                self._waiting[0] = (token, last)
+                break
+            self._waiting.pop(0)
+        return out

@@ -1,0 +1,1 @@
+"""Rows of a batch: guided, unguided, and followed through beam search."""

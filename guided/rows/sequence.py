@@ -1,0 +1,358 @@
+"""One row of a batch: its guidance, what failed, and the message in the end.
+
+A row without a plan has no state at all and costs nothing per step.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from copy import copy
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammars.plan.plan import Plan, Stops
+from guided.state.entry import FRESH, Begin
+from guided.engine.engine import Engine
+from guided.rows.unguided import FreeSequence
+from guided.output.message import Guidance, Message, MessageBuilder, Usage
+from guided.state.mask import Offer
+from guided.output.parser import MakeId, OutputParser
+from guided.tracking.regions import RegionMap
+from guided.state.state import GuidanceState
+from guided.stop import StopHit, StopMatcher, compile_stops
+from guided.output.stop_parser import Parser, PlainParser, StoppedParser
+from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError, TokenRefused
+
+__all__ = ["OnError", "RowPlan", "RowSequence", "check_on_error", "parser_of", "read_answer"]
+
+log = logging.getLogger("guided")
+
+#: ``end``: the row ends with ``finish_reason="error"``; ``unconstrained``: it goes on without guidance, marked.
+OnError = Literal["end", "unconstrained"]
+
+#: What a row may have: a plan, stops alone (its logits stay untouched), or nothing.
+RowPlan: TypeAlias = Plan | Stops | None
+
+
+def check_on_error(value: object) -> None:
+    """Raise `RequestError` for what is no `OnError`: a misspelt one must not let a row go on without guidance."""
+    if value not in get_args(OnError):
+        raise RequestError(f"{value!r} is unknown", place="on_error", expected=" or ".join(get_args(OnError)))
+
+
+class RowSequence:
+    """The guidance of one row.  Errors stay in the row: nothing here raises for what the engine does.
+
+    A row may be taken back to any earlier place: an error that lies behind that place is forgotten with it.
+    ``max_rollbacks`` ends a row that is taken back more often (None: as often as the loop likes).
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        engine: Engine,
+        *,
+        begin: Begin = FRESH,
+        regions: RegionMap | None = None,
+        on_error: OnError = "end",
+        max_rollbacks: int | None = None,
+        row: int = 0,
+    ) -> None:
+        check_on_error(on_error)
+        self.plan = plan
+        self.begin = begin
+        self.row = row
+        self.state = GuidanceState(plan, engine, entry=begin.entry, regions=regions)
+        self.stops = _matcher(plan, engine, begin)
+        self.on_error = on_error
+        self.max_rollbacks = max_rollbacks
+        self.error: GuidedError | None = None
+        self.overridden = 0
+        self.rescued = 0
+        self._refused: int | None = None  # the token whose refusal is the error
+        self._final: GuidedError | None = None  # an error that ends the row whatever ``on_error`` says
+
+    @property
+    def is_done(self) -> bool:
+        """Nothing more is to be written in this row."""
+        # Asked several times a step.
+        stops = self.stops
+        if stops is not None and stops.is_stopped:
+            return True
+        return self.state.is_stopped or (self.error is not None and self.has_failed)
+
+    @property
+    def is_guided(self) -> bool:
+        """Does the row still need masks?"""
+        return self.error is None and not self.is_done
+
+    @property
+    def has_failed(self) -> bool:
+        """Has the row ended because of an error?"""
+        return self.error is not None and (self.on_error == "end" or self.error is self._final)
+
+    @property
+    def ends_by_id(self) -> bool:
+        """Do the ids that are open at each place say all about where the row ends?"""
+        return self.stops is None and bool(self.plan.end_ids())
+
+    def mask(self) -> NDArray[np.int32] | None:
+        """This row's mask, one row of a bitmask; None where the row is done, free or has failed.
+
+        Read only, and good until the row goes on: see `GuidanceState.mask`.
+        """
+        offer = self.offer()
+        return offer.words if offer is not None else None
+
+    def offer(self) -> Offer | None:
+        """This row's mask and the ids that would end it here; None and good as `mask` is."""
+        state = self.state
+        if self.error is not None or state.is_stopped or (self.stops is not None and self.stops.is_stopped):
+            return None
+        try:
+            return state.offer()
+        except GuidanceError as error:
+            self._fail(error)
+            return None
+
+    def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
+        """Write this row's mask; False where there is none."""
+        words = self.mask()
+        if words is not None:
+            bitmask[row] = words
+        return words is not None
+
+    def open_end_ids(self) -> tuple[int, ...]:
+        """The ids that would end the row here; its mask was filled before."""
+        return self.state.open_end_ids() if self.is_guided else ()
+
+    def ends_with(self, token: int) -> bool:
+        """Would nothing more be written after ``token``?  True as well for a token that the mask forbids."""
+        if self.is_done:
+            return True
+        try:
+            if self.error is None and (not self.state.allows(token) or token in self.state.open_end_ids()):
+                return True
+        except GuidanceError:
+            return True
+        if self.error is None and self.ends_by_id:
+            return False
+        twin = self.fork()
+        twin.extend([token])
+        return twin.is_done
+
+    # -- following what is written
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens read so far; what follows an end is not read."""
+        return self.state.num_tokens
+
+    def num_common(self, generated: Sequence[int]) -> int:
+        """How many tokens ``generated`` and what was read begin with in common."""
+        return self.state.num_common(generated)
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """Read ``tokens``, which continue what was read; those behind the end are padding."""
+        for i, token in enumerate(tokens):
+            if self.error is None and not self.is_done:
+                self._commit(token)
+            if self.error is not None:
+                if self.stops is not None and not self.is_done:
+                    self.stops.feed(tokens[i:])  # the row goes on without guidance, its stops stay
+                return
+
+    def _commit(self, token: int) -> None:
+        try:
+            self.state.commit((token,))
+        except GuidanceError as error:
+            self._fail(error, token)
+            return
+        if self.stops is not None and not self.state.is_stopped:
+            self.stops.push(token)
+
+    def sync(self, generated: Sequence[int]) -> None:
+        """Bring the row to ``generated``, the tokens after the prompt: undo what differs, commit what is new."""
+        same = self.num_common(generated)
+        if self.error is not None:
+            if self._holds(generated, same):
+                if self.stops is not None and self.on_error == "unconstrained":
+                    self.stops.sync(generated)
+                return
+            self.error = self._refused = None
+        if same < self.num_tokens:
+            self._rollback(self.num_tokens - same)
+        if self.stops is not None:
+            self.stops.rollback(max(0, self.stops.num_tokens - same))
+        self.extend(generated[same:])
+
+    def is_at(self, generated: Sequence[int]) -> bool:
+        """Is the row where ``generated`` leads, padding behind an end apart?"""
+        same = self.num_common(generated)
+        if self.error is not None:
+            return self._holds(generated, same)
+        return same == self.num_tokens and (self.is_done or same == len(generated))
+
+    def before_padding(self, generated: Sequence[int], pads: Collection[int]) -> RowSequence | None:
+        """The row as it was when others ended it, where ``generated`` goes on with nothing but one of ``pads``.
+
+        None where the row was not ended from outside.  A loop fills what follows a stop of its own, which the grammar
+        refuses to read: no failure of the row.
+        """
+        size = self.num_tokens
+        if self._refused not in pads or not size or any(token != self._refused for token in generated[size:]):
+            return None
+        ended = copy(self)
+        ended.error = ended._refused = None
+        return ended
+
+    def _holds(self, generated: Sequence[int], same: int) -> bool:
+        """Does the error lie on the way to ``generated``?"""
+        if same < self.num_tokens:
+            return False
+        return self._refused is None or (len(generated) > same and generated[same] == self._refused)
+
+    def _rollback(self, num_tokens: int) -> None:
+        try:
+            self.state.rollback(num_tokens)
+            if self.max_rollbacks is not None and self.state.counters.rollbacks > self.max_rollbacks:
+                raise LimitExceeded(
+                    f"the row was taken back {self.state.counters.rollbacks} times",
+                    place=f"token {self.num_tokens}",
+                    expected=f"at most {self.max_rollbacks} times (max_rollbacks)",
+                )
+        except GuidanceError as error:
+            self._fail(error)
+
+    def fail(self, error: GuidanceError) -> None:
+        """End the row with ``error`` from outside, whatever ``on_error`` says; the first error of a row stays."""
+        if self.error is None:
+            self.error = self._final = error
+
+    def _fail(self, error: GuidanceError, refused: int | None = None) -> None:
+        error.hint = error.hint or f"row {self.row}; the other rows are not touched"
+        self.error = error
+        self._refused = refused if isinstance(error, TokenRefused) else None
+        # Searches and drafts try tokens that are refused all the time; that is nobody's failure.
+        if self.on_error == "unconstrained" and self._refused is None:
+            log.warning("row %d goes on without guidance, unless this is taken back: %s", self.row, error)
+
+    def fork(self) -> RowSequence:
+        """An independent copy at the same place."""
+        twin = copy(self)
+        twin.state = self.state.fork()
+        twin.stops = self.stops.fork() if self.stops is not None else None
+        return twin
+
+    def restart(self) -> None:
+        """Back to the beginning, as if nothing had been written."""
+        self.state.reset()
+        if self.stops is not None:
+            self.stops.reset()
+        self.error = self._refused = None
+        self.overridden = self.rescued = 0
+
+    def guidance(self) -> Guidance:
+        """The row's counters."""
+        counters = self.state.counters
+        return Guidance(
+            applied=self.error is None,
+            masks=counters.masks,
+            commits=counters.commits,
+            overridden=self.overridden,
+            forced=counters.forced,
+            rescued=self.rescued,
+            rollbacks=counters.rollbacks,
+            repairs=counters.repairs,
+            revived=counters.revived,
+            reasoning_applied=self.plan.reasoning.applied and self.begin.entry != "after",
+        )
+
+
+def read_answer(
+    tokens: Sequence[int],
+    plan: RowPlan,
+    engine: Engine,
+    *,
+    begin: Begin = FRESH,
+    sequence: RowSequence | FreeSequence | None = None,
+    prompt_tokens: int = 0,
+    error: GuidedError | None = None,
+    make_call_id: MakeId | None = None,
+) -> Message:
+    """The message of one row from the tokens after its prompt, padding included.
+
+    Works without the sequence that wrote them (then counters are empty): the first end token or the first stop ends
+    the answer, whatever was written behind it.  ``error`` is what ended the row from outside its guidance,
+    ``make_call_id`` what gives tool calls their ids.
+    """
+    row = sequence if isinstance(sequence, RowSequence) else None
+    ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
+    cut = next((i for i, token in enumerate(tokens) if token in ends), None)
+    body = tokens[:cut]
+    if row is not None and row.error is None and len(row.state.tokens) < len(body):
+        body = tokens[: len(row.state.tokens)]
+    if row is not None and row.has_failed:
+        body, cut = tokens[: len(row.state.tokens)], None
+    builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
+    parser = parser_of(plan, engine, begin, make_call_id=make_call_id)
+    builder.add(parser.feed(body))
+    builder.add(parser.finish())
+    hit = parser.hit
+    num_completion = hit.num_tokens if hit is not None else len(body) + (cut is not None)
+    return builder.message(
+        ended=hit is not None or cut is not None or (row is not None and row.state.is_stopped),
+        whole=hit is None or _is_whole(tokens[: hit.num_tokens], hit, plan, engine, begin),
+        stop_reason=_reason(hit, plan, tokens[cut] if cut is not None else None, engine),
+        usage=Usage(prompt_tokens, num_completion, parser.reasoning_tokens),
+        guidance=sequence.guidance() if sequence is not None else Guidance(),
+        error=error or (sequence.error if sequence is not None else None),
+        freed=error is None and row is not None and not row.has_failed,
+        token_ids=tuple(tokens[:num_completion]),
+    )
+
+
+def _is_whole(tokens: Sequence[int], hit: StopHit, plan: RowPlan, engine: Engine, begin: Begin) -> bool:
+    """Is the text that a stop left a whole answer?  Only one that keeps its stop, and could have ended there, is."""
+    if not isinstance(plan, Plan) or not plan.stops.include or hit.until_bytes:
+        return False
+    state = GuidanceState(plan, engine, entry=begin.entry)
+    try:
+        state.commit(tokens)
+        return state.is_accepting
+    except GuidanceError:  # the row went on without guidance
+        return False
+
+
+def parser_of(
+    plan: RowPlan, engine: Engine, begin: Begin = FRESH, *, make_call_id: MakeId | None = None
+) -> StoppedParser:
+    """What reads the answer of a row: its plan's parser, behind its stops."""
+    parser: Parser = PlainParser(engine)
+    if isinstance(plan, Plan):
+        parser = OutputParser(plan, engine, entry=begin.entry, opened=begin.opened, make_call_id=make_call_id)
+    return StoppedParser(parser, _matcher(plan, engine, begin), engine)
+
+
+def _matcher(plan: RowPlan, engine: Engine, begin: Begin) -> StopMatcher | None:
+    stops = plan.stops if isinstance(plan, Plan) else plan
+    if not stops:
+        return None
+    automaton = compile_stops(stops, engine, plan if isinstance(plan, Plan) else None)
+    return StopMatcher(automaton, entry=begin.entry)
+
+
+def _reason(hit: StopHit | None, plan: RowPlan, end: int | None, engine: Engine) -> str | int | None:
+    """Which stop ended the answer; an end of the turn counts where the request names it as a stop."""
+    if hit is not None:
+        return hit.reason
+    stops = plan.stops if isinstance(plan, Plan) else plan
+    if end is None or stops is None:
+        return None
+    if end in stops.ids:
+        return end
+    text = engine.tokens.added[end].text if end in engine.tokens.added else None
+    return text if text in stops.strings else None

@@ -1,0 +1,1 @@
+"""The guidance of one sequence: token mask, commit, rollback, budgets."""

@@ -1,0 +1,99 @@
+"""How a prompt's tail makes a plan begin: fresh, inside the reasoning block, or after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grammars.plan.plan import Plan
+from guided.engine.engine import Engine
+from guided.tracking.regions import symbols_of
+
+__all__ = ["FRESH", "Begin", "begin_of"]
+
+#: Tokens of the prompt that are looked at; a generation prompt is far shorter.
+TAIL = 64
+_TOKEN = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Where a plan's grammar begins.
+
+    ``opened`` is false when the prompt ended right at the opening marker, so that the white space which frames it
+    is still to come.
+    """
+
+    entry: str = "fresh"
+    opened: bool = True
+
+
+FRESH = Begin()
+
+
+def begin_of(plan: Plan, prompt_ids: Sequence[int], engine: Engine) -> Begin:
+    """The beginning for a prompt that ends with ``prompt_ids`` (the last tokens are enough).
+
+    The later of the two reasoning markers wins, provided that no other special token stands behind it: a marker
+    in an earlier message does not count.
+    """
+    if len(plan.entries) == 1:
+        return FRESH
+    markers = engine.tokens.marker_ids
+    symbols: list[int] = []
+    for token in prompt_ids[-TAIL:]:
+        if token in markers:
+            symbols.append(_TOKEN + token)
+        else:
+            symbols.extend(engine.token_bytes(token))
+    start, end = symbols_of(plan.reasoning.start), symbols_of(plan.reasoning.end)
+    opened_at, closed_at = _find_last(symbols, start), _find_last(symbols, end)
+    opening = (opened_at, opened_at + len(start))
+    if plan.reasoning.opened_by:
+        opening = max(opening, _find_last_opening(symbols, [symbols_of(part) for part in plan.reasoning.opened_by]))
+    opened_at = opening[0]
+    at, behind = (closed_at, closed_at + len(end)) if closed_at >= opened_at else opening
+    if at < 0 or any(symbol >= _TOKEN for symbol in symbols[behind:]):
+        return FRESH
+    if closed_at >= opened_at:
+        return Begin("after") if _closes(symbols, opening, end, closed_at) else FRESH
+    return Begin("inside", opened=len(symbols) > behind)
+
+
+def _closes(symbols: Sequence[int], opening: tuple[int, int], end: Sequence[int], closed_at: int) -> bool:
+    """Does the end marker at ``closed_at`` close a block, rather than another message?
+
+    An end of one token is only ever written there.  A longer one (``<|end|><|start|>assistant``) is what ends every
+    message: it counts where the block began in the very same message.
+    """
+    if sum(symbol >= _TOKEN for symbol in end) < 2:
+        return True
+    between = symbols[opening[1] : closed_at]
+    return opening[0] >= 0 and not any(symbol >= _TOKEN for symbol in between)
+
+
+def _find_last_opening(symbols: Sequence[int], parts: Sequence[Sequence[int]]) -> tuple[int, int]:
+    """Begin and end of the last opening that consists of ``parts`` with a value between them; (-1, -1) without one.
+
+    A value is ordinary text without the characters that open and close tags.
+    """
+    begin = _find_last(symbols, parts[0])
+    if begin < 0:
+        return -1, -1
+    at = begin + len(parts[0])
+    for part in parts[1:]:
+        found = next((i for i in range(at, len(symbols)) if tuple(symbols[i : i + len(part)]) == tuple(part)), -1)
+        if found < 0 or any(symbol >= _TOKEN or symbol in _BRACKETS for symbol in symbols[at:found]):
+            return -1, -1
+        at = found + len(part)
+    return begin, at
+
+
+_BRACKETS = frozenset(b"<>[]{}\n")
+
+
+def _find_last(symbols: Sequence[int], pattern: Sequence[int]) -> int:
+    for at in range(len(symbols) - len(pattern), -1, -1):
+        if tuple(symbols[at : at + len(pattern)]) == tuple(pattern):
+            return at
+    return -1

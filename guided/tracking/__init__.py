@@ -1,0 +1,1 @@
+"""Where a sequence is: its regions and its committed tokens."""

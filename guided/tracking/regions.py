@@ -1,0 +1,204 @@
+"""Follows an answer from region to region, by the table in its plan.
+
+The table is compiled once per plan into one small automaton per region over *symbols*: bytes (0..255) and marker
+tokens (256 + id).  Exits of a region are found on the very symbol that completes them, however the text is cut
+into tokens.  `Position` is an immutable value, so undoing a token is forgetting a position.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from grammars.plan.plan import Exit, Pieces, Plan, Region, RegionName
+
+__all__ = ["Position", "RegionMap", "Span", "automaton", "symbols_of"]
+
+_TOKEN = 256  # the symbol of token i is _TOKEN + i
+_ANY = -1
+
+
+class Position(NamedTuple):
+    """Where in the table a sequence stands: state number and node of that state's automaton."""
+
+    state: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of one token: its symbols ``first`` to ``last`` (exclusive), all read in one region.
+
+    ``exit`` is the way out that the span completes, None where it completes none; ``left`` the number of symbols
+    of that exit's trigger, which may reach back into earlier tokens.
+    """
+
+    first: int
+    last: int
+    exit: Exit | None = None
+    left: int = 0
+
+
+class _Output(NamedTuple):
+    """What a node completes: a trigger of ``length`` symbols that leads to state ``to``, by a region's own exit."""
+
+    length: int
+    to: int
+    exit: Exit | None
+
+
+@dataclass(slots=True)
+class _State:
+    """A region or a quoted span of one, with the Aho-Corasick automaton of what leads out of it."""
+
+    region: int
+    goto: list[dict[int, int]]
+    fail: list[int]
+    output: list[_Output | None]
+    depth: list[int]
+    has_bytes: bool = False
+    any_to: int | None = None  # the state after any one symbol (what follows an escape)
+
+    def next(self, node: int, symbol: int) -> int:
+        """The node after one more symbol, outputs left aside."""
+        while True:
+            target = self.goto[node].get(symbol)
+            if target is not None:
+                return target
+            if node == 0:
+                return 0
+            node = self.fail[node]
+
+
+class RegionMap:
+    """The compiled table of one plan.  Immutable; share it."""
+
+    def __init__(
+        self, regions: Sequence[Region], marker_ids: Iterable[int], token_bytes: Callable[[int], bytes]
+    ) -> None:
+        self.regions = tuple(regions)
+        self._markers = frozenset(marker_ids)
+        self._token_bytes = token_bytes
+        self._states: list[_State] = []
+        for number, region in enumerate(self.regions):
+            self._states.append(automaton(number, [(e.trigger, e.to, e) for e in region.exits]))
+        for number, region in enumerate(self.regions):
+            if region.exits and region.quotes:
+                self._add_quotes(number, region)
+
+    @classmethod
+    def of(cls, plan: Plan, marker_ids: Iterable[int], token_bytes: Callable[[int], bytes]) -> RegionMap:
+        return cls(plan.regions, marker_ids, token_bytes)
+
+    def _add_quotes(self, number: int, region: Region) -> None:
+        exits: list[_Way] = [(e.trigger, e.to, e) for e in region.exits]
+        for quote in region.quotes:
+            inside = len(self._states)
+            leave: list[_Way] = [(quote.close, number, None)]
+            if quote.escape:
+                leave.append(((quote.escape,), inside + 1, None))
+            self._states.append(automaton(number, leave))
+            if quote.escape:
+                self._states.append(_State(number, [{}], [0], [None], [0], True, inside))
+            exits.append((quote.open, inside, None))
+        self._states[number] = automaton(number, exits)
+
+    def start(self, region: int) -> Position:
+        """The position at the beginning of a region."""
+        return Position(region, 0)
+
+    def region_number(self, position: Position) -> int:
+        return self._states[position.state].region
+
+    def name(self, position: Position) -> RegionName:
+        """The part of the answer that ``position`` stands in."""
+        return self.regions[self._states[position.state].region].name
+
+    def matched(self, position: Position) -> int:
+        """Symbols of a possible exit that have been read so far."""
+        return self._states[position.state].depth[position.node]
+
+    def advance(self, position: Position, token_id: int) -> Position:
+        """The position after one more token."""
+        if token_id in self._markers:
+            return self._step(position, _TOKEN + token_id)[0]
+        if not self._states[position.state].has_bytes:
+            return position
+        for byte in self._token_bytes(token_id):
+            position = self._step(position, byte)[0]
+        return position
+
+    def symbols(self, token_id: int) -> tuple[int, ...]:
+        """A token as symbols: its bytes, or itself when it is a marker."""
+        return (_TOKEN + token_id,) if token_id in self._markers else tuple(self._token_bytes(token_id))
+
+    def spans(self, position: Position, symbols: Sequence[int]) -> tuple[list[Span], Position]:
+        """What ``symbols`` add to which region, and the position after them."""
+        out: list[Span] = []
+        first = 0
+        for i, symbol in enumerate(symbols):
+            position, done = self._step(position, symbol)
+            if done is not None and done.exit is not None:
+                out.append(Span(first, i + 1, done.exit, done.length))
+                first = i + 1
+        if first < len(symbols):
+            out.append(Span(first, len(symbols)))
+        return out, position
+
+    def _step(self, position: Position, symbol: int) -> tuple[Position, _Output | None]:
+        state = self._states[position.state]
+        if state.any_to is not None:
+            return Position(state.any_to, 0), None
+        target = state.next(position.node, symbol)
+        found = state.output[target]
+        if found is not None:
+            return Position(found.to, 0), found
+        return Position(position.state, target), None
+
+
+def symbols_of(pieces: Pieces) -> tuple[int, ...]:
+    """Marker text as symbols."""
+    out: list[int] = []
+    for piece in pieces:
+        if isinstance(piece, int):
+            out.append(_TOKEN + piece)
+        else:
+            out.extend(piece.encode("utf-8"))
+    return tuple(out)
+
+
+_Way: TypeAlias = tuple[Pieces, int, Exit | None]
+
+
+def automaton(region: int, exits: Sequence[_Way]) -> _State:
+    """Aho-Corasick over the exits; of several that end at one symbol the longest wins."""
+    state = _State(region, [{}], [0], [None], [0])
+    for trigger, to, way in exits:
+        symbols = symbols_of(trigger)
+        node = 0
+        for symbol in symbols:
+            if symbol not in state.goto[node]:
+                state.goto[node][symbol] = len(state.goto)
+                state.goto.append({})
+                state.fail.append(0)
+                state.output.append(None)
+                state.depth.append(state.depth[node] + 1)
+            node = state.goto[node][symbol]
+            state.has_bytes |= symbol < _TOKEN
+        if symbols and state.output[node] is None:
+            state.output[node] = _Output(len(symbols), to, way)
+    queue = deque(state.goto[0].values())
+    while queue:
+        node = queue.popleft()
+        for symbol, child in state.goto[node].items():
+            fail = state.fail[node]
+            while fail and symbol not in state.goto[fail]:
+                fail = state.fail[fail]
+            target = state.goto[fail].get(symbol, 0)
+            state.fail[child] = target if target != child else 0
+            if state.output[child] is None:
+                state.output[child] = state.output[state.fail[child]]
+            queue.append(child)
+    return state

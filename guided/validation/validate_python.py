@@ -1,0 +1,343 @@
+"""Finished values by ``jsonschema``, in bounded time and in exact arithmetic.
+
+A reference is followed once for each value it is asked about, so that conjunctions of references do not double at
+every level; what still goes on after a second of processor time ends without an opinion.  Numbers are compared and
+divided as they are written (0.07 is seven times 0.01, which no pair of doubles is), and equal values are found by
+their keys, not by comparing each with each.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+import jsonschema
+from jsonschema_specifications import REGISTRY
+from referencing.jsonschema import specification_with
+
+from grammars.regular.backtracking import effort, quietly
+from grammars.json_schema.document.dialects import Dialect, dialect_of
+from grammars.json_schema.report.document_rows import patterns_of
+from grammars.json_schema.keywords.numeric import exact
+from grammars.json_schema.shapes.equality_keys import Keys
+
+__all__ = ["Found", "Unfinished", "by_jsonschema", "texts_of"]
+
+_SECONDS = 1.0  # of this thread's processor time
+_SHARE = 0.2  # of them that one step counts for: more is, as a rule, a collection of garbage, which is not its work
+_ROOM = 80  # frames that following a reference takes, with much to spare
+_KEPT = 4  # errors of a reference that are told again where it is asked about the same value
+
+_MOST_STEPS = 50_000_000  # of a backtracking engine over all strings of a value: a second at the worst
+_MOST_PATTERNS = 400  # that ``re`` keeps compiled, with some to spare
+
+
+class Unfinished(Exception):
+    """The validator was stopped: it has no opinion."""
+
+
+class Found(NamedTuple):
+    """What is wrong, as places and words, and the steps of the walk: as many as they are without sparing any.
+
+    So many cost another validator time; infinitely many where the walk was not gone to its end.
+    """
+
+    errors: list[tuple[list[Any], str]]
+    steps: float
+
+
+class _Known(NamedTuple):
+    """What a reference said of a value; both are kept, so that nothing else comes to stand at their addresses."""
+
+    errors: list[Any]
+    steps: float
+    schema: Any
+    value: Any
+
+
+class _Walk:
+    """One value on its way through one schema.  ``dialects``: of the schemas that have another one than the root."""
+
+    def __init__(self, dialects: Mapping[int, Dialect]) -> None:
+        self.seen, self.spent = time.thread_time(), 0.0
+        self.steps: float = 0
+        self.dialects = dialects
+        self.known: dict[Hashable, _Known] = {}
+        self.listed: dict[int, tuple[Keys, frozenset[Hashable]]] = {}
+
+    def step(self, weight: float = 1) -> None:
+        self.steps += weight
+        now = time.thread_time()
+        self.spent += min(now - self.seen, _SECONDS * _SHARE)
+        self.seen = now
+        if self.spent > _SECONDS:
+            raise Unfinished(f"not finished within {_SECONDS:g} s of processor time")
+
+
+class _Here(threading.local):
+    walk: _Walk
+
+
+_here = _Here()
+
+
+def by_jsonschema(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> Found:
+    """What is wrong with ``value``, at ``most`` so many things; raises `Unfinished` where that would take too long."""
+    texts = Counter(_rounded(len(text)) for text in texts_of(value))
+    patterns = [p for one in (schema, *documents.values()) for p in patterns_of(one)]
+    with quietly(*(p for several in patterns for p in several)):
+        if any(_are_slow(several, texts) for several in patterns):
+            raise Unfinished("a pattern that may take its backtracking engine for ever")
+        found = _found(schema, value, documents, most)
+        # What `re` does not read it has not met, and nobody has said what it costs.
+        return found if all(effort(p, 1) for several in patterns for p in several) else found._replace(steps=math.inf)
+
+
+def _found(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> Found:
+    dialect = dialect_of(schema)
+    named = {uri: dialect_of(document, dialect) for uri, document in documents.items()}
+    kinds = {uri: specification_with(its.uri) for uri, its in named.items()}
+    resources = [(uri, kinds[uri].create_resource(document)) for uri, document in documents.items()]
+    if isinstance(schema, Mapping):  # it is known, and `referencing` has its own idea of those that are not
+        schema = {key: sub for key, sub in schema.items() if key != "$schema"}
+    dialects: dict[int, Dialect] = {}
+    for document, its in ((schema, dialect), *((documents[uri], its) for uri, its in named.items())):
+        _note_dialects(document, its, dialects)
+    kind: Any = _kind(dialect)
+    walk = _here.walk = _Walk(dialects)
+    validator = kind(schema, registry=REGISTRY.with_resources(resources), format_checker=kind.FORMAT_CHECKER)
+    errors = [(list(error.absolute_path), error.message) for error in islice(validator.iter_errors(value), most)]
+    return Found(errors, walk.steps if len(errors) < most else math.inf)
+
+
+# -- dialects
+
+
+def _note_dialects(document: Any, dialect: Dialect, found: dict[int, Dialect]) -> None:
+    """The dialect of every place of a document: a pointer may lead into the middle of it."""
+    todo = [(document, dialect)]
+    while todo:
+        node, its = todo.pop()
+        if isinstance(node, dict):
+            its = found[id(node)] = _own_dialect(node, its)
+            todo.extend((sub, its) for sub in node.values() if isinstance(sub, dict | list))
+        elif isinstance(node, list):
+            todo.extend((sub, its) for sub in node if isinstance(sub, dict | list))
+
+
+def _own_dialect(schema: Any, around: Dialect) -> Dialect:
+    """A ``$schema`` is heard where a resource begins, and nowhere else."""
+    if isinstance(schema, dict) and "$schema" in schema and ("$id" in schema or "id" in schema):
+        return dialect_of(schema, around)
+    return around
+
+
+@lru_cache(maxsize=16)
+def _kind(dialect: Dialect) -> Any:
+    """The validator class of a dialect: the library's, with the checks of this module."""
+    library: Any = jsonschema.validators.validator_for({"$schema": dialect.uri})
+    own: dict[str, Any] = {
+        name: _once(check) for name, check in library.VALIDATORS.items() if name.lower().endswith("ref")
+    }
+    own |= {name: check for name, check in _CHECKS.items() if name in library.VALIDATORS}
+    extend: Any = jsonschema.validators.extend
+    kind: Any = extend(library, own)
+    fields = [(field.name, field.alias) for field in kind.__attrs_attrs__ if field.init]
+
+    def evolve(self: Any, **changes: Any) -> Any:
+        """The validator of a subschema, which is a step: in its own dialect, and of our class in each."""
+        walk = _here.walk
+        walk.step()
+        schema = changes.setdefault("schema", self.schema)
+        for name, alias in fields:
+            if alias not in changes:
+                changes[alias] = getattr(self, name)
+        its = walk.dialects.get(id(schema)) or _own_dialect(schema, dialect)
+        return (kind if its is dialect else _kind(its))(**changes)
+
+    def is_valid(self: Any, value: Any) -> bool:
+        """Is there no error?  Looks at all keywords in any case: who measures by us may begin with another one."""
+        errors = self.iter_errors(value)
+        if next(errors, None) is None:
+            return True
+        try:
+            for _ in errors:
+                pass
+        except RecursionError:  # it does not matter here
+            _here.walk.steps = math.inf
+        return False
+
+    kind.evolve, kind.is_valid = evolve, is_valid
+    return kind
+
+
+# -- references
+
+
+def _once(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    """The check of a reference, done once for each value.
+
+    It ends a recursion here and not in the Rust below, where it would be a panic.
+    """
+
+    def checked(validator: Any, reference: Any, value: Any, schema: Any) -> Iterator[Any]:
+        _recurse(_ROOM)
+        walk, resolver = _here.walk, validator._resolver
+        scope = tuple(uri for uri, _ in resolver.dynamic_scope())
+        key = check, id(schema), id(value), type(validator), resolver._base_uri, scope
+        known = walk.known.get(key)
+        if known is not None:
+            walk.step(known.steps)
+            yield from map(_copied, known.errors)
+            return
+        errors: list[Any] = []
+        begun, is_whole = walk.steps, False
+        try:
+            for error in check(validator, reference, value, schema) or ():
+                if len(errors) < _KEPT:
+                    errors.append(_copied(error))
+                yield error
+            is_whole = True
+        finally:  # also where the first error is enough for who asks
+            if is_whole or errors:
+                spent = walk.steps - begun if walk.steps < math.inf else math.inf
+                walk.known[key] = _Known(errors, spent, schema, value)
+
+    return checked
+
+
+def _copied(error: Any) -> Any:
+    """As much of an error as is told, below the reference that found it: who gets one adds to its path."""
+    return jsonschema.ValidationError(error.message, path=tuple(error.relative_path))
+
+
+def _recurse(frames: int) -> None:
+    if frames:
+        _recurse(frames - 1)
+
+
+# -- keywords
+
+
+def _number(check: Callable[[Any, Any, Any], str]) -> Callable[..., Iterator[Any]]:
+    """The check of a number by what ``check`` says is wrong: (value, the keyword's value, the schema)."""
+
+    def checked(validator: Any, bound: Any, value: Any, schema: Any) -> Iterator[Any]:
+        if validator.is_type(value, "number"):
+            fault = check(value, bound, schema)
+            if fault:
+                yield jsonschema.ValidationError(f"{value!r} is {fault} {bound!r}")
+
+    return checked
+
+
+def _is_infinite(number: Any) -> bool:
+    return isinstance(number, float) and not math.isfinite(number)
+
+
+def _is_less(one: Any, two: Any) -> bool:
+    if type(one) is type(two) or _is_infinite(one) or _is_infinite(two):
+        return bool(one < two)
+    return exact(one) < exact(two)
+
+
+def _minimum(value: Any, least: Any, schema: Any) -> str:
+    if schema.get("exclusiveMinimum") is True:
+        return _exclusive_minimum(value, least, schema)
+    return "less than the minimum of" if _is_less(value, least) else ""
+
+
+def _maximum(value: Any, most: Any, schema: Any) -> str:
+    if schema.get("exclusiveMaximum") is True:
+        return _exclusive_maximum(value, most, schema)
+    return "greater than the maximum of" if _is_less(most, value) else ""
+
+
+def _exclusive_minimum(value: Any, least: Any, schema: Any) -> str:
+    return "" if _is_less(least, value) else "less than or equal to the minimum of"
+
+
+def _exclusive_maximum(value: Any, most: Any, schema: Any) -> str:
+    return "" if _is_less(value, most) else "greater than or equal to the maximum of"
+
+
+def _multiple(value: Any, step: Any, schema: Any) -> str:
+    if _is_infinite(value):
+        return "not a multiple of"
+    if isinstance(value, int) and isinstance(step, int):
+        return "not a multiple of" if value % step else ""
+    return "not a multiple of" if exact(value) % exact(step) else ""
+
+
+def _enum(validator: Any, values: Any, value: Any, schema: Any) -> Iterator[Any]:
+    walk = _here.walk
+    walk.step(len(values))
+    listed = walk.listed.get(id(values))
+    if listed is None:
+        keys = Keys()
+        listed = walk.listed[id(values)] = keys, frozenset(map(keys, values))
+    keys, known = listed
+    if keys(value) not in known:
+        yield jsonschema.ValidationError(f"{value!r} is not one of {values[:50]!r}")
+
+
+def _unique_items(validator: Any, unique: Any, value: Any, schema: Any) -> Iterator[Any]:
+    if unique and validator.is_type(value, "array") and len(set(map(Keys(), value))) < len(value):
+        yield jsonschema.ValidationError(f"{value!r} has non-unique elements")
+
+
+def _format(validator: Any, name: Any, value: Any, schema: Any) -> Iterator[Any]:
+    """As the library checks it; a text that should be a pattern is compiled for it, which may warn."""
+    library: Any = jsonschema.Draft202012Validator
+    check = library.VALIDATORS["format"]
+    with quietly(value if name == "regex" and isinstance(value, str) else ""):
+        errors = list(check(validator, name, value, schema))
+    yield from errors
+
+
+_CHECKS: Mapping[str, Callable[..., Iterator[Any]]] = {
+    "minimum": _number(_minimum),
+    "maximum": _number(_maximum),
+    "exclusiveMinimum": _number(_exclusive_minimum),
+    "exclusiveMaximum": _number(_exclusive_maximum),
+    "multipleOf": _number(_multiple),
+    "enum": _enum,
+    "uniqueItems": _unique_items,
+    "format": _format,
+}
+
+
+# -- patterns
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """All strings and keys of a value."""
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, Mapping):
+            yield from (key for key in one if isinstance(key, str))
+            todo.extend(one.values())
+        elif isinstance(one, list | tuple):
+            todo.extend(one)
+
+
+def _rounded(length: int) -> int:
+    """A length in three figures of two, never less: few numbers for many texts."""
+    unit = max(length.bit_length() - 3, 3)
+    return -(-length >> unit) << unit
+
+
+def _are_slow(patterns: tuple[str, ...], texts: Mapping[int, int]) -> bool:
+    """May the patterns of one object take for ever over so many texts of these lengths?"""
+    if len(patterns) > _MOST_PATTERNS and sum(texts.values()) > 10:  # each is compiled again for each key
+        return True
+    return sum(effort(p, length) * count for p in patterns for length, count in texts.items()) > _MOST_STEPS

@@ -1,0 +1,45 @@
+"""Follows the text of tool calls to the JSON values in it, by the table in the plan (`grammars.call_steps`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grammars.call_steps import CallStep
+from grammars.plan.plan import Exit
+from guided.tracking.regions import Position, automaton, symbols_of
+
+__all__ = ["CallMap"]
+
+_START = Position(0, 0)
+
+
+class CallMap:
+    """The compiled table of one plan.  Immutable; share it."""
+
+    def __init__(self, steps: Sequence[CallStep]) -> None:
+        self.steps = tuple(steps)
+        ways = [[(way.trigger, way.to, Exit(way.trigger, way.to)) for way in step.ways] for step in self.steps]
+        self._states = [automaton(number, found) for number, found in enumerate(ways)]
+
+    def enter(self, opening: Sequence[int]) -> Position:
+        """The position at the beginning of a section, behind the symbols that opened it."""
+        position = _START
+        for symbol in opening:
+            position = self.advance(position, symbol)
+        return position
+
+    def behind(self, step: int) -> Position:
+        """The position behind the value at ``step``."""
+        return Position(self.steps[step].to, 0)
+
+    def advance(self, position: Position, symbol: int) -> Position:
+        """The position after one more symbol."""
+        state = self._states[position.state]
+        node = state.next(position.node, symbol)
+        found = state.output[node]
+        if found is None or found.exit is None:
+            return Position(position.state, node)
+        after, node = self._states[found.to], 0
+        for read in symbols_of(found.exit.trigger):
+            node = after.next(node, read)
+        return Position(found.to, node)

@@ -1,0 +1,198 @@
+"""Short texts of clients that come to something endless: each is refused by name or composed, and nothing is looked
+at for long.
+
+Work is bounded by counting, so no test looks at a clock: what is not bounded here never comes back at all.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from grammars.compose.compose import Parts, compose
+from grammars.values.constraints import Gbnf, JsonSchema, Lark, Regex, StructuralTag
+from guided.bitmask import is_allowed
+from guided.engine.engine import Engine
+from guided.state.state import GuidanceState
+from special_tokens.errors import GrammarError, LimitExceeded, RequestError
+from tests.amount import some
+from tests.plan_laws import FORMAT, plan_of
+
+
+def doubling(times: int, leaf: str, *, colon: str = ":", name: str = "r") -> str:
+    """Rules each of which is the next one twice."""
+    lines = [f"{name}{i}{colon} {name}{i + 1} {name}{i + 1}" for i in range(times)]
+    return "\n".join([*lines, f"{name}{times}{colon} {leaf}", ""])
+
+
+def chain(length: int) -> str:
+    lines = [f"r{i}: r{i + 1}" for i in range(length)]
+    return "\n".join(["start: r0", *lines, f'r{length}: "a"', ""])
+
+
+def custom(syntax: str, definition: str) -> dict[str, Any]:
+    form = {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}
+    return {"tools": [{"type": "custom", "custom": {"name": "t", "format": form}}]}
+
+
+def lark(text: str) -> dict[str, Any]:
+    return {"response_format": Lark(text)}
+
+
+def gbnf(text: str) -> dict[str, Any]:
+    return {"response_format": Gbnf(text)}
+
+
+TIMES = 60
+MANY = "9" * 5_000
+LONG = "the shortest text of a part of 'r.*' is too long.*; expected at most 20000 lexemes"
+ENDLESS: dict[str, tuple[dict[str, Any], str]] = {
+    "GBNF": (gbnf("root ::= r0\n" + doubling(TIMES, '"a"', colon=" ::=")), f"response_format.grammar line .*: {LONG}"),
+    "Lark": (lark("start: r0\n" + doubling(TIMES, '"a"')), f"response_format.grammar line .*: {LONG}"),
+    "custom Lark": (custom("lark", "start: r0\n" + doubling(TIMES, '"a"')), f"definition line .*{LONG}"),
+    "effort": (
+        {"reasoning_effort": "custom:start: $START_ID r0 $END_ID\n" + doubling(TIMES, '"a"')},
+        f"reasoning_effort line .*{LONG}",
+    ),
+    "tag": (
+        {"response_format": StructuralTag({"type": "structural_tag", "format": {
+            "type": "grammar", "grammar": "root ::= r0\n" + doubling(TIMES, '"a"', colon=" ::=")}})},
+        f"format.grammar line .*: {LONG}",
+    ),
+    "terminals": (
+        lark("start: R0\n" + doubling(TIMES, '"a"', name="R")),
+        "line 44, column 1: the terminal R42 is too large when the terminals that it names",
+    ),
+    "empty terminals": (
+        lark("start: R0\n" + doubling(TIMES, "/a?/", name="R")),
+        "the terminal R49 has too many parts in a row that may be empty: 2048; expected at most 2000 parts",
+    ),
+    "nested repeats": ({"response_format": Regex("(a{65536}){65536}")}, "regex: the shortest text of the pattern"),
+    "anchored": ({"response_format": Regex("^a{2147483648}$")}, "regex: .* too long: 2147483648; expected"),
+    "only the engine reads it": ({"response_format": Regex(r"\p{L}{2147483648}")}, "regex: .* too long: 2147483648"),
+    "custom regex": (custom("regex", "(a{65536}){65536}"), r"tools\[0\].format.definition: the shortest text"),
+    "regex of a tag": (
+        {"response_format": StructuralTag({"type": "structural_tag", "format": {
+            "type": "tag", "begin": "<a>",
+            "content": {"type": "regex", "pattern": "(a{65536}){65536}"}, "end": "</a>"}})},
+        "format.content.pattern: the shortest text",
+    ),
+    "repeats of a tag": (
+        {"response_format": StructuralTag({"type": "structural_tag", "format": {
+            "type": "repeat", "min": 1_000, "max": 1_000, "content": {
+                "type": "repeat", "min": 1_000, "max": 1_000, "content": {"type": "const_string", "value": "a"}}}})},
+        "format: the shortest text is too long: 1000000 characters; expected at most 200000",
+    ),
+    "GBNF repeat": (gbnf('root ::= "a"{99999}'), "line 1, column 13: the shortest text of a part of 'root'"),
+    "GBNF literal": (gbnf('root ::= "' + "a" * 30_000 + '" root?'), "column 10: the literal may go on into what"),
+    "effort repeat": (
+        {"reasoning_effort": 'custom:start: $START_ID a{100000} $END_ID\na: "a" | "b"'},
+        "reasoning_effort line 1, column 19: the shortest text of a part of 'start' is too long: 100000",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_what_comes_to_something_endless_is_refused_with_its_place(engine: Engine, name: str):
+    parts, message = ENDLESS[name]
+    with pytest.raises((GrammarError, LimitExceeded), match=f"(?s){message}"):
+        plan_of(engine, **parts)
+
+
+BEYOND: dict[str, tuple[dict[str, Any], str]] = {
+    "regex": ({"response_format": Regex("a{99999999999999999999}")}, "regex line 1, column 2: a repeat of more than"),
+    "long": ({"response_format": Regex("a{" + MANY + "}")}, "regex line 1, column 2: a repeat of more than 4294967295"),
+    "not a digit": ({"response_format": Regex("a{²}")}, "regex line 1, column 2: a repeat without numbers"),
+    "custom": (custom("regex", "a{99999999999999999999}"), "definition line 1, column 2: a repeat of more than"),
+    "GBNF": (
+        gbnf('root ::= "a"{' + MANY + "}"),
+        "line 1, column 13: a repeat of 9+[.]{3} times; expected at most",
+    ),
+    "braces": (
+        lark('start: "a"{' + MANY + "}"),
+        "line 1, column 11: a repeat of 9+[.]{3} times; expected at most",
+    ),
+    "tilde": (lark('start: "a"~1..' + MANY), "line 1, column 11: a repeat of 9+[.]{3} times"),
+    "in a regex": (
+        lark("start: /a{" + MANY + "}/"),
+        "line 1, column 10: not a regular expression: a repeat",
+    ),
+    "effort": (
+        {"reasoning_effort": 'custom:start: $START_ID "a"{' + MANY + "} $END_ID"},
+        "reasoning_effort line 1, column 21: a repeat of 9+[.]{3} times",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_numbers_beyond_all_limits_are_refused_with_their_place(engine: Engine, name: str):
+    parts, message = BEYOND[name]
+    with pytest.raises(RequestError, match=message):
+        plan_of(engine, **parts)
+
+
+#: Long before, linear now: the analyses behind each are bounded.
+LARGE: dict[str, dict[str, Any]] = {
+    "doubled GBNF": gbnf("root ::= r0\n" + doubling(14, '"a"', colon=" ::=")),
+    "doubled GBNF that may be empty": gbnf("root ::= r0\n" + doubling(40, '"a"?', colon=" ::=")),
+    "GBNF chain": gbnf("root ::= r0\n" + "".join(f'r{i} ::= r{i + 1} "x"?\n' for i in range(250)) + 'r250 ::= "a"\n'),
+    "GBNF words": gbnf("root ::= " + " | ".join(f'"a{i}"' for i in range(6_000))),
+    "Lark chain": lark(chain(1_998)),
+    "custom chain": custom("lark", chain(1_900)),
+    "doubled custom Lark": custom("lark", "start: r0\n" + doubling(14, '"a"')),
+    "followed by all": lark("start: (" + "|".join(f'"a{i}"' for i in range(1_500)) + ")*"),
+    "followed by all, without end": lark("start: (" + "|".join(f"/a{i}+/" for i in range(1_500)) + ")*"),
+    "optional rules": lark(
+        "start: " + " ".join(f"r{i}" for i in range(900)) + "\n" + "".join(f'r{i}: "a{i}"?\n' for i in range(900))
+    ),
+    "no least": {"response_format": Regex("(a{0,65536}){0,65536}")},
+    "long but within": {"response_format": Regex("a{100000}")},
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_grammars_compose(engine: Engine, name: str):
+    plan = compose(Parts(**LARGE[name]), tokens=engine.tokens, format=FORMAT)
+    assert plan.grammar
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param(lark("start: " + " | ".join(f'"a{i}"' for i in range(13_000))), marks=pytest.mark.slow),
+        pytest.param(lark("start: " + " ".join(f'"a{i}"?' for i in range(7_000))), marks=pytest.mark.slow),
+        {"response_format": Regex("(a|aa){10000}")},
+    ],
+    ids=["options", "optional parts", "ambiguous repeat"],
+)
+def test_what_no_token_could_follow_is_refused_before_the_first(engine: Engine, parts: dict[str, Any]):
+    plan = plan_of(engine, **parts)
+    with pytest.raises(LimitExceeded, match="the grammar does not compile: .*(max is|too many)"):
+        engine.matcher(plan, "after")
+
+
+def test_a_doubled_grammar_is_still_the_same_language(engine: Engine):
+    from tests.plan_laws import END, accepts
+
+    plan = plan_of(engine, **gbnf("root ::= r0\n" + doubling(6, '"ab"', colon=" ::=")))
+    assert accepts(plan, engine, "ab" * 64 + END, "after")
+    assert not accepts(plan, engine, "ab" * 63 + END, "after")
+    plan = plan_of(engine, **custom("lark", "start: r0\n" + doubling(12, '"a"')), tool_choice="required")
+    head, tail = '<tool_call>\n{"name": "t", "arguments": {"input": "', '"}}\n</tool_call>' + END
+    assert accepts(plan, engine, head + "a" * 4_096 + tail, "after")
+    assert not accepts(plan, engine, head + "a" * 64 + tail, "after")
+
+
+@pytest.mark.parametrize("count", some([450, 451, 1_001, 3_000], 2))
+def test_so_many_optional_keys_are_written_to_the_last(engine: Engine, count: int) -> None:
+    """The row of the engine's items grows with the keys that may still come, and is longest behind the first."""
+    keys = [f"k{i}" for i in range(count)]
+    schema = {"type": "object", "properties": {key: {"type": "null"} for key in keys}, "additionalProperties": False}
+    state = GuidanceState(plan_of(engine, response_format=JsonSchema(schema)), engine, entry="after")
+    text = json.dumps(dict.fromkeys([keys[0], keys[1], keys[count // 2], keys[-1]]))
+    for token in engine.tokenize(text):
+        assert is_allowed(state.mask(), token)
+        state.commit([token])
+    assert state.is_accepting

@@ -1,0 +1,190 @@
+"""How calls are written is read off templates that no model has: numbers, maps, spelling, values, flags."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from grammars.compose.compose import Parts, compose
+from grammars.values.format import Format, ToolCallFormat
+from grammars.formats.infer import DESCRIBED_CALLS
+from grammars.plan.plan import Plan
+from guided.engine.engine import Engine
+from guided.inspect.format_check import engine_for
+from guided.hf.model.wire_format import inference_of_template
+from guided.state.state import GuidanceState
+from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
+from special_tokens.errors import ToolError
+from tests.made_up_calls import ALONE, COUNTED, DELIMITED, EMPTY, JSON_VALUES, NUMBERED, RENAMED, SPELLED, TYPED, each
+from tests.own_words import CONVERSATIONS, TOOLS, troubles
+
+
+def calls_of(template: str, *, text: bool = True) -> ToolCallFormat:
+    found, _ = inference_of_template(template)
+    assert dict(found.format.evidence)["tool_calls"] == "rendering", found.notes
+    assert found.notes == ()
+    assert found.format.tool_calls is not None
+    names = [name for name in CONVERSATIONS if text or name != "text"]
+    assert troubles(template, found.format, names) == []
+    return found.format.tool_calls
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+def test_calls_that_carry_their_number_follow_each_other(name: str) -> None:
+    form = calls_of(NUMBERED[name])
+    assert form.max_calls is None
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_calls_that_tell_of_the_others_fall_back_and_say_so(name: str) -> None:
+    template, why = COUNTED[name]
+    found, _ = inference_of_template(template)
+    assert found.format.tool_calls == DESCRIBED_CALLS
+    assert re.search(why, " ".join(found.notes)), found.notes
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_calls_in_messages_of_their_own_are_one_a_turn(name: str) -> None:
+    assert calls_of(ALONE[name], text=False).max_calls == 1
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_names_that_the_template_changes_are_seen(name: str) -> None:
+    found, _ = inference_of_template(RENAMED[name])
+    assert found.format.tool_calls == DESCRIBED_CALLS
+    assert re.search("is written as another one|in no shape that is read", found.notes[0]), found.notes
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_calls_are_spelled_as_the_template_spells_json(name: str) -> None:
+    assert calls_of(SPELLED[name]).max_calls is None
+
+
+@pytest.mark.parametrize("name", JSON_VALUES)
+def test_values_that_are_json_one_by_one_are_read_and_written_as_json(name: str) -> None:
+    assert calls_of(JSON_VALUES[name]).option("strings") == "json"
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_calls_without_arguments_may_be_written_otherwise(name: str) -> None:
+    assert "$name" in calls_of(EMPTY[name]).option("empty")
+
+
+@pytest.mark.parametrize("name", DELIMITED)
+def test_strings_between_delimiters_of_their_own_are_raw(name: str) -> None:
+    assert calls_of(DELIMITED[name]).option("quote_end") in ("]]>", "⟫")
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_a_word_for_whole_numbers_is_told_from_that_for_others(name: str) -> None:
+    form = calls_of(TYPED[name])
+    assert "integer=" in str(form.option("types"))
+    format = inference_of_template(TYPED[name])[0].format
+    engine = engine_for(format)
+    plan = compose(Parts(tools=[dict(tool) for tool in TOOLS]), tokens=engine.tokens, format=format)
+    words = dict(pair.split("=") for pair in f"number=number {form.option('types')}".split())
+    lead = '<do fn="get_weather"><arg is="city" as="' + words.get("string", "string") + '">A</arg><arg is="'
+    for rest, is_legal in (
+        (f'share" as="{words["number"]}">0.5<', True),
+        (f'share" as="{words["integer"]}">2<', True),
+        (f'share" as="{words["integer"]}">2.5<', False),
+        (f'days" as="{words["integer"]}">2<', True),
+        (f'days" as="{words["number"]}">2<', False),
+    ):
+        ids = engine.tokenize(lead + rest)[:-1]
+        state = GuidanceState(plan, engine, entry="fresh")
+        assert (state.validate(ids) == len(ids)) == is_legal, rest
+
+
+# -- what a raw value cannot hold
+
+
+RAW = each(
+    "<do>\n<fn=NAME>\n{% for k, v in c.function.arguments.items() %}<arg={{ k }}>\n"
+    "{{ v if v is string else v | tojson }}\n</arg>\n{% endfor %}</fn>\n</do>"
+)
+
+
+def text_engine(format: Format) -> Engine:
+    """An engine whose vocabulary spells every tag in pieces."""
+    return engine_for(format, SpecialTokens(TokenizerFacts((AddedToken(0, "[[end]]", True),), 1)))
+
+
+def plan_of(template: str, schema: Any, key: str = "a") -> Plan:
+    format = inference_of_template(template)[0].format
+    assert format.tool_calls is not None
+    assert format.tool_calls != DESCRIBED_CALLS
+    parameters = {"type": "object", "properties": {key: schema}, "required": [key], "additionalProperties": False}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
+    return compose(Parts(tools=tools, tool_choice="required"), tokens=text_engine(format).tokens, format=format)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"const": "x\n</arg>\ny"},
+        {"enum": ["x\n</arg>", "\n</arg>\n"]},
+        {"type": "string", "pattern": "^<i>\n</arg>\n$"},
+        {"type": "string", "pattern": "^(a|b)\n</arg>\nc+$", "minLength": 12},
+        {"anyOf": [{"const": "\n</arg>"}, {"const": "q\n</arg>\nq"}]},
+    ],
+    ids=["constant", "all options", "pattern", "pattern and length", "union"],
+)
+def test_a_parameter_whose_every_value_holds_its_closing_tag_is_refused_with_its_name(schema: Any) -> None:
+    with pytest.raises(ToolError, match=r"/tools/f/parameters/properties/a.*ends a value"):
+        plan_of(RAW, schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"enum": ["x\n</arg>\ny", "ok"]},
+        {"type": ["string", "integer"], "enum": ["x\n</arg>\ny", 5]},
+        {"anyOf": [{"const": "x\n</arg>\ny"}, {"type": "integer"}]},
+    ],
+    ids=["enum", "enum of two types", "union"],
+)
+def test_an_option_that_holds_the_closing_tag_is_dropped_and_listed(schema: Any) -> None:
+    plan = plan_of(RAW, schema)
+    rows = [row for row in plan.tool_report.narrowed if row.keyword == "enum"]
+    assert [row.pointer for row in rows] == ["/tools/f/parameters/properties/a"]
+    assert "'x\\n</arg>\\ny'" in rows[0].reason
+    engine = text_engine(plan.format)
+    left = "ok" if "ok" in str(schema) else "5"
+    wrong = "<do>\n<fn=f>\n<arg=a>\nx\n</arg>"
+    for text, is_legal in ((f"<do>\n<fn=f>\n<arg=a>\n{left}\n</arg>\n</fn>\n</do>", True), (wrong, False)):
+        state = GuidanceState(plan, engine, entry="fresh")
+        assert (state.validate(engine.tokenize(text)) == len(engine.tokenize(text))) == is_legal
+
+
+def test_nothing_is_dropped_where_no_value_holds_the_closing_tag() -> None:
+    assert plan_of(RAW, {"enum": ["x", "</arg>", "\n</ar"]}).tool_report.rows == ()
+
+
+def test_a_constant_that_holds_the_delimiter_of_strings_is_refused() -> None:
+    with pytest.raises(ToolError, match=r"holds '\]\]>', which ends a value"):
+        plan_of(DELIMITED["character data"], {"const": "a]]>b"})
+    assert plan_of(DELIMITED["character data"], {"const": "a</in>b"}).tool_report.rows == ()
+
+
+def test_a_parameter_without_a_name_is_refused() -> None:
+    with pytest.raises(ToolError, match=r"name '' is empty"):
+        plan_of(RAW, {"type": "string"}, key="")
+
+
+@pytest.mark.parametrize(("name", "key"), [("f", "class"), ("lambda", "a"), ("f", "a b"), ("my-tool", "a")])
+def test_what_python_takes_for_no_name_is_refused_where_calls_are_python(name: str, key: str) -> None:
+    tools = [{"type": "function", "function": {"name": name, "parameters": {"properties": {key: {}}}}}]
+    format = inference_of_template(NUMBERED["numbered results"])[0].format
+    with pytest.raises(ToolError, match="is no Python name"):
+        compose(Parts(tools=tools), tokens=text_engine(format).tokens, format=format)
+
+
+@pytest.mark.parametrize(("name", "key"), [('a"b', "k"), ("f", 'a"b')])
+def test_a_quote_in_a_name_that_stands_in_quotes_is_refused(name: str, key: str) -> None:
+    tools = [{"type": "function", "function": {"name": name, "parameters": {"properties": {key: {}}}}}]
+    format = inference_of_template(JSON_VALUES["a name in quotes"])[0].format
+    with pytest.raises(ToolError, match="which ends a name"):
+        compose(Parts(tools=tools), tokens=text_engine(format).tokens, format=format)

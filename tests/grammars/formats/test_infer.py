@@ -1,0 +1,324 @@
+"""Formats are inferred from renderings, checked, and refused where they do not stand the check."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grammars.compose.compose import Parts, compose
+from grammars.formats.format_data import format_from_data, format_of_family
+from grammars.values.format import Format
+from grammars.formats.infer import DESCRIBED_CALLS, Inference, infer
+from grammars.prompt.messages import messages_for
+from grammars.values.tool import Call
+from guided.inspect.format_check import check_witnesses, engine_for, verified
+from guided.hf.model.wire_format import inference_of_template
+from guided.hf.model.renderers import NO_NAMES, template_renderer
+from special_tokens import AddedToken, SpecialTokens, TokenizerFacts, families, load_family
+from special_tokens.errors import ModelError, TemplateError
+from tests.amount import some
+from tests.made_up import BROKEN, FRAMES, READABLE, REASONING, SILENT, UNREADABLE
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def inferred(template: str, **options: Any) -> Inference:
+    tokens = SpecialTokens(TokenizerFacts((), 0, named=NO_NAMES, chat_template=template))
+    return verified(infer(template_renderer(template), tokens, template=template, **options), tokens)
+
+
+# -- made-up templates
+
+
+@pytest.mark.parametrize("name", some(READABLE, 9))
+def test_a_template_of_no_family_is_read_and_stands_the_check(name: str) -> None:
+    found = inferred(READABLE[name])
+    assert dict(found.format.evidence)["tool_calls"] == "rendering"
+    assert found.notes == ()
+    with_calls = [witness for witness in found.witnesses if witness.calls]
+    assert with_calls, "nothing was checked"
+    assert check_witnesses(found.format, found.witnesses, engine_for(found.format)) == ()
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_the_check_notices_a_format_that_is_a_little_wrong(name: str) -> None:
+    """The check must be able to fail: one more character in what opens or closes a call."""
+    found = inferred(READABLE[name])
+    form = found.format.tool_calls
+    assert form is not None
+    for field in ("section_start", "call_start", "call_end", "section_end"):
+        text = getattr(form, field)
+        if text.strip():
+            wrong = replace(found.format, tool_calls=replace(form, **{field: text.rstrip() + "?"}))
+            assert check_witnesses(wrong, found.witnesses, engine_for(wrong)), field
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_calls_that_no_syntax_writes_fall_back_and_say_why(name: str) -> None:
+    template, why = UNREADABLE[name]
+    found = inferred(template)
+    assert found.format.tool_calls == DESCRIBED_CALLS
+    assert found.format.inputs.tools == found.format.inputs.tool_calls == "described"
+    assert dict(found.format.evidence)["tool_calls"] == "fallback"
+    assert re.search(why, " ".join(found.notes)), found.notes
+    assert "tools are described in the prompt" in found.notes[-1]
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_a_template_without_calls_gets_the_described_fallback(name: str) -> None:
+    found = inferred(SILENT[name])
+    assert found.format.tool_calls == DESCRIBED_CALLS
+    assert "never writes tool calls" in found.notes[0]
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_template_that_renders_nothing_is_an_error_with_its_own_words(name: str) -> None:
+    template, words = BROKEN[name]
+    with pytest.raises(TemplateError, match=words):
+        inferred(template)
+
+
+@pytest.mark.parametrize("name", REASONING)
+def test_reasoning_is_read_with_its_framing_switch_and_prompt(name: str) -> None:
+    template, expected = REASONING[name]
+    found = inferred(template)
+    form = found.format.reasoning
+    assert form is not None
+    switch, effort = form.switch, form.effort_switch
+    read = {
+        **{field: getattr(form, field) for field in ("start", "end", "empty", "default_on", "prompt_on", "prompt_off")},
+        "switch": (switch.name, switch.on, switch.off) if switch else None,
+        "effort": (effort.name, effort.values) if effort else None,
+        "content_start": found.format.content.start,
+        "reasoning_as": found.format.inputs.reasoning_as,
+    }
+    assert {field: read[field] for field in expected} == expected
+    assert found.notes[-1:] == ("tools are described in the prompt, and calls are JSON between <tool_call> tags",)
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_frames_and_ends_are_told_from_each_other(name: str) -> None:
+    template, expected = FRAMES[name]
+    found = inferred(template)
+    content, ends = found.format.content, found.format.ends
+    assert (content.start, content.end, ends.content, ends.calls) == expected
+    assert found.notes == ()
+    assert any(witness.calls for witness in found.witnesses)
+
+
+def test_a_template_of_parts_gets_its_messages_in_parts() -> None:
+    format = inferred(READABLE["messages in parts only"]).format
+    assert format.inputs.content_as == "parts"
+    chat = [{"role": "user", "content": "Hi"}, {"role": "user", "content": [{"type": "image", "image": "x"}]}]
+    assert messages_for(chat, format) == [
+        {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
+        {"role": "user", "content": [{"type": "image", "image": "x"}]},
+    ]
+
+
+def test_more_calls_than_a_turn_can_write_are_told_one_after_the_other() -> None:
+    format = inferred(READABLE["one call only"]).format
+    assert format.tool_calls is not None
+    assert format.tool_calls.max_calls == 1
+    calls = [{"id": f"c{i}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for i in range(3)]
+    results = [{"role": "tool", "tool_call_id": f"c{i}", "content": f"r{i}"} for i in (2, 0, 1)]
+    chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "So.", "tool_calls": calls}, *results]
+    told = messages_for(chat, format)
+    assert [(m["role"], len(m.get("tool_calls") or ())) for m in told[1:]] == [("assistant", 1), ("tool", 0)] * 3
+    assert [m["content"] for m in told[2::2]] == ["r0", "r1", "r2"]
+    assert "".join(m["content"] or "" for m in told[1::2]) == "So."
+
+
+def test_a_switch_without_a_value_is_left_out_of_the_template_s_arguments() -> None:
+    format = inferred(REASONING["off unless an effort is named"][0]).format
+    engine = engine_for(format)
+    off = compose(Parts(reasoning_effort="none"), tokens=engine.tokens, format=format)
+    low = compose(Parts(reasoning_effort="low"), tokens=engine.tokens, format=format)
+    assert dict(off.template_kwargs) == {}
+    assert dict(low.template_kwargs) == {"reasoning_effort": "low"}
+
+
+# -- the order of evidence
+
+
+QWEN_LIKE = {
+    "start_anchor": "[[assistant]]",
+    "fields": {
+        "reasoning_content": {"open": "<think>", "close": "</think>"},
+        "tool_calls": {
+            "open_pattern": r"\s*<do>", "close": "</do>", "repeats": True, "content": "json",
+            "transform": {"type": "function", "function": "{content}"},
+        },
+        "content": {"close": "[[end]]"},
+    },
+}  # fmt: skip
+
+
+def test_an_override_is_taken_as_it_is() -> None:
+    format = Format("mine", tool_calls=DESCRIBED_CALLS)
+    found = infer(None, SpecialTokens(TokenizerFacts((), 0)), override=format)
+    assert found.format == format
+    assert dict(found.format.evidence)["tool_calls"] == "override"
+
+
+def test_a_response_template_counts_where_the_chat_template_agrees() -> None:
+    template = READABLE["other keys"].replace('"fn"', '"name"').replace('"kwargs"', '"arguments"')
+    found = inferred(template, response_template=QWEN_LIKE)
+    assert dict(found.format.evidence)["tool_calls"] == "response_template"
+    assert found.format.tool_calls is not None
+    assert found.format.tool_calls.call_start == "<do>"
+    other = inferred(READABLE["reversed order"], response_template=QWEN_LIKE)
+    assert dict(other.format.evidence)["tool_calls"] == "rendering"
+    assert "does not read what the chat template writes" in other.notes[0]
+
+
+def test_a_response_template_alone_is_enough_to_write() -> None:
+    found = infer(None, SpecialTokens(TokenizerFacts((), 0)), response_template=QWEN_LIKE)
+    assert found.format.reasoning is not None
+    assert (found.format.reasoning.start, found.format.reasoning.end) == ("<think>", "</think>")
+    assert found.format.tool_calls is not None
+    assert found.format.tool_calls.syntax == "json_in_tags"
+    with pytest.raises(ModelError, match="response_template"):
+        infer(None, SpecialTokens(TokenizerFacts((), 0)), response_template={"version": 1})
+
+
+def test_a_response_template_from_which_nothing_can_be_written_is_said_to_be_one() -> None:
+    described = {"fields": {"tool_calls": {"open_pattern": "<(a|b)+>", "close": "</do>", "content": "json"}}}
+    found = inferred(READABLE["other keys"], response_template=described)
+    assert dict(found.format.evidence)["tool_calls"] == "rendering"
+    assert found.notes == ("tokenizer.response_template describes calls by patterns from which they cannot be written",)
+
+
+BAD_RESPONSE_TEMPLATES = [
+    ("x", "no response template"),
+    (["a"], "no response template"),
+    ({"fields": 3}, "expected an object"),
+    ({"fields": {"tool_calls": 5}}, "fields.tool_calls: 5 describes nothing"),
+    ({"fields": {"tool_calls": {"open": 3}}}, "fields.tool_calls.open: 3 is no text"),
+    ({"fields": {"tool_calls": {"open": "<a>", "close": []}}}, "fields.tool_calls.close"),
+    ({"fields": {"tool_calls": {"open_pattern": "(", "close": "x"}}}, "open_pattern: no regular expression"),
+    ({"fields": {"reasoning_content": ["<think>"]}}, "fields.reasoning_content"),
+    ({"fields": {"tool_calls": {"open_pattern": "a(?P<name>.)b", "close": "x", "content": "json",
+                                "content_args": {"string_delims": 5}}}}, "string_delims"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("described", "words"), BAD_RESPONSE_TEMPLATES, ids=range(len(BAD_RESPONSE_TEMPLATES)))
+def test_a_response_template_that_is_none_is_refused_with_its_place(described: Any, words: str) -> None:
+    with pytest.raises(ModelError, match=re.escape("tokenizer.response_template")) as refused:
+        infer(None, SpecialTokens(TokenizerFacts((), 0)), response_template=described)
+    assert words in str(refused.value)
+
+
+def test_the_vocabulary_knows_markers_that_the_template_does_not() -> None:
+    added = (AddedToken(0, "<think>", False), AddedToken(1, "</think>", False))
+    tokens = SpecialTokens(TokenizerFacts(added, 2, chat_template=SILENT["no tools"]))
+    found = infer(template_renderer(SILENT["no tools"]), tokens, template=SILENT["no tools"])
+    assert found.format.reasoning is not None
+    assert not found.format.reasoning.default_on
+    assert dict(found.format.evidence)["reasoning"] == "vocabulary"
+
+
+def test_an_inference_is_kept_by_template_and_tokens() -> None:
+    first, _ = inference_of_template(READABLE["other keys"])
+    again, _ = inference_of_template(READABLE["other keys"])
+    assert again is first
+    assert inference_of_template(READABLE["other keys"] + " ")[0] is not first
+
+
+def test_a_format_survives_being_written_as_json() -> None:
+    for name in READABLE:
+        format = inferred(READABLE[name]).format
+        assert format_from_data(json.loads(json.dumps(format.to_json()))) == format
+
+
+# -- families are data
+
+GOLDENS = sorted((ROOT / "tests" / "families").glob("*.json"))
+NEW_FAMILY = """
+id = "made_up"
+ends = ["<|over|>"]
+[match]
+tokens = ["<|over|>", "<|ask|>"]
+[format.tool_calls]
+syntax = "name_then_json"
+call_start = "<|ask|>"
+call_end = "<|asked|>"
+max_calls = 1
+options = { call = "$name($arguments)" }
+[format.ends]
+content = ["<|over|>"]
+"""
+NEW_GOLDEN = {
+    "text": 'Let me see.<|ask|>tool_qa8({"karg0": "x", "karg1": 1})<|asked|>',
+    "content": "Let me see.",
+    "calls": [["tool_qa8", {"karg0": "x", "karg1": 1}]],
+}
+
+
+def stands(format: Format, golden: dict[str, Any]) -> tuple[str, ...]:
+    """What is wrong with the golden text under this format."""
+    from grammars.formats.golden_texts import Witness
+
+    calls = tuple(Call(name, arguments) for name, arguments in golden.get("calls", ()))
+    witness = Witness(
+        golden["text"], golden.get("entry", "fresh"), golden.get("reasoning", ""), golden.get("content", ""), calls
+    )
+    return check_witnesses(format, [witness], engine_for(format))
+
+
+def test_every_family_has_a_golden_file_and_the_other_way_round() -> None:
+    assert [path.stem for path in GOLDENS] == sorted(family.id for family in families())
+
+
+@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.stem)
+def test_a_family_s_own_data_write_and_read_its_golden_texts(path: Path) -> None:
+    family = next(family for family in families() if family.id == path.stem)
+    format = format_of_family(family)
+    if format.tool_calls is None:
+        format = replace(format, tool_calls=DESCRIBED_CALLS)
+    for golden in json.loads(path.read_text(encoding="utf-8")):
+        if "ends" in golden:
+            assert sorted({*format.ends.content, *format.ends.calls}) == sorted(golden["ends"])
+        else:
+            assert stands(format, golden) == ()
+
+
+def test_adding_a_family_takes_a_data_file_and_a_golden_text() -> None:
+    format = format_of_family(load_family(NEW_FAMILY, place="made_up.toml"))
+    assert stands(format, NEW_GOLDEN) == ()
+    assert stands(format, NEW_GOLDEN | {"text": NEW_GOLDEN["text"] + "x"})
+    added = tuple(AddedToken(i, text, True) for i, text in enumerate(("<|over|>", "<|ask|>", "<|asked|>")))
+    plan = compose(Parts(tools=[{"name": "f"}]), tokens=SpecialTokens(TokenizerFacts(added, 3)), format=format)
+    assert "<[1]>" in plan.lark
+
+
+def test_no_code_names_a_family() -> None:
+    """Names of families and vendors stand in data files alone (docstrings may speak of them)."""
+    names = re.compile(
+        r"(?i)qwen|llama|mistral|gemma|deepseek|kimi|glm|cohere|granite|hermes|nemotron|phi-?\d|harmony|gpt"
+    )
+    allowed = {"gemma", "harmony", "Gemma", "Harmony"}  # two syntaxes
+    for room in ("grammars/formats", "grammars/tool_calls", "guided"):
+        for path in (ROOT / room).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            if not names.search(text):
+                continue
+            tree = ast.parse(text)
+            docs = {id(node.body[0].value) for node in ast.walk(tree) if _has_doc(node)}  # type: ignore[attr-defined]
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+                    assert not names.search(node.value) or node.value in allowed, (path, node.value)
+
+
+def _has_doc(node: ast.AST) -> bool:
+    body = getattr(node, "body", None)
+    if not isinstance(body, list) or not body or not isinstance(body[0], ast.Expr):
+        return False
+    return isinstance(body[0].value, ast.Constant) and isinstance(body[0].value.value, str)

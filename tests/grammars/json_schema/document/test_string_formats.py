@@ -1,0 +1,206 @@
+"""Formats where they are negated: what a checker may call of the format must not be written there.
+
+Each schema is judged by both validators, and a value that they call invalid must not be accepted, ``strict`` or not,
+unless the report says so.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import suppress
+from typing import Any
+
+import jsonschema
+import pytest
+
+from benchmarks.json_schema import Judge
+from benchmarks.json_schema_laws import byte_judge
+from grammars.regular.syntax.ecma import language
+from grammars.json_schema.document.string_formats import FORMATS
+from grammars.regular.languages import matches
+from guided.validation.validate import judge as verdicts
+from special_tokens.errors import GuidedError
+from tests.amount import EVERYTHING
+
+#: Strings of each format that its own pattern leaves out or that checkers take besides, and some that it writes.
+STRINGS = {
+    "date": ["2020-01-01", "0000-01-01", "*020-01-01", "2020-0,-01"],
+    "time": ["12:00:00Z", "23:59:60Z", "12:00:00.1234567890123456789Z", "0*:00:00Z"],
+    "date-time": ["2020-01-01T00:00:00Z", "1998-12-31T23:59:60Z", "*020-01-01T00:00:00Z"],
+    "duration": ["P1D", "P1234567890123Y", "PT36H", "P2W"],
+    "email": ["a@b.co", "a.b.c.d.e@b.co", "joe@[IPv6:2001:db8::1]", "a@xn--nxasmq6b.co", "a b@c", '"a \\b"@c'],
+    "idn-email": ["a@b.co", "실례@실례.테스트"],
+    "hostname": ["abc", "xn--nxasmq6b", ".".join(["abcdefghijklmnopqrstuvwxyz"] * 9), "a\n", "٣", "\u212a"],
+    "idn-hostname": ["abc", "실례.테스트", "xn--nxasmq6b", "bücher.example", "〡〢"],
+    "ipv4": ["127.0.0.1"],
+    "ipv6": ["::1", "2001:db8::1"],
+    "uri": ["http://a.b/c", "a:\n"],
+    "uri-reference": ["a/b", "", "a\n"],
+    "iri": ["http://a.b/ü", "http://a.b/\U00030000", "a:\n"],
+    "iri-reference": ["a/ü", "", "a\n"],
+    "uri-template": ["a'/{b}", " ", "{=a}", "{a..b}", "{!a}", "%", "{%41}", "{a:1234}", "{a:123}"],
+    "uuid": ["123e4567-e89b-12d3-a456-426614174000"],
+    "json-pointer": ["/a", ""],
+    "relative-json-pointer": ["0#", "12345678901/a", "102/b", "1٣", "1²/a"],
+    "regex": ["a+", "(?=a)b", "((((a))))", "(?<n>a)\\k<n>"],
+}
+
+NEGATIONS: dict[str, Any] = {
+    "not": lambda f: {"type": "string", "not": {"format": f}},
+    "not of a type": lambda f: {"not": {"type": "string", "format": f}},
+    "one of": lambda f: {"oneOf": [{"type": "string", "format": f}, {"type": "string"}]},
+    "if": lambda f: {"if": {"type": "string", "format": f}, "then": {"enum": ["x"]}},
+    "names": lambda f: {"type": "object", "not": {"propertyNames": {"format": f}}, "maxProperties": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return byte_judge(None)
+
+
+@pytest.mark.parametrize("way", list(NEGATIONS))
+@pytest.mark.parametrize("name", list(STRINGS))
+def test_what_may_be_of_a_format_is_not_written_where_it_is_negated(judge: Judge, name: str, way: str) -> None:
+    schema = NEGATIONS[way](name)
+    found = judge.compiled(schema, "strict")
+    for text in STRINGS[name]:
+        value = {text: 1} if way == "names" else text
+        if any(verdict.is_valid is False for verdict in verdicts(schema, value)):
+            assert not found.accepts(json.dumps(value, ensure_ascii=False)), value
+    other = "*{" if way != "names" else {"*{": 1}
+    if way != "if" and all(verdict.is_valid for verdict in verdicts(schema, other)):
+        assert found.accepts(json.dumps(other))
+
+
+@pytest.mark.parametrize("schema", [
+    {"type": "array", "contains": {"type": "string", "format": "email"}, "maxContains": 1},
+    {"type": "array", "unevaluatedItems": False, "contains": {"type": "string", "format": "email"}, "maxContains": 1},
+])  # fmt: skip
+def test_items_that_may_be_of_a_format_are_counted(judge: Judge, schema: Any) -> None:
+    for policy in ("warn", "strict"):
+        try:
+            found = judge.compiled(schema, policy)
+        except GuidedError:
+            continue
+        assert found.accepts('["a@b.co"]')
+        assert not found.accepts('["a@b.co", "a.b.c.d.e@b.co"]')
+
+
+@pytest.mark.parametrize("schema", [
+    {"oneOf": [{"type": "string", "format": "idn-hostname"}, {"type": "string", "pattern": "^.n--"}]},
+    {"oneOf": [{"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "format": "hostname"}}},
+               {"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "pattern": "^xn--"}}}]},
+])  # fmt: skip
+def test_branches_that_only_seem_to_exclude_each_other_are_told_apart(judge: Judge, schema: Any) -> None:
+    found = judge.compiled(schema)
+    text = "xn--nxasmq6b"
+    value = text if "pattern" in schema["oneOf"][1] else {"a": text}
+    assert all(verdict.is_valid is False for verdict in verdicts(schema, value))
+    assert not found.accepts(json.dumps(value))
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_the_outer_pattern_of_a_format_is_wider(name: str) -> None:
+    row = FORMATS[name]
+    for text in STRINGS.get(name, ()):
+        if matches(row.language, text):
+            assert matches(row.outer_language, text)
+    assert bool(row.outer) >= bool(row.reason)
+    assert language(f"^(?:{row.pattern})$") == row.language
+
+
+#: What is put into strings of a format: ends, digits and letters that some checker takes for others, and every sign.
+PIECES = [
+    *"\n\r\t \0\x7f\x80\xa0\u2028\u0663\u00b2\u212a\u017f\u3002\uff0e\uff11\u00ad\u200dü\U0001f600\ufffe",
+    *"_%+-.,09aAzZtTPWYDSHM{}[]()*?|\\^$~/#@:;'\"<>`=!&",
+    *("%41", "%zz", "--", "..", "::", "::ffff", "%eth0", "/64", "+24:00", "60", "urn:uuid:", "xn--", "{1}", "\\d"),
+]
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_what_is_written_and_what_is_left_out_are_so_for_every_checker(name: str) -> None:
+    """Both know all that we write for one of the format, and none takes what surely is none."""
+    rs = pytest.importorskip("jsonschema_rs").Draft202012Validator({"format": name}, validate_formats=True)
+    python: Any = jsonschema.Draft202012Validator
+    row, rng, written = FORMATS[name], random.Random(name), 0
+    for _ in range(2_000 if EVERYTHING else 200):
+        text = rng.choice(STRINGS[name])
+        for _ in range(rng.randrange(3)):
+            at, piece = rng.randrange(len(text) + 1), rng.choice([*PIECES, ""])
+            text = text[:at] + piece + text[at + rng.randrange(2) :]
+        taken = {rs.is_valid(text)}
+        with suppress(ValueError):  # jsonschema's own fault: it takes a digit such as ² for a number
+            taken.add(python.FORMAT_CHECKER.conforms(text, name))
+        if matches(row.language, text):
+            written += 1
+            assert taken == {True}, text
+        if True in taken:
+            assert matches(row.outer_language, text), text
+    assert written > 5
+
+
+def test_an_unknown_format_can_not_be_broken(judge: Judge) -> None:
+    schema = {"type": ["string", "null"], "not": {"type": "string", "format": "colour"}}
+    found = judge.compiled(schema)
+    assert found.accepts("null")
+    assert not found.accepts('"red"')
+
+
+def test_names_that_no_regular_language_can_say_are_reported(judge: Judge) -> None:
+    schema = {"type": "object", "propertyNames": {"pattern": "^(a|b)\\1$"}}
+    assert judge.plan(schema).schema_report.relaxed
+
+
+_SEVEN = {"$schema": "http://json-schema.org/draft-07/schema#"}
+
+
+def test_a_format_of_a_later_draft_is_enforced_and_said_to_be_narrowed(judge: Judge) -> None:
+    for schema in (
+        {**_SEVEN, "type": "string", "format": "uuid"},
+        {**_SEVEN, "type": "string", "allOf": [{"format": "uuid"}]},
+    ):
+        found = judge.compiled(schema, "strict")
+        assert found.accepts('"123e4567-e89b-12d3-a456-426614174000"')
+        assert not found.accepts('"x"')
+        assert any(row.keyword == "format" and "draft 7" in row.reason for row in found.plan.schema_report.narrowed)
+
+
+@pytest.mark.parametrize("beside", [{"maxLength": 9}, {"pattern": "^[0-9]+$"}, {"pattern": "^z", "minLength": 2}])
+def test_a_format_of_a_later_draft_never_makes_a_schema_impossible(judge: Judge, beside: Any) -> None:
+    found = judge.compiled({**_SEVEN, "type": "string", "format": "uuid", **beside}, "strict")
+    word = '"z1"' if beside.get("pattern") == "^z" else '"12345"'
+    assert found.accepts(word)
+
+
+def test_a_format_of_a_later_draft_can_not_be_broken(judge: Judge) -> None:
+    found = judge.compiled({**_SEVEN, "oneOf": [{"type": "string", "format": "uuid"}, {"type": ["string", "null"]}]})
+    assert found.accepts("null")
+    assert not found.accepts('"x"')  # valid in both, for a validator of draft 7
+
+
+ONE = {"enum": ["a_b", "-x"]}  # no names of hosts, and yet not surely none for every checker
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "array", "items": ONE, "contains": {"format": "hostname"}}, ["a_b"]),
+        ({"type": "array", "items": ONE, "contains": {"$ref": "#/$defs/x"}, "$defs": {"x": {"format": "hostname"}}},
+         ["a_b"]),
+        ({"type": "array", "contains": {"properties": {"a": {"format": "hostname"}}, "required": ["a"]},
+          "items": {"type": "object", "properties": {"a": ONE}, "required": ["a"]}}, [{"a": "-x"}]),
+        ({"type": "object", "properties": {"a": ONE}, "required": ["a"],
+          "anyOf": [{"properties": {"a": {"format": "hostname"}}}, {"required": ["b"]}]}, {"a": "a_b"}),
+    ],
+    ids=["items", "by a reference", "inside objects", "keys"],
+)  # fmt: skip
+def test_that_nothing_would_be_written_against_a_format_is_no_proof_of_it(
+    judge: Judge, schema: Any, value: Any
+) -> None:
+    assert not any(verdict.is_valid for verdict in verdicts(schema, value))
+    try:
+        assert not judge.compiled(schema).accepts(json.dumps(value))
+    except GuidedError as error:
+        assert "unsatisfiable" in str(error)

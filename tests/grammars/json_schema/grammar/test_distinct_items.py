@@ -1,0 +1,118 @@
+"""Items that must differ: where values are too few for them, and where the watcher cannot hold to it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks.json_schema import Judge
+from benchmarks.json_schema_laws import byte_judge
+from grammars.json_schema import build
+from guided.validation.validate import judge as validators
+from special_tokens.errors import SchemaError
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return byte_judge(None)
+
+
+def distinct(**words: Any) -> dict[str, Any]:
+    return {"type": "array", "uniqueItems": True, **words}
+
+
+TOO_FEW: dict[str, dict[str, Any]] = {
+    "of one kind": distinct(items={"enum": [1, 2]}, minItems=3),
+    "by position": distinct(prefixItems=[{"const": 1}, {"const": 1}], items=False, minItems=2),
+    "by position, the third taking the first's": distinct(
+        prefixItems=[{"enum": [1, 2]}, {"enum": [2, 1]}, {"enum": [1, 2]}], minItems=3
+    ),
+    "behind others": distinct(prefixItems=[{"const": "a"}], items={"enum": [1, 2]}, minItems=4),
+    "that are contained": distinct(items={"type": "string"}, contains={"const": "a"}, minContains=2),
+}
+
+
+@pytest.mark.parametrize("name", TOO_FEW)
+def test_too_few_values_are_an_error_only_where_nothing_else_is_left(judge: Judge, name: str) -> None:
+    schema = TOO_FEW[name]
+    with pytest.raises(SchemaError, match="more different items are wanted") as error:
+        build(schema, watch=True)
+    assert error.value.keyword == "uniqueItems"
+    optional = judge.compiled({"type": "object", "properties": {"a": schema, "b": {"type": "null"}}})
+    assert optional.accepts("{}")
+    assert optional.accepts('{"b": null}')
+    assert not optional.accepts('{"a": [1, 1, 1]}')
+    either = judge.compiled({"anyOf": [schema, {"type": "null"}]})
+    assert either.accepts("null")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        distinct(prefixItems=[{"enum": [1, 2]}, {"const": 1}], items=False, minItems=2),
+        distinct(prefixItems=[{"enum": [1, 9]}], items={"enum": [1, 2]}),
+    ],
+    ids=["the second has what the first may take", "what is left for the others is fewer than all"],
+)
+def test_a_repeat_that_may_be_all_that_is_left_is_said(schema: Any) -> None:
+    (row,) = build(schema, watch=True).report.relaxed
+    assert (row.pointer, row.keyword) == ("", "uniqueItems")
+    assert "so few values" in row.reason
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        distinct(prefixItems=[{"enum": [1, 2, 3]}, {"enum": [1, 4]}, {"type": "string"}], items={"type": "integer"}),
+        distinct(items={"type": "boolean"}, contains={"const": True}),
+        distinct(items={"enum": [1, 2, 3]}, minItems=2),
+    ],
+    ids=["each position has one more than those before it", "of two", "of three"],
+)
+def test_values_that_suffice_are_watched(schema: Any) -> None:
+    assert not build(schema, watch=True).report.relaxed
+
+
+STRINGS = {"type": "array", "items": {"type": "string"}}
+MIXED: dict[str, tuple[Any, str, Any]] = {
+    "branches that another key tells apart": (
+        {
+            "anyOf": [
+                {
+                    "type": "object",
+                    "properties": {"k": {"const": 1}, "a": {**STRINGS, "uniqueItems": True}},
+                    "required": ["k", "a"],
+                },
+                {"type": "object", "properties": {"k": {"const": 2}, "a": STRINGS}, "required": ["k", "a"]},
+            ]
+        },
+        "/anyOf/0/properties/a",
+        {"k": 1, "a": ["x", "x"]},
+    ),
+    "keys that patterns tell apart": (
+        {
+            "type": "object",
+            "patternProperties": {"^a": {**STRINGS, "uniqueItems": True}, "a$": {"maxItems": 3}},
+            "additionalProperties": False,
+        },
+        "/patternProperties/^a",
+        {"ab": ["x", "x"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_what_is_not_watched_because_of_other_branches_is_said(judge: Judge, name: str) -> None:
+    schema, pointer, value = MIXED[name]
+    found = judge.compiled(schema)
+    assert found.accepts(json.dumps(value))
+    assert not any(verdict.is_valid for verdict in validators(schema, value))
+    assert [(row.pointer, row.keyword) for row in found.plan.schema_report.relaxed] == [(pointer, "uniqueItems")]
+
+
+def test_what_leans_on_relaxed_items_is_said() -> None:
+    schema = {"oneOf": [distinct(items={"type": "object"}), {"type": "string"}]}
+    relaxed = {(row.pointer, row.keyword) for row in build(schema, watch=True).report.relaxed}
+    assert relaxed == {("/oneOf/0", "uniqueItems"), ("", "oneOf")}

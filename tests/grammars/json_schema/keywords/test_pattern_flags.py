@@ -1,0 +1,143 @@
+"""Flags of patterns: which letters are alike without case, how far a flag reaches, and what is read by few."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from benchmarks.json_schema import Judge
+from benchmarks.json_schema_laws import byte_judge, honest
+from grammars.json_schema import Outcome, build
+from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
+from grammars.regular.syntax.case_folding import _classes, folded
+from grammars.regular.languages import matches
+from guided.validation.validate import judge as verdicts
+from special_tokens.errors import SchemaError
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return byte_judge(None)
+
+
+def _with_case() -> list[str]:
+    """All characters that have case, or are alike to others."""
+    every = map(chr, (*range(0xD800), *range(0xE000, 0x110000)))
+    return [char for char in every if {char.lower(), char.upper(), char.casefold()} != {char}]
+
+
+def test_letters_are_alike_where_both_validators_have_them_alike() -> None:
+    """Over all of Unicode: what all readers fold alike is what we do, and what any does is within the wide reading."""
+    rust = pytest.importorskip("jsonschema_rs")
+    narrow, wide = _classes(False), _classes(True)
+    for char in _with_case():
+        code = ord(char)
+        kin = {chr(other) for other in wide.get(code, (code,))} | set(char.lower()[:1] + char.upper()[:1])
+        ours = re.compile(re.escape(char), re.IGNORECASE)
+        theirs = rust.Draft202012Validator({"pattern": f"(?i)^\\x{{{code:X}}}$"})
+        for other in kin:
+            said = {ours.fullmatch(other) is not None, theirs.is_valid(other)}
+            if ord(other) in narrow.get(code, (code,)):
+                assert said == {True}, (char, other)
+            elif True in said:
+                assert ord(other) in wide[code], (char, other)
+
+
+def test_classes_are_closed() -> None:
+    assert folded(((0x61, 0x7A),), wide=False) == ((0x41, 0x5A), (0x61, 0x7A), (0x17F, 0x17F), (0x212A, 0x212A))
+    assert folded((), wide=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "values"),
+    [
+        ("(?i)[é]", ["é", "É", "e"]),
+        ("(?i)^[à-ü]+$", ["é", "É", "Ü", "a"]),
+        ("(?i)sk", ["sk", "SK", "\u017fK", "s\u212a", "xk"]),
+        ("(?i)σ", ["σ", "ς", "Σ", "s"]),
+        ("(?i)^[a-z]$", ["q", "Q", "\u212a", "\u017f", "ı", "İ"]),
+        ("(?i)^[^a-z]$", ["q", "Q", "\u212a", "ı", "İ", "1"]),
+        ("(?i)^i$", ["i", "I", "ı", "İ"]),
+        ("(?i)^ß$", ["ß", "ẞ", "ss"]),
+        ("(?i)^\\p{Lu}$", ["a", "A", "1"]),
+        ("(?i)^\\P{Lu}$", ["a", "A", "1"]),
+        ("^a(?i:b)c$", ["abc", "aBc", "ABc", "abC"]),
+        ("^(?i:a(?-i:b)c)$", ["abc", "AbC", "aBc"]),
+        ("^(?:a(?i)b|c)d$", ["abd", "aBd", "Cd", "cD", "Abd"]),
+        ("^(?!(?i)(stop|help)$).*$", ["STOP", "stop", "Helped"]),
+        ("(?s)^.$", ["a", "\n", "\r", "\u2028", "ab"]),
+        ("^(?s).+$", ["a\nb", ""]),
+        ("^(?s:.)(?-s:.)$", ["\na", "a\n"]),
+        ("(?is)^a.b$", ["A\nB", "a\nc"]),
+    ],
+)
+@pytest.mark.parametrize("negated", [False, True])
+def test_flags_mean_what_all_readers_take_them_for(
+    judge: Judge, pattern: str, values: list[str], negated: bool
+) -> None:
+    own: Any = {"type": "string", "pattern": pattern}
+    schema = {"type": "string", "not": own} if negated else own
+    found = judge.compiled(schema, "strict")
+    for value in values:
+        said = {verdict.is_valid for verdict in verdicts(schema, value)} - {None}
+        if found.accepts(json.dumps(value, ensure_ascii=False)):
+            assert said == {True}, value
+        else:
+            assert False in said, value
+
+
+def test_letters_that_readers_fold_differently_are_said() -> None:
+    for schema in ({"type": "string", "pattern": "(?i)^i$"}, {"not": {"pattern": "(?i)^i$"}}):
+        rows = build(schema, watch=True).report.narrowed
+        assert "fold alike" in " ".join(row.reason for row in rows)
+    assert not build({"type": "string", "pattern": "(?i)^a$"}, watch=True).report.rows
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?m)^a$", "(?x) a", "(?>a+)b", "a++b", "(?P<n>a)(?P=n)", "a(?#b)c", "(a)?(?(1)b|c)", "(?u:a)", "a{2}+"]
+)
+def test_what_one_reader_knows_is_relaxed(pattern: str) -> None:
+    with pytest.raises(NotRegular):
+        language(pattern)
+    (row,) = build({"type": "string", "pattern": pattern}, watch=True).report.rows
+    assert (row.keyword, row.outcome) == ("pattern", Outcome.RELAXED)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?<n>a)(?<n>b)", "(?P<n>a)|(?P<n>b)", "(?i", "(?~a)", "(?)", "(?-)", "a**", "(?i:a"]
+)
+def test_what_nobody_reads_is_no_pattern(pattern: str) -> None:
+    with pytest.raises(InvalidPattern):
+        language(pattern)
+    with pytest.raises(SchemaError, match="not a regular expression"):
+        build({"type": "string", "pattern": pattern}, watch=True)
+
+
+def test_a_flag_ends_with_its_group() -> None:
+    term = language("^(?:(?i)a)b(?:(?s).|x)(?i)c$")
+    assert [matches(term, word) for word in ("Ab\nC", "AB\nc", "abxc", "ab\rc")] == [True, False, True, True]
+
+
+_UNICODE_WORD = r"^(?=\w)"
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "object", "properties": {"x": {"type": "string", "pattern": _UNICODE_WORD}}}, {"x": "é"}),
+        ({"type": "array", "items": {"type": "string", "pattern": _UNICODE_WORD}}, ["é"]),
+        ({"type": "object", "propertyNames": {"pattern": _UNICODE_WORD}}, {"é": 1}),
+        ({"type": "object", "patternProperties": {_UNICODE_WORD: {}}, "additionalProperties": False}, {"é": 1}),
+        ({"type": "object", "patternProperties": {"^x": {"pattern": "(?i)^i$", "type": "string"}}}, {"x": "İ"}),
+    ],
+    ids=json.dumps,
+)
+def test_a_pattern_that_readers_differ_on_is_said_where_it_stands(judge: Judge, schema: Any, value: Any) -> None:
+    found, text = judge.compiled(schema), json.dumps(value, ensure_ascii=False)
+    assert not found.accepts(text)
+    assert not list(honest(found, found, schema, {"data": value, "valid": True}, [text], None))
+    assert all(row.pointer or "properties" in row.keyword.lower() for row in found.plan.schema_report.narrowed
+               if "alike" in row.reason or "look-around" in row.reason)  # fmt: skip

@@ -1,0 +1,465 @@
+"""Patterns that ECMA-262 and validators read differently, and words that are counted for watchers."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import grammars.regular.finite as counting
+from benchmarks.json_schema import Judge
+from benchmarks.json_schema_causes import violated
+from benchmarks.json_schema_laws import byte_judge
+from grammars.deadline import deadline
+from grammars.json_schema import Outcome, build
+from grammars.regular.syntax.ecma import has_borders, language
+from grammars.regular.finite import few_words
+from grammars.json_schema.keywords.text import readings
+from grammars.regular.languages import ANY, cat, chars, derive, inter, matches, neg, rep
+from guided.validation.validate import judge as verdicts
+from special_tokens.errors import SchemaError
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return byte_judge(None)
+
+
+SEPARATED = ("a", "\r", "\n", "aa", "x\u2028", "foo", "\rfoo", "foo\u2029", "\r\nfoo", "fo\ro")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": "^.$"},
+        {"type": "string", "pattern": "^(?!.*foo)"},
+        {"type": "string", "pattern": "^(?!.*foo).*$"},
+        {"type": "string", "pattern": "^(?!(?!.*foo)..)"},
+        {"type": "string", "not": {"pattern": "^.$"}},
+        {"type": "string", "not": {"pattern": "^(?!.*foo)"}},
+        {"type": "string", "not": {"not": {"pattern": "^..$"}}},
+        {"oneOf": [{"type": "string", "pattern": "^(?!.*foo).*$"}, {"type": "string"}]},
+        {"type": "string", "if": {"pattern": "^.$"}, "then": {"enum": ["a"]}},
+    ],
+    ids=json.dumps,
+)
+def test_no_line_separator_makes_what_is_written_invalid(judge: Judge, schema: Any) -> None:
+    found = judge.compiled(schema)
+    assert not found.plan.schema_report.relaxed
+    assert "line separator" in " ".join(row.reason for row in found.plan.schema_report.narrowed)
+    for value in SEPARATED:
+        said = {verdict.is_valid for verdict in verdicts(schema, value)}
+        if found.accepts(json.dumps(value, ensure_ascii=False)):
+            assert True in said, value
+        elif {"\r", "\u2028", "\u2029"}.isdisjoint(value):
+            assert False in said, value
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": {"^a.b$": {"type": "integer"}}, "additionalProperties": {"type": "string"}},
+        {"patternProperties": {"^a.b$": {"type": "integer"}}, "additionalProperties": False},
+        {"patternProperties": {"^a.b$": {"type": "integer"}}, "unevaluatedProperties": {"type": "string"}},
+        {"patternProperties": {"^a.b$": {"type": "integer"}, "^[aé]": {"type": ["integer", "null"]}}},
+        {"patternProperties": {"^[aé]": {"type": ["integer", "null"]}, "^a.b$": {"type": "integer"}}},
+        {"properties": {"a\rb": {"maximum": 9}}, "patternProperties": {"^a.b$": {"type": "integer"}}},
+        {"patternProperties": {"^.*$": {"type": "integer"}}},
+        {"patternProperties": {".": {"type": "integer"}}},
+        {"not": {"patternProperties": {"^a.b$": {"type": "integer"}}, "additionalProperties": {"type": "string"}}},
+        {"oneOf": [{"patternProperties": {"^a.b$": {"type": "integer"}}}, {"required": ["a\rb"]}]},
+    ],
+    ids=json.dumps,
+)
+def test_no_line_separator_in_a_key_makes_what_is_written_invalid(judge: Judge, schema: Any) -> None:
+    schema = {"type": "object", **schema}
+    found = judge.compiled(schema)
+    assert not found.plan.schema_report.relaxed
+    assert "line separator" in " ".join(row.reason for row in found.plan.schema_report.narrowed)
+    for key in ("a\rb", "a\nb", "axb", "a\u2028b", "\r", "\u2029", "a", "é", "", "\r\n"):
+        for inner in (1, 10, "s", None):
+            value = {key: inner}
+            said = {verdict.is_valid for verdict in verdicts(schema, value)}
+            if found.accepts(json.dumps(value, ensure_ascii=False)):
+                assert True in said, value
+            elif {"\r", "\u2028", "\u2029"}.isdisjoint(key):
+                assert False in said, value
+
+
+@pytest.mark.parametrize("pattern", [".*", "^x-.*", "a.*b|^$", "^[.]$", "\\."])
+def test_dots_that_no_reading_tells_apart_leave_all_keys(judge: Judge, pattern: str) -> None:
+    found = judge.compiled({"type": "object", "patternProperties": {pattern: {"type": "integer"}}})
+    assert found.accepts(json.dumps({"x-\r": 1, "\u2028": 2}, ensure_ascii=False))
+
+
+def test_a_dot_in_a_class_or_escaped_is_no_dot() -> None:
+    for pattern in ("^[.]$", "a\\.b", "[^.]+\\.", "[\\].]"):
+        assert not build({"type": "string", "pattern": pattern}, watch=True).report.rows
+
+
+@pytest.mark.parametrize("pattern", ["\\bfoo", "foo\\B", "a\\b.", "(\\b|x)[^a]"])
+@pytest.mark.parametrize("negated", [False, True])
+def test_borders_of_words_beside_other_letters_are_said(pattern: str, negated: bool) -> None:
+    schema: Any = {"type": "string", "pattern": pattern}
+    rows = build({"not": schema} if negated else schema, watch=True).report.relaxed
+    assert ("/not" if negated else "", "pattern") in {(row.pointer, row.keyword) for row in rows}
+    assert has_borders(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["^[a-z]+\\b[a-z ]*$", "^\\w+\\b$", "^foo\\b$", "[\\b]", "a\\\\b"])
+def test_borders_of_words_among_ascii_letters_are_exact(pattern: str) -> None:
+    assert not has_borders(pattern)
+    assert not build({"type": "string", "pattern": pattern}, watch=True).report.relaxed
+
+
+@pytest.mark.parametrize(
+    ("schema", "values"),
+    [
+        ({"type": "string", "pattern": "^\\b[a-zé]+\\b$"}, ["é", "a", "éa", "aé"]),
+        ({"type": "string", "not": {"pattern": "\\bfoo\\b"}}, ["fooé", "foo", "x", "éfoo"]),
+        ({"type": "string", "pattern": "\\Bfoo"}, ["éfoo", "foo", "afoo"]),
+        ({"type": "string", "pattern": "^(?!\\bé)[aé]*$"}, ["é", "aé", ""]),
+        ({"type": "string", "pattern": "^(a|[^\\x20-\\x7e]\\b)$"}, ["a", "é"]),
+        ({"patternProperties": {"\\bx\\b": {"type": "integer"}}}, [{"éx": "s"}, {"éx": 1}, {"x": "s"}, {"x": 1}]),
+        ({"patternProperties": {"\\bx\\b": {}}, "additionalProperties": False}, [{"éx": 1}, {"x": 1}, {"a": 1}]),
+        ({"patternProperties": {"\\bx\\b": {}}, "unevaluatedProperties": False}, [{"éx": 1}, {"x": 1}, {"a": 1}]),
+    ],
+    ids=json.dumps,
+)
+def test_borders_of_words_are_said_both_ways(judge: Judge, schema: Any, values: list[Any]) -> None:
+    found = judge.compiled({"type": "object", **schema}, "warn")
+    report = found.plan.schema_report
+    relaxed = {(row.pointer, row.keyword) for row in report.relaxed}
+    for value in values:
+        said = {verdict.is_valid for verdict in verdicts(schema, value)}
+        if not found.accepts(json.dumps(value, ensure_ascii=False)):
+            assert False in said or any("borders of words" in row.reason for row in report.narrowed), value
+        elif True not in said:
+            assert violated(schema, value) & relaxed, value
+
+
+def test_what_borders_of_words_make_impossible_is_told() -> None:
+    with pytest.raises(SchemaError, match="unsatisfiable") as refused:
+        build({"type": "string", "pattern": "^[^\\x20-\\x7e]\\b$"}, watch=True)
+    assert "borders of words" in str(refused.value)
+    with pytest.raises(SchemaError, match="unsatisfiable") as refused:
+        build({"type": "string", "pattern": "^ \\b$"}, watch=True)
+    assert "borders of words" not in str(refused.value)
+
+
+def test_what_is_not_ecma_is_remarked() -> None:
+    (row,) = build({"type": "string", "pattern": "^\\S$"}, watch=True).report.rows
+    assert (row.keyword, row.outcome) == ("pattern", Outcome.EXACT)
+
+
+def test_a_wide_language_holds_the_narrow_one() -> None:
+    for pattern in ("^.$", "^(?!.*foo)", "a.b", "(?<!a.)b"):
+        for word in SEPARATED:
+            narrow, plain, wide = (matches(language(pattern, how), word) for how in (False, None, True))
+            assert narrow <= plain <= wide
+
+
+SMALL = ("^a", "b$", "^(ab)*$", "aa", "^.{2,3}$", "^(a|b{2})+$", "^[^a]*$", "^a?b?$")
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (("^x-", "^.{0,2}$"), {"x-"}),
+        (("^[ab]+$", "^.{2}$"), {"aa", "ab", "ba", "bb"}),
+        (("^[^a]*$", "^[ab]{1,2}$"), {"b", "bb"}),
+        (("^a", "^.{1,9}$"), None),
+        (("^[a-z]+$", "^.{1,9}$"), None),
+    ],
+)
+def test_words_in_several_languages_are_counted(patterns: tuple[str, ...], expected: set[str] | None) -> None:
+    assert few_words(inter(*map(language, patterns)), 100) == expected
+
+
+@given(st.lists(st.tuples(st.sampled_from(SMALL), st.booleans()), max_size=4))
+def test_words_in_several_languages_are_those_that_all_patterns_match(chosen: list[tuple[str, bool]]) -> None:
+    every = {"".join(letters) for length in range(5) for letters in product("ab", repeat=length)}
+    expected = {word for word in every if all((re.search(p, word) is None) is denied for p, denied in chosen)}
+    terms = [neg(language(pattern)) if denied else language(pattern) for pattern, denied in chosen]
+    assert few_words(inter(language("^[ab]{0,4}$"), *terms), 31) == expected
+
+
+def test_counting_words_looks_at_a_bounded_part_of_a_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[int] = []
+    monkeypatch.setattr(counting, "derive", lambda term, code: parts.append(term.size) or derive(term, code))
+    assert few_words(inter(language("^[a-z_]{3,250}$"), language("^[a-z0-9-]{3,250}$")), 3_001) is None
+    assert 1_000 < sum(parts) <= counting._MOST_WORK
+    with deadline(0), pytest.raises(SchemaError, match="before the deadline"):
+        few_words(inter(language("^[ab]+$"), language("^.{5}$")), 3_001)
+
+
+def test_the_only_key_that_is_left_is_written_once(judge: Judge) -> None:
+    schema = {"type": "object", "propertyNames": {"maxLength": 2}, "patternProperties": {"^x-": {"const": 1}}}
+    found = judge.compiled({**schema, "additionalProperties": False})
+    assert found.accepts('{"x-": 1}')
+    assert not found.accepts('{"x-": 1, "x-": 1}')
+    state = found.start.fork()
+    for token in state.engine.tokenize('{"x-": 1'):
+        state.commit([token])
+    assert not state.allows(state.engine.tokenize(",")[0])
+
+
+def test_what_only_contains_has_looked_at_is_said_where_validators_count_it() -> None:
+    schema = {"type": "array", "contains": {"type": "integer"}, "minContains": 0, "unevaluatedItems": False}
+    for year, expected in (("2019-09", ["unevaluatedItems"]), ("2020-12", [])):
+        dialect = f"https://json-schema.org/draft/{year}/schema"
+        rows = build({"$schema": dialect, **schema}, watch=True).report.narrowed
+        assert [row.keyword for row in rows if row.keyword != "type"] == expected
+
+
+@pytest.mark.parametrize(
+    ("keyword", "broken", "others"),
+    [("unevaluatedItems", [1], [{}, 1]), ("unevaluatedProperties", {"a": 1}, [[], 1])],
+)
+def test_a_negation_that_is_not_worked_out_widens_its_own_type(
+    judge: Judge, keyword: str, broken: Any, others: list[Any]
+) -> None:
+    found = judge.compiled({"not": {keyword: False}})
+    assert ("/not", keyword) in {(row.pointer, row.keyword) for row in found.plan.schema_report.relaxed}
+    assert found.accepts(json.dumps(broken))
+    assert not any(found.accepts(json.dumps(value)) for value in others)
+
+
+def test_null_is_added_once(judge: Judge) -> None:
+    schema = {"type": ["string", "null"], "nullable": True}
+    assert [verdict.is_valid for verdict in verdicts(schema, None)] == [True] * len(verdicts(schema, None))
+    assert judge.compiled(schema).accepts("null")
+
+
+def test_formats_that_a_draft_does_not_have_make_no_schema_impossible(judge: Judge) -> None:
+    parts = [{"type": "string", "format": "uuid"}, {"format": "duration"}]
+    found = judge.compiled({"$schema": "http://json-schema.org/draft-06/schema#", "allOf": parts})
+    assert found.accepts('"x"')
+    rows = {(row.pointer, row.outcome) for row in found.plan.schema_report.rows if row.keyword == "format"}
+    assert rows == {("/allOf/0", Outcome.EXACT), ("/allOf/1", Outcome.EXACT)}
+
+
+def test_what_one_validator_cannot_read_is_asked_of_the_other() -> None:
+    schema = {"type": "string", "pattern": "^\\p{L}+$", "if": {"minLength": 2}, "then": {"enum": ["x"]}}
+    assert {("", "if"), ("", "then"), ("/then", "enum")} <= violated(schema, "aab")
+
+
+@pytest.mark.parametrize("braces", ["{,2}", "{,}", "{,2}?"])
+@pytest.mark.parametrize("shape", ['{"type": "string", "pattern": "^aB$"}', '{"patternProperties": {"^aB$": false}}'])
+def test_a_repeat_without_a_least_is_text_to_some(judge: Judge, braces: str, shape: str) -> None:
+    """ECMA-262 reads text, Python's validators a repeat: nothing is enforced, and the report says so."""
+    schema = json.loads(shape.replace("B", braces))
+    report = build(schema, watch=True).report
+    assert [row.outcome for row in report.rows if "attern" in row.keyword] == [Outcome.RELAXED]
+    found = judge.compiled(schema)
+    for text in ("a", "aa", f"a{braces}"):
+        assert found.accepts(json.dumps(text if "type" in schema else {text: 1})), text
+    with pytest.raises(SchemaError, match="a repeat to Python's validators"):
+        build(schema, policy="strict")
+
+
+@pytest.mark.parametrize("pattern", ["^[{,2}]$", r"^a\{,2}$", "^{a,2}$", "^a{2,}$", "^a{,b}$"])
+def test_other_braces_are_read_as_before(pattern: str) -> None:
+    assert not [
+        row for row in build({"type": "string", "pattern": pattern}, watch=True).report.rows if "attern" in row.keyword
+    ]
+
+
+_BY_UNICODE = (
+    "éab",
+    "-ab",
+    "é-b",
+    "a\u0085b",
+    "a\ufeffb",
+    "٣ab",
+    "a٣!",
+    "😀ab",
+    "a b",
+    "ab\x1c",
+    "_é_",
+    "ab1",
+    "a–b",
+    "abc",
+    "1",
+)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^(?=.*\W).{3}$",
+        r"^(?=.*[^\w\s]).{3}$",
+        r"^(?!\w)...$",
+        r"^(?!.*\W)...$",
+        r"^(?!.*[^\w]).{3}$",
+        r"^(?=.*\d)\S{3}$",
+        r"^(?!.*\s).{3}$",
+        r"^(?!.*\S\S).{3}$",
+        r"^(?=.*\D)[^\d]..$",
+        r"(?<!\w)b",
+        r"^(?=[\w-]{3}$)[^-]",
+        r"^(?!(?!\w)).{3}$",
+    ],
+)
+@pytest.mark.parametrize("form", ["pattern", "not", "key", "no key"])
+def test_classes_beside_look_around_are_what_all_readings_share(judge: Judge, pattern: str, form: str) -> None:
+    """Both validators read them by Unicode then, ECMA-262 by ASCII."""
+    schemas: dict[str, Any] = {
+        "pattern": {"type": "string", "pattern": pattern},
+        "not": {"type": "string", "not": {"pattern": pattern}},
+        "key": {"patternProperties": {pattern: {"const": 1}}, "additionalProperties": False},
+        "no key": {"patternProperties": {pattern: False}},
+    }
+    schema = schemas[form]
+    found, num_accepted = judge.compiled(schema), 0
+    for text in _BY_UNICODE:
+        value = {text: 1} if "key" in form else text
+        if found.accepts(json.dumps(value, ensure_ascii=False)):
+            num_accepted += 1
+            assert all(verdict.is_valid is not False for verdict in verdicts(schema, value)), text
+    assert num_accepted
+    rows = build(schema, watch=True).report.narrowed
+    assert any("beside look-around" in row.reason for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "others"),
+    [
+        ({"not": {"pattern": "^(yes|no)$"}}, "yes\n", ["y", "yes\n\n"]),
+        ({"pattern": "^(?!admin$)[^x]*$"}, "admin\n", ["admina", "admin\n\n"]),
+        ({"not": {"pattern": "a$|b"}}, "a\n", ["c\n"]),
+        ({"not": {"pattern": "^a{2}$"}}, "aa\n", ["a\n", "aa\n\n"]),
+        ({"not": {"pattern": "^\\{a}$"}}, "{a}\n", ["a\n"]),
+        ({"not": {"pattern": "^\\p{L}{1,64}$"}}, "é\n", ["9\n"]),
+        ({"pattern": "^(?!\\d{4}-\\d{2}$)"}, "2020-10\n", ["2020-100\n"]),
+    ],
+)
+def test_an_end_that_is_negated_is_found_before_a_final_newline_too(
+    schema: dict[str, Any], text: str, others: list[str]
+) -> None:
+    """One validator has it so, the other does not: what they do not agree on is not written, and that is said."""
+    schema = {"type": "object", "properties": {"a": {"type": "string", **schema}}, "required": ["a"]}
+    found = byte_judge(None).compiled(schema, "strict")
+    pointer = "/properties/a/not" if "not" in schema["properties"]["a"] else "/properties/a"
+    rows = [row for row in found.plan.schema_report.narrowed if row.pointer == pointer]
+    assert any("newline" in row.reason for row in rows)
+    assert not found.accepts(json.dumps({"a": text}))
+    assert all(found.accepts(json.dumps({"a": other})) for other in others)
+
+
+def test_an_end_behind_counts_that_may_begin_anywhere_has_a_row_that_refuses_nothing() -> None:
+    found = byte_judge(None).compiled({"type": "string", "not": {"pattern": "[a-z]+[0-9]{5,9}$"}}, "strict")
+    rows = [row for row in found.plan.schema_report.rows if row.pointer == "/not"]
+    assert [row.outcome for row in rows] == [Outcome.EXACT]
+    assert "newline" in rows[0].reason
+    assert not found.accepts('"a12345"')
+
+
+def test_what_the_engine_bears_of_a_costly_pattern_is_kept() -> None:
+    pattern = "^(?![a-f0-9]{12,}(?:ba+){0,50}.{5}$)[^b]{10,20}[ab]{25,50}$"
+    found = byte_judge(None).compiled({"type": "string", "pattern": pattern})
+    assert [row.keyword for row in found.plan.schema_report.relaxed] == ["pattern"]
+    assert found.accepts(json.dumps("x" * 10 + "ab" * 13))
+    assert not any(map(found.accepts, ['""', '"abc"', json.dumps("x" * 40)]))
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "accepted"),
+    [
+        # as validators have it, a newline may stand behind what a negated $ is found before
+        (
+            {
+                "type": "array",
+                "items": {"type": "string", "oneOf": [{"pattern": "^a$"}, {"const": "a\n"}]},
+                "contains": {"pattern": "^a$"},
+            },
+            ["a\n"],
+            False,
+        ),
+        ({"type": "array", "items": {"pattern": "^[ab]$"}, "contains": {"pattern": "^[ab]$"}}, ["b"], True),
+        ({"type": "array", "contains": {"pattern": "^(?:[^a]|a)*$"}}, [1], True),
+        ({"type": "array", "items": True, "contains": {"pattern": "a*$"}, "minContains": 2}, ["b"], False),
+        (
+            {
+                "type": "array",
+                "items": {"properties": {"k": {"enum": ["a", "a\n"]}}, "required": ["k"], "type": "object"},
+                "contains": {"properties": {"k": {"pattern": "^a$"}}, "allOf": [{"required": ["k"]}]},
+            },
+            [{"k": "a\n"}],
+            False,
+        ),
+        # a dot takes line separators where a validator has it so
+        ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "\r", False),
+        ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "x", True),
+        ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "long"}]}, "long", True),
+        # of keys, $ is the end in every reading
+        ({"patternProperties": {"^(?!x$)": {"type": "integer"}}, "additionalProperties": False}, {"x\n": 1}, True),
+        ({"patternProperties": {"^(?!x$)": {"type": "integer"}}, "additionalProperties": False}, {"x": 1}, False),
+        # letters that readers fold differently are in no negated class
+        ({"type": "string", "not": {"pattern": "(?i)^\\W$"}}, "\u0130", False),
+        ({"type": "string", "not": {"pattern": "(?i)^\\W$"}}, "a", True),
+    ],
+)
+def test_what_readings_decide_is_enforced_as_validators_read_it(
+    judge: Judge, schema: dict[str, Any], value: Any, accepted: bool
+) -> None:
+    found = judge.compiled(schema, "strict")
+    assert found.accepts(json.dumps(value)) is accepted
+    assert accepted in {verdict.is_valid for verdict in verdicts(schema, value)}
+
+
+def test_strings_that_are_wider_than_asked_for_have_a_row_however_they_are_asked_for() -> None:
+    costly: dict[str, Any] = {"type": "string", "allOf": [{"pattern": "a.{40}$"}, {"pattern": "b.{41}$"}]}
+    costly["not"] = {"pattern": "c.{42}$"}
+    for schema in (
+        {"$ref": "#/$defs/s", "$defs": {"s": costly}},
+        {"$dynamicRef": "#s", "$defs": {"s": {"$dynamicAnchor": "s", **costly}}},
+    ):
+        assert build(schema, watch=True).report.relaxed
+        with pytest.raises(SchemaError, match="cannot be enforced"):
+            build(schema, watch=True, policy="strict")
+
+
+def test_what_a_late_request_could_not_tell_is_told_the_next_one() -> None:
+    pattern = "^(?=.*late)x-[a-z]+$"
+    with deadline(0):
+        readings(pattern)
+    sure, maybe = readings(pattern)
+    assert sure is maybe
+
+
+def test_many_words_that_are_long_are_not_all_spelled() -> None:
+    assert few_words(rep(chars([(0x1F600, 0x1F600)]), 0, 29_999), 100) is None
+    long_words = cat(chars([(0x4E00, 0x59AD)]), rep(chars([(97, 97)]), 0, None))
+    assert few_words(inter(long_words, rep(ANY, 1_900, 1_900)), 3_000) is None
+    assert few_words(inter(long_words, rep(ANY, 2, 2)), 3_000) is not None
+
+
+@pytest.mark.parametrize("pattern", ["\\u{411", "[\\u{411", "a\\u{4", "(\\u{1F600"])
+def test_a_code_point_that_is_not_closed_is_no_pattern(pattern: str) -> None:
+    """The parser began with the pattern again, for ever."""
+    with pytest.raises(SchemaError, match="not closed"):
+        build({"type": "string", "pattern": pattern}, watch=True)
+
+
+@pytest.mark.parametrize(("pattern", "text"), [("^a{5", "a{5"), ("^x{2,", "x{2,"), ("^a{", "a{")])
+def test_braces_that_are_not_closed_are_text(judge: Judge, pattern: str, text: str) -> None:
+    found = judge.compiled({"type": "string", "pattern": pattern}, "strict")
+    assert found.accepts(json.dumps(text))
+    assert not found.accepts(json.dumps("aaaaa"))
+
+
+def test_branches_told_apart_by_what_a_dot_may_be_are_not_apart(judge: Judge) -> None:
+    """By the dot of a validator the value is of both branches."""
+    branches = [
+        {"type": "object", "required": ["x"], "properties": {"x": {"type": "string", "pattern": pattern}}}
+        for pattern in ("^a.b$", "^a\\rb$")
+    ]
+    found = judge.compiled({"oneOf": branches})
+    assert found.accepts('{"x": "a-b"}')
+    assert not found.accepts('{"x": "a\\rb"}')

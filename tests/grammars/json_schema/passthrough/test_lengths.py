@@ -1,0 +1,188 @@
+"""Patterns and formats beside lengths: whatever leaves a string compiles, and the masks keep both."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from typing import Any
+
+import llguidance
+import pytest
+
+from benchmarks.json_schema_laws import byte_judge
+from grammars.json_schema import build
+from grammars.json_schema.passthrough.lengths import kept_pattern
+from grammars.regular.syntax.ecma import language
+from grammars.json_schema.document.string_formats import FORMATS
+from grammars.regular.languages import lengths, matches
+from grammars.tree.render import render
+from grammars.regular.syntax.rust import language as rust_language
+from grammars.tree.nodes import Json
+from guided.engine.engine import compile_grammar
+from special_tokens.errors import SchemaError
+from tests.amount import EVERYTHING, some
+
+JUDGE = byte_judge(None)
+BYTES = llguidance.LLTokenizer("byte")
+
+#: Of many the engine's own compiler does not find out, beside a length, whether anything is left.
+PATTERNS = [
+    r"^[a-z]+(\.[a-f]{1,})+$",
+    r"^[a-z]+(\.[a-f]{3,})+$",
+    r"^[a-z]+(/[a-z]+-[a-f]{3})+$",
+    r"^[a-z]+(/abcdefgh[a-f])+$",
+    r"^[a-z]*(/[a-f]{8})+$",
+    r"^[a-z]+(/[a-f]{6}){2,}$",
+    r"^a(/[a-f]{36})+$",
+    r"^[a-z_-]*$",
+    r"^x-[a-z]+$",
+    r"^[a-z]{2,7}[0-9]{3}$",
+    r"[a-z]+",
+    r"^(ab|cd)[0-9]+z$",
+    r"^(ab|c)[0-9]+$",
+    r"^\d{3}-[^\n]*!$",
+    r"^\s*\S+$",
+]
+LENGTHS: list[dict[str, int]] = [
+    {"maxLength": 9},
+    {"maxLength": 100},
+    {"minLength": 1, "maxLength": 2048},
+    {"minLength": 20},
+    {"minLength": 100, "maxLength": 2048},
+    {"minLength": 12, "maxLength": 12},
+]
+
+
+def words(pattern: str, chance: random.Random) -> list[str]:
+    """Strings near to the pattern: pieces of what it is made of."""
+    pieces = [
+        "a",
+        "b",
+        "ab",
+        "cd",
+        "z",
+        "/",
+        "/abcdef",
+        "/abcdefgha",
+        ".abc",
+        ".a",
+        "-",
+        "x-",
+        "1",
+        "123",
+        "!",
+        "/a-abc",
+    ]
+    pieces += ["/abcdefab", "/" + "a" * 36, " ", "c"]
+    return [
+        "".join(chance.choices(pieces, k=chance.randint(1, size))) for size in (1, 2, 3, 4, 6, 9, 20) for _ in "1234"
+    ]
+
+
+@pytest.mark.parametrize("pattern", some(PATTERNS, 8))
+def test_a_pattern_beside_a_length_keeps_both(pattern: str) -> None:
+    chance = random.Random(pattern)
+    for bounds in LENGTHS:
+        schema = {"type": "string", "pattern": pattern, **bounds}
+        try:
+            compiled = JUDGE.compiled(schema)
+        except SchemaError as error:
+            assert "unsatisfiable" in str(error)
+            assert not any(fits(word, pattern, bounds) for word in words(pattern, chance))
+            continue
+        assert not compiled.plan.schema_report.relaxed
+        for word in words(pattern, chance):
+            assert compiled.accepts(json.dumps(word)) == fits(word, pattern, bounds), (bounds, word)
+
+
+def fits(word: str, pattern: str, bounds: dict[str, Any]) -> bool:
+    least, most = bounds.get("minLength", 0), bounds.get("maxLength", len(word))
+    return least <= len(word) <= most and re.search(pattern, word) is not None
+
+
+@pytest.mark.parametrize("pattern", [r"^[a-z_-]*$", r"^x-[a-z]+$", r"^[a-z]{2,7}[0-9]{3}$"])
+def test_one_class_and_a_length_stay_on_the_fast_path(pattern: str) -> None:
+    assert isinstance(build({"type": "string", "pattern": pattern, "maxLength": 12}, watch=True).node, Json)
+
+
+@pytest.mark.parametrize("name", some(sorted(FORMATS), 4))
+def test_a_format_beside_a_length_compiles(name: str) -> None:
+    for bounds in ({"minLength": 3}, {"minLength": 60}, {"maxLength": 40}, {"minLength": 30, "maxLength": 90}):
+        try:
+            JUDGE.compiled({"type": "string", "format": name, **bounds})
+        except SchemaError as error:
+            assert "unsatisfiable" in str(error)
+
+
+_PIECES = [
+    r"\d+",
+    r"\d*",
+    "[a-z]+",
+    "[a-z0-9]{1,5}",
+    r"\w+",
+    ".*",
+    ".+",
+    r"\.",
+    "-",
+    "x",
+    r"\d",
+    "[^ ]*",
+    "(?:ab)?",
+    r"\s*",
+]
+
+
+@pytest.mark.parametrize("seed", range(20 if EVERYTHING else 2))
+def test_a_repeat_beside_any_text_is_told_apart(seed: int) -> None:
+    """The engine sees through what is left of it, and the language is the same."""
+    chance = random.Random(f"absorbed {seed}")
+    num_kept = 0
+    for _ in range(60):
+        pattern = "^" + "".join(chance.choices(_PIECES, k=chance.randint(2, 6))) + "$"
+        least = lengths(language(pattern))[0]
+        most = least + chance.choice([0, 1, 30, 250])
+        found = kept_pattern(pattern, 0, most)
+        if found is None:
+            continue
+        num_kept += 1
+        text = render(Json({"type": "string", "pattern": found.regex, "maxLength": most}, {})).engine_text()
+        compile_grammar(BYTES, text)
+        for _ in range(5):
+            word = "".join(chance.choices("a1.-x zB_\n", k=chance.randint(0, 9)))
+            assert matches(rust_language(found.regex), word) is matches(language(pattern), word), (pattern, word)
+    assert num_kept > 3
+
+
+_RUNS = [
+    (r"\S", r"\s"),
+    ("[a-z]", "[0-9]"),
+    ("[^,]", ","),
+    ("[^ ]", " "),
+    (r"\w", r"\W"),
+    ("[a-z]", "[ -]"),
+    (r"\d", r"\D"),
+]
+
+
+@pytest.mark.parametrize("seed", range(20 if EVERYTHING else 2))
+def test_so_many_words_and_no_more_stay_on_the_fast_path(seed: int) -> None:
+    chance = random.Random(f"words {seed}")
+    for _ in range(20):
+        word, between = chance.choice(_RUNS)
+        pattern = f"(?:{word}+{between}+){{0,{chance.choice([1, 2, 9, 19, 49, 100])}}}{word}+"
+        pattern = chance.choice([f"^{pattern}$", f"^$|(^{pattern}$)"])
+        least = chance.choice([0, 1])
+        bounds = {"minLength": least, "maxLength": least + chance.choice([1, 5, 30, 500, 5_000])}
+        schema = {"type": "string", "pattern": pattern, **bounds}
+        assert isinstance(build(schema, watch=True).node, Json), schema
+        compiled = JUDGE.compiled(schema)
+        for _ in range(6):
+            text = "".join(chance.choices("ab1, -", k=chance.randint(0, 12)))
+            assert compiled.accepts(json.dumps(text)) == fits(text, pattern, bounds), (schema, text)
+
+
+def test_at_least_so_many_words_may_not_be_seen_through() -> None:
+    for pattern in (r"^(?:[a-z]+[0-9]+){1,99}[a-z]+$", r"^(?:\S+\s+){0,9}\s+$", r"^(?:[a-z]+[a-f]+){0,9}[a-z]+$"):
+        assert kept_pattern(pattern, 0, 100) is None
+    assert kept_pattern(r"^(?:\S+\s+){0,9}\S+$", 2, 100) is None

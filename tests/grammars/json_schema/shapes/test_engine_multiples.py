@@ -1,0 +1,231 @@
+"""Steps with decimals and bounds far out: texts held against exact arithmetic, the kept double, and two validators."""
+
+from __future__ import annotations
+
+import json
+import random
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import pytest
+
+from benchmarks.json_schema import Judge
+from benchmarks.json_schema_causes import violated
+from benchmarks.json_schema_laws import byte_judge
+from grammars.json_schema import build
+from grammars.json_schema.shapes.engine_multiples import engine_steps
+from grammars.json_schema.shapes.numbers import decimal_text, num_decimals
+from guided.validation.validate import judge as verdicts
+from special_tokens.errors import SchemaError
+from tests.amount import some
+from tests.grammars.json_schema.test_numbers import answer, is_valid
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return byte_judge(None)
+
+
+def _step_schema(dice: random.Random) -> dict[str, Any]:
+    """A step of up to four decimals, and perhaps bounds, some of them multiples."""
+    places = dice.randint(1, 4)
+    step = dice.randint(1, dice.choice([40, 300, 9_999])) / 10**places
+    schema: dict[str, Any] = {"type": "number", "multipleOf": step}
+    for keyword in dice.sample(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"], dice.randint(0, 2)):
+        sign = -1 if "Min" in keyword or keyword == "minimum" else 1
+        near = dice.choice([1, 5, 1_000]) * dice.random() * sign
+        schema[keyword] = dice.choice(
+            [round(near, 2), float(Fraction(str(step)) * dice.randint(0, 5_000) * sign), int(near)]
+        )
+    return schema
+
+
+@pytest.mark.parametrize("seed", some(range(150), 14))
+def test_multiples_in_their_shortest_spelling_and_nothing_else(judge: Judge, seed: int) -> None:
+    """Exact on texts that are as ``json.dumps`` has them, unless a row relaxes the step; never an error."""
+    dice = random.Random(seed)
+    schema = _step_schema(dice)
+    step = Fraction(str(schema["multipleOf"]))
+    try:
+        found = judge.compiled(schema)
+    except SchemaError:
+        tried = [step * n for n in range(-6_000, 6_000)]
+        assert not any(is_valid(schema, value) for value in tried)
+        return
+    is_relaxed = bool(found.plan.schema_report.relaxed)
+    unit = Fraction(1, 10 ** (num_decimals(step) or 0))
+    for _ in range(120):
+        value = step * dice.choice([dice.randint(-30, 30), dice.randint(-6_000, 6_000), dice.randint(-(10**8), 10**8)])
+        value += unit * dice.choice([0, 0, 0, 1, -1, dice.randint(-50, 50)])
+        text = decimal_text(value)
+        is_right = is_valid(schema, value)
+        assert is_right or is_relaxed or not found.accepts(text), text
+        assert not is_right or found.accepts(text), text
+    for _ in range(8):
+        text = answer(judge, found, dice) or ""
+        if text and not is_relaxed:
+            assert is_valid(schema, Fraction(text)), text
+            kept = json.loads(text)
+            assert is_valid(schema, Fraction(repr(kept))), text
+            assert any(v.is_valid for v in verdicts(schema, kept)), text  # one divides doubles, and may not see it
+
+
+@pytest.mark.parametrize("step", [0.07, 0.007, 0.011, 0.014, 0.022, 0.029, 0.75, 0.15, 1.9375])
+def test_steps_that_the_engine_misreads_are_enforced(judge: Judge, step: float) -> None:
+    found = judge.compiled({"type": "number", "multipleOf": step}, "strict")
+    for n in (0, 1, 2, 3, 5, 10, 50, 100, 137, 2_000, -7, -20):
+        value = Fraction(str(step)) * n
+        assert found.accepts(decimal_text(value)), n
+        assert not found.accepts(decimal_text(value + Fraction(1, 1_000_000))), n
+
+
+def test_of_the_usual_steps_few_are_relaxed_and_none_is_an_error(judge: Judge) -> None:
+    steps = [Fraction(n, 1_000) for n in range(1, 19_901, 37)]
+    assert sum(engine_steps(step) is None for step in steps) < len(steps) // 15
+    for step in steps[::9]:
+        judge.compiled({"type": "number", "multipleOf": float(step)})
+
+
+def test_a_step_that_the_engine_cannot_read_is_relaxed(judge: Judge) -> None:
+    schema = {"type": "number", "multipleOf": 0.53}
+    rows = judge.compiled(schema).plan.schema_report.relaxed
+    assert [(row.keyword, row.pointer) for row in rows] == [("multipleOf", "")]
+    with pytest.raises(SchemaError, match="multipleOf"):
+        judge.plan(schema, "strict")
+
+
+def test_other_spellings_of_multiples_have_a_row(judge: Judge) -> None:
+    found = judge.compiled({"type": "number", "multipleOf": 0.75})
+    assert [found.accepts(text) for text in ("1.5", "1.50", "3.0", "15e-1", "1.500")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+    (row,) = [row for row in found.plan.schema_report.narrowed if row.keyword == "multipleOf"]
+    assert "no more decimals than the step" in row.reason
+
+
+# -- far out
+
+
+@pytest.mark.parametrize(
+    ("schema", "right", "wrong"),
+    [
+        ({"exclusiveMinimum": 2**53}, [2**53 + 1, 2**53 + 2, 2**60], [2**53, 2**53 - 1]),
+        ({"exclusiveMinimum": -(2**53) - 2}, [-(2**53) - 1, -(2**53)], [-(2**53) - 2, -(2**53) - 3]),
+        ({"exclusiveMaximum": 1e16}, [10**16 - 1, 10**16 - 2], [10**16, 10**16 + 1]),
+        ({"exclusiveMaximum": -(2**53)}, [-(2**53) - 1], [-(2**53), 1 - 2**53]),
+        ({"exclusiveMaximum": 2**63}, [2**63 - 1], [2**63, 2**63 + 1]),
+        ({"minimum": 2**54}, [2**54, 2**54 + 1], [2**54 - 1]),
+        ({"maximum": 2**54}, [2**54, 2**54 - 1], [2**54 + 1]),
+    ],
+)
+def test_integers_beyond_doubles_keep_their_bounds(
+    judge: Judge, schema: dict[str, Any], right: list[int], wrong: list[int]
+) -> None:
+    found = judge.compiled({"type": "integer", **schema}, "strict")
+    assert all(found.accepts(str(value)) for value in right)
+    assert not any(found.accepts(str(value)) for value in wrong)
+
+
+FAR_OUT = product(
+    ["minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"],
+    [3, 9_999, 0.75, 10**14],
+    [10**15, 1e15, 10**15 - 1, 10**16, 999_999_999_999_990],
+)
+
+
+@pytest.mark.parametrize("case", some(FAR_OUT, 9))
+def test_a_step_beside_a_bound_far_out_is_a_grammar(judge: Judge, case: tuple[str, float, float]) -> None:
+    keyword, step, bound = case
+    sign = 1 if "in" in keyword[-5:] and "Max" not in keyword and keyword != "maximum" else -1
+    schema = {"type": "number", keyword: sign * bound, "multipleOf": step}
+    found = judge.compiled(schema)
+    unit = Fraction(str(step))
+    for n in range(1, 30):
+        value = sign * unit * (int(Fraction(bound) / unit) + n)
+        if value.denominator == 1 and is_valid(schema, value) and not found.accepts(str(value)):
+            assert abs(value) > 10**15
+            assert any("15 digits" in row.reason for row in found.plan.schema_report.narrowed), value
+    assert not found.accepts(str(sign * 7)), schema
+
+
+@pytest.mark.parametrize("step", [1e16, 10**18, 2e15, 5 * 10**14])
+def test_multiples_of_a_step_far_out_are_found(judge: Judge, step: float) -> None:
+    found = judge.compiled({"type": "number", "minimum": 1_000, "multipleOf": step})
+    assert found.accepts(str(int(step)))
+    assert found.accepts(str(int(step) * 3))
+    assert not found.accepts("0")
+
+
+@pytest.mark.parametrize("kind", ["number", "integer"])
+@pytest.mark.parametrize("step", [1e64, 1e70, 10**200])
+def test_a_step_that_no_digits_reach_is_relaxed(judge: Judge, kind: str, step: float) -> None:
+    found = judge.compiled({"type": kind, "minimum": 1_000, "multipleOf": step})
+    assert found.accepts("1000")
+    assert "multipleOf" in {row.keyword for row in found.plan.schema_report.relaxed}
+    only = judge.compiled({"type": kind, "minimum": -5, "maximum": 5, "multipleOf": step}, "strict")
+    assert [only.accepts(text) for text in ("0", "1")] == [True, False]
+
+
+def _size(dice: random.Random, near: int) -> float:
+    return float(
+        f"{dice.randint(1, 9)}.{dice.choice(['0', '5', '25', '123456789012345'])}e{near + dice.randint(-1, 1)}"
+    )
+
+
+@pytest.mark.parametrize("seed", some(range(80), 8))
+def test_numbers_that_need_an_exponent(judge: Judge, seed: int) -> None:
+    """Beyond 1e64 and below 1e-64: every double between the bounds, and no other."""
+    dice = random.Random(seed)
+    near, sign = dice.choice([-306, -200, -99, -80, 80, 99, 150, 306]), dice.choice([1, -1])
+    low, high = sorted((_size(dice, near) * sign, _size(dice, near) * sign))
+    lower: dict[str, Any] = {dice.choice(["minimum", "exclusiveMinimum"]): low}
+    upper: dict[str, Any] = {dice.choice(["maximum", "exclusiveMaximum"]): high}
+    if dice.random() < 0.3:  # open to the infinite, or to 0
+        lower = {} if near > 0 > sign else {"exclusiveMinimum": 0} if near < 0 < sign else lower
+        upper = {} if near > 0 < sign else {"exclusiveMaximum": 0} if near < 0 > sign else upper
+    schema = {"type": "number", **lower, **upper}
+    try:
+        found = judge.compiled(schema)
+    except SchemaError:
+        assert low == high
+        assert len(schema.keys() & {"minimum", "maximum"}) < 2
+        return
+    for _ in range(80):
+        value = dice.choice([low, high, _size(dice, near) * sign, low + (high - low) * dice.random(), -low, 0.0, 1.0])
+        text = json.dumps(value)
+        assert found.accepts(text) == (not violated(schema, json.loads(text))), (schema, text)
+    for _ in range(8):
+        written = answer(judge, found, dice)
+        if written is not None:
+            assert is_valid(schema, Fraction(written)), written
+            assert not violated(schema, json.loads(written)), written
+
+
+def test_what_no_text_writes_is_not_called_impossible(judge: Judge) -> None:
+    schema = {"properties": {"a": {"minimum": 1e-300, "maximum": 2e-300, "multipleOf": 1e-301}}, "type": "object"}
+    number = {"type": "number"} | schema["properties"]["a"]  # type: ignore[index]
+    with pytest.raises(SchemaError, match="64 digits") as caught:
+        build({"type": "object", "properties": {"a": number}, "required": ["a"]})
+    assert caught.value.pointer == "/properties/a"
+    assert "unsatisfiable" not in str(caught.value)
+
+
+@pytest.mark.parametrize("more", [{}, {"multipleOf": 3}])
+def test_no_integer_between_exclusive_bounds_is_said_with_the_place(judge: Judge, more: dict[str, Any]) -> None:
+    empty = {"type": "integer", "exclusiveMinimum": -1, "exclusiveMaximum": 0, **more}
+    with pytest.raises(SchemaError, match="unsatisfiable") as caught:
+        judge.compiled({"type": "object", "properties": {"a": empty}, "required": ["a"]})
+    assert caught.value.pointer == "/properties/a"
+    assert judge.compiled({"type": ["integer", "null"], "exclusiveMinimum": -1, "exclusiveMaximum": 0}).accepts("null")
+
+
+def test_a_step_of_many_digits_takes_no_time() -> None:
+    """The engine's steps were looked for among all numbers up to its digits, 457,763,671,875 of them."""
+    for step in 3 / 65_536, 0.1234567890123, 7 / 2**40:
+        rows = build({"type": "number", "multipleOf": step}, watch=True).report.relaxed
+        assert [row.keyword for row in rows] == ["multipleOf"]

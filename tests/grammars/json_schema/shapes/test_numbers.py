@@ -1,0 +1,369 @@
+"""Numbers with bounds and steps, on their own and inside: what is accepted, and random answers to their ends.
+
+The judge is exact arithmetic on the text, and on the double that a reader keeps of it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from benchmarks.json_schema import Judge
+from benchmarks.json_schema_causes import violated
+from benchmarks.json_schema_laws import byte_judge
+from grammars.json_schema import DEFAULT_SPELLING, build
+from grammars.json_schema.shapes.number_texts import Digits, digits
+from grammars.json_schema.shapes.numbers import Numbers, tight
+from grammars.json_schema.grammar.scalars import engine_number
+from grammars.tree.nodes import Json
+from guided.bitmask import allowed_ids
+from special_tokens.errors import GrammarError, GuidedError, SchemaError
+from tests.amount import some
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return byte_judge(None)
+
+
+@pytest.mark.parametrize(
+    ("schema", "right", "wrong"),
+    [
+        ({"type": "number", "exclusiveMinimum": 0.01, "multipleOf": 7}, ["7", "700"], ["0", "-7"]),
+        ({"type": "number", "exclusiveMaximum": 2.3, "multipleOf": 1.5}, ["1.5", "-3"], ["3", "800019"]),
+        ({"type": "integer", "exclusiveMinimum": 7, "multipleOf": 7}, ["14"], ["0", "7"]),
+        ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 3, "multipleOf": 1.5}, ["1.5"], ["0", "3"]),
+        ({"items": {"exclusiveMinimum": 0, "multipleOf": 3}, "minItems": 1}, ["[3]"], ["[0]", "[-3]"]),
+    ],
+)
+def test_exclusive_bounds_hold_beside_steps(
+    judge: Judge, schema: dict[str, Any], right: list[str], wrong: list[str]
+) -> None:
+    found = judge.compiled(schema)
+    assert all(map(found.accepts, right))
+    assert not any(map(found.accepts, wrong))
+
+
+def test_a_word_that_the_engine_would_pass_over_is_an_error() -> None:
+    with pytest.raises(GrammarError, match="exclusiveAaximum"):
+        engine_number({"type": "number", "exclusiveAaximum": 2}, {})
+    node = build({"exclusiveMaximum": 2, "multipleOf": 7, "type": "integer"}, spelling=DEFAULT_SPELLING).node
+    assert isinstance(node, Json)
+    assert node.schema.keys() == {"type", "multipleOf", "minimum", "maximum"}
+
+
+_ODD = 2**53 + 1  # lies between two doubles
+_BETWEEN: list[tuple[dict[str, Any], list[str], list[str]]] = [
+    ({"minimum": _ODD}, [f"{_ODD}", f"{_ODD + 1}.0", f"{_ODD}0.5"], [f"{_ODD}.0", f"{_ODD - 1}"]),
+    ({"maximum": _ODD + 2}, [f"{_ODD + 2}", f"{_ODD + 1}.0", "0.5", "-1e30"], [f"{_ODD + 2}.0", f"{_ODD + 3}"]),
+    ({"minimum": _ODD, "maximum": _ODD}, [f"{_ODD}"], [f"{_ODD}.0"]),
+    ({"minimum": -_ODD}, [f"{-_ODD}", f"{1 - _ODD}.0"], [f"{-_ODD - 1}", f"{-_ODD}.9"]),
+    ({"maximum": -_ODD}, [f"{-_ODD}", f"{-_ODD - 1}.0"], [f"{-_ODD}.0", f"{1 - _ODD}"]),
+    ({"minimum": _ODD, "multipleOf": 1}, [f"{_ODD}", f"{_ODD + 1}.0"], [f"{_ODD}.0"]),
+]
+
+
+@pytest.mark.parametrize(("schema", "right", "wrong"), _BETWEEN, ids=str)
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_bound_between_two_doubles(
+    judge: Judge, schema: dict[str, Any], right: list[str], wrong: list[str], inside: bool
+) -> None:
+    """With a point a number is read as the next double, which may be beyond the bound."""
+    schema = {"type": "number"} | schema
+    found = judge.compiled({"type": "array", "items": schema, "minItems": 1} if inside else schema)
+    shape = "[{}]" if inside else "{}"
+    for text in right:
+        assert found.accepts(shape.format(text)), text
+        assert not violated(schema, json.loads(text))
+    for text in wrong:
+        assert not found.accepts(shape.format(text)), text
+    random_numbers = random.Random(0)
+    for _ in range(300):
+        text = f"{random_numbers.choice([_ODD, -_ODD]) + random_numbers.randint(-6, 6)}"
+        text += random_numbers.choice(["", ".0", ".5", ".99", ".000001"])
+        assert not found.accepts(shape.format(text)) or not violated(schema, json.loads(text)), text
+
+
+def _far_schema(dice: random.Random) -> dict[str, Any]:
+    bound = dice.choice([-1, 1]) * (dice.choice([10**13, 10**14, 5 * 10**14, 10**15, 2**53, 10**17, 2**64]))
+    bound += dice.choice([0, 0, 1, -1, 3])
+    schema: dict[str, Any] = {"type": "number"}
+    for keyword in dice.sample(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"], dice.randint(0, 2)):
+        schema[keyword] = bound if "in" in keyword[-5:] else bound + dice.choice([0, 1, 2, 1000])
+    if len(schema) == 1 or dice.random() < 0.3:
+        schema["not"] = {"enum": [bound + n for n in dice.sample(range(-3, 4), dice.randint(1, 3))]}
+    return schema
+
+
+@pytest.mark.parametrize("seed", some(range(60), 10))
+def test_what_is_far_out_is_found_by_readers_of_doubles(judge: Judge, seed: int) -> None:
+    """Where no row says otherwise; integers, which readers keep as they are, are enforced to the last digit."""
+    dice = random.Random(seed)
+    schema = _far_schema(dice)
+    try:
+        found = judge.compiled(schema)
+    except SchemaError:  # nothing is left
+        return
+    assert not build(schema, watch=True).report.relaxed
+    near = [v for v in schema.values() if isinstance(v, int)] + schema.get("not", {}).get("enum", [])
+    for _ in range(150):
+        whole = dice.choice(near) + dice.randint(-4, 4)
+        tail = dice.choice(["", "", ".0", ".5", ".99", ".000001", ".875", ".9999999", ".1"])
+        text = f"{whole}{tail}"
+        is_valid = not violated(schema, json.loads(text))
+        if tail:
+            assert is_valid or not found.accepts(text), text
+        else:
+            assert found.accepts(text) == is_valid, text
+
+
+# -- random sets, alone and inside
+
+_LIMITS = [0, 1, -1, 2.3, 0.01, 7.5, 10, 99.99, -3.25, 100, 33.3, 3.5, 1000, 1450, 14000, -100, 4.5, 12345.678, -0.5]
+_STEPS = [1, 2, 3, 5, 7, 0.1, 0.5, 0.25, 1.5, 0.01, 2.5, 10, 0.3, 100, 1000, 8, 0.05]
+_EXCEPTIONS: list[dict[str, Any]] = [
+    {"type": "integer"},
+    {"multipleOf": 10},
+    {"multipleOf": 0.1},
+    {"multipleOf": 1000},
+    {"multipleOf": 0.25},
+    {"minimum": 5, "maximum": 7},
+    {"const": 100},
+    {"const": 1000},
+    {"const": 0.5},
+]
+
+
+def made_up(rng: random.Random) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": rng.choice(["number", "integer"])}
+    for keyword in rng.sample(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"], rng.randint(0, 3)):
+        schema[keyword] = rng.choice(_LIMITS)
+    if rng.random() < 0.6:
+        schema["multipleOf"] = rng.choice(_STEPS)
+    if rng.random() < 0.35:
+        schema["not"] = rng.choice(_EXCEPTIONS)
+    return schema
+
+
+def is_valid(schema: dict[str, Any], value: Fraction) -> bool:
+    checks: dict[str, Callable[[Any], bool]] = {
+        "type": lambda kind: kind == "number" or value.denominator == 1,
+        "minimum": lambda bound: value >= Fraction(str(bound)),
+        "maximum": lambda bound: value <= Fraction(str(bound)),
+        "exclusiveMinimum": lambda bound: value > Fraction(str(bound)),
+        "exclusiveMaximum": lambda bound: value < Fraction(str(bound)),
+        "multipleOf": lambda step: (value / Fraction(str(step))).denominator == 1,
+        "const": lambda other: value == Fraction(str(other)),
+        "not": lambda other: not is_valid(other, value),
+    }
+    return all(checks[keyword](asked) for keyword, asked in schema.items())
+
+
+def answer(judge: Judge, found: Any, rng: random.Random) -> str | None:
+    """What is written at random to an end; None where that takes too long."""
+    state, ends, out = found.start.fork(), found.plan.end_ids(), b""
+    while not state.is_stopped:
+        ids = list(allowed_ids(state.mask()))
+        closing = [i for i in ids if i in ends]
+        if len(out) > 90:
+            return None
+        token = rng.choice(closing if closing and (rng.random() < 0.35 or len(out) > 25) else ids)
+        state.commit([token])
+        out += b"" if token in ends else judge.engine.token_bytes(token)
+    return out.decode()
+
+
+@pytest.mark.parametrize("seed", some(range(60), 10))
+def test_random_numbers_are_written_to_their_ends_and_valid(judge: Judge, seed: int) -> None:
+    """No engine error, as where an intersection is finished and the engine does not see it; none out of bounds."""
+    rng = random.Random(seed)
+    schema = made_up(rng)
+    inside = seed % 4 == 0
+    try:
+        found = judge.compiled({"type": "array", "items": schema, "minItems": 1, "maxItems": 1} if inside else schema)
+    except GuidedError:
+        tried = (Fraction(rng.randint(-20_000, 20_000), rng.choice([1, 1, 10, 100, 4])) for _ in range(300))
+        assert not any(is_valid(schema, value) for value in tried)
+        return
+    for _ in range(10):
+        text = answer(judge, found, rng)
+        if text is None or found.plan.schema_report.relaxed:
+            continue
+        assert is_valid(schema, Fraction(text.strip("[]"))), (schema, text)
+        kept = json.loads(text.strip("[]"))  # as a reader has it
+        assert is_valid(schema, Fraction(repr(kept))), (schema, text)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "integer", "maximum": 3.5}, "3"),
+        ({"type": "integer", "exclusiveMaximum": 4.5}, "4"),
+        ({"maximum": 99.99, "multipleOf": 10}, "90"),
+        ({"oneOf": [{"multipleOf": 0.01}, {"type": "integer"}]}, "0.12"),
+        ({"type": "number", "maximum": 0.5, "not": {"type": "integer"}}, "0.5"),
+        ({"type": "number", "multipleOf": 0.25, "not": {"type": "integer"}}, "0.5"),
+        ({"type": "integer", "maximum": 1000, "not": {"const": 1000}}, "100"),
+        ({"type": "integer", "maximum": 1000, "minimum": 1, "not": {"multipleOf": 1000}}, "100"),
+        ({"type": "integer", "maximum": 100000, "not": {"multipleOf": 10}}, "9"),
+    ],
+)
+def test_a_number_that_nothing_can_follow_ends(judge: Judge, schema: dict[str, Any], text: str) -> None:
+    found = judge.compiled(schema)
+    for _ in range(2):  # an engine that failed once would fail every time
+        state = found.start.fork()
+        for byte in text:
+            state.commit(judge.engine.tokenize(byte))
+            state.mask()
+        assert state.is_accepting
+        state.commit([min(found.plan.end_ids())])
+        assert state.is_stopped
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "number", "exclusiveMaximum": 1}, "0.99999999999999999999"),
+        ({"type": "number", "exclusiveMaximum": 1}, "9.9999999999999999999e-1"),
+        ({"type": "number", "exclusiveMinimum": -1}, "-0.99999999999999999999"),
+        ({"type": "number", "not": {"multipleOf": 0.1}}, "67910503726206560002450000031000400.0004"),
+        ({"type": "number", "not": {"const": 0.5}}, "0.50000000000000000001"),
+        ({"type": "number", "multipleOf": 2, "not": {"multipleOf": 10}}, "49190056550948638.0"),
+    ],
+)
+def test_numbers_that_a_double_takes_for_others_are_not_written(
+    judge: Judge, schema: dict[str, Any], text: str
+) -> None:
+    found = judge.compiled(schema)
+    assert not found.accepts(text)
+    assert any("15 digits" in row.reason for row in found.plan.schema_report.narrowed)
+
+
+def test_a_step_that_is_not_enforced_takes_no_other_with_it(judge: Judge) -> None:
+    schema = {"type": "number", "multipleOf": 2.5, "allOf": [{"multipleOf": 7}], "not": {"multipleOf": 4}}
+    found = judge.compiled(schema)
+    assert found.accepts("17.5")
+    assert not found.accepts("17.6")
+    assert ("/allOf/0", "multipleOf") in {(row.pointer, row.keyword) for row in found.plan.schema_report.relaxed}
+
+
+def test_where_doubles_lose_what_counts_it_is_relaxed(judge: Judge) -> None:
+    schema = {"type": "number", "exclusiveMinimum": 1e-20, "exclusiveMaximum": 1e-19}
+    report = judge.plan(schema).schema_report
+    assert [row.outcome.value for row in report.relaxed] == ["relaxed"]
+    assert digits(Numbers(Fraction(1, 10**20), True)) is Digits.LOST
+
+
+def test_bounds_of_integers_are_members() -> None:
+    found = tight(Numbers(Fraction(-7, 2), True, Fraction(1000), False, True, not_steps=(Fraction(500),)))
+    assert (found.low, found.high) == (Fraction(-3), Fraction(999))
+    assert tight(Numbers(integer=True, not_steps=(Fraction(1, 4),))).is_empty()
+    assert tight(Numbers(integer=True, steps=(Fraction(3, 2),))).steps == (Fraction(3),)
+
+
+@pytest.mark.parametrize("schema", [
+    {"type": "integer", "minimum": 9007199254740993, "multipleOf": 1.5},
+    {"type": "number", "minimum": 1e20, "multipleOf": 7},
+    {"type": "integer", "maximum": -(10**18), "multipleOf": 1.5},
+])  # fmt: skip
+def test_far_multiples_are_relaxed_and_not_called_impossible(judge: Judge, schema: dict[str, Any]) -> None:
+    found = judge.compiled(schema)
+    assert "multipleOf" in {row.keyword for row in found.plan.schema_report.relaxed}
+
+
+@pytest.mark.parametrize(
+    ("schema", "invalid", "row"),
+    [
+        ({"type": "integer", "not": {"multipleOf": 3}}, 9, ("", "not")),
+        ({"oneOf": [{"multipleOf": 7}, {"type": "number"}]}, 7, ("", "oneOf")),
+        ({"type": "array", "items": {"if": {"multipleOf": 7}, "then": {"type": "string"}}}, [7], ("/items", "if")),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"multipleOf": 10007}}}, 1, ("/$defs/a", "multipleOf")),
+        ({"allOf": [{"multipleOf": 10007}]}, 1, ("/allOf/0", "multipleOf")),
+        ({"allOf": [{"multipleOf": 0.3}], "not": {"type": "integer"}}, 0.1, ("/allOf/0", "multipleOf")),
+    ],
+)
+def test_steps_that_are_not_enforced_are_reported_where_they_stand(
+    judge: Judge, schema: Any, invalid: Any, row: tuple[str, str]
+) -> None:
+    found = judge.compiled(schema)
+    assert found.accepts(json.dumps(invalid))
+    relaxed = {(r.pointer, r.keyword) for r in found.plan.schema_report.relaxed}
+    assert row in relaxed
+    assert relaxed & violated(schema, invalid)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "keyword"),
+    [
+        ({"type": "integer"}, "1.0", "type"),
+        ({"type": "integer", "minimum": 0, "maximum": 5}, "1.0", "type"),
+        ({"type": "integer", "maximum": 5, "not": {"const": 3}}, "1.0", "type"),
+        ({"multipleOf": 1e-8}, "1e-08", "multipleOf"),
+        ({"type": "number", "minimum": 1e300}, "20e300", "minimum"),
+        ({"type": "number", "minimum": 5, "maximum": 7}, "6e0", "minimum"),
+        ({"type": "number", "not": {"const": 3}}, "5e0", "enum"),
+    ],
+)
+def test_spellings_that_are_not_written_are_reported(
+    judge: Judge, schema: dict[str, Any], text: str, keyword: str
+) -> None:
+    found = judge.compiled(schema)
+    assert not found.accepts(text)
+    said = [row for row in found.plan.schema_report.narrowed if "exponent" in row.reason]
+    assert keyword in {row.keyword for row in said}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_beyond_all_digits_are_kept(judge: Judge, seed: int) -> None:
+    chance = random.Random(seed)
+    keyword = chance.choice(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"])
+    bound = chance.choice([1, -1]) * 10.0 ** chance.choice([64, 65, 70, 100, 250, 307])
+    schema: dict[str, Any] = {"type": "number", keyword: bound}
+    if chance.random() < 0.3:
+        schema = {"type": "number", "not": schema}
+    if chance.random() < 0.3:
+        schema["minimum" if keyword.endswith("aximum") else "maximum"] = chance.choice([-5, 0, 7.5])
+    try:
+        found = judge.compiled(schema, "strict")
+    except SchemaError:
+        return  # nothing is left between the bounds
+    texts = [
+        f"{sign}{m}e{n}" for sign in ("", "-") for m in ("1", "7", "9.5") for n in (0, 5, 60, 63, 64, 70, 104, 300)
+    ]
+    for text in texts:
+        if found.accepts(text):
+            assert not violated(schema, float(text)), (schema, text)
+
+
+def test_integers_cut_short_between_far_bounds_are_reported(judge: Judge) -> None:
+    for schema in ({"minimum": 100, "maximum": 1e65}, {"exclusiveMinimum": 1, "maximum": 1e64}):
+        found = judge.compiled({"type": "integer", **schema})
+        assert not found.accepts("1" + "0" * 64)
+        assert any("at most 64 digits" in row.reason for row in found.plan.schema_report.narrowed)
+
+
+def test_integers_that_are_all_excluded_are_called_impossible(judge: Judge) -> None:
+    with pytest.raises(SchemaError, match="unsatisfiable"):
+        judge.compiled({"type": "integer", "exclusiveMaximum": 3, "not": {"exclusiveMaximum": 10, "multipleOf": 0.5}})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_few_exceptions_among_multiples_are_kept(judge: Judge, seed: int) -> None:
+    chance = random.Random(seed)
+    step = chance.choice([3, 7, 1.5, 0.07])
+    left_out = [step * chance.randint(-6, 6) for _ in range(chance.randint(1, 4))] + [1]
+    schema: dict[str, Any] = {"type": "number", "multipleOf": step, "not": {"enum": [round(v, 2) for v in left_out]}}
+    if chance.random() < 0.5:
+        schema["minimum"] = chance.choice([-10, 0, step * 2])
+    found = judge.compiled(schema, "strict")
+    for times in range(-8, 9):
+        value = Fraction(repr(step)) * times
+        text = str(int(value)) if value.denominator == 1 else repr(float(value))
+        least = schema.get("minimum", -99)
+        excluded = [Fraction(repr(v)) for v in schema["not"]["enum"]]
+        assert found.accepts(text) == (value >= Fraction(repr(least)) and value not in excluded), (schema, text)

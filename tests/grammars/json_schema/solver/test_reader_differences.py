@@ -1,0 +1,318 @@
+"""What excludes what is decided as every validator reads the schema, at any depth."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from benchmarks.json_schema import Judge
+from benchmarks.json_schema_causes import violated
+from benchmarks.json_schema_laws import byte_judge
+from grammars.json_schema import build
+from grammars.json_schema.document.documents import Documents
+from grammars.json_schema.solver.solver import Space
+from guided.validation.validate import judge as verdicts
+from special_tokens.errors import GuidedError
+from tests.amount import EVERYTHING
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return byte_judge(None)
+
+
+def _object(inner: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"k": inner}, "required": ["k"], "additionalProperties": False}
+
+
+def _array(inner: Any) -> dict[str, Any]:
+    return {"type": "array", "items": inner, "minItems": 1, "maxItems": 1}
+
+
+#: Around a schema of strings and around a string.
+AROUND: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
+    (lambda schema: schema, lambda value: value),
+    (_object, lambda value: {"k": value}),
+    (lambda schema: _object(_object(schema)), lambda value: {"k": {"k": value}}),
+    (_array, lambda value: [value]),
+    (lambda schema: _object(_array(schema)), lambda value: {"k": [value]}),
+    (lambda schema: _array(_array(schema)), lambda value: [[value]]),
+    (lambda schema: {"allOf": [_object(schema)]}, lambda value: {"k": value}),
+]
+
+#: That two schemas exclude each other, in several ways; and around a value.
+BESIDE: list[tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]] = [
+    (lambda one, two: {"oneOf": [one, two]}, lambda value: value),
+    (lambda one, two: {"allOf": [one], "not": two}, lambda value: value),
+    (lambda one, two: {"anyOf": [one, two], "if": one, "then": {"not": two}}, lambda value: value),
+    (
+        lambda one, two: {"type": "array", "items": one, "contains": {"not": two}, "minItems": 1, "maxItems": 2},
+        lambda value: [value],
+    ),
+]
+
+DOT, SEPARATOR = {"type": "string", "pattern": "^.$"}, {"const": "\r"}
+LINE, NEWLINE = {"type": "string", "pattern": "^a$"}, {"type": "string", "pattern": "^a\\n$"}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize(("one", "two", "shared"), [(SEPARATOR, DOT, "\r"), (NEWLINE, LINE, "a\n")])
+def test_what_a_validator_takes_for_the_other_too_is_not_written(
+    judge: Judge, around: Any, beside: Any, one: Any, two: Any, shared: str
+) -> None:
+    """It was, behind two keys or in an array; a newline at the end was everywhere."""
+    schema = beside[0](around[0](one), around[0](two))
+    value = beside[1](around[1](shared))
+    assert True not in {verdict.is_valid for verdict in verdicts(schema, value) if verdict.validator == "jsonschema"}
+    try:
+        found = judge.compiled(schema)
+    except GuidedError as error:
+        assert "unsatisfiable" in str(error)
+    else:
+        assert not found.accepts(json.dumps(value))
+
+
+UUID = {"type": "string", "format": "uuid", "enum": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("branches", "shared"),
+    [
+        # nothing is written of the first branch, and validators have something there
+        ([{"type": "string", "pattern": "^.$", "enum": ["\r"]}, {"type": "string", "maxLength": 1}], "\r"),
+        (
+            [
+                {
+                    "type": "object",
+                    "required": ["k"],
+                    "allOf": [{"properties": {"k": part}} for part in (SEPARATOR, DOT)],
+                },
+                {"type": "object", "minProperties": 1},
+            ],
+            {"k": "\r"},
+        ),
+        # keys that readings of a pattern differ on
+        (
+            [
+                {"type": "object", "patternProperties": {"^.$": {"type": "integer"}}, "additionalProperties": False},
+                {"type": "object", "required": ["\r"]},
+            ],
+            {"\r": 1},
+        ),
+        # a tag that one branch has in a form of which nothing is written
+        (
+            [
+                {
+                    "type": "object",
+                    "anyOf": [
+                        {"properties": {"kind": {"const": "a"}}, "required": ["kind"], "minProperties": 1},
+                        {
+                            "minProperties": 1,
+                            "required": ["kind", "x"],
+                            "properties": {"kind": {"const": "b"}},
+                            "allOf": [{"properties": {"x": part}} for part in (SEPARATOR, DOT)],
+                        },
+                    ],
+                },
+                {"type": "object", "properties": {"kind": {"const": "b"}}, "required": ["kind"]},
+            ],
+            {"kind": "b", "x": "\r"},
+        ),
+    ],
+)
+def test_branches_that_only_validators_fill_exclude_others_too(judge: Judge, branches: Any, shared: Any) -> None:
+    schema = {"oneOf": branches}
+    assert not any(verdict.is_valid for verdict in verdicts(schema, shared))
+    found = judge.compiled(schema)
+    assert not found.plan.schema_report.relaxed
+    assert not found.accepts(json.dumps(shared))
+
+
+def test_a_format_that_its_draft_does_not_have_excludes_nothing(judge: Judge) -> None:
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "oneOf": [UUID, {"type": "string"}]}
+    assert not any(verdict.is_valid for verdict in verdicts(schema, "x"))
+    assert not judge.compiled(schema).accepts('"x"')
+
+
+@pytest.mark.parametrize(
+    ("draft", "schema", "expected"),
+    [
+        ("2020-12", {"format": "json-pointer"}, False),
+        ("2019-09", {"format": "uuid"}, True),  # Python reads it more widely
+        ("draft-04", {"format": "json-pointer"}, True),  # an annotation there
+        ("2020-12", {"items": {"pattern": "^[a-z]+"}}, False),
+        ("2020-12", {"items": {"pattern": "^[a-z]+$"}}, True),
+        ("2020-12", {"unevaluatedItems": False}, True),
+    ],
+)
+def test_readings_are_looked_at_where_they_may_differ(draft: str, schema: Any, expected: bool) -> None:
+    dialect = "http://json-schema.org" if draft == "draft-04" else "https://json-schema.org/draft"
+    documents = Documents({"$schema": f"{dialect}/{draft}/schema", **schema}, None)
+    assert Space(documents).is_loose((documents.root.number,)) is expected
+
+
+SEVEN = [f"k{i}" for i in range(7)]
+DRAFT = "https://json-schema.org/draft/2019-09/schema"
+
+
+@pytest.mark.parametrize(
+    ("schema", "shared"),
+    [
+        (  # more combinations of branches than are told apart
+            {
+                "oneOf": [
+                    {
+                        "type": "object",
+                        "anyOf": [{"properties": {key: {"type": "integer"}}, "required": [key]} for key in SEVEN],
+                        "unevaluatedProperties": False,
+                    },
+                    {"type": "object", "required": SEVEN},
+                ]
+            },
+            dict.fromkeys(SEVEN, 1),
+        ),
+        (  # items that validators let `contains` evaluate, and the draft does not
+            {
+                "$schema": DRAFT,
+                "oneOf": [
+                    {"type": "array", "contains": {"const": 1}, "unevaluatedItems": False},
+                    {"type": "array", "minItems": 1},
+                ],
+            },
+            [1],
+        ),
+        ({"oneOf": [{"type": "string", "format": "time"}, {"pattern": "Z\n"}]}, "00:00:00Z\n"),
+        ({"oneOf": [{"type": "string", "format": "uuid"}, {"pattern": "_"}]}, "0_000000-0000-0000-0000-000000000000"),
+    ],
+    ids=["combinations", "contains", "newline", "underscore"],
+)
+def test_what_only_we_narrow_proves_nothing(judge: Judge, schema: Any, shared: Any) -> None:
+    assert True not in {v.is_valid for v in verdicts(schema, shared) if v.validator == "jsonschema"}
+    found = judge.compiled(schema)
+    assert not found.accepts(json.dumps(shared)) or ("", "oneOf") in {
+        (row.pointer, row.keyword) for row in found.plan.schema_report.relaxed
+    }
+
+
+#: Keys by a pattern that is not regular, keys that readers differ on, and a class that they end elsewhere.
+UNKNOWN = {"patternProperties": {"^(a)\\1$": {"type": "integer"}}}
+OPEN = {"type": "object", "patternProperties": {"^.$": {"type": "integer"}}, "unevaluatedProperties": False}
+CLASS = {"type": "string", "pattern": "^[^]a]$"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "invalid", "valid"),
+    [
+        ({"oneOf": [OPEN, {"type": "object", "required": ["\r"]}]}, {"\r": 1}, {"a": 1}),
+        (
+            {
+                "type": "array",
+                "minItems": 1,
+                "items": {"type": "object", "required": ["\r"], "additionalProperties": {"type": "integer"}},
+                "contains": {"not": OPEN},
+            },
+            [{"\r": 1}],
+            [{"\r": 1, "aa": 1}],
+        ),
+        (
+            {"oneOf": [{"type": "object", "not": UNKNOWN}, {"type": "object", "required": ["aa"]}]},
+            {"aa": "x"},
+            {"aa": 1},
+        ),
+        ({"type": "array", "items": {"required": ["aa"]}, "contains": UNKNOWN}, [{"aa": "x"}], [{"aa": 1}]),
+        ({"type": "object", "not": UNKNOWN}, {}, {"aa": "x"}),
+        ({"type": "object", **UNKNOWN, "additionalProperties": False}, {"b": 1}, {"aa": 1}),
+        ({"type": "object", **UNKNOWN, "unevaluatedProperties": False}, {"b": 1}, {"aa": 1}),
+        ({"type": "object", "allOf": [UNKNOWN], "unevaluatedProperties": False}, {"b": 1}, {"aa": 1}),
+        (
+            {"type": "object", **UNKNOWN, "required": ["aa"], "unevaluatedProperties": False},
+            {"aa": 1, "b": 1},
+            {"aa": 1},
+        ),
+        (CLASS, "xa]", "x"),
+        ({"type": "string", "pattern": "^[]]$"}, "x", "]"),
+        ({"type": "object", "patternProperties": {CLASS["pattern"]: {"type": "integer"}}}, {"x": "y"}, {"x": 1}),
+    ],
+)
+def test_patterns_that_are_not_understood_have_a_row_wherever_they_decide(
+    judge: Judge, schema: Any, invalid: Any, valid: Any
+) -> None:
+    assert not any(verdict.is_valid for verdict in verdicts(schema, invalid))
+    assert all(verdict.is_valid for verdict in verdicts(schema, valid))
+    found = judge.compiled(schema)
+    relaxed = {(row.pointer, row.keyword) for row in found.plan.schema_report.relaxed}
+    assert not found.accepts(json.dumps(invalid)) or relaxed & violated(schema, invalid)
+    assert found.accepts(json.dumps(valid))
+
+
+@pytest.mark.parametrize("dialect", ["2019-09", "2020-12"])
+def test_items_of_a_document_of_2019_09_that_contains_does_not_evaluate_are_said(dialect: str) -> None:
+    inner = {"$schema": DRAFT, "contains": {"const": 1}, "minContains": 0}
+    schema = {"$schema": f"https://json-schema.org/draft/{dialect}/schema", "allOf": [{"$ref": "urn:inner"}]}
+    for closing, said in (({"unevaluatedItems": False}, True), ({}, False)):
+        report = build({**schema, "type": "array", **closing}, documents={"urn:inner": inner}).report
+        assert (("", "unevaluatedItems") in {(row.pointer, row.keyword) for row in report.narrowed}) is said
+
+
+PATTERNS = ["^.$", "^a$", "^a\\n$", ".*", "^.+a", "^[^a]$", "^(?!a)", "^a|.b$", "(?i)^k$", "\\.", "^[a-z.]{1,3}$", "b$"]
+PARTS: list[Any] = [
+    *({"type": "string", "pattern": pattern} for pattern in PATTERNS),
+    *({"const": word} for word in ("\r", "\u2028", "a\n", "a", "\ra", "", "2020-01-01T00:00:60Z")),
+    {"enum": ["\r", "b"]},
+    {"not": {"pattern": "^.$"}},
+    {"not": {"pattern": "a$"}},
+    {"type": "string", "format": "date-time"},
+]
+WORDS = ["\r", "\n", "a", "a\n", "\ra", "aa", "b", "b\n", "", "\u2028", "\u2028a", "k", "\u212a", ".", "ab\r"]
+WORDS.append("2020-01-01T00:00:60Z")
+
+
+@pytest.mark.parametrize("seed", range(20 if EVERYTHING else 2))
+def test_nothing_that_all_validators_refuse_is_written(judge: Judge, seed: int) -> None:
+    rng = random.Random(seed)
+    accepted = 0
+    for _ in range(60 if EVERYTHING else 20):
+        (schema_around, value_around), (beside, value_beside) = rng.choice(AROUND), rng.choice(BESIDE)
+        schema = beside(*(schema_around(rng.choice(PARTS)) for _ in range(2)))
+        try:
+            found = judge.compiled(schema, "strict")
+        except GuidedError:
+            continue
+        for word in WORDS:
+            value = value_beside(value_around(word))
+            if found.accepts(json.dumps(value, ensure_ascii=False)):
+                accepted += 1
+                assert True in {verdict.is_valid for verdict in verdicts(schema, value)}, (schema, value)
+    assert accepted > 20
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "expected"),
+    [
+        ({"pattern": "^[0-9a-z_-]{1,255}$"}, {"pattern": ".*\\{\\{.+}}.*"}, True),  # a separator is only of the second
+        ({"pattern": "^[a-z]+$"}, {"pattern": "^[0-9]+$"}, True),
+        ({"pattern": "^.$"}, {"const": "long\r"}, True),
+        ({"pattern": "^.$"}, {"const": "\r"}, False),
+        ({"pattern": "^.$"}, {"pattern": "^..$"}, True),
+        ({"pattern": "^a$"}, {"pattern": "^a\\n$"}, False),
+        ({"pattern": "^a$"}, {"pattern": "^b\\n$"}, True),
+        ({"pattern": "^x."}, {"pattern": "^[^x]"}, True),
+        ({"pattern": "^x.$"}, {"pattern": "^x[\\r]$"}, False),
+        ({"pattern": "^[a-z]+-[0-9]{5}$"}, {"pattern": "^[a-z]+-[0-9]{5}\\n$"}, False),
+        ({"pattern": "^a{29999}$"}, {"pattern": "^b+$"}, False),  # the second reading is too long to prove anything
+        ({"enum": ["a", "b"]}, {"pattern": "^.{2}$"}, True),
+    ],
+)
+def test_readings_tell_apart_what_surely_is(one: Any, two: Any, expected: bool) -> None:
+    documents = Documents({"oneOf": [{"type": "string", **one}, {"type": "string", **two}]}, None)
+    space = Space(documents)
+    a, b = (space.child(documents.root, part, "oneOf", i) for i, part in enumerate(documents.root.schema["oneOf"]))
+    assert a is not None
+    assert b is not None
+    assert space.stay_apart(a, b) is space.stay_apart(b, a) is expected
+    assert space.is_empty(tuple(sorted((*a, *b))), to_write=False) is expected

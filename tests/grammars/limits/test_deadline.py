@@ -1,0 +1,134 @@
+"""A deadline turns what is late into an error, never into another plan; costly errors are found again."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import pytest
+
+import grammars.deadline as deadlines
+import grammars.json_schema as schemas
+import guided.engine.engine as compiling
+from grammars.deadline import deadline, is_late, time_left
+from grammars.json_schema import build
+from grammars.limits.schema_limits import Limits, timely
+from grammars.limits.outcome_cache import Remembered, digest
+from guided.inspect.check import check_request
+from guided.engine.engine import Engine
+from special_tokens.errors import SchemaError
+from tests.plan_laws import FORMAT
+
+COSTLY: dict[str, Any] = {
+    "type": "object",
+    "properties": {f"k{i}": {"type": "integer"} for i in range(60)},
+    "oneOf": [{"required": [f"k{i}"]} for i in range(60)],
+}
+
+
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas, "_errors", Remembered(8))
+
+
+def test_the_outermost_deadline_counts() -> None:
+    assert time_left() == math.inf
+    assert not is_late()
+    with deadline(100):
+        for inner in (1_000, None):
+            with deadline(inner):
+                assert 90 < time_left() <= 100
+        with deadline(-1):
+            assert is_late()
+        assert not is_late()
+    assert time_left() == math.inf
+
+
+def test_a_schema_that_is_late_is_an_error_and_not_a_coarser_plan() -> None:
+    with deadline(0), pytest.raises(SchemaError, match=r"^schema.*: the schema is not worked out before the deadline"):
+        build(COSTLY, watch=True)
+    assert not build({"type": "object", "minProperties": 1}, watch=True).report.relaxed
+
+
+def test_many_values_are_gone_through_with_an_eye_on_the_clock() -> None:
+    assert list(timely(range(5_000))) == list(range(5_000))
+    with deadline(0), pytest.raises(SchemaError, match="before the deadline"):
+        list(timely(range(5_000)))
+
+
+def test_one_deadline_is_around_all_of_a_request(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[float] = []
+
+    def seen(function: Any) -> Any:
+        return lambda *a, **k: ends.append(deadlines._end.at) or function(*a, **k)
+
+    monkeypatch.setattr(schemas, "_compiled", seen(schemas._compiled))
+    monkeypatch.setattr(compiling, "is_late", seen(compiling.is_late))
+    schema = {"type": "object", "properties": {"one_deadline": {"type": "integer"}}}
+    tools = [{"type": "function", "function": {"name": name, "parameters": schema}} for name in ("f", "g")]
+    body = {"tools": tools, "response_format": {"type": "json_schema", "json_schema": {"name": "r", "schema": schema}}}
+    check_request(body, tokens=engine.tokens, format=FORMAT, engine=engine)
+    assert len(ends) >= 3
+    assert len(set(ends)) == 1
+    assert ends[0] < math.inf
+
+
+def test_a_costly_error_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas, "_COSTLY_S", 0.0)
+    tries: list[Any] = []
+    compiled = schemas._compiled
+    monkeypatch.setattr(schemas, "_compiled", lambda *a, **k: tries.append(a) or compiled(*a, **k))
+    limits = Limits(edges=100)
+    said = []
+    for _ in range(3):
+        with pytest.raises(SchemaError, match="the limit 'edges'") as caught:
+            build(COSTLY, limits=limits)
+        said.append((str(caught.value), caught.value.pointer, type(caught.value)))
+    assert len(set(said)) == 1
+    assert len(tries) == 1
+    with pytest.raises(SchemaError):  # another order of keys is another schema
+        build(dict(reversed(COSTLY.items())), limits=limits)
+    assert len(tries) == 2
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 601)
+    with pytest.raises(SchemaError):
+        build(COSTLY, limits=limits)
+    assert len(tries) == 3
+
+
+def test_what_is_remembered_is_bounded_and_leaves_in_the_order_of_use() -> None:
+    kept: Remembered[int] = Remembered(2)
+    for name, value in (("a", 1), ("b", 2)):
+        kept.put(digest(name), value)
+    assert kept.get(digest("a")) == 1
+    kept.put(digest("c"), 3)
+    assert [kept.get(digest(name)) for name in "abc"] == [1, None, 3]
+    assert len(kept) == 2
+
+
+def test_parts_of_a_digest_do_not_run_together() -> None:
+    assert digest("ab", "c") != digest("a", "bc")
+    assert digest("1") == digest("1") != digest("1", "")
+
+
+@pytest.mark.parametrize(("seconds", "is_kept"), [(0.2, False), (None, True)])
+def test_an_error_of_a_caller_with_little_time_is_not_told_to_others(
+    monkeypatch: pytest.MonkeyPatch, seconds: float | None, is_kept: bool
+) -> None:
+    """What was late though it had all the time is remembered for half a minute."""
+    monkeypatch.setattr(schemas, "_COSTLY_S", -1.0)
+    schema = {"type": "object", "minProperties": 1, "not": {"required": ["late"]}}
+    compiled = schemas._compiled
+
+    def late(*args: Any, **options: Any) -> Any:
+        deadlines._end.at = -math.inf  # until the end of the block around it
+        return compiled(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(schemas, "_compiled", late)
+        with deadline(seconds), pytest.raises(SchemaError, match="before the deadline"):
+            build(schema, watch=True)
+    assert bool(schemas._errors) is is_kept
+    if not is_kept:
+        assert not build(schema, watch=True).report.relaxed

@@ -1,0 +1,87 @@
+"""Patterns of ECMA-262 as regular languages, judged by a backtracking engine on every short string."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
+from grammars.regular.languages import matches
+from tests.amount import examples
+
+# Without the empty string, where Python finds no ``\B`` and ECMA-262 does.
+WORDS = ["".join(letters) for size in range(1, 5) for letters in product("ab ", repeat=size)]
+
+
+def found_in(pattern: str) -> list[str]:
+    return [word for word in WORDS if re.search(pattern, word)]
+
+
+def patterns() -> st.SearchStrategy[str]:
+    """Small patterns with anchors, word borders and look-around anywhere."""
+    atoms = st.sampled_from(["a", "b", ".", "[ab]", "\\w", "\\s", "^", "$", "\\b", "\\B", "ab", "b*", "a?", " "])
+
+    def wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        group = st.sampled_from(["(?:{})", "(?={})", "(?!{})", "({})?", "(?:{}){{1,2}}", "(?<!{})", "(?<={})"])
+        return (
+            st.lists(inner, min_size=1, max_size=3).map("".join)
+            | st.lists(inner, min_size=2, max_size=3).map("|".join)
+            | st.tuples(group, inner).map(lambda pair: pair[0].format(pair[1]))
+        )
+
+    return st.recursive(atoms, wider, max_leaves=6)
+
+
+@examples(400)
+@given(pattern=patterns())
+def test_a_pattern_is_found_where_a_backtracking_engine_finds_it(pattern: str) -> None:
+    try:
+        expected = found_in(pattern)
+    except re.error:  # a look-behind of several widths
+        assume(False)
+    try:
+        term = language(pattern)
+    except NotRegular:
+        assume(False)
+    assert [word for word in WORDS if matches(term, word)] == expected
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^(?!^a|b)",  # the anchor in the look-ahead stands where one stood before
+        "^(?!^a\\.|b\\.).*",
+        "^(^a|b)",
+        "^a?(^b|a)",
+        "(^a|b)+$",
+        "^(?=^a)(?!^ab)",
+        "^(?!(?:^a)?b)",
+        "\\b(?:a|b)\\b",
+        "(?<!a)b",
+        "^(?:(?!ab).)*$",
+        "(^)?a",
+        "(\\b)?a\\b",
+    ],
+)
+def test_anchors_and_look_around_mean_what_they_say(pattern: str) -> None:
+    term = language(pattern)
+    assert [word for word in WORDS if matches(term, word)] == found_in(pattern)
+
+
+@pytest.mark.parametrize(("pattern", "where"), [("(a", 0), ("a)", 1), ("[a", 0), ("a{2,1}", 1)])
+def test_what_is_no_pattern_is_refused_at_its_place(pattern: str, where: int) -> None:
+    with pytest.raises(InvalidPattern) as caught:
+        language(pattern)
+    assert str(where) in str(caught.value) or caught.value.args
+
+
+@pytest.mark.parametrize("pattern", ["(?:\\ba|b)" * 40, "(?:^a|b)" * 40, "(?:(?:\\b|a){1,12}b){1,12}", "(?!^a)?" * 30])
+def test_choices_around_borders_are_not_followed_for_ever(pattern: str) -> None:
+    try:
+        language(pattern)
+    except NotRegular as error:
+        assert str(error)

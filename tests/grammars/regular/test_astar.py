@@ -1,0 +1,76 @@
+"""The search that goes where the end is near: against the one by size alone, and where that gives up."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from grammars.regular.astar import directed, widened
+from grammars.regular.languages import ALL, ANY, UNKNOWN, Regular, cat, inter, matches, neg, rep, shortest
+from grammars.regular.syntax.rust import language
+
+_ATOMS = ["a", "b", ".", "[ab]", "[^a]", "(?:ab|c)", "(?:a|bc)", "é"]
+_BUDGET = 20_000
+
+
+def _language(chance: random.Random) -> Regular:
+    """Some patterns that meet, anchored or not, refused or not, often beside a length."""
+    parts = []
+    for _ in range(chance.randint(1, 3)):
+        repeats = ["", "", "?", "*", "+", "{2}", "{1,3}", "{4}"]
+        body = language("".join(chance.choice(_ATOMS) + chance.choice(repeats) for _ in range(chance.randint(1, 3))))
+        body = cat(ALL, body, ALL) if chance.random() < 0.6 else body
+        parts.append(neg(body) if chance.random() < 0.3 else body)
+    if chance.random() < 0.4:
+        least = chance.randint(0, 5)
+        parts.append(rep(ANY, least, chance.choice([None, least, least + 3])))
+    return inter(*parts)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_finds_what_the_search_by_size_finds(seed: int) -> None:
+    chance, num_judged = random.Random(seed), 0
+    for _ in range(60):
+        term = _language(chance)
+        judge = shortest(term, 500)
+        if judge is UNKNOWN:
+            continue
+        num_judged += 1
+        found, hasty = directed(term, _BUDGET), directed(term, _BUDGET, hasty=True)
+        if judge is None:
+            assert found is None
+            assert hasty is None
+            continue
+        assert isinstance(found, str)
+        assert isinstance(hasty, str)
+        assert matches(term, found)
+        assert len(found) == len(judge)
+        assert matches(term, hasty)
+        for wider in widened(term):
+            assert matches(wider, judge)
+    assert num_judged >= 30
+
+
+def test_words_beyond_the_last_letter_are_not_looked_at_and_not_denied() -> None:
+    for term in (language("[é-ü]{3}"), inter(language("[é-ü]{3}"), neg(language("é*")))):
+        assert directed(term, _BUDGET, last=0x7E) is UNKNOWN
+        assert directed(term, _BUDGET, last=0x7E, hasty=True) is UNKNOWN
+        found = directed(term, _BUDGET)
+        assert isinstance(found, str)
+        assert matches(term, found)
+    empty = inter(language("a+"), language("b+"))
+    assert directed(empty, _BUDGET, last=0x7E) is None
+
+
+def test_a_word_is_found_where_a_search_by_size_gives_up() -> None:
+    ends = inter(language(".*a.{40}b"), neg(language(".*c.{40}.")))
+    assert shortest(ends, 300) is UNKNOWN
+    for hasty in (False, True):
+        found = directed(ends, _BUDGET, hasty=hasty)
+        assert isinstance(found, str)
+        assert matches(ends, found)
+
+
+def test_few_states_are_no_answer() -> None:
+    assert directed(inter(language("[ab]{9}"), neg(language("a*"))), 3) is UNKNOWN

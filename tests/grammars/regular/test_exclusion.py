@@ -1,0 +1,47 @@
+"""Text without some words: Python's own `in` and `re` are the judges, and the engine agrees with them."""
+
+from __future__ import annotations
+
+import re
+
+import llguidance
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from grammars.tree.render import quote_regex
+from grammars.regular.exclusion import without_words
+from tests.amount import examples
+
+TAGS = ["<ANALYZE>", "</ANALYZE>", "<CRITIQUE>", "</CRITIQUE>", "</think>"]
+WORDS = st.lists(
+    st.sampled_from([*TAGS, "<a>", "</a>", "<ab>", "<b", "<｜x｜>", "<｜y｜>", "[A]", "[/A]", "[é]"]), min_size=1
+)
+PIECES = ["<", "</", "<A", "NALYZE>", "</CRITIQUE", ">", "a", "b", "/", "｜", "x｜>", "[", "A]", "é", "\n", "中", *TAGS]
+BYTES = llguidance.LLTokenizer("byte")
+
+
+@examples(300)
+@given(WORDS, st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
+@example(["<ANALYZE>", "</ANALYZE>"], "<</ANALYZE<中</A")
+@example(["<｜x｜>"], "<｜é")
+def test_the_patterns_hold_exactly_the_text_without_the_words(words: list[str], text: str):
+    patterns = without_words(words)
+    assert patterns is not None
+    assert all(re.fullmatch(pattern, text) for pattern in patterns) == (not any(word in text for word in words))
+
+
+@pytest.mark.parametrize("words", [["x"], ["<a<"], []])
+def test_words_that_are_like_no_marker_have_none(words: list[str]):
+    assert without_words(words) is None
+
+
+@examples(60, part=4)
+@given(st.lists(st.sampled_from(PIECES), max_size=5).map("".join))
+def test_the_engine_reads_them_alike(text: str):
+    (pattern,) = without_words(TAGS) or ()
+    matcher = llguidance.LLMatcher(BYTES, f"start: {quote_regex(pattern)}", log_level=0)
+    assert not matcher.is_error(), matcher.get_error()
+    taken = matcher.try_consume_tokens(list(text.encode()))
+    whole = taken == len(text.encode()) and matcher.is_accepting()
+    assert whole == (not any(tag in text for tag in TAGS))

@@ -1,0 +1,133 @@
+"""Is a word in a language: as a regular expression engine says, and soon for patterns that keep one busy for ever."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grammars.deadline import deadline
+from grammars.json_schema import python_regex
+from grammars.regular import terms
+from grammars.regular.backtracking import effort
+from grammars.regular.syntax.ecma import language
+from grammars.regular.subset_construction import Subsets
+from grammars.regular.terms import Regular, alt, cat, chars, inter, matches, neg, rep, words
+from special_tokens.errors import SchemaError
+from tests.clocks import SLOWEST
+
+LEAVES = st.one_of(
+    st.sampled_from("abc").map(lambda c: chars([(ord(c), ord(c))])),
+    st.sampled_from([chars([(97, 98)]), chars([(98, 99)]), terms.ANY]),
+    st.lists(st.text("abc", max_size=3), min_size=1, max_size=3).map(words),
+)
+BOUNDS = st.sampled_from([(0, 1), (0, None), (1, None), (2, 3), (0, 4), (2, 2)])
+
+
+def larger(inner: st.SearchStrategy[Regular]) -> st.SearchStrategy[Regular]:
+    return st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map(lambda parts: cat(*parts)),
+        st.lists(inner, min_size=1, max_size=3).map(lambda parts: alt(*parts)),
+        st.tuples(inner, BOUNDS).map(lambda made: rep(made[0], *made[1])),
+    )
+
+
+TERMS = st.recursive(LEAVES, larger, max_leaves=6)
+WORDS = st.text("abc", max_size=7)
+
+
+def by_automaton(term: Regular, word: str) -> bool:
+    return any(after.nullable for after in Subsets(term, terms._partial, terms.ALL).after(word))
+
+
+def by_engine(term: Regular, word: str) -> bool:
+    return re.fullmatch(python_regex._python(term), word, re.DOTALL) is not None
+
+
+@given(TERMS, WORDS)
+def test_a_word_is_in_a_language_where_an_engine_says_so(term: Regular, word: str) -> None:
+    assert by_automaton(term, word) == matches(term, word) == by_engine(term, word)
+
+
+@given(TERMS, TERMS, TERMS, WORDS)
+def test_what_no_engine_can_say_is_put_together_from_what_it_says(
+    one: Regular, two: Regular, rest: Regular, word: str
+) -> None:
+    """A language between others: some cut of the word is in both."""
+    cuts = [(word[:i], word[i:]) for i in range(len(word) + 1)]
+    both = cat(inter(one, neg(two)), rest)
+    wanted = any(by_engine(one, a) and not by_engine(two, a) and by_engine(rest, b) for a, b in cuts)
+    assert by_automaton(both, word) == matches(both, word) == wanted
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("^" + "a*" * 13 + "b$", "a" * 40, False),
+        ("^" + "a*" * 13 + "b$", "a" * 40 + "b", True),
+        ("^" + ".*a" * 8 + "b$", "a" * 60, False),
+        (r"^.*\w+.*\w+.*\w+.*\w+.*!$", "the quick brown fox jumps over the lazy dog " * 3, False),
+        ("^(a?){30}a{30}$", "a" * 29, False),
+        ("^(aa|aa|a){40}$", "a" * 81, False),
+        ("^(a|aa)+$", "a" * 60 + "b", False),
+        (r"\ba.*" * 4 + "$", "ab " * 3 + "b" * 2_000, False),
+    ],
+)
+def test_repeats_in_a_row_and_choices_in_a_row_are_read_at_once(pattern: str, text: str, found: bool) -> None:
+    begun = time.thread_time()
+    assert matches(language(pattern), text) is found
+    assert time.thread_time() - begun < 2.0 * SLOWEST
+
+
+def test_a_long_search_ends_at_the_deadline() -> None:
+    with deadline(-1.0), pytest.raises(SchemaError, match="deadline"):
+        matches(language("^(?:[ab]{1,900}|[ac]{1,900})*b{2,900}$"), "ab" * 4_000)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^\d{4}-\d{2}-\d{2}$",
+        r"^[A-Za-z][A-Za-z0-9_]{0,63}$",
+        r"^[a-z0-9._%+-]+@[a-z0-9.-]+\.[a-z]{2,}$",
+        r"^[a-z]+(-[a-z]+)*$",
+        r"^(?=.*\d)(?=.*[a-z]).{8,64}$",
+        "foo",
+    ],
+)
+def test_usual_patterns_are_little_effort(pattern: str) -> None:
+    assert effort(pattern, 64) < 20_000
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^" + "a*" * 12 + "b$",
+        "^" + ".*a" * 9 + "b$",
+        r"^[\w.]+" * 7 + "@",
+        "(a+)+$",
+        "(a*)*b",
+        "(a|aa)+$",
+        "^(?:a|a.){60}$",
+        "^(a?){60}a{60}$",
+        "(?i)^(?:a+A)*b",
+        "(?i:a+)A+(?i:a+)A+(?i:a+)A+b",
+        "(?=(?:a+)+b)",
+        "[à-ü]+[à-ü]+[à-ü]+[à-ü]+[à-ü]+b",
+        "(?:(?:a{0,9}){0,9}){0,9}b",
+        "(?:" * 300 + "a" + ")*" * 300,
+    ],
+)
+def test_what_may_go_on_for_ever_is_much_effort(pattern: str) -> None:
+    begun = time.thread_time()
+    assert effort(pattern, 80) > 50_000_000
+    assert time.thread_time() - begun < 1.0 * SLOWEST
+
+
+def test_what_cannot_be_read_is_no_effort() -> None:
+    assert effort("[q", 80) == effort(r"\p{L}", 80) == 0.0
+    assert not math.isnan(effort("", 0))

@@ -1,0 +1,422 @@
+"""Request bodies as clients send them: each key is read, listed, or refused by its name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grammars.compose.compose import compose
+from grammars.plan.plan import Plan
+from grammars.requests import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED, read_request
+from guided.inspect.check import check_request
+from guided.engine.engine import Engine
+from guided.sampling import Sampling
+from special_tokens.errors import GuidedError, RequestError
+from tests.plan_laws import END, FORMAT, accepts
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+OBJECT, NOT_OBJECT = '{"a": 5}', '{"a": "5"}'
+LARK, GBNF = 'start: "x" /[0-9]/', 'root ::= "x" [0-9]'
+LLGUIDANCE = {"grammars": [{"lark_grammar": LARK}]}
+TAG = {"tag": "n", "schema": {"type": "integer"}}
+FUNCTION = {"name": "f", "parameters": SCHEMA}
+TOOLS = [{"type": "function", "function": FUNCTION}, {"type": "function", "function": {"name": "g"}}]
+CALL, CALL_G = '<tool_call>\n{"name": "f", "arguments": {"a": 5}}\n</tool_call>', (
+    '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>'
+)  # fmt: skip
+
+
+def plan_for(body: Any, engine: Engine, **options: Any) -> Plan:
+    return check_request(body, tokens=engine.tokens, format=FORMAT, engine=engine, **options).plan
+
+
+def writes(plan: Plan, engine: Engine, text: str) -> bool:
+    """May the answer behind a closed reasoning block be ``text``?"""
+    return accepts(plan, engine, text + END, "after")
+
+
+#: What a constraint of the field may hold, a text of it, and one that is not.
+FIELDS: dict[str, list[tuple[Any, str, str]]] = {
+    "choice": [(["yes", "no"], "no", "maybe")],
+    "regex": [("[A-Z]{2}[0-9]", "AB1", "ABC")],
+    "json": [(SCHEMA, OBJECT, NOT_OBJECT), (json.dumps(SCHEMA), OBJECT, NOT_OBJECT)],
+    "json_object": [(True, '{"b": [1]}', "[1]")],
+    "grammar": [
+        (LARK, "x1", "x"),
+        (GBNF, "x1", "x"),
+        (LLGUIDANCE, "x1", "x"),
+        (json.dumps(LLGUIDANCE), "x1", "x"),
+        ({"type": "lark", "value": LARK}, "x1", "x"),
+    ],
+    "structural_tag": [(TAG, "<n>5</n>", "<n>a</n>"), (json.dumps(TAG), "<n>5</n>", "<n>a</n>")],
+}
+CASES = [(field, *case) for field, cases in FIELDS.items() for case in cases]
+
+
+# -- K1
+
+
+@pytest.mark.parametrize(("field", "value", "good", "bad"), CASES)
+@pytest.mark.parametrize("wrap", [lambda body: body, lambda body: {"extra_body": body}], ids=["body", "extra_body"])
+def test_K1_structured_outputs(engine: Engine, wrap: Any, field: str, value: Any, good: str, bad: str):
+    plan = plan_for(wrap({"structured_outputs": {field: value}}), engine)
+    assert writes(plan, engine, good)
+    assert not writes(plan, engine, bad)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({}, "structured_outputs: there is no constraint; expected exactly one of choice, regex, json, json_object, "),
+        ({"choice": ["a"], "regex": "a"}, "structured_outputs: 2 constraints at once; expected exactly one of"),
+        ({"json_object": False}, "there is no constraint"),
+        ({"choise": ["a"]}, "structured_outputs: unknown key 'choise'; expected exactly one of choice"),
+        (5, "structured_outputs: not an object"),
+        ("{", "structured_outputs: not JSON"),
+        ({"choice": "yes"}, "structured_outputs.choice: str is no list"),
+        ({"choice": ["a", ""]}, r"structured_outputs.choice\[1\]: \"\" is not a text"),
+        ({"regex": 5}, "structured_outputs.regex: int is no pattern"),
+        ({"regex": "a("}, "structured_outputs.regex line 1, column 2: a group does not end"),
+        ({"json": 5}, "structured_outputs.json: int is no schema"),
+        ({"json": "{"}, "structured_outputs.json: not JSON: .*line 1 column 2"),
+        ({"json_object": 1}, "structured_outputs.json_object: 1 is not true"),
+        ({"grammar": " "}, "structured_outputs.grammar: the grammar is empty"),
+        ({"grammar": "start: <[5]>"}, r"structured_outputs.grammar line 1, column 8: <\[5\]> writes a token"),
+        ({"grammar": {"type": "ebnf", "value": ""}}, "structured_outputs.grammar.type: unknown type 'ebnf'"),
+        ({"structural_tag": {}}, "structured_outputs.structural_tag"),
+        ({"regex": "a", "whitespace_pattern": " "}, "structured_outputs.whitespace_pattern: ' ' is not supported"),
+        ({"regex": "a", "backend": "outlines"}, "structured_outputs.backend: 'outlines' is not supported"),
+    ],
+)
+def test_K1_what_is_no_constraint_is_refused(engine: Engine, value: Any, message: str):
+    with pytest.raises(RequestError, match=f"(?s){message}"):
+        plan_for({"structured_outputs": value}, engine)
+
+
+# -- K2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}},
+        {"response_format": {"type": "json_schema", "name": "n", "schema": SCHEMA}},
+        {"response_format": {"type": "json_object", "schema": SCHEMA}},
+        {"response_format": SCHEMA},
+        {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True}}},
+    ],
+)
+def test_K2_a_schema_in_every_form(engine: Engine, body: Any):
+    plan = plan_for(body, engine)
+    assert writes(plan, engine, OBJECT)
+    assert not writes(plan, engine, NOT_OBJECT)
+
+
+def test_K2_json_object_and_text(engine: Engine):
+    for body in ({"response_format": {"type": "json_object"}}, {"text": {"format": {"type": "json_object"}}}):
+        plan = plan_for(body, engine)
+        assert writes(plan, engine, '{"any": [null]}')
+        assert not writes(plan, engine, "any")
+    for body in ({"response_format": {"type": "text"}}, {"text": {"format": {"type": "text"}}}):
+        assert plan_for(body, engine).response is None
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            {"response_format": {"type": "xml"}},
+            "response_format.type: unknown type 'xml'; expected text, structural_tag, json_object or json_schema",
+        ),
+        (
+            {"response_format": {"type": "json_schema"}},
+            r'response_format.json_schema: there is no schema; expected \{"name"',
+        ),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "n"}}},
+            "response_format.json_schema: there is no schema",
+        ),
+        ({"response_format": {}}, "response_format: there is no type"),
+        ({"response_format": "json"}, "response_format: 'json' is not a response format"),
+        ({"response_format": {"type": "text", "strict": True}}, "response_format: unknown key 'strict'"),
+        ({"text": {"format": {"type": "xml"}}}, "text.format.type: unknown type 'xml'"),
+        ({"text": {"fmt": {}}}, "text: unknown key 'fmt'; expected format"),
+        ({"text": {"verbosity": "low"}}, "text.verbosity: 'low' is not supported"),
+    ],
+)
+def test_K2_what_is_no_format_is_refused(engine: Engine, body: Any, message: str):
+    with pytest.raises(RequestError, match=f"^{message}"):
+        plan_for(body, engine)
+
+
+# -- K3
+
+
+@pytest.mark.parametrize(
+    ("body", "good", "bad"),
+    [
+        ({"constraint": "[0-9]{2}"}, "12", "1"),
+        ({"constraint": "[0-9]{2}", "constraint_type": "regex"}, "12", "1"),
+        ({"constraint": LARK, "constraint_type": "lark"}, "x1", "x"),
+        ({"constraint": json.dumps(SCHEMA), "constraint_type": "json_schema"}, OBJECT, NOT_OBJECT),
+        ({"constraint": json.dumps(SCHEMA), "constraint_type": "json"}, OBJECT, NOT_OBJECT),
+        ({"constraint": SCHEMA, "constraint_type": "json"}, OBJECT, NOT_OBJECT),
+    ],
+)
+def test_K3_constraint_and_its_type(engine: Engine, body: Any, good: str, bad: str):
+    plan = plan_for(body, engine)
+    assert writes(plan, engine, good)
+    assert not writes(plan, engine, bad)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"constraint": "{", "constraint_type": "json"}, "constraint: not JSON: .*line 1 column 2"),
+        ({"constraint": "[1]", "constraint_type": "json_schema"}, "constraint: list is no schema"),
+        ({"constraint": "a", "constraint_type": "xml"}, "constraint_type: unknown type 'xml'; expected regex, lark, "),
+        ({"constraint_type": "lark"}, "constraint: there is no constraint"),
+        ({"constraint": 5}, "constraint.*: int is no pattern"),
+        ({"constraint": "start: (", "constraint_type": "lark"}, "constraint.* line 1, column 9: the grammar ends too"),
+    ],
+)
+def test_K3_a_broken_constraint_is_refused(engine: Engine, body: Any, message: str):
+    with pytest.raises(RequestError, match=f"^{message}"):
+        plan_for(body, engine)
+
+
+# -- K4
+
+SOURCES: dict[str, dict[str, Any]] = {
+    "response_format": {"response_format": {"type": "json_object"}},
+    "text.format": {"text": {"format": {"type": "json_object"}}},
+    "structured_outputs.regex": {"structured_outputs": {"regex": "a"}},
+    "constraint": {"constraint": "a"},
+    **{key: {key: FIELDS[field][0][0]} for key, field in CONSTRAINT_ALIASES.items()},
+}
+
+
+def test_K4_two_constraints_are_refused_wherever_they_stand():
+    for first, body in SOURCES.items():
+        assert read_request(body).source == first
+        for second, more in SOURCES.items():
+            if first != second:
+                with pytest.raises(RequestError, match="2 constraints at once; expected exactly one") as caught:
+                    read_request({**body, "extra_body": more})
+                assert {first, second} == set(caught.value.place.split(" and "))
+
+
+# -- K5
+
+
+@pytest.mark.parametrize("key", CONSTRAINT_ALIASES)
+def test_K5_names_of_other_servers_constrain_as_well(engine: Engine, key: str):
+    for value, good, bad in FIELDS[CONSTRAINT_ALIASES[key]]:
+        plan = plan_for({key: value}, engine)
+        assert writes(plan, engine, good), value
+        assert not writes(plan, engine, bad), value
+
+
+@pytest.mark.parametrize(
+    "key", ["guided_jsn", "guided_whitespace_pattern", "guided_options_request", "constraints", "json_schemas"]
+)
+def test_K5_a_constraint_that_nobody_knows_is_never_ignored(key: str):
+    for lenient in (False, True):
+        with pytest.raises(RequestError, match=key):
+            read_request({key: "x"}, ignore_unknown=lenient)
+
+
+# -- K9, as amended: nothing is stripped from a schema; null is a type that a union names
+
+
+def test_K9_null_is_written_where_the_schema_names_it_and_nowhere_else(engine: Engine):
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "nick": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+        "required": ["name", "nick"],
+        "additionalProperties": False,
+    }
+    plan = plan_for({"structured_outputs": {"json": schema}}, engine)
+    assert writes(plan, engine, '{"name": "a", "nick": null}')
+    assert not writes(plan, engine, '{"name": null, "nick": null}')
+    assert not writes(plan, engine, '{"name": "a"}')
+
+
+def test_K9_enums_of_objects_references_recursion_and_patterns_of_keys_are_kept(engine: Engine):
+    kids = {"type": "array", "items": {"$ref": "#/$defs/tree"}}
+    schema = {
+        "$defs": {"tree": {"type": "object", "properties": {"kids": kids}, "additionalProperties": False}},
+        "type": "object",
+        "properties": {"tree": {"$ref": "#/$defs/tree"}, "one": {"enum": [{"a": 1}, {"b": [2]}]}},
+        "patternProperties": {"^x_": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    plan = plan_for({"structured_outputs": {"json": schema}}, engine)
+    assert writes(plan, engine, '{"tree": {"kids": [{}, {"kids": []}]}, "one": {"b": [2]}, "x_1": 5}')
+    for wrong in ('{"tree": {"kids": [1]}}', '{"one": {"a": 2}}', '{"x_1": "5"}', '{"y": 5}'):
+        assert not writes(plan, engine, wrong)
+
+
+def test_K9_an_unknown_format_is_an_annotation_and_is_reported(engine: Engine):
+    schema = {"type": "string", "format": "postcode-of-nowhere"}
+    plan = plan_for({"structured_outputs": {"json": schema}}, engine)
+    assert writes(plan, engine, '"any"')
+    assert [row.keyword for row in plan.schema_report.rows] == ["format"]
+
+
+# -- tools
+
+
+@pytest.mark.parametrize(
+    ("body", "good", "bad"),
+    [
+        ({"tools": TOOLS}, ["text", CALL, f"{CALL}\n{CALL_G}"], []),
+        ({"tools": TOOLS, "tool_choice": "required"}, [CALL, CALL_G], ["text"]),
+        ({"tools": TOOLS, "tool_choice": "none"}, ["text"], [CALL]),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "g"}}}, [CALL_G], ["text", CALL]),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "g"}}, [CALL_G], ["text", CALL]),
+        ({"tools": TOOLS, "parallel_tool_calls": False}, [CALL], [f"{CALL}\n{CALL_G}"]),
+        (
+            {
+                "tools": TOOLS,
+                "tool_choice": {
+                    "type": "allowed_tools",
+                    "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "g"}}]},
+                },
+            },
+            [CALL_G],
+            ["text", CALL],
+        ),
+        ({"tools": [{"type": "function", **FUNCTION}]}, ["text", CALL], [CALL_G]),
+        ({"functions": [FUNCTION], "function_call": {"name": "f"}}, [CALL], ["text"]),
+    ],
+)
+def test_tools_and_their_choice(engine: Engine, body: Any, good: list[str], bad: list[str]):
+    plan = plan_for(body, engine)
+    assert all(writes(plan, engine, text) for text in good)
+    assert not any(writes(plan, engine, text) for text in bad)
+
+
+# -- effort, thinking, limits, sampling
+
+
+def test_effort_of_both_apis_and_the_switch(engine: Engine):
+    for body in (
+        {"reasoning_effort": "low"},
+        {"reasoning": {"effort": "low"}},
+        {"extra_body": {"reasoning_effort": "LOW"}},
+    ):
+        assert plan_for(body, engine).reasoning.effort == "low"
+    assert plan_for({"reasoning": {"effort": "low", "summary": "auto"}}, engine).ignored == ("reasoning.summary",)
+    for body in (
+        {"thinking": False},
+        {"enable_thinking": False},
+        {"chat_template_kwargs": {"enable_thinking": False}},
+        {"thinking": {"type": "disabled"}},
+    ):
+        plan = plan_for({"reasoning_effort": "high", **body}, engine)
+        assert not plan.reasoning.applied
+        assert dict(plan.template_kwargs) == {"enable_thinking": False}
+
+
+def test_limits_stops_and_sampling_are_handed_on():
+    request = read_request(
+        {
+            "model": "m", "messages": [], "stop": ["a", "b"], "stop_token_ids": [3], "max_completion_tokens": 9,
+            "temperature": 0.5, "top_p": 0.9, "seed": 7, "n": 2, "logprobs": True, "top_logprobs": 3,
+            "logit_bias": {"17": -5}, "user": "u", "store": True,
+        }
+    )  # fmt: skip
+    parts = request.parts
+    assert (parts.stop.strings, parts.stop.ids, parts.max_tokens) == (("a", "b"), (3,), 9)
+    expected = {"temperature": 0.5, "top_p": 0.9, "seed": 7, "n": 2, "logprobs": 3, "logit_bias": {17: -5}}
+    assert request.sampling == expected
+    assert Sampling(**request.sampling).n == 2
+    assert parts.ignored == ("user", "store")
+    assert request.prompt == {"model": "m", "messages": []}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (None, "body: NoneType is no request; expected an object"),
+        ([], "body: list is no request"),
+        ({"temprature": 1}, r"temprature: unknown key \(is it 'temperature'\?\)"),
+        ({"verbosity": "low"}, "verbosity: 'low' is not supported; expected 'medium'"),
+        ({"audio": {}}, r"audio: \{\} is not supported; expected no such key"),
+        ({"best_of": True}, "best_of: True is not supported; expected 1"),
+        ({"ignore_eos": True}, "ignore_eos: True is not supported; expected False"),
+        ({"extra_body": 5}, "extra_body: not an object"),
+        ({"seed": 1, "extra_body": {"seed": 2}}, "extra_body: 'seed' is in the body as well"),
+        ({"extra_body": {"extra_body": {"regex": "a"}}}, "extra_body.extra_body: an extra_body of its own"),
+        ({"reasoning_effort": "lots"}, "reasoning_effort: unknown level 'lots'; expected none, minimal, low"),
+        ({"reasoning_effort": "low", "reasoning": {"effort": "high"}}, "reasoning_effort and reasoning.effort"),
+        ({"reasoning": {"max_tokens": 5}}, "reasoning: unknown key 'max_tokens'; expected effort"),
+        ({"reasoning": "low"}, "reasoning: not an object"),
+        ({"thinking": "yes"}, "thinking: 'yes' is not true or false"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 5}}, "thinking.budget_tokens: a budget of its own"),
+        ({"thinking": True, "enable_thinking": False}, "thinking and enable_thinking: true and false at once"),
+        ({"chat_template_kwargs": {"custom": 1}}, "chat_template_kwargs.custom: a plan passes the template's switches"),
+        ({"stop": 5}, "stop: 5 is no stop sequence"),
+        ({"stop": [""]}, "stop: .* is no stop sequence"),
+        ({"stop_token_ids": ["a"]}, "stop_token_ids: .* are no token ids"),
+        ({"max_tokens": 0}, "max_tokens: 0 is no number of tokens; expected a whole number from 1"),
+        ({"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens and max_completion_tokens: 5 and 6 at once"),
+        ({"top_logprobs": 3}, "top_logprobs: top_logprobs without logprobs"),
+        ({"logit_bias": {"a": 1}}, "logit_bias: .* is no map; expected token id -> number"),
+        ({"temperature": -1}, "temperature: -1 is out of range"),
+        ({"parallel_tool_calls": "no"}, "parallel_tool_calls: 'no' is not true or false"),
+        ({"schema_policy": "lax"}, "schema_policy: unknown policy 'lax'; expected warn or strict"),
+        ({"reasoning_preset": "x"}, "reasoning_preset: unknown preset 'x'; expected native or structured"),
+        ({"tools": TOOLS, "functions": []}, "functions: tools are there as well"),
+        ({"tools": TOOLS, "tool_choice": "f", "function_call": "f"}, "function_call: tool_choice is there as well"),
+        ({"tool_choice": "required"}, "tool_choice: 'required' without tools"),
+    ],
+)
+def test_a_bad_key_is_named(engine: Engine, body: Any, message: str):
+    with pytest.raises(RequestError, match=f"^{message}"):
+        plan_for(body, engine)
+
+
+def test_keys_that_change_nothing_are_listed():
+    neutral = {key: values[0] for key, values in UNSUPPORTED.items() if values}
+    assert set(read_request(neutral | dict.fromkeys(HARMLESS, "x")).parts.ignored) == {*neutral, *HARMLESS}
+    assert read_request({"who_knows": 1}, ignore_unknown=True).parts.ignored == ("who_knows",)
+    assert read_request(dict.fromkeys((*UNSUPPORTED, *GUIDANCE, *SAMPLING), None)).parts.ignored == ()
+
+
+def test_no_key_is_in_two_tables():
+    tables = (PROMPT, GUIDANCE, CONSTRAINT_ALIASES, SAMPLING, HARMLESS, UNSUPPORTED)
+    keys = [key for table in tables for key in table]
+    assert len(keys) == len(set(keys))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["auto", "json_schema", LARK]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["type", "name", "schema", "effort", "format", "function", "regex", "choice", "json", "x"]),
+        inner,
+        max_size=3,
+    ),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from([*GUIDANCE, *CONSTRAINT_ALIASES, *SAMPLING, *UNSUPPORTED]), JSON, max_size=3))
+def test_any_body_is_read_or_refused_with_a_typed_error(engine: Engine, body: dict[str, Any]):
+    try:
+        request = read_request(body)
+        Sampling(**request.sampling)
+        compose(request.parts, tokens=engine.tokens, format=FORMAT)
+    except GuidedError as error:
+        assert str(error)

@@ -1,0 +1,314 @@
+"""K8: structural tags of all three forms: the payload obeys its schema, free text ends, tokens are for the trusted."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from grammars.values.constraints import StructuralTag
+from grammars.values.format import Format
+from guided.engine.engine import Engine
+from special_tokens.errors import GrammarError, RequestError
+from tests.plan_laws import END, accepts, plan_of, write_to_the_end
+
+PLAIN = Format("plain")
+FREE = {"type": "any_text"}
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+LEGACY = {
+    "type": "structural_tag",
+    "structures": [
+        {"begin": "<function=get_weather>", "schema": CITY, "end": "</function>"},
+        {"begin": "<function=get_time>", "schema": {"type": "integer"}, "end": "</function>"},
+    ],
+    "triggers": ["<function="],
+}
+NEWER = {
+    "type": "structural_tag",
+    "format": {
+        "type": "triggered_tags",
+        "triggers": ["<function="],
+        "tags": [
+            {
+                "type": "tag",
+                "begin": s["begin"],
+                "content": {"type": "json_schema", "json_schema": s["schema"]},
+                "end": s["end"],
+            }
+            for s in LEGACY["structures"]
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("spec", [LEGACY, NEWER, json.dumps(LEGACY)], ids=["legacy", "newer", "as JSON text"])
+def test_K8_the_payload_obeys_its_schema(engine: Engine, spec: Any):
+    plan = plan_of(engine, PLAIN, response_format=StructuralTag(spec))
+    good = '<function=get_weather>{"city": "Köln"}</function>'
+    for text in ("just text <b>", good, f"First {good} then <function=get_time>12</function> and {good}.", "<functio"):
+        assert accepts(plan, engine, text + END), text
+    for text in (
+        "<function=",
+        "<function=get_wrong>",
+        '<function=get_weather>{"city": 1}</function>',
+        good[:-1],
+        '<function=get_weather>{"town": "x"}</function>',
+        "<function=get_time>x</function>",
+        f"{good}<function=",
+        '<function=get_weather>{"city": "x"} </function>',
+    ):
+        assert not accepts(plan, engine, text + END), text
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [("<function=f>", "</function>"), ("<ns:tag a='1'>", "</ns:tag>"), ("[call]", "[/call]"), ("  <x>", "</x>")],
+)
+def test_K8_the_end_tag_is_told_from_the_start_tag(engine: Engine, begin: str, end: str):
+    plan = plan_of(engine, PLAIN, response_format=StructuralTag({"start_tag": begin, "schema": {"type": "integer"}}))
+    assert accepts(plan, engine, f"{begin}5{end}" + END)
+    assert not accepts(plan, engine, f"{begin}x{end}" + END)
+    assert not accepts(plan, engine, f"{begin}5" + END)
+
+
+def test_K8_a_tag_without_a_schema_holds_an_object(engine: Engine):
+    plan = plan_of(engine, PLAIN, response_format=StructuralTag({"tag": "data"}))
+    assert accepts(plan, engine, '<data>{"a": [1]}</data>' + END)
+    assert not accepts(plan, engine, "<data>[1]</data>" + END)
+
+
+FORMATS: list[tuple[Any, list[str], list[str]]] = [
+    ({"type": "const_string", "value": "x\n"}, ["x\n"], ["x"]),
+    ({"type": "regex", "pattern": "[a-c]+/?"}, ["abc/"], ["d", ""]),
+    ({"type": "grammar", "grammar": 'root ::= "a" root | "b"'}, ["aab", "b"], ["a"]),
+    ({"type": "json_schema", "json_schema": CITY}, ['{"city": ""}'], ["{}"]),
+    ({"type": "any_text", "excludes": ["bad"], "max_chars": 6}, ["", "ba d", "good文"], ["bad", "goodgoo"]),
+    (
+        {
+            "type": "sequence",
+            "elements": [FREE, {"type": "const_string", "value": "END"}, {"type": "regex", "pattern": "[0-9]{2}"}],
+        },
+        ["END12", "a END12"],
+        ["END", "x"],
+    ),
+    (
+        {
+            "type": "sequence",
+            "elements": [{"type": "regex", "pattern": "[a-z]*"}, {"type": "const_string", "value": "z"}],
+        },
+        ["z", "zz", "abz"],
+        ["a", ""],
+    ),
+    (
+        {
+            "type": "or",
+            "elements": [
+                {"type": "const_string", "value": "yes"},
+                {"type": "regex", "pattern": "[a-z]{1,2}"},
+                {"type": "json_schema", "json_schema": {"type": "integer"}},
+            ],
+        },
+        ["yes", "ye", "y", "12"],
+        ["yess", "", "1a"],
+    ),
+    ({"type": "optional", "content": {"type": "const_string", "value": "x"}}, ["", "x"], ["xx"]),
+    ({"type": "plus", "content": {"type": "regex", "pattern": "ab?"}}, ["a", "aab"], ["", "b"]),
+    ({"type": "star", "content": {"type": "const_string", "value": "ab"}}, ["", "abab"], ["aba"]),
+    (
+        {"type": "repeat", "min": 2, "max": 3, "content": {"type": "const_string", "value": "x"}},
+        ["xx", "xxx"],
+        ["x", "xxxx"],
+    ),
+    ({"type": "repeat", "min": 1, "max": -1, "content": {"type": "const_string", "value": "x"}}, ["x", "xxxxx"], [""]),
+    ({"type": "tag", "begin": "(", "content": FREE, "end": [")", "]"]}, ["(a)", "(]"], ["(a", "(a)]"]),
+    (
+        {
+            "type": "tag",
+            "begin": "<r>",
+            "content": {"type": "tag", "begin": "<i>", "content": FREE, "end": "</i>"},
+            "end": "</r>",
+        },
+        ["<r><i>a</r></i></r>"],
+        ["<r><i>a</r>", "<r></r>"],
+    ),
+    (
+        {
+            "type": "tags_with_separator",
+            "separator": ", ",
+            "at_least_one": True,
+            "tags": [
+                {
+                    "type": "tag",
+                    "begin": "<i>",
+                    "content": {"type": "json_schema", "json_schema": {"type": "integer"}},
+                    "end": "</i>",
+                }
+            ],
+        },
+        ["<i>1</i>", "<i>1</i>, <i>2</i>"],
+        ["", "<i>1</i>,<i>2</i>", "<i>1</i>, "],
+    ),
+    (
+        {
+            "type": "dispatch",
+            "rules": [["@n", {"type": "regex", "pattern": "[0-9]+;"}], ["@s", {"type": "const_string", "value": "!"}]],
+        },
+        ["a", "a @n12; b @s! c", "@"],
+        ["@n", "@s?", "@nx"],
+    ),
+    (
+        {
+            "type": "triggered_tags",
+            "triggers": ["<f"],
+            "at_least_one": True,
+            "stop_after_first": True,
+            "tags": [{"type": "tag", "begin": "<f>", "content": FREE, "end": "</f>"}],
+        },
+        ["<f>x</f>"],
+        ["", "x", "<f>x</f>y", "<f>x"],
+    ),
+    (
+        {
+            "type": "triggered_tags",
+            "triggers": ["<f", "[g"],
+            "excludes": ["bad"],
+            "tags": [
+                {"type": "tag", "begin": "<f>", "content": FREE, "end": "</f>"},
+                {"type": "tag", "begin": "[g]", "content": {"type": "const_string", "value": "1"}, "end": "[/g]"},
+            ],
+        },
+        ["x<f>bad</f>y[g]1[/g]"],
+        ["bad", "[gx", "[g]2[/g]", "<f>x</f>bad"],
+    ),
+]
+
+
+TAGGED = {"type": "tag", "begin": "<a>", "content": {"type": "const_string", "value": "x"}, "end": "</a>"}
+
+FLAGGED: dict[str, dict[str, Any]] = {
+    "triggered_tags": {"type": "triggered_tags", "triggers": ["<"], "tags": [TAGGED]},
+    "tags_with_separator": {"type": "tags_with_separator", "separator": ",", "tags": [TAGGED]},
+}
+
+
+@pytest.mark.parametrize("case", FORMATS, ids=lambda case: case[0]["type"])
+def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str], list[str]]):
+    spec, accepted, refused = case
+    plan = plan_of(engine, PLAIN, response_format=StructuralTag({"type": "structural_tag", "format": spec}))
+    for text in accepted:
+        assert accepts(plan, engine, text + END), text
+    for text in refused:
+        assert not accepts(plan, engine, text + END), text
+    closers = (")", "]", "END12", "</i>", "</r>", "</f>", "1[/g]", "12;", "!", "b", "z", '"')
+    write_to_the_end(plan, engine, random.Random(0), wander=8, closers=closers)
+
+
+TOKEN_FORMATS: list[tuple[Any, list[str], list[str]]] = [
+    ({"type": "token", "token": "<tool_call>"}, ["<tool_call>"], ["<tool_cal", "x"]),
+    (
+        {
+            "type": "tag",
+            "begin": {"type": "token", "token": "<think>"},
+            "content": {"type": "any_tokens"},
+            "end": {"type": "token", "token": "</think>"},
+        },
+        ["<think>a b</think>", "<think></think>"],
+        ["<think>a", "a</think>"],
+    ),
+    ({"type": "exclude_token", "exclude_tokens": ["<think>"]}, ["a", "<tool_call>"], ["<think>", "ab", ""]),
+    ({"type": "any_tokens", "exclude_tokens": ["<think>"], "max_tokens": 2}, ["", "a", "ab"], ["abc", "<think>"]),
+    (
+        {
+            "type": "token_triggered_tags",
+            "trigger_tokens": ["<tool_call>"],
+            "tags": [
+                {
+                    "type": "tag",
+                    "begin": {"type": "token", "token": "<tool_call>"},
+                    "content": {"type": "json_schema", "json_schema": CITY},
+                    "end": {"type": "token", "token": "</tool_call>"},
+                }
+            ],
+        },
+        ["x", 'x<tool_call>{"city": ""}</tool_call>y'],
+        ["<tool_call>{}</tool_call>", "<tool_call>"],
+    ),
+    (
+        {"type": "token_dispatch", "rules": [["<tool_call>", {"type": "const_string", "value": "!"}]], "loop": False},
+        ["x", "x<tool_call>!"],
+        ["<tool_call>", "<tool_call>!x"],
+    ),
+]
+
+
+@pytest.mark.parametrize("case", TOKEN_FORMATS, ids=lambda case: case[0]["type"])
+def test_K8_token_formats_are_for_trusted_callers(engine: Engine, case: tuple[Any, list[str], list[str]]):
+    spec, accepted, refused = case
+    body = {"type": "structural_tag", "format": spec}
+    with pytest.raises(GrammarError, match="only a trusted caller may write tokens"):
+        plan_of(engine, PLAIN, response_format=StructuralTag(body))
+    plan = plan_of(engine, PLAIN, response_format=StructuralTag(body, trusted=True))
+    for text in accepted:
+        assert accepts(plan, engine, text + END), text
+    for text in refused:
+        assert not accepts(plan, engine, text + END), text
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({}, "structural_tag: nothing says what to write"),
+        (5, "not an object"),
+        ("{", "not JSON"),
+        ({"format": {"type": "xml"}}, "format.type: unknown format 'xml'; expected any_text, any_tokens"),
+        ({"format": {"type": "const_string"}}, "format.value: None is no text"),
+        ({"format": {"type": "const_string", "value": "a", "valeu": 1}}, "unknown key 'valeu'; expected type, value"),
+        ({"format": {"type": "sequence", "elements": []}}, "format.elements: the list is empty"),
+        (
+            {"format": {"type": "sequence", "elements": [FREE, FREE]}},
+            r"elements\[0\]: free text can only be followed by a literal or a tag",
+        ),
+        ({"format": {"type": "star", "content": FREE}}, "free text cannot be repeated"),
+        ({"format": {"type": "any_text", "max_tokens": 5}}, "max_tokens: tokens cannot be counted"),
+        (
+            {"format": {"type": "json_schema", "json_schema": {}, "style": "glm_xml"}},
+            "style 'glm_xml' is not supported",
+        ),
+        ({"format": {"type": "json_schema", "json_schema": {"type": "flot"}}}, "format.json_schema.*'flot'"),
+        ({"format": {"type": "regex", "pattern": "a("}}, r"format.pattern line 1, column 2: a group does not end"),
+        (
+            {"format": {"type": "repeat", "min": 3, "max": 2, "content": {"type": "const_string", "value": "a"}}},
+            "from 3 to 2",
+        ),
+        ({"format": {"type": "tag", "begin": "a", "content": FREE, "end": []}}, "the tag has no end"),
+        (
+            {"structures": [{"begin": "a", "end": "b"}], "triggers": ["x"]},
+            r"tags\[0\].begin: 'a' begins with no trigger",
+        ),
+        ({"structures": [], "triggers": ["x"]}, "structures: the list is empty"),
+        ({"format": {"type": "dispatch", "rules": [["ab", FREE], ["b", FREE]]}}, "'b' stands inside 'ab'"),
+        ({"tag": ""}, "the tag is empty"),
+        ({"tag": "a", "start_tag": "<b>"}, "tag and start_tag both say how it begins; expected one of the two"),
+        (
+            {"format": {"type": "exclude_token", "exclude_tokens": [1]}},
+            "^response_format.*: tokens are not text .only a tr",
+        ),
+        *(
+            ({"format": {**FLAGGED[kind], key: "false"}}, f"{key}: 'false' is not true or false")
+            for kind in FLAGGED
+            for key in ("at_least_one", "stop_after_first")
+        ),
+        ({"format": {"type": "dispatch", "loop": 1, "rules": [["<a>", FREE]]}}, "format.loop: 1 is not true or false"),
+        ({"start_tag": "begin"}, "no end tag can be told from 'begin'"),
+    ],
+)
+def test_K8_what_cannot_be_read_is_named_with_its_place(engine: Engine, spec: Any, message: str):
+    with pytest.raises(RequestError, match=message):
+        plan_of(engine, response_format=StructuralTag(spec))

@@ -1,0 +1,578 @@
+"""Client grammars against judges of their own: `lark` for Lark, a naive recogniser for GBNF, the engine for regexes."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import zlib
+from collections.abc import Iterable
+from functools import cache, reduce
+from typing import Any
+
+import lark
+import llguidance
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from grammars.gbnf import gbnf_grammar
+from grammars.regular.languages import UNKNOWN, matches, shortest
+from grammars.text_grammars.lark.convert import client_grammar, parse_source
+from grammars.text_grammars.lark.check import COMMON, check
+from grammars.text_grammars.lark.greedy_lexemes import can_be_left
+from grammars.text_grammars.lark.write import Writing, write
+from grammars.text_grammars.llguidance_json import llguidance_part
+from grammars.tree.render import quote_regex, render
+from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
+from grammars.tree.nodes import Sub
+from special_tokens.errors import GrammarError
+from tests.amount import EVERYTHING, examples, some
+
+BYTES = llguidance.LLTokenizer("byte")
+
+
+def accepts(grammar: str, text: str) -> bool:
+    """Does the engine take the whole text, each byte having its bit in the mask before?"""
+    matcher = llguidance.LLMatcher(BYTES, grammar, log_level=0)
+    assert not matcher.is_error(), matcher.get_error()[:300]
+    for byte in text.encode():
+        mask = matcher.compute_bitmask()
+        if matcher.is_error() or not (mask[byte >> 3] >> (byte & 7)) & 1:
+            return False
+        assert matcher.consume_token(byte)
+    return bool(matcher.is_accepting())
+
+
+def ours(text: str) -> str:
+    return render(Sub("lark", client_grammar(text, place="grammar").lark)).engine_text()
+
+
+# -- Lark
+
+#: Grammars of both dialects, with an alphabet to try on them.
+SHARED = {
+    'start: "a" b* "c"\nb: "b" | "x" b "y"': "abcxy",
+    'start: (WORD " ")+ "."\nWORD: /[ab]+/': "ab .",
+    'start: item ("," item)*\nitem: NUM | "(" start ")"\nNUM: /[0-9]/': "1,()",
+    'start: ["a"] ("b" | "c")~1..2': "abc",
+    'start: "A"i "b"': "aAbB",
+    'start: a b\na: "x" |\nb: "y"? "z"': "xyz",
+    'start: X\nX: "a".."c" Y*\nY: "1" | "2"': "ac12d",
+    'start: e\ne: e "+" t | t\nt: "n" | "(" e ")"': "n+()",
+    'start: INT "!"\n%import common.INT': "12!-",
+    'start: "k" v\nv: "=" /[xy]/ -> pair\n  | ":" "z"': "k=x:zy",
+}
+
+
+@cache
+def judge(grammar: str) -> Any:
+    return lark.Lark(grammar, parser="earley", lexer="dynamic_complete")
+
+
+@pytest.mark.parametrize("grammar", some(SHARED, 5))
+def test_what_lark_parses_is_what_we_accept(grammar: str):
+    text, parser = ours(grammar), judge(grammar)
+    for length in range(6 if EVERYTHING else 5):
+        for chars in itertools.product(SHARED[grammar], repeat=length):
+            if length == 5 and zlib.crc32("".join(chars).encode()) % 7:  # the same ones in every process
+                continue
+            word = "".join(chars)
+            try:
+                parser.parse(word)
+                expected = True
+            except lark.exceptions.LarkError:
+                expected = False
+            assert accepts(text, word) == expected, word
+
+
+@pytest.mark.parametrize("word", ["a b", "ab", "a  b", "a b ", "a", "ab b", "a,b", "a , b ,b"])
+def test_ignored_text_may_stand_behind_every_lexeme_and_nowhere_else(word: str):
+    grammar = 'start: "a" ("," | ) "b"+ ("," "b")*\n%ignore " "'
+    parsed = True
+    try:
+        judge(grammar).parse(word)
+    except lark.exceptions.LarkError:
+        parsed = False
+    assert accepts(ours(grammar), word) == parsed
+    assert not accepts(ours(grammar), " ab")  # as in the engine, not in front of the first
+
+
+def test_ignored_text_of_a_client_does_not_leak_into_its_neighbours():
+    lark_text = client_grammar('start: "a" "b"\n%ignore " "', place="g").lark
+    from grammars.tree.nodes import Text, alt, seq
+
+    whole = render(alt(seq("a", "c"), seq(Sub("client", lark_text), Text("!")))).engine_text()
+    for text, expected in {"ac": True, "ab!": True, "a b!": True, "a c": False, "ab !": True, "a b": False}.items():
+        assert accepts(whole, text) == expected, text
+
+
+def test_every_common_terminal_can_be_imported():
+    for name in sorted(COMMON):
+        if not name.startswith("_"):
+            accepts(ours(f"start: {name}\n%import common.{name}"), "x")
+    assert accepts(ours("start: X\n%import common.INT -> X"), "12")
+    assert accepts(ours("start: INT WORD\n%import common (INT, WORD)"), "12ab")
+
+
+def test_schemas_inside_lark_are_our_own():
+    grammar = 'start: "<" %json {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]} ">"'
+    assert accepts(ours(grammar), '<{"a": 5}>')
+    assert not accepts(ours(grammar), '<{"a":5}>')  # our spelling, as everywhere else
+    report = client_grammar('start: %json {"type": "string", "contentEncoding": "base64"}', place="g").report
+    assert report.rows is not None
+
+
+def test_parametric_rules_and_suffixes_are_passed_on():
+    unique = 'start: p::0\np::_: "" %if is_ones([0:2])\n'
+    unique += '   | "a" p::set_bit(0) %if bit_clear(0)\n   | "b" p::set_bit(1) %if bit_clear(1)'
+    assert [w for w in ("ab", "ba", "aa", "a", "abb") if accepts(ours(unique), w)] == ["ab", "ba"]
+    assert accepts(ours('start: x "!"\nx[suffix="</t>"]: /(?s:.*)/'), "a <b> \n</t>!")
+    assert accepts(ours('start: x "!"\nx[lazy]: /.*?;/'), "ab;!")
+    assert accepts(ours('start[capture]: "a"\n'), "a")
+
+
+def said(source: Any) -> str:
+    """The definitions without their places; nothing at all is written as an empty literal."""
+    text = re.sub(r", at=\(\d+, \d+\)", "", repr(source.definitions))
+    return text.replace("Literal(text='', ignore_case=False)", "SeqExpr(parts=())")
+
+
+@examples(60, part=4)
+@given(st.sampled_from(sorted(SHARED)))
+def test_what_we_write_reads_as_what_we_read(grammar: str):
+    source = parse_source(grammar)
+    again = parse_source(write(source, Writing(lambda schema: "")))
+    assert said(again) == said(source)
+
+
+TOKENS = [
+    "start",
+    ":",
+    '"a"',
+    "/b/",
+    "|",
+    "(",
+    ")",
+    "[",
+    "]",
+    "*",
+    "~2",
+    "{1,2}",
+    "\n",
+    "X",
+    "x",
+    "->",
+    "%ignore ",
+    "<t>",
+    "@g",
+    "$R",
+    "::0",
+    "%if eq(_,1)",
+    "&",
+    "~",
+    ",",
+    "=",
+    "#c\n",
+    "%json {}",
+    '%json {"a":',
+    "..",
+    "i",
+    "'",
+]
+
+
+@examples(300)
+@given(st.lists(st.sampled_from(TOKENS), max_size=14))
+@example(["start", ":", '"a"', "{1,2}"])
+def test_any_jumble_of_lark_is_read_or_refused_with_a_place(pieces: list[str]):
+    text = "".join(pieces)
+    try:
+        source = parse_source(text)
+        check(source)
+    except GrammarError as error:
+        assert error.message
+        return
+    written = write(source, Writing(lambda schema: '"j"'))
+    assert llguidance.LLMatcher(BYTES, written, log_level=0).get_error() is not None
+
+
+@examples(150)
+@given(st.text(max_size=40))
+def test_any_text_at_all_is_read_or_refused(text: str):
+    for read in (lambda: client_grammar(text, place="g"), lambda: gbnf_grammar(text, place="g")):
+        try:
+            read()
+        except GrammarError as error:
+            assert str(error).startswith("g")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "message"),
+    [
+        ("start: 'a'", 'line 1, column 8: unexpected "\'".*double quotes'),
+        ('start: "a"\n  "b"', r"line 2, column 3: unexpected '\"b\"'; expected a rule's name.*goes on with '\|'"),
+        ('start "a"', "line 1, column 7: .*expected ':'"),
+        ('start: ("a"', r"line 1, column 12: the grammar ends too early; expected '\)'"),
+        ('start: "a" )', r"line 1, column 12: unexpected '\)'"),
+        ("start: /a", "line 1, column 8: .*the regular expression does not end"),
+        ("start: /(/", "line 1, column 9: not a regular expression: a group does not end"),
+        ('start: "a"{3,1}', "a repeat from 3 to 1 times"),
+        ('start: "a"{0}', "a repeat from 0 to 0 times"),
+        ('start: "ab".."c"', "a range goes from one character"),
+        ('start: "\\ud800"', "a lone surrogate"),
+        ('start: %json {"a"', "what follows %json is not JSON"),
+        ("start: %json 5", "%json takes a schema, not 5"),
+        ("start: %regex 5", "%regex takes an object"),
+        ('start: b\nstrt: "x"', "line 1, column 8: 'b' is not defined"),
+        ('start: strat\nstrata: "x"', "'strat' is not defined.*is it 'strata'"),
+        ('start: "a"\nstart: "b"', "line 2, column 1: 'start' is defined twice.*first in line 1"),
+        ('begin: "x"', "there is no rule called start"),
+        ('start: A & B\nA: "a"\nB: "b"', "line 1, column 10: & joins terminals only"),
+        ('start: A\nA: b\nb: "c"', "line 2, column 4: the terminal A holds the rule 'b'"),
+        ("start: A\nA: %json {}", "the terminal A holds %json"),
+        ("start: x\nx[suffix]: /a/", "suffix= needs a literal"),
+        (
+            "start: x\nx[greedy]: /a/",
+            "line 2, column 3: there is no attribute 'greedy'; expected lazy, suffix, capture",
+        ),
+        ('start: x\nx[lazy]: y "a"\ny: "b"', "x, which has lazy or suffix, holds the rule 'y'"),
+        ("start: X\n%import common.NOSUCH", "line 2, column 1: there is no common.NOSUCH; expected CNAME"),
+        ("start: X\n%import python.X", "there is no python.X; expected common.NAME"),
+        ('start: a::1\na: "x"', "'a' and its definition disagree about a parameter"),
+        ('A.2: "x"\nstart: A', "line 1, column 2: priorities have no meaning here"),
+        ('start: "x"\n%declare A', "%declare has no meaning"),
+        ('start: "x"\n%override start: "y"', "%override has no meaning"),
+        ('start: t{"a"}\n', "a template is not supported"),
+        ("", "the grammar is empty"),
+    ],
+)
+def test_what_is_wrong_with_lark_is_named_with_its_place(grammar: str, message: str):
+    with pytest.raises(GrammarError, match=f"(?s)^structured_outputs.grammar.*{message}"):
+        client_grammar(grammar, place="structured_outputs.grammar")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "trapped"),
+    [
+        ('start: /[a-z]+/ "end"', True),
+        ('start: /(?s:.*)/ "\\n"', True),
+        ('start: T "x"\nT: /(.|\\n)*/', True),
+        ('start: /[^\\n]+/ "\\n"', False),
+        ('start: /[a-z]+/ "END"', False),
+        ('start: /[a-z]{1,5}/ "end"', False),
+        ('start: x "b"\nx[suffix="a"]: /(?s:.*)/', False),
+        ("start: /[a-z]+/", False),
+        ('start: /a+/ ("a" | "b")', False),
+        ('start: /[a-z]+/ /[a-z]+/\n%ignore " "', False),
+        ("start: (/[a-z]+/ /[0-9]*/)+", False),
+        ('start: /[a-z]+/ r\nr: s?\ns: "q"', False),
+        ('start: /[a-z]+/ r\nr: s\ns: "q" | "r"', True),
+    ],
+)
+def test_lexemes_that_can_never_be_left_are_refused(grammar: str, trapped: bool):
+    """The judge of a trap: what begins with "e" is allowed, and no such word of up to five letters is accepted."""
+    if trapped:
+        with pytest.raises(GrammarError, match="can never end: all that may follow it goes on being part of it"):
+            ours(grammar)
+        words = ("e" + "".join(w) for n in range(5) for w in itertools.product("endxqr\n", repeat=n))
+        assert not any(accepts(grammar, word) for word in itertools.islice(words, 400))
+    else:
+        ours(grammar)
+
+
+def test_can_be_left_is_sure_when_it_says_no():
+    letters, end = language("[a-z]+"), language("end")
+    assert not can_be_left(letters, [end])
+    assert can_be_left(letters, [end, language("[0-9]")])
+    assert can_be_left(language("(?s:.{1,2000})"), [end])  # past its budget it does not claim anything
+
+
+# -- GBNF
+
+
+#: Words of the comparisons below are no longer than this.
+LONGEST = 4
+
+
+def words_of(rules: dict[str, Any]) -> set[str]:
+    """All short words of ``root``, as sets of strings: the least sets that satisfy the rules, by iteration."""
+    known: dict[str, frozenset[str]] = dict.fromkeys(rules, frozenset())
+
+    def joined(left: Iterable[str], right: Iterable[str]) -> frozenset[str]:
+        return frozenset(a + b for a in left for b in right if len(a) + len(b) <= LONGEST)
+
+    def of(node: Any) -> frozenset[str]:
+        kind, *args = node
+        match kind:
+            case "text":
+                return frozenset(args)
+            case "class":
+                return frozenset(args[0])
+            case "rule":
+                return known[args[0]]
+            case "seq":
+                return reduce(joined, map(of, args[0]), frozenset({""}))
+            case "alt":
+                return frozenset().union(*map(of, args[0]))
+        body, least, most = args
+        powers = list(itertools.accumulate([of(body)] * most, joined, initial=frozenset({""})))
+        return frozenset().union(*powers[least:])
+
+    while True:
+        again = {name: of(node) for name, node in rules.items()}
+        if again == known:
+            return set(known["root"])
+        known = again
+
+
+def words_accepted(grammar: str, alphabet: str) -> set[str]:
+    """All short words that the engine takes, each byte having its bit in the mask before."""
+    matcher, found = llguidance.LLMatcher(BYTES, grammar, log_level=0), set()
+    assert not matcher.is_error(), matcher.get_error()[:300]
+
+    def walk(word: str) -> None:
+        if matcher.is_accepting():
+            found.add(word)
+        if len(word) == LONGEST or matcher.is_stopped():
+            return
+        mask = matcher.compute_bitmask()
+        for char in alphabet:
+            if mask[ord(char) >> 3] >> (ord(char) & 7) & 1:
+                assert matcher.consume_token(ord(char))
+                walk(word + char)
+                assert matcher.rollback(1)
+
+    walk("")
+    return found
+
+
+def gbnf_text(node: Any) -> str:
+    kind, *args = node
+    match kind:
+        case "text":
+            return f'"{args[0]}"'
+        case "class":
+            return f"[{args[0]}]"
+        case "seq":
+            return " ".join(map(gbnf_text, args[0])) or '""'
+        case "alt":
+            return "(" + " | ".join(map(gbnf_text, args[0])) + ")"
+        case "rep":
+            body, least, most = args
+            return f"({gbnf_text(body)}){{{least},{most}}}"
+    return args[0]
+
+
+NODES = st.recursive(
+    st.one_of(
+        st.sampled_from([("text", "a"), ("text", "ab"), ("text", "b"), ("text", "ba")]),
+        st.sampled_from([("class", "ab"), ("class", "bc"), ("rule", "x"), ("rule", "y")]),
+    ),
+    lambda inner: st.one_of(
+        st.tuples(st.just("seq"), st.lists(inner, min_size=1, max_size=3)),
+        st.tuples(st.just("alt"), st.lists(inner, min_size=1, max_size=3)),
+        st.tuples(st.just("rep"), inner, st.integers(0, 1), st.integers(1, 3)),
+    ),
+    max_leaves=6,
+)
+
+
+@examples(120)
+@given(NODES, NODES, NODES)
+@example(("rule", "x"), ("alt", [("text", "a"), ("rule", "y")]), ("rep", ("rule", "x"), 0, 2))
+@example(
+    ("rule", "y"),
+    ("seq", [("text", "a"), ("rule", "y"), ("text", "a"), ("rule", "x")]),
+    ("seq", [("text", "a"), ("text", "a")]),
+)
+def test_gbnf_is_what_a_parser_without_a_lexer_accepts(root: Any, x: Any, y: Any):
+    rules = {"root": root, "x": x, "y": y}
+    text = "\n".join(f"{name} ::= {gbnf_text(node)}" for name, node in rules.items())
+    try:
+        grammar = render(Sub("gbnf", gbnf_grammar(text, place="g").lark)).engine_text()
+    except GrammarError as error:
+        assume("can never end" not in str(error))
+        raise
+    assert words_accepted(grammar, "abc") == words_of(rules), text
+
+
+GBNF_SAMPLES: dict[str, tuple[list[str], list[str]]] = {
+    # llama.cpp's own example: white space that belongs to a term and a line break that follows it
+    'root ::= (expr "=" ws term "\\n")+\nexpr ::= term ([-+*/] term)*\nterm ::= ident | num | "(" ws expr ")" ws\n'
+    "ident ::= [a-z] [a-z0-9_]* ws\nnum ::= [0-9]+ ws\nws ::= [ \\t\\n]*": (
+        ["a+1= b\n", "x=(1*2 )\n", "a=1\nb=2\n"],
+        ["a=", "=1\n", "a+=1\n"],
+    ),
+    'root ::= "中" [^a-z\\x41-Z] .?  # a comment\n': (["中1", "中文字"], ["中a", "中A", "中"]),
+    'root ::= "\\"" ([^"\\\\] | "\\\\" ["\\\\n])* "\\""': (['"a\\"b"', '""'], ['"a', '"\\x"']),
+    'root ::= list\nlist ::= "- " [^\\n]+ "\\n" list?': (["- a\n", "- a\n- b\n"], ["- a", "a\n"]),
+    'root ::=\n  "a"\n  | "b" (\n  "c"\n  )': (["a", "bc"], ["b", "ac"]),
+    'root ::= my-rule\nmy-rule ::= "\\u4e2d\\U0001F914" MyRule2\nMyRule2 ::= "x"{2}': (["中🤔xx"], ["中🤔x"]),
+}
+
+
+@pytest.mark.parametrize("text", GBNF_SAMPLES)
+def test_gbnf_samples(text: str):
+    grammar = render(Sub("gbnf", gbnf_grammar(text, place="g").lark)).engine_text()
+    accepted, refused = GBNF_SAMPLES[text]
+    assert [w for w in accepted + refused if accepts(grammar, w)] == accepted
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the grammar is empty"),
+        ('a ::= "x"', "there is no rule called root"),
+        ("root ::= a", "line 1, column 10: 'a' is not defined"),
+        ('root ::= "x', "line 1, column 10: unexpected"),
+        ("root ::= <think>", "line 1, column 10: <think> writes a token"),
+        ("root ::= <[5]>", r"<\[5\]> writes a token"),
+        ('root ::= "a"\nroot ::= "b"', "line 2, column 1: 'root' is defined twice"),
+        ('root ::= ("a"', "the grammar ends too early"),
+        ('root "a"', r"line 1, column 1: .*expected name ::= \.\.\."),
+        ('root ::= root "x"', "the rule 'root' can never end"),
+        ("root ::= [z-a]", "a range in the wrong order"),
+        ('root ::= "\\q"', r"unknown escape \\q"),
+        ('root ::= "\\xg1"', r"\\x needs 2 hexadecimal digits"),
+        ("root ::= []", "an empty character class"),
+        ('root ::= "a"{2,1}', "a repeat from 2 to 1 times"),
+        ('root ::= (?="a")', "look-around is not supported"),
+    ],
+)
+def test_what_is_wrong_with_gbnf_is_named_with_its_place(text: str, message: str):
+    with pytest.raises(GrammarError, match=f"^g.*{message}"):
+        gbnf_grammar(text, place="g")
+
+
+# -- regexes
+
+ATOMS = [
+    "a",
+    "b",
+    ".",
+    "[a-c]",
+    "[^b]",
+    r"\n",
+    r"\.",
+    r"\x62",
+    r"\d",
+    r"\w",
+    r"\s",
+    "(?i:B)",
+    "(?s:.)",
+    "[[:alpha:]_]",
+    "(a|bc)",
+    "(?:ab)",
+    "é",
+    r"\u{e9}",
+    "()",
+]
+PATTERNS = st.lists(
+    st.tuples(
+        st.sampled_from([*ATOMS, "|"]), st.sampled_from(["", "", "*", "+", "?", "{2}", "{1,3}", "{2,}", "*?"])
+    ).map(lambda pair: pair[0] if pair[0] == "|" else "".join(pair)),
+    min_size=1,
+    max_size=5,
+).map("".join)
+WORDS = ["", "a", "b", "ab", "abc", "bb", "B", "é", "\n", "a\nb", "1", "_", ".", "aab", "bcbc", "aaaa", " ", "c9"]
+
+
+@examples(200)
+@given(PATTERNS)
+def test_a_patterns_language_is_what_the_engine_matches(pattern: str):
+    found = language(pattern)
+    grammar = f"start: {quote_regex(pattern)}"
+    assume(not llguidance.LLMatcher(BYTES, grammar, log_level=0).is_error())
+    for word in WORDS:
+        assert accepts(grammar, word) == matches(found, word), (pattern, word)
+    short = shortest(found)
+    assert short is UNKNOWN or short is None or accepts(grammar, short)
+
+
+@examples(300)
+@given(st.text("ab()[]{}*+?|\\^-.,:12$<>=!Pxn/#&~ \n", min_size=1, max_size=9))
+@example("^+a$$")
+def test_what_we_call_no_regex_the_engine_refuses(pattern: str):
+    try:
+        language(pattern)
+    except InvalidRegex as error:
+        assert 0 <= error.at <= len(pattern)
+        matcher = llguidance.LLMatcher(BYTES, f"start: {quote_regex(pattern)}", log_level=0)
+        assert matcher.is_error(), (pattern, str(error))
+    except NotTranslated:
+        pass
+
+
+# -- llguidance's own form
+
+
+def test_grammars_of_a_list_refer_to_each_other_and_to_nothing_else():
+    spec = {
+        "grammars": [
+            {"lark_grammar": 'start: "<" @value ">" | @pair'},
+            {"name": "value", "json_schema": {"type": "integer"}},
+            {"name": "pair", "lark_grammar": 'start: "(" @value "," @pair ")" | "-"'},
+        ]
+    }
+    node, _ = llguidance_part(spec, place="g")
+    text = render(node).engine_text()
+    assert [w for w in ("<12>", "(1,(2,-))", "-", "(1,2)", "<x>") if accepts(text, w)] == ["<12>", "(1,(2,-))", "-"]
+    both = render({"a": node, "b": llguidance_part(spec, place="g")[0]})
+    assert len({name for name, _ in both.subs}) == len(both.subs)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (5, "g: not an object"),
+        ("{", "g: not JSON"),
+        ({}, "g.grammars: there are no grammars"),
+        ({"grammars": []}, "there are no grammars"),
+        ({"grammars": [{}]}, r"g.grammars\[0\]: not one grammar; expected lark_grammar or json_schema"),
+        (
+            {"grammars": [{"lark_grammar": 'start: "a"'}], "max_tokens": 5},
+            "g.max_tokens: max_tokens breaks off the answer",
+        ),
+        ({"grammars": [{"lark_grammar": 'start: "a"'}], "x": 5}, "unknown key 'x'"),
+        (
+            {"grammars": [{"lark_grammar": "start: @other"}]},
+            r"g.grammars\[0\].lark_grammar line 1, column 8: @other reaches",
+        ),
+        (
+            {"grammars": [{"name": "a", "lark_grammar": 'start: "a"'}] * 2},
+            r"g.grammars\[1\].name: two grammars are called 'a'",
+        ),
+        ({"grammars": [{"lark_grammar": "start: <think>"}]}, "<think> writes a token"),
+        ({"grammars": [{"name": 5, "lark_grammar": 'start: "a"'}]}, "5 is no name"),
+        ("start: <think>", "g line 1, column 8: <think> writes a token"),
+    ],
+)
+def test_what_is_wrong_with_a_list_is_named(spec: Any, message: str):
+    with pytest.raises(GrammarError, match=message):
+        llguidance_part(spec, place="g")
+
+
+def test_a_trusted_list_keeps_its_tokens_and_its_references():
+    spec = {"grammars": [{"lark_grammar": 'start: @a <[65-66]> "@a"'}, {"name": "a", "lark_grammar": 'start: "x"'}]}
+    node, _ = llguidance_part(spec, place="g", trusted=True)
+    assert accepts(render(node).engine_text(), "xA@a")
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: client_grammar(
+            "start: r0\n" + "\n".join(f'r{i}: r{i + 1} "x" | r{i + 1} "y" | "z"' for i in range(1900)) + '\nr1900: "q"',
+            place="g",
+        ),
+        lambda: client_grammar(
+            "start: r1900\n" + "\n".join(f'r{i}: r{i - 1} "x" | "z"' for i in range(1900, 0, -1)) + '\nr0: "q"',
+            place="g",
+        ),
+        lambda: gbnf_grammar("root ::= " + " ".join(f'"word{i}"?' for i in range(1500)), place="g"),
+    ],
+    ids=["chain downwards", "chain upwards", "GBNF of 1,500 optional words"],
+)
+def test_a_large_grammar_is_looked_into_within_bounds(read: Any):
+    """Each took minutes: every rule was looked at again for every other, every word beside every other."""
+    assert read().lark

@@ -1,0 +1,122 @@
+"""Calls as JSON objects between tags: what is written is what is read, and nothing else can be written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grammars.values.format import ToolCallFormat
+from grammars.tool_calls import syntax
+from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallStarted, StrayText
+from grammars.values.tool import Call, Tool
+from guided.engine.engine import Engine
+from special_tokens.errors import ModelError
+from tests.amount import examples
+from tests.call_laws import calls_of, read, refused_at, section
+
+FORM = ToolCallFormat("json_in_tags", call_start="<tool_call>\n", call_end="\n</tool_call>", between="\n", gap="\n")
+WEATHER = Tool(
+    "get_weather",
+    parameters={
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "opts": {"type": "object"}},
+        "required": ["city"],
+    },
+)
+TIME = Tool("get_time")
+TOOLS = {tool.name: tool for tool in (WEATHER, TIME)}
+
+_TEXTS = st.text(alphabet=st.sampled_from('ab"\\ \n\t{}[]<>/é漢🙂'), max_size=12)
+_CALLS = st.lists(
+    st.one_of(
+        st.just(Call("get_time", {})),
+        st.builds(
+            lambda city, days: Call("get_weather", {"city": city} | days),
+            _TEXTS,
+            st.one_of(st.just({}), st.builds(lambda n: {"days": n}, st.integers(-999, 10**6))),
+        ),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@examples(60, part=4)
+@given(calls=_CALLS, cuts=st.lists(st.integers(0, 300), max_size=12))
+def test_what_is_rendered_is_accepted_and_read_back(engine: Engine, calls: list[Call], cuts: list[int]) -> None:
+    text = syntax("json_in_tags").render(FORM, calls, TOOLS)
+    assert refused_at(engine, section(engine, FORM, [WEATHER, TIME]), text) is None
+    events, rest = read(engine, FORM, TOOLS, text)
+    assert (calls_of(events), rest) == (calls, "")
+    assert read(engine, FORM, TOOLS, text, [cut for cut in cuts if cut < len(text)]) == (events, rest)
+
+
+@pytest.mark.parametrize(
+    ("call", "place"),
+    [
+        ('{"name": "get_whether", "arguments": {}}', "hether"),  # a name that no tool has
+        ('{"name": "get_weather", "arguments": {}}', "}}"),  # a required argument is missing
+        ('{"name": "get_weather", "arguments": {"city": 3}}', "3}}"),  # of the wrong type
+        ('{"name": "get_weather", "arguments": {"city": "a", "day": 1}}', '": 1'),  # an argument that it has not
+        ('{"name": "get_weather", "arguments": {"city": "a"}, "x": 1}', ', "x"'),  # a member more
+        ('{"name": "get_weather",  "arguments": {"city": "a"}}', ' "arg'),  # another spelling
+        ('{"arguments": {"city": "a"}, "name": "get_weather"}', "arguments"),  # another order
+    ],
+)
+def test_a_wrong_call_is_refused_at_the_very_character(byte_engine: Engine, call: str, place: str) -> None:
+    text = FORM.call_start + call + FORM.call_end
+    assert refused_at(byte_engine, section(byte_engine, FORM, [WEATHER, TIME]), text) == text.index(place)
+
+
+def test_the_inside_of_a_string_never_ends_a_call(plain_engine: Engine) -> None:
+    """Under a tokenizer without these markers the tags are ordinary text, also inside arguments."""
+    calls = [Call("get_weather", {"city": 'a</tool_call>\n<tool_call>\n{"name": "x"}'})]
+    text = syntax("json_in_tags").render(FORM, calls, TOOLS)
+    assert refused_at(plain_engine, section(plain_engine, FORM, [WEATHER]), text) is None
+    assert calls_of(read(plain_engine, FORM, TOOLS, text)[0]) == calls
+
+
+def test_any_order_any_space_and_a_doubly_encoded_object_are_read(engine: Engine) -> None:
+    text = '<tool_call>{ "arguments" :{"city":"a"} ,\n"extra": [1, {"}": "]"}], "name":"get_weather"}</tool_call>'
+    text += ' <tool_call>{"name": "get_time", "arguments": "{\\"city\\": \\"b\\"}"}</tool_call> more'
+    events, rest = read(engine, FORM, TOOLS, text)
+    assert calls_of(events) == [Call("get_weather", {"city": "a"}), Call("get_time", {"city": "b"})]
+    assert rest == " more"
+
+
+def test_argument_text_is_handed_out_as_it_was_written(engine: Engine) -> None:
+    text = '<tool_call>\n{"name": "get_weather", "arguments": {"city":  "\\u0041", "days": 1.0e0}}\n</tool_call>'
+    events, _ = read(engine, FORM, TOOLS, text)
+    assert events[1] == ArgumentsDelta(0, '{"city":  "\\u0041", "days": 1.0e0}')
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<tool_call>\nno call at all", [StrayText("<tool_call>\nno call at all")]),
+        ('<tool_call>\n{"name": "get_t', [StrayText('<tool_call>\n{"name": "get_t')]),
+        (
+            '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Ro',
+            [CallStarted(0, "get_weather"), ArgumentsDelta(0, '{"city": "Ro')],
+        ),
+        (
+            '<tool_call>{"name": "get_time", oops<tool_call>{"name": "get_time", "arguments": {}}\n',
+            [
+                CallStarted(0, "get_time"),
+                StrayText(", oops"),
+                CallStarted(1, "get_time"),
+                ArgumentsDelta(1, "{}"),
+                CallEnded(1),
+            ],
+        ),
+    ],
+)
+def test_broken_and_cut_output_is_never_lost(engine: Engine, text: str, expected: list[object]) -> None:
+    for cut in range(len(text)):
+        assert read(engine, FORM, TOOLS, text, [cut])[0] == expected
+
+
+def test_an_unknown_syntax_is_an_error_that_names_the_known_ones() -> None:
+    with pytest.raises(ModelError, match=r"no tool-call syntax 'xml'; expected json_in_tags"):
+        syntax("xml")

@@ -1,0 +1,274 @@
+"""The round-trip law: what a syntax renders its grammar accepts, and its parser reads back, however it is cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from grammars.tool_calls import SYNTAXES, syntax
+from grammars.tool_calls.syntaxes.anchors import anchor_tokens, with_anchors
+from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallStarted, StrayText
+from grammars.values.tool import Call, Tool
+from guided.engine.engine import Engine
+from special_tokens.errors import ModelError, TokenizerError, ToolError
+from tests.amount import examples
+from tests.call_laws import calls_of, read, refused_at, section
+from tests.conftest import small_tokenizer, small_tokens
+from tests.wire_forms import FORMS, MARKERS, TOOLS, calls
+
+
+@pytest.fixture(scope="module")
+def marked_engine() -> Engine:
+    """Words, bytes, and a token for every marker that some family has as one."""
+    text = small_tokenizer(MARKERS, special=MARKERS)
+    return Engine(text, small_tokens(text))
+
+
+@pytest.fixture(scope="module", params=["tokens", "text"])
+def wire_engine(request: pytest.FixtureRequest, marked_engine: Engine, plain_engine: Engine) -> Engine:
+    return marked_engine if request.param == "tokens" else plain_engine
+
+
+def test_every_syntax_has_a_form_here() -> None:
+    assert {form.syntax for form in FORMS.values()} == set(SYNTAXES)
+
+
+@pytest.mark.parametrize("name", FORMS)
+@examples(25, part=8)
+@given(data=st.data())
+def test_what_is_rendered_is_accepted_and_read_back(wire_engine: Engine, name: str, data: st.DataObject) -> None:
+    form = FORMS[name]
+    made = data.draw(calls(form.max_calls))
+    try:
+        text = syntax(form.syntax).render(form, made, TOOLS)
+    except ToolError:
+        assume(False)  # a value that holds its own end: the next test
+    assert refused_at(wire_engine, section(wire_engine, form, list(TOOLS.values())), text) is None
+    events, rest = read(wire_engine, form, TOOLS, text)
+    assert ([Call(c.name, c.arguments) for c in calls_of(events)], rest.strip()) == (made, "")
+    cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=20))
+    assert read(wire_engine, form, TOOLS, text, cuts) == (events, rest)
+    assert read(wire_engine, form, TOOLS, text, range(len(text))) == (events, rest)
+
+
+_RAW = [
+    name
+    for name, form in FORMS.items()
+    if form.syntax in ("xml_equals", "invoke", "key_tags", "gemma") and form.option("strings") != "json"
+]
+_SIX = ["plain", "a < b </x>", "one\n\n中文", "", "ends with a line break\n", "holds </parameter> in a line"]
+
+
+def _one(name: str, tool: Tool, arguments: dict[str, Any]) -> str:
+    form = FORMS[name]
+    return syntax(form.syntax).render(form, [Call(tool.name, arguments)], {tool.name: tool})
+
+
+def _with(properties: dict[str, Any], required: tuple[str, ...] = ()) -> Tool:
+    return Tool("f", parameters={"type": "object", "properties": properties, "required": list(required)})
+
+
+@pytest.mark.parametrize("value", _SIX)
+@pytest.mark.parametrize("name", _RAW)
+def test_raw_strings_carry_markup_line_breaks_and_look_alikes(wire_engine: Engine, name: str, value: str) -> None:
+    """T2: six values that broke grammars elsewhere, each before and after another argument."""
+    form, tool = FORMS[name], _with({"a": {"type": "string"}, "b": {"type": "string"}}, ("a",))
+    for arguments in ({"a": value}, {"a": value, "b": value}):
+        text = _one(name, tool, arguments)
+        assert refused_at(wire_engine, section(wire_engine, form, [tool]), text) is None
+        assert calls_of(read(wire_engine, form, {"f": tool}, text)[0])[0].arguments == arguments
+
+
+@pytest.mark.parametrize("name", _RAW)
+def test_nothing_runs_on_behind_a_closed_value(wire_engine: Engine, name: str) -> None:
+    form, tool = FORMS[name], _with({"a": {"type": "string"}}, ("a",))
+    text = _one(name, tool, {"a": "x"})
+    closed = text.index("x") + 1
+    for more in ("more", "\nmore", "<more>"):
+        broken = text + more
+        assert refused_at(wire_engine, section(wire_engine, form, [tool]), broken, complete=False) >= closed  # type: ignore[operator]
+
+
+PROPERTIES = {
+    "a": {"type": "string", "minLength": 2},
+    "b": {"type": "integer"},
+    "c": {"type": "string", "enum": ["D", "E"]},
+    "d": {"type": "string", "pattern": "^[a-z]+$"},
+}
+CHECKED = _with(PROPERTIES, ("a",))
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ({"b": 1}, "a required argument is missing"),
+        ({"a": "xx", "zz": 1}, "an argument that the tool has not"),
+        ({"a": "xx", "b": "not a number"}, "an ill-typed argument"),
+        ({"a": "xx", "b": 7.5}, "a fraction where an integer is asked for"),
+        ({"a": "x"}, "too short a string"),
+        ({"a": "xx", "c": "C"}, "not in the enum"),
+        ({"a": "xx", "d": "b1"}, "not of the pattern"),
+    ],
+)
+def test_calls_that_break_the_schema_are_refused(
+    wire_engine: Engine, name: str, arguments: dict[str, Any], wrong: str
+) -> None:
+    text = _one(name, Tool("f", parameters={}), arguments)
+    assert refused_at(wire_engine, section(wire_engine, FORMS[name], [CHECKED]), text) is not None, wrong
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("arguments", [{"a": "xx"}, {"a": "xx", "b": 7, "c": "E", "d": "abc"}])
+def test_calls_that_keep_the_schema_are_accepted(wire_engine: Engine, name: str, arguments: dict[str, Any]) -> None:
+    text = _one(name, CHECKED, arguments)
+    assert refused_at(wire_engine, section(wire_engine, FORMS[name], [CHECKED]), text) is None
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_name_that_no_tool_has_is_refused(wire_engine: Engine, name: str) -> None:
+    form = FORMS[name]
+    text = _one(name, Tool("get_tim"), {})
+    assert refused_at(wire_engine, section(wire_engine, form, [TOOLS["get_time"]]), text) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "message"),
+    [
+        ("xml", Tool("a>b"), r"tools\.a>b: name 'a>b' holds '>'"),
+        ("xml", _with({"k>": {"type": "string"}}), r"/tools/f/parameters/properties/k>: name 'k>' holds '>'"),
+        ("invoke", Tool('a">b'), "holds '\"'"),
+        ("key tags, tight", Tool("a<arg_key>"), "holds '<arg_key>'"),
+        ("name and number", Tool("a:b"), "holds ':'"),
+        ("pythonic", Tool("get-time"), "is no Python name"),
+        ("pythonic", _with({"a b": {}}), "'a b' is no Python name"),
+        ("gemma", _with({"a:b": {}}), "holds ':'"),
+        ("key tags", Tool("a\nb"), "holds"),
+    ],
+)
+def test_names_that_a_syntax_cannot_write_are_refused(engine: Engine, name: str, tool: Tool, message: str) -> None:
+    with pytest.raises(ToolError, match=message):
+        section(engine, FORMS[name], [tool])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("xml", "a\n</parameter>\nb"),
+        ("xml, tight", "a</parameter>\nb"),
+        ("key tags, tight", "a</arg_value>b"),
+        ("gemma", 'a<|"|>b'),
+    ],
+)
+def test_a_value_that_holds_its_own_end_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ToolError, match="ends a"):
+        _one(name, _with({"a": {"type": "string"}}), {"a": value})
+
+
+def test_a_text_is_a_string_where_the_schema_says_so(wire_engine: Engine) -> None:
+    """Type conversion is by schema only: text that looks like JSON stays text in a string argument."""
+    tool = _with({"s": {"type": "string"}, "n": {"type": "number"}, "u": {"type": ["string", "integer"]}})
+    arguments = {"s": "true", "n": 12, "u": "x1"}
+    for name in _RAW:
+        text = _one(name, tool, arguments)
+        assert calls_of(read(wire_engine, FORMS[name], {"f": tool}, text)[0])[0].arguments == arguments, name
+
+
+def test_a_flag_in_the_tag_tells_types_that_raw_text_cannot(wire_engine: Engine) -> None:
+    tool = _with({"u": {"type": ["string", "integer"]}}, ("u",))
+    for value in ("5", 5):
+        for name in ("invoke with a flag", "key tags with types"):
+            text = _one(name, tool, {"u": value})
+            assert refused_at(wire_engine, section(wire_engine, FORMS[name], [tool]), text) is None
+            assert calls_of(read(wire_engine, FORMS[name], {"f": tool}, text)[0])[0].arguments == {"u": value}
+    text = _one("xml", tool, {"u": "5"})
+    assert calls_of(read(wire_engine, FORMS["xml"], {"f": tool}, text)[0])[0].arguments == {"u": 5}  # no flag: a number
+
+
+def test_any_order_takes_each_argument_once_and_all_that_are_required(wire_engine: Engine) -> None:
+    form = FORMS["xml, any order"]
+    tool = _with({"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"}}, ("a", "c"))
+    free = Tool("f", parameters={})
+
+    def refused(keys: str) -> int | None:
+        text = syntax("xml_equals").render(form, [Call("f", dict.fromkeys(keys, "1"))], {"f": free})
+        return refused_at(wire_engine, section(wire_engine, form, [tool]), text)
+
+    assert [refused(keys) for keys in ("abc", "cba", "bca", "ca", "ac")] == [None] * 5
+    assert all(refused(keys) is not None for keys in ("ab", "c", "b"))
+
+
+def test_values_in_the_family_s_own_words_are_read_and_allowed(wire_engine: Engine) -> None:
+    tool = _with({"a": {"type": "boolean"}, "b": {"type": "null"}, "c": {"type": "object"}})
+    body = "<parameter=a>\nTrue\n</parameter>\n<parameter=b>\nNone\n</parameter>\n"
+    text = f"<tool_call>\n<function=f>\n{body}</function>\n</tool_call>"
+    form = FORMS["xml"]
+    assert refused_at(wire_engine, section(wire_engine, form, [tool]), text) is None
+    text = text.replace("</function>", "<parameter=c>\n{'u': 'C', 'k': [1, None]}\n</parameter>\n</function>")
+    read_back = calls_of(read(wire_engine, form, {"f": tool}, text)[0])[0].arguments
+    assert read_back == {"a": True, "b": None, "c": {"u": "C", "k": [1, None]}}
+
+
+def test_strings_that_no_one_escaped_end_where_the_next_argument_begins(wire_engine: Engine) -> None:
+    text = "<|tool_call_start|>[f(a='it's \"so\"\n, b', b='x', c=True)]<|tool_call_end|>"
+    tool = _with({"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "boolean"}})
+    read_back = calls_of(read(wire_engine, FORMS["pythonic"], {"f": tool}, text)[0])[0].arguments
+    assert read_back == {"a": 'it\'s "so"\n, b', "b": "x", "c": True}
+
+
+def test_parallel_calls_stop_where_the_family_stops(wire_engine: Engine) -> None:
+    form, tools = FORMS["bare"], [TOOLS["get_time"]]
+    one = syntax(form.syntax).render(form, [Call("get_time", {})], TOOLS)
+    assert refused_at(wire_engine, section(wire_engine, form, tools), one) is None
+    assert refused_at(wire_engine, section(wire_engine, form, tools), one + one) == len(one)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_cut_output_loses_no_text(wire_engine: Engine, name: str) -> None:
+    """Cut anywhere, what comes out holds every argument character that went in, and never a whole call too many."""
+    text = _one(name, TOOLS["set_mode"], {"mode": "fast", "note": "some words"})
+    whole = read(wire_engine, FORMS[name], TOOLS, text)[0]
+    for cut in range(1, len(text)):
+        events = read(wire_engine, FORMS[name], TOOLS, text[:cut])[0]
+        said = "".join(e.text for e in events if isinstance(e, ArgumentsDelta | StrayText))
+        said += "".join(e.name for e in events if isinstance(e, CallStarted))
+        for word in ("fast", "some", "words"):
+            assert (word in text[:cut]) <= (word in said), (cut, events)
+        assert sum(isinstance(e, CallEnded) for e in events) <= 1
+        assert calls_of(whole)
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("junk", ["", "no call at all", '{"a": 1', "<<<", "]", "\n\n", "é{(["])
+def test_what_is_no_call_comes_out_as_text(wire_engine: Engine, name: str, junk: str) -> None:
+    form = FORMS[name]
+    text = (form.section_start + form.call_start).rstrip() + " " + junk
+    events, rest = read(wire_engine, form, TOOLS, text)
+    assert not any(isinstance(event, CallEnded) for event in events)
+    said = "".join(event.text for event in events if isinstance(event, StrayText | ArgumentsDelta)) + rest
+    said += "".join(event.name for event in events if isinstance(event, CallStarted))
+    assert sorted(filter(str.isalnum, said)) == sorted(filter(str.isalnum, junk)) or junk.strip() in said
+
+
+@pytest.mark.parametrize("value", [*_SIX, "</function>\n</tool_call>\n</parameter>\n"])
+def test_anchors_replace_closing_tags_and_never_show(marked_engine: Engine, value: str) -> None:
+    """T3: with anchors on, any text at all stays possible, and what is parsed holds none of them."""
+    pads = small_tokenizer((*MARKERS, "<|image_pad|>", "<|video_pad|>"), special=MARKERS)
+    engine = Engine(pads, small_tokens(pads))
+    anchors = anchor_tokens(engine.tokens)
+    assert anchors == ("<|image_pad|>", "<|video_pad|>")
+    form = with_anchors(FORMS["xml"], anchors)
+    tool = _with({"a": {"type": "string"}, "b": {"type": "string"}}, ("a",))
+    call = Call("f", {"a": value.replace("</tool_call>", "</tool_call >"), "b": "x"})
+    text = syntax(form.syntax).render(form, [call], {"f": tool})
+    assert text.count("<|image_pad|>") == 1
+    assert text.count("<|video_pad|>") == 2
+    assert refused_at(engine, section(engine, form, [tool]), text) is None
+    assert calls_of(read(engine, form, {"f": tool}, text)[0]) == [call]
+    with pytest.raises(TokenizerError, match="no two spare tokens"):
+        anchor_tokens(marked_engine.tokens)
+    with pytest.raises(ModelError, match="no raw values"):
+        with_anchors(FORMS["tags"], anchors)

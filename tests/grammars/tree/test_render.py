@@ -1,0 +1,257 @@
+"""Trees become exactly the text they mean; parts never meet."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grammars.tree.render import MAX_NESTING, quote, quote_regex, render
+from grammars.tree.nodes import (
+    EMPTY,
+    Alt,
+    And,
+    Group,
+    Json,
+    Lexeme,
+    Node,
+    Not,
+    Pattern,
+    Ref,
+    Repeat,
+    Rule,
+    RuleDef,
+    Seq,
+    Sub,
+    Text,
+    Tokens,
+    Until,
+    When,
+    alt,
+    is_empty,
+    opt,
+    repeat,
+    seq,
+    token,
+    tokens_except,
+)
+from guided.engine.engine import Engine, check_matcher
+from special_tokens.errors import GrammarError
+
+
+def accepts(engine: Engine, node: Node, text: str) -> bool:
+    """Does the engine accept ``text`` as a whole sentence?  Byte by byte, so no token hides a difference."""
+    sentinel = engine.vocab_size
+    matcher = engine.compile(render(seq(node, token(sentinel))).engine_text()).deep_copy()
+    by_byte = {engine.token_bytes(i): i for i in range(256)}
+    ids = [by_byte[bytes([b])] for b in text.encode()]
+    return matcher.try_consume_tokens(ids) == len(ids) and matcher.validate_tokens([sentinel]) == 1
+
+
+ANY = st.text(max_size=12)
+
+
+@given(text=ANY, other=ANY)
+def test_a_text_is_accepted_byte_for_byte_and_nothing_else(plain_engine: Engine, text: str, other: str) -> None:
+    assert accepts(plain_engine, Text(text), text)
+    assert accepts(plain_engine, Text(text), other) == (other == text)
+
+
+@given(options=st.lists(ANY, min_size=1, max_size=5), other=ANY)
+def test_a_choice_keeps_every_character(plain_engine: Engine, options: list[str], other: str) -> None:
+    node = alt(*options)
+    assert all(accepts(plain_engine, node, option) for option in options)
+    assert accepts(plain_engine, node, other) == (other in options)
+
+
+def test_a_lone_surrogate_is_refused_with_its_place() -> None:
+    with pytest.raises(GrammarError, match="lone surrogate at character 1"):
+        quote("a\ud800")
+
+
+@pytest.mark.parametrize("regex", [r"a/b", r"a\/b", "", "a\nb", r"[\d/]+", r"\\/", "\\\n"])
+def test_a_regex_literal_means_the_same_regex(plain_engine: Engine, regex: str) -> None:
+    assert "\n" not in quote_regex(regex)
+    for text in ("", "a/b", "a\nb", "1/2", "\\/", "\n", "ab"):
+        assert accepts(plain_engine, Pattern(regex), text) == (re.fullmatch(regex, text) is not None)
+
+
+# -- precedence, with Python's regular expressions as the judge
+
+LEAVES = st.sampled_from("abc").map(Text)
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3).map(lambda parts: Seq(tuple(parts)))
+        | st.lists(inner, min_size=1, max_size=3).map(lambda parts: Alt(tuple(parts)))
+        | st.tuples(inner, st.sampled_from([(0, 1), (1, 2), (2, 2), (0, None), (1, None), (2, None)])).map(
+            lambda pair: Repeat(pair[0], *pair[1])
+        )
+        | inner.map(lambda body: Rule("part", body))
+    ),
+    max_leaves=6,
+)
+
+
+def as_regex(node: Node) -> str:
+    match node:
+        case Text(text=text):
+            return text
+        case Seq(parts=parts):
+            return "(?:" + "".join(map(as_regex, parts)) + ")"
+        case Alt(options=options):
+            return "(?:" + "|".join(map(as_regex, options)) + ")"
+        case Repeat(body=body, least=least, most=most):
+            return f"(?:{as_regex(body)}){{{least},{'' if most is None else most}}}"
+        case Rule(body=body):
+            return as_regex(body)
+    raise AssertionError(node)
+
+
+@given(tree=TREES, text=st.text("abc", max_size=5))
+def test_precedence_never_leaks_between_parts(plain_engine: Engine, tree: Node, text: str) -> None:
+    assert accepts(plain_engine, tree, text) == (re.fullmatch(as_regex(tree), text) is not None)
+
+
+def test_a_choice_after_reasoning_cannot_skip_the_reasoning(plain_engine: Engine) -> None:
+    node = seq("think ", alt("a", "b", "c"))
+    assert all(accepts(plain_engine, node, f"think {x}") for x in "abc")
+    assert not accepts(plain_engine, node, "b")
+
+
+# -- names
+
+
+def test_rules_of_different_parts_keep_their_own_meaning(plain_engine: Engine) -> None:
+    node = seq(Rule("value", Text("1")), Rule("value", Text("2")), Rule("value", Text("1")))
+    rendered = render(node).lark()
+    assert rendered.count("value:") == 1
+    assert rendered.count("value_2:") == 1
+    assert accepts(plain_engine, node, "121")
+
+
+@pytest.mark.parametrize(
+    "names", [("my-tool", "my_tool"), ("Ä", "Ö"), ("a.b", "a/b"), ("1x", "n1x"), ("start", "start")]
+)
+def test_names_that_look_alike_after_escaping_stay_distinct(plain_engine: Engine, names: tuple[str, str]) -> None:
+    node = seq(Rule(names[0], Text("1")), Rule(names[1], Text("2")))
+    assert accepts(plain_engine, node, "12")
+    assert not accepts(plain_engine, node, "11")
+
+
+def test_one_node_used_twice_is_written_once() -> None:
+    shared = Rule("shared", seq("x", Pattern("[0-9]+")))
+    assert render(seq(shared, ",", shared)).lark().count("shared:") == 1
+
+
+def test_the_same_tree_gives_the_same_text() -> None:
+    def tree() -> Node:
+        return seq(Rule("a", alt("x", "y")), Lexeme("B", Pattern("[0-9]+")), opt("z"))
+
+    assert render(tree()) == render(tree())
+
+
+# -- terminals
+
+
+def test_intersection_and_complement_are_lifted_to_terminals(plain_engine: Engine) -> None:
+    node = seq("<", And((Pattern("[a-z]+"), Not(Pattern("(?s:.*)x(?s:.*)")))), ">")
+    assert accepts(plain_engine, node, "<abc>")
+    assert not accepts(plain_engine, node, "<axc>")
+
+
+def test_until_ends_at_the_first_occurrence(plain_engine: Engine) -> None:
+    node = seq(Until("body", Pattern("(?s:.*)"), Text("</p>")), "!")
+    assert accepts(plain_engine, node, 'a < b </ "x"\n</p>!')
+    assert not accepts(plain_engine, node, "a</p>b</p>!")
+
+
+def test_a_rule_is_not_a_lexeme() -> None:
+    with pytest.raises(GrammarError, match="not a lexeme"):
+        render(Lexeme("L", Rule("r", Text("a"))))
+    with pytest.raises(GrammarError, match="must be a lexeme"):
+        render(Until("u", Rule("r", Text("a")), Text("b")))
+
+
+def test_deep_nesting_becomes_rules_that_the_engine_takes(plain_engine: Engine) -> None:
+    node: Node = Text("x")
+    for depth in range(5 * MAX_NESTING):
+        node = Alt((Seq((Text("("), node, Text(")"))), Text(str(depth % 10))))
+    matcher = plain_engine.compile(render(seq(node, token(plain_engine.vocab_size))).engine_text())
+    check_matcher(matcher, "deep")
+
+
+def test_endless_nesting_is_an_error_and_not_a_crash() -> None:
+    node: Node = Text("x")
+    for _ in range(20_000):
+        node = Repeat(Seq((Text("a"), node)), 0, 1)
+    with pytest.raises(GrammarError, match="nested too deeply"):
+        render(node)
+
+
+# -- tokens, groups, sub-grammars, JSON
+
+
+def test_token_sets_merge_into_ranges() -> None:
+    assert render(tokens_except([7, 3, 4, 5, 9])).lark().strip() == "start: <[^3-5,7,9]>"
+    assert render(token(12)).lark().strip() == "start: <[12]>"
+    with pytest.raises(GrammarError, match="empty set"):
+        render(Tokens(()))
+
+
+def test_groups_recurse_and_shadow(plain_engine: Engine) -> None:
+    inner = Group("g", Ref("a"), {"a": RuleDef(Text("i"))})
+    outer = Group("g", Ref("a"), {"a": RuleDef(alt(Text("o"), seq("(", Ref("a"), inner, ")")))})
+    assert accepts(plain_engine, outer, "((oi)i)")
+    assert not accepts(plain_engine, outer, "((io)i)")
+
+
+def test_parametric_rules_count(plain_engine: Engine) -> None:
+    body = alt(When(EMPTY, "ge([0:4],2)"), seq("a", Ref("more", "incr([0:4])")))
+    node = Group("count", Ref("more", "0x0"), {"more": RuleDef(body, parametric=True)})
+    assert [accepts(plain_engine, node, "a" * n) for n in range(4)] == [False, False, True, True]
+
+
+def test_a_reference_must_have_a_rule_and_agree_about_its_parameter() -> None:
+    with pytest.raises(GrammarError, match="no rule is called 'nope'"):
+        render(Group("g", Ref("nope"), {}))
+    with pytest.raises(GrammarError, match="disagree about a parameter"):
+        render(Group("g", Ref("a"), {"a": RuleDef(Text("x"), parametric=True)}))
+
+
+def test_sub_grammars_have_name_spaces_of_their_own(plain_engine: Engine) -> None:
+    node = seq(Rule("value", Text("1")), Sub("client", 'start: value\nvalue: "2"\n'))
+    assert accepts(plain_engine, node, "12")
+    assert not accepts(plain_engine, node, "11")
+
+
+def test_a_schema_never_brings_engine_options_of_its_own() -> None:
+    text = render(
+        Json({"type": "integer", "x-guidance": {"key_separator": ".*"}}, {"whitespace_flexible": False})
+    ).lark()
+    assert ".*" not in text
+    assert "whitespace_flexible" in text
+
+
+def test_empty_parts_vanish(plain_engine: Engine) -> None:
+    assert is_empty(seq("", opt(""), repeat("a", 0, 0)))
+    assert accepts(plain_engine, seq("", "a", EMPTY), "a")
+    with pytest.raises(ValueError, match="at least one option"):
+        alt()
+    with pytest.raises(ValueError, match="from 3 to 2"):
+        repeat("a", 3, 2)
+
+
+def test_several_starts_share_their_rules() -> None:
+    shared = Rule("shared", Pattern("[0-9]+"))
+    rendered = render({"fresh": seq("a", shared), "after": shared})
+    assert rendered.rules.count("shared:") == 1
+    assert rendered.lark("after").startswith("start: shared\n")
+    assert rendered.lark() == rendered.lark("fresh")
+
+
+def test_a_grammar_without_a_sentence_is_refused_when_it_is_compiled(plain_engine: Engine) -> None:
+    with pytest.raises(GrammarError, match="no text can be written"):
+        plain_engine.compile("start: a\na: a\n")

@@ -1,0 +1,280 @@
+"""A grammar that would keep the engine busy for minutes is tried in a process that can be ended."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import llguidance
+import pytest
+
+import guided.engine.engine as compiling
+import guided.engine.compile_trial as compile_trial
+from grammars.values.constraints import JsonSchema, Lark
+from grammars.deadline import deadline
+from guided.engine.engine import Engine, compile_grammar
+from guided.engine.compile_trial import Trial, Verdict
+from guided.state.state import GuidanceState
+from special_tokens.errors import LimitExceeded
+from tests.plan_laws import accepts, plan_of
+
+#: Words of the letter a whose number has all these divisors: the engine looks for the shortest, of 14 billion letters.
+_PRIMES = (101, 103, 107, 109, 113)
+HANGS = "start: A\nA: /a+/ & " + " & ".join(f"/(?:a{{{p}}})*/" for p in _PRIMES)
+PATTERNS = [{"pattern": f"^(?:a{{{p}}})+$"} for p in _PRIMES]
+SCHEMA = {
+    "type": "object",
+    "properties": {"s": {"type": "string", "allOf": PATTERNS}},
+    "required": ["s"],
+    "additionalProperties": False,
+}
+#: Enough for a grammar of one letter where processors are starved; what hangs takes all of it.
+SECONDS = 2.0
+LIMITS = {"initial_lexer_fuel": 100_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 2_000_000}
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_trial, "_WAIT", 400)  # times the processor time, on a machine of any speed
+
+
+@pytest.fixture
+def trial() -> Any:
+    made = Trial(seconds=SECONDS)
+    yield made
+    made.close()
+
+
+def asked(trial: Trial, grammar: str) -> str | None:
+    return trial.error_of(grammar, vocab_size=400, limits=LIMITS)
+
+
+def test_what_takes_too_long_is_ended_and_the_next_grammar_is_compiled(trial: Trial) -> None:
+    assert asked(trial, 'start: "a"') is None
+    with pytest.raises(LimitExceeded, match=r"more than 2 s of processor time, one of the limits of a trial"):
+        asked(trial, HANGS)
+    assert asked(trial, 'start: "a" <[399]>') is None
+    assert "unknown name" in str(asked(trial, "start: nowhere"))
+
+
+def test_memory_is_bounded_as_time_is() -> None:
+    trial = Trial(seconds=30, size=300 << 20)
+    try:
+        with pytest.raises(LimitExceeded, match=r"more than 0.29 GB of memory, one of the limits of a trial"):
+            asked(trial, HANGS)
+        assert asked(trial, 'start: "a"') is None
+    finally:
+        trial.close()
+
+
+def test_one_helper_serves_many_threads(trial: Trial) -> None:
+    found: list[str | None] = []
+    threads = [
+        threading.Thread(target=lambda i=i: found.append(asked(trial, f'start: "{i}"')))
+        for i in range(8)  # type: ignore[misc]
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [None] * 8
+
+
+def test_without_a_helper_nothing_costly_is_compiled(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(LimitExceeded, match=r"needs a helper process, and none can be started"):
+        asked(trial, 'start: "a"')
+    monkeypatch.undo()
+    assert asked(trial, 'start: "a"') is None  # nothing was found out, so nothing is remembered
+
+
+class Counted(Trial):
+    """Counts what is really tried."""
+
+    tried = 0
+
+    def _tried(self, body: bytes) -> Any:
+        self.tried += 1
+        return super()._tried(body)
+
+
+def test_what_came_out_is_not_tried_again() -> None:
+    trial = Counted(seconds=SECONDS)
+    try:
+        for _ in range(3):
+            with pytest.raises(LimitExceeded, match="of processor time"):
+                asked(trial, HANGS)
+            assert asked(trial, 'start: "a"') is None
+            assert "unknown name" in str(asked(trial, "start: nowhere"))
+        assert trial.tried == 3
+        assert trial.error_of('start: "a"', vocab_size=500, limits=LIMITS) is None  # another vocabulary, another answer
+        assert trial.tried == 4
+    finally:
+        trial.close()
+
+
+def test_a_verdict_that_nobody_looks_for_is_found_by_who_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guided.engine.compile_trial._MOST_HASHES", 1)
+    trial = Counted(seconds=SECONDS)
+    grammars = [f'start: "{i}"' for i in range(3)]
+    try:
+        for grammar in grammars:
+            assert asked(trial, grammar) is None
+        assert trial.known(grammars[0], vocab_size=400, limits=LIMITS) is None  # forgotten that it was tried
+        assert trial.known(grammars[2], vocab_size=400, limits=LIMITS) is not None
+        assert asked(trial, grammars[0]) is None
+        assert trial.tried == 3
+    finally:
+        trial.close()
+
+
+def test_a_request_that_comes_twice_at_once_is_tried_once() -> None:
+    trial = Counted(seconds=SECONDS)
+    limits: list[str] = []
+    ask = lambda: limits.append(trial.verdict(HANGS, vocab_size=400, limits=LIMITS).limit)  # noqa: E731
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert trial.tried == 1
+        assert len(set(limits)) == 1
+        assert "of processor time" in limits[0]
+    finally:
+        trial.close()
+
+
+def test_the_deadline_ends_a_trial_and_its_error_is_kept_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = Counted(seconds=60)
+    try:
+        asked(trial, 'start: "a"')
+        with (
+            deadline(0.3),
+            pytest.raises(LimitExceeded, match=r"left until its deadline, one of the limits of a trial"),
+        ):
+            asked(trial, HANGS)
+        with pytest.raises(LimitExceeded, match="left until its deadline"):
+            asked(trial, HANGS)
+        assert trial.tried == 2
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now + 31)
+        assert trial.known(HANGS, vocab_size=400, limits=LIMITS) is None
+        assert trial.known('start: "a"', vocab_size=400, limits=LIMITS) is not None
+    finally:
+        trial.close()
+
+
+def test_who_has_no_time_left_does_not_wait_for_the_trials_of_others(trial: Trial) -> None:
+    trial._lock.acquire()
+    try:
+        with deadline(0.05), pytest.raises(LimitExceeded, match="other grammars are on trial"):
+            asked(trial, 'start: "a"')
+    finally:
+        trial._lock.release()
+    assert asked(trial, 'start: "a"') is None
+
+
+def test_a_helper_that_has_grown_is_not_used_again(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked(trial, 'start: "a"')
+    first = trial._process
+    assert first is not None
+    asked(trial, 'start: "b"')
+    assert trial._process is first
+    monkeypatch.setattr("guided.engine.compile_trial._LARGE", 1)
+    asked(trial, 'start: "c"')
+    assert first.poll() is not None
+    assert asked(trial, 'start: "d"') is None
+
+
+def test_what_would_not_be_compiled_before_the_deadline_is_not_begun(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling._trial, "known", lambda *_, **__: Verdict(seconds=2.0))
+    with deadline(1.0), pytest.raises(LimitExceeded, match=r"takes 2.0 s, and \d.\d s are left"):
+        compile_grammar(engine.ll_tokenizer, 'start: "a"')
+    assert not compile_grammar(engine.ll_tokenizer, 'start: "a"').is_error()
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little time for trials, so that a test of what takes all of it takes little."""
+    monkeypatch.setattr(compiling._trial, "seconds", SECONDS)
+
+
+def test_a_clients_grammar_that_would_hang_is_refused_with_its_limit(engine: Engine, soon: None) -> None:
+    plan = plan_of(engine, response_format=Lark(HANGS))
+    with pytest.raises(LimitExceeded, match=r"^response_format: .*limits of a trial"):
+        GuidanceState(plan, engine)
+
+
+def test_a_schema_that_would_hang_is_refused_with_its_place(engine: Engine, soon: None) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(SCHEMA))
+    with pytest.raises(LimitExceeded, match=r"^response_format/properties/s/allOf/4: .*limits of a trial"):
+        GuidanceState(plan, engine)
+
+
+def test_ordinary_plans_start_no_helper(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Trial) -> Any:
+        raise AssertionError("a helper was started")
+
+    monkeypatch.setattr(Trial, "_running", refuse)
+    schema = {"type": "object", "properties": {"when": {"type": "string", "format": "date-time", "maxLength": 30}}}
+    bounded = Lark('start: A "!"\nA: /[a-z]{1,2000}/ & ~/.*admin.*/')
+    for wanted in (JsonSchema(schema), bounded, JsonSchema({"type": "array"})):
+        assert GuidanceState(plan_of(engine, response_format=wanted), engine).mask().any()
+
+
+def test_what_passes_its_trial_is_compiled_in_full(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = llguidance.LLParserLimits(initial_lexer_fuel=100, verbose_errors=False)
+    monkeypatch.setattr(compiling, "LIMITS", few)
+    grammar = "start: A\nA: /(?:a{3})+/ & /(?:a{5})+/"
+    matcher = compile_grammar(engine.ll_tokenizer, grammar)
+    assert not matcher.is_error()
+    plan = plan_of(engine, response_format=Lark(grammar), thinking=False)
+    assert accepts(plan, engine, "a" * 15 + "<|im_end|>", entry="after")
+    assert not accepts(plan, engine, "a" * 10 + "<|im_end|>", entry="after")
+
+
+def test_the_interpreter_goes_on_while_the_engine_compiles(engine: Engine) -> None:
+    """Construction releases the interpreter's lock: other threads take many steps meanwhile."""
+    few = llguidance.LLParserLimits(initial_lexer_fuel=5_000_000, verbose_errors=False)
+    done: list[Any] = []
+
+    def compile_it() -> None:
+        done.append(llguidance.LLMatcher(engine.ll_tokenizer, HANGS, log_level=0, limits=few))
+
+    thread = threading.Thread(target=compile_it)
+    thread.start()
+    steps = 0
+    while thread.is_alive():
+        steps += 1
+    assert "fuel" in done[0].get_error()
+    assert steps > 1_000  # one or two, if the lock were held
+
+
+def test_an_interrupted_question_leaves_no_answer_for_the_next(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(trial, 'start: "a"') is None
+
+    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "join", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            asked(trial, "start: nowhere")
+    assert asked(trial, 'start: "b"') is None
+    assert "unknown name" in str(asked(trial, "start: nowhere"))
+
+
+def test_a_helper_that_ends_by_itself_has_passed_no_limit(trial: Trial, tmp_path: Path) -> None:
+    trial.script = tmp_path / "ends.py"
+    trial.script.write_text("raise SystemExit(3)")
+    for _ in range(2):  # and nothing is remembered of it
+        with pytest.raises(LimitExceeded, match="the helper process that tried the grammar ended with 3"):
+            asked(trial, 'start: "never seen"')
+    trial.script = Trial(seconds=SECONDS).script
+    assert asked(trial, 'start: "never seen"') is None

@@ -1,0 +1,355 @@
+"""Rows that fail (engine errors, limits, poisoned states) leave neighbours untouched and say what and where."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from grammars.values.constraints import Lark
+from grammars.plan.plan import Stops
+from guided.state.state import GuidanceState
+from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
+from tests.amount import some
+from tests.guided.hf.generate.laws import CHATS, check_answer, generate, plan_of, with_spy
+from tests.guided.test_engine_failure import PANICS
+
+MODE = ("a row whose guidance fails", "right", "it ends with finish_reason error, or goes on unguided by option")
+
+NAMES = ["json", "json", "choice", None]
+
+
+class Fault:
+    """Breaks the state of one row at one place, by one of its verbs."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, verb: str, at: int, error: Exception | str) -> None:
+        self.target: GuidanceState | None = None
+        real = getattr(GuidanceState, verb)
+
+        def broken(state: GuidanceState, *args: Any) -> Any:
+            if state is self.target and state.num_tokens == at:
+                if isinstance(error, Exception):
+                    raise error
+                state._live.matcher.consume_tokens([state.plan.ends[0].sentinel] * 2)  # poisons the engine's matcher
+            return real(state, *args)
+
+        monkeypatch.setattr(GuidanceState, verb, broken)
+
+
+FAULTS: list[tuple[str, int, Any]] = [
+    ("offer", 0, MatcherFailed("injected")),
+    ("offer", 3, LimitExceeded("too many items")),
+    ("commit", 4, MatcherFailed("injected")),
+    ("offer", 2, "poison"),
+    ("commit", 2, "poison"),
+]
+
+
+def run(guide: Any, fault: Fault | None, **options: Any) -> tuple[Any, list[Any], list[torch.Tensor]]:
+    plans = [plan_of(guide, name) if name else None for name in NAMES]
+    inputs = guide.inputs(CHATS, plans)
+    kwargs, spy = with_spy(guide.generate_kwargs(inputs, plans, **options))
+    if fault is not None:
+        fault.target = inputs.session.rows[1].state
+    out = guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
+    return out[:, inputs.prompt_len :], guide.messages(out, inputs, plans), spy.scores
+
+
+@pytest.mark.parametrize(("verb", "at", "error"), FAULTS)
+def test_g3_neighbours_are_untouched_and_the_row_says_why(
+    tiny_guide: Any, verb: str, at: int, error: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, judged, judge_scores = run(tiny_guide, None)
+    tokens, messages, scores = run(tiny_guide, Fault(monkeypatch, verb, at, error))
+    for r in (0, 2, 3):
+        size = len(judged[r].token_ids)
+        assert tokens[r, :size].tolist() == judge[r, :size].tolist()
+        assert all(torch.equal(a[r], b[r]) for a, b in zip(scores, judge_scores[:size], strict=False))
+        assert messages[r].finish_reason == judged[r].finish_reason
+        assert messages[r].guidance == judged[r].guidance
+    broken = messages[1]
+    assert (broken.finish_reason, broken.guidance.applied) == ("error", False)
+    assert isinstance(broken.error, GuidanceError)
+    assert "row 1" in str(broken.error)
+    assert broken.token_ids == tuple(judge[1, :at].tolist())
+    if isinstance(error, Exception):
+        assert broken.error is error
+
+
+@pytest.mark.parametrize(("verb", "at", "error"), FAULTS)
+def test_g3_by_option_the_row_goes_on_unguided_with_one_warning(
+    tiny_guide: Any, verb: str, at: int, error: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fault = Fault(monkeypatch, verb, at, error)
+    with caplog.at_level(logging.WARNING, logger="guided"):
+        _, messages, _ = run(tiny_guide, fault, on_error="unconstrained")
+    broken = messages[1]
+    assert broken.error is not None
+    assert broken.finish_reason in ("length", "stop")
+    assert not broken.guidance.applied
+    assert len(broken.token_ids) > at
+    (record,) = [r for r in caplog.records if "without guidance" in r.message]
+    assert "row 1" in record.message
+
+
+@pytest.mark.parametrize("options", [{"num_beams": 3}, {"prompt_lookup_num_tokens": 3}], ids=str)
+def test_a_search_whose_guidance_fails_ends_with_the_error(
+    tiny_guide: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = GuidanceState.offer
+
+    def broken(state: GuidanceState) -> Any:
+        if state.num_tokens == 4:
+            raise LimitExceeded("injected")
+        return real(state)
+
+    monkeypatch.setattr(GuidanceState, "offer", broken)
+    *_, (message,) = generate(tiny_guide, CHATS[:1], ["json"], **options)
+    assert message.finish_reason == "error"
+    assert isinstance(message.error, LimitExceeded)
+
+
+class Script:
+    """A processor that makes each row write its own text, where it may: ``texts[row]``, with a score of 100 a token."""
+
+    def __init__(self, guide: Any, texts: list[str | None], prompt_len: int) -> None:
+        self.ids = [None if text is None else [guide.engine.tokenize(c)[0] for c in text] for text in texts]
+        self.prompt_len = prompt_len
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        scores = scores.clone()
+        at = input_ids.shape[1] - self.prompt_len
+        for row, ids in zip(scores, self.ids, strict=True):
+            if ids is not None and at < len(ids):
+                row[ids[at]] = 100.0
+        return scores
+
+
+def scripted(
+    guide: Any, texts: list[str | None], chats: list[str] = CHATS, *, on_error: Any = "end", **options: Any
+) -> tuple[Any, list[Any]]:
+    """The tokens and messages of rows that have the plan on which the engine panics behind 3; None is a plain row."""
+    plan = guide.plan(response_format=Lark(PANICS))
+    plans = [None if text is None else plan for text in texts]
+    inputs = guide.inputs(chats[: len(texts)], plans)
+    kwargs = guide.generate_kwargs(inputs, plans, on_error=on_error)
+    kwargs.setdefault("logits_processor", []).insert(0, Script(guide, texts, inputs.prompt_len))
+    out = guide.model.generate(**inputs, **{"max_new_tokens": 5, "do_sample": False} | options, **kwargs)
+    return out[:, inputs.prompt_len :].tolist(), guide.messages(out, inputs, plans)
+
+
+@pytest.mark.parametrize("options", [{}, {"do_sample": True}, {"prefill_chunk_size": 4}], ids=str)
+def test_g3_a_panic_of_the_engine_ends_the_row_that_met_it(tiny_guide: Any, options: dict[str, Any]) -> None:
+    """Rows of one grammar share a lock inside the engine: the first panic ended all of them."""
+    texts = ["1200", "3", "0210", None]
+    judged = [scripted(tiny_guide, [text], [chat]) for text, chat in zip(texts, CHATS, strict=True) if text != "3"]
+    tokens, messages = scripted(tiny_guide, texts, **options)
+    assert [message.finish_reason for message in messages] == ["stop", "error", "stop", "length"]
+    assert [message.content for message in messages[:3]] == texts[:3]
+    for r, ((alone,), (message,)) in zip((0, 2, 3), judged, strict=True):
+        if not (r == 3 and options):
+            assert tokens[r][: len(message.token_ids)] == alone
+        assert replace(messages[r].guidance, revived=0) == message.guidance
+    assert isinstance(messages[1].error, MatcherFailed)
+    assert "row 1" in str(messages[1].error)
+    assert [message.guidance.revived for message in messages] == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("on_error", ["end", "unconstrained"])
+def test_a_draft_on_which_the_engine_panics_is_taken_back(
+    tiny_guide: Any, on_error: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log must not say that a row goes on without guidance which goes on with it."""
+    ((alone,), _), chats = scripted(tiny_guide, ["1200"], ["assistant\n3"]), ["assistant\n3"]
+    with caplog.at_level(logging.WARNING, logger="guided"):
+        ((drafted,), (message,)) = scripted(tiny_guide, ["1200"], chats, prompt_lookup_num_tokens=2, on_error=on_error)
+    assert all("unless this is taken back" in record.message for record in caplog.records)
+    assert bool(caplog.records) == (on_error == "unconstrained")
+    assert drafted == alone
+    assert (message.content, message.finish_reason, message.error) == ("1200", "stop", None)
+    assert message.guidance.rollbacks > 0
+    assert message.guidance.revived > 0
+
+
+class AgainstTheMask:
+    """A processor behind ours that has row 0 write "!" where the history is ``length`` tokens long."""
+
+    def __init__(self, guide: Any, length: int) -> None:
+        self.id, self.length = guide.engine.tokenize("!")[0], length
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if input_ids.shape[1] == self.length:
+            scores = scores.clone()
+            scores[0, self.id] = 1e6
+        return scores
+
+
+class Poison:
+    """A hook that makes logits of one row NaN from step ``at`` on: all of them, or single ids."""
+
+    def __init__(self, row: int, at: int, ids: Any = slice(None)) -> None:
+        self.row, self.at, self.ids, self.step = row, at, ids, 0
+
+    def __call__(self, module: Any, args: Any, output: Any) -> Any:
+        if self.step >= self.at:
+            output.logits[self.row, :, self.ids] = float("nan")
+        self.step += 1
+        return output
+
+
+def poisoned(guide: Any, poison: Poison, **options: Any) -> tuple[Any, list[Any], list[torch.Tensor]]:
+    hook = guide.model.register_forward_hook(poison)
+    try:
+        return run(guide, None, **options)
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize("ids", [slice(None), [0], slice(5, 40)], ids=["all", "one", "some"])
+@pytest.mark.parametrize("on_error", ["end", "unconstrained"])
+@pytest.mark.parametrize("at", some([3, 0], 1))
+def test_nan_logits_end_a_guided_row_with_an_error(tiny_guide: Any, ids: Any, on_error: str, at: int) -> None:
+    """The mask and the rescue hid NaN, and the row went on with tokens that nobody chose."""
+    judge, judged, judge_scores = run(tiny_guide, None)
+    tokens, messages, scores = poisoned(tiny_guide, Poison(1, at, ids), on_error=on_error)
+    for r in (0, 2, 3):
+        size = len(judged[r].token_ids)
+        assert tokens[r, :size].tolist() == judge[r, :size].tolist()
+        assert all(torch.equal(a[r], b[r]) for a, b in zip(scores, judge_scores[:size], strict=False))
+        assert (messages[r].finish_reason, messages[r].error) == (judged[r].finish_reason, None)
+        assert messages[r].guidance == judged[r].guidance
+    broken = messages[1]
+    assert (broken.finish_reason, broken.guidance.applied) == ("error", False)
+    assert str(broken.error).startswith("row 1: the model's logits are not numbers (NaN or all infinite)")
+    assert broken.token_ids == tuple(judge[1, :at].tolist())
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"num_beams": 2}, {"prompt_lookup_num_tokens": 2}, {"do_sample": True}], ids=str
+)
+@pytest.mark.parametrize("stop", [None, "never written"])
+def test_nan_logits_end_a_row_of_free_text_with_an_error(tiny_guide: Any, options: dict[str, Any], stop: Any) -> None:
+    plans = [tiny_guide.plan(stop=stop)]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    hook = tiny_guide.model.register_forward_hook(Poison(slice(None), 2))  # type: ignore[arg-type]
+    try:
+        out = tiny_guide.model.generate(
+            **inputs, **{"max_new_tokens": 20, "do_sample": False} | options,
+            **tiny_guide.generate_kwargs(inputs, plans),
+        )  # fmt: skip
+    finally:
+        hook.remove()
+    (message,) = tiny_guide.messages(out, inputs, plans)
+    assert message.finish_reason == "error"
+    assert "the model's logits are not numbers" in str(message.error)
+    assert out.shape[1] - inputs.prompt_len < 20
+    again = tiny_guide.model.generate(**inputs, max_new_tokens=5, **tiny_guide.generate_kwargs(inputs, plans))
+    assert tiny_guide.messages(again, inputs, plans)[0].error is None
+
+
+@pytest.mark.parametrize("row", [None, Stops(("never written",))], ids=["none", "stops"])
+def test_nan_logits_of_a_row_without_guidance_are_left_as_they_are(tiny_guide: Any, row: Any) -> None:
+    plans = [tiny_guide.plan(), row]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    seen: list[bool] = []
+
+    def spy(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        seen.append(bool(scores[1].isnan().all()))
+        return scores
+
+    kwargs["logits_processor"].append(spy)
+    hook = tiny_guide.model.register_forward_hook(Poison(1, 2))
+    try:
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=6, do_sample=False, **kwargs)
+    finally:
+        hook.remove()
+    assert seen == [False, False, True, True, True, True]
+    messages = tiny_guide.messages(out, inputs, plans)
+    assert [message.error for message in messages] == [None, None]
+
+
+def test_g4_after_a_failure_the_same_objects_serve_again(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    for verb, at, error in FAULTS:
+        with monkeypatch.context() as patch:
+            fault = Fault(patch, verb, at, error)
+            fault.target = inputs.session.rows[0].state
+            out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
+            (message,) = tiny_guide.messages(out, inputs, plans)
+            assert message.finish_reason == "error"
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
+        (message,) = tiny_guide.messages(out, inputs, plans)
+        check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), message)
+        assert message.guidance.masks == message.guidance.commits == len(message.token_ids)
+
+
+def test_a_processor_behind_ours_that_chooses_against_the_mask(tiny_guide: Any) -> None:
+    """The row ends with an error at that token: what was written until then is kept."""
+    plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "choice")]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    kwargs["logits_processor"].append(AgainstTheMask(tiny_guide, inputs.prompt_len + 2))
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
+    first, second = tiny_guide.messages(out, inputs, plans)
+    assert isinstance(first.error, TokenRefused)
+    assert "does not allow" in str(first.error)
+    assert first.token_ids == tuple(out[0, inputs.prompt_len :].tolist()[:2])
+    check_answer(tiny_guide, "choice", out[1, inputs.prompt_len :].tolist(), second)
+
+
+def test_g7_rollbacks_are_counted_per_call_and_may_be_limited(tiny_guide: Any) -> None:
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(['{"ok": true, "n": 7} and {"ok": false'], plans)
+    options = {"max_new_tokens": 40, "do_sample": False, "prompt_lookup_num_tokens": 3}
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    counts = []
+    for _ in range(2):
+        out = tiny_guide.model.generate(**inputs, **options, **kwargs)
+        counts.append(tiny_guide.messages(out, inputs, plans)[0].guidance.rollbacks)
+    assert counts[0] == counts[1] > 3
+    kwargs = tiny_guide.generate_kwargs(inputs, plans, max_rollbacks=3)
+    out = tiny_guide.model.generate(**inputs, **options, **kwargs)
+    (message,) = tiny_guide.messages(out, inputs, plans)
+    assert message.finish_reason == "error"
+    assert isinstance(message.error, LimitExceeded)
+    assert "at most 3 times (max_rollbacks)" in str(message.error)
+
+
+@pytest.mark.parametrize("options", [{"num_beams": 3}, {"num_return_sequences": 3, "do_sample": True}], ids=str)
+def test_g3_a_panic_in_one_prompts_search_leaves_the_others_as_they_are(
+    tiny_guide: Any, options: dict[str, Any]
+) -> None:
+    plan = tiny_guide.plan(response_format=Lark(PANICS))
+    inputs = tiny_guide.inputs(CHATS[:2], [plan, plan])
+    best = {first: tiny_guide.engine.tokenize(first)[0] for first in "123"}
+    found = []
+    for firsts in ("12", "32"):
+        kwargs = tiny_guide.generate_kwargs(inputs, [plan, plan])
+
+        def prefer(input_ids: torch.Tensor, scores: torch.Tensor, firsts: str = firsts) -> torch.Tensor:
+            scores = scores.clone()
+            if input_ids.shape[1] == inputs.prompt_len:
+                half = len(scores) // 2
+                scores[:half, best[firsts[0]]] += 200.0
+                scores[half:, best["3"]] = -200.0
+            return scores
+
+        kwargs["logits_processor"].insert(0, prefer)
+        torch.manual_seed(0)
+        out = tiny_guide.model.generate(**inputs, **{"max_new_tokens": 6, "do_sample": False} | options, **kwargs)
+        found.append((out[:, inputs.prompt_len :].tolist(), tiny_guide.messages(out, inputs, [plan, plan])))
+    (tokens, messages), (other_tokens, other_messages) = found
+    half = len(messages) // 2
+    for r in range(half, len(messages)):
+        assert messages[r].error is None
+        assert other_tokens[r] == tokens[r]
+        assert replace(other_messages[r].guidance, revived=0) == messages[r].guidance
+    assert any(message.guidance.revived for message in other_messages[half:])
+    for message in other_messages[:half]:  # a search goes on with what has not failed
+        assert isinstance(message.error, type(None) if "num_beams" in options else MatcherFailed)

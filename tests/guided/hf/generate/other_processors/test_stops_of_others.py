@@ -1,0 +1,232 @@
+"""Rows that ``generate`` stops for reasons of its own: stop strings, ends and criteria of the call."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import torch
+from transformers import StoppingCriteria
+
+from grammars.plan.plan import Stops
+from guided.hf.model import conflicts
+from tests.amount import some
+from tests.guided.hf.generate.laws import CHATS, check_answer, generate, greedy, plan_of
+from tests.guided.hf.generate.test_failing_rows import AgainstTheMask
+
+MODE = (
+    "stop_strings, eos_token_id, criteria of the call",
+    "right",
+    "a row that they cut ends with length, as alone; which padding is known for what: below",
+)
+
+NAMES = ["json", "regex", None]
+
+
+class After(StoppingCriteria):
+    """Ends row ``row`` after ``size`` tokens; alone it ends the call."""
+
+    def __init__(self, row: int, size: int, prompt_len: int) -> None:
+        self.row, self.length = row, prompt_len + size
+
+    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> torch.Tensor:
+        done = torch.zeros(len(input_ids), dtype=torch.bool)
+        done[self.row if len(input_ids) > 1 else 0] = input_ids.shape[1] >= self.length
+        return done
+
+
+def stops(guide: Any) -> dict[str, dict[str, Any]]:
+    return {
+        "stop_strings": {"stop_strings": ['"ok"'], "tokenizer": guide.tokenizer},
+        "eos_token_id": {"eos_token_id": [guide.engine.tokenize("k")[0], *guide.tokens.end_ids]},
+        "criterion": {},
+    }
+
+
+@pytest.mark.parametrize("which", ["stop_strings", "eos_token_id", "criterion"])
+@pytest.mark.parametrize("on_error", ["end", "unconstrained"])
+@pytest.mark.parametrize("sampled", some([True, False], 1))
+def test_a_row_cut_by_others_is_the_same_with_neighbours_and_without(
+    tiny_guide: Any, which: str, on_error: str, sampled: bool
+) -> None:
+    """It was blamed for the padding behind it."""
+    plans = [plan_of(tiny_guide, name) if name else None for name in NAMES]
+    messages = {}
+    for rows in ((0,), (0, 1), (0, 1, 2), (0, 2)):
+        used = [plans[r] for r in rows]
+        inputs = tiny_guide.inputs([CHATS[r] for r in rows], used)
+        kwargs = tiny_guide.generate_kwargs(inputs, used, on_error=on_error)
+        if which == "criterion":
+            kwargs["stopping_criteria"].append(After(0, 3, inputs.prompt_len))
+        options = {"do_sample": True, "top_k": 1} if sampled else {"do_sample": False}
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=30, **options, **stops(tiny_guide)[which], **kwargs)
+        message, *others = tiny_guide.messages(out, inputs, used)
+        assert (message.error, message.finish_reason, message.guidance.applied) == (None, "length", True)
+        assert message.guidance.commits == len(message.token_ids) > 1
+        spare = message.guidance.masks - message.guidance.commits  # one for a step that was padded
+        assert spare in (0, int(len(rows) > 1))
+        assert all(other.error is None for other in others)
+        messages[rows] = (message.content, message.token_ids, message.usage.completion_tokens)
+    assert len(set(messages.values())) == 1
+    assert messages[0,][1] == tuple(greedy(tiny_guide, inputs.prompt_ids[0], plans[0]))[: len(messages[0,][1])]
+
+
+def cut(guide: Any, names: list[str | None], at: int, pad: int | None, **how: Any) -> list[Any]:
+    """The messages of rows of which a criterion ends the first after ``at`` tokens; ``pad`` is named in the call."""
+    plans = [plan_of(guide, name) if name else None for name in names]
+    inputs = guide.inputs(CHATS[: len(names)], plans)
+    kwargs = guide.generate_kwargs(inputs, plans, **how)
+    kwargs["stopping_criteria"].append(After(0, at, inputs.prompt_len))
+    named = {} if pad is None else {"pad_token_id": pad}
+    out = guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **named, **kwargs)
+    return guide.messages(out, inputs, plans)
+
+
+@pytest.mark.parametrize("names", [["json", "regex"], ["json", None], ["json", "json", "choice", None]], ids=str)
+@pytest.mark.parametrize("on_error", ["end", "unconstrained"])
+@pytest.mark.parametrize("pad", some(["<|im_end|>", "<|im_start|>", "<tool_call>"], 1))
+def test_a_pad_token_that_only_the_call_names(tiny_guide: Any, names: Any, on_error: Any, pad: str) -> None:
+    """It looked like a token chosen against the mask."""
+    token = tiny_guide.tokenizer.convert_tokens_to_ids(pad)
+    (alone,) = cut(tiny_guide, names[:1], 4, token, on_error=on_error)
+    first, *others = cut(tiny_guide, names, 4, token, on_error=on_error)
+    assert (first.error, first.finish_reason) == (None, "length")
+    assert (first.content, first.token_ids) == (alone.content, alone.token_ids)
+    for message, judge in zip(others, cut(tiny_guide, names, 4, None)[1:], strict=True):
+        assert (message.content, message.finish_reason) == (judge.content, judge.finish_reason)
+
+
+@pytest.mark.parametrize("strings", [None, ["zzz"], ["end"]], ids=str)  # the pad token's name has an "end" in it
+@pytest.mark.parametrize("beside", ["json", None])
+def test_the_padding_of_rows_without_a_grammar_is_not_read(tiny_guide: Any, strings: Any, beside: str | None) -> None:
+    first = Stops(strings=tuple(strings)) if strings else None
+    found = []
+    for others in ([], [plan_of(tiny_guide, beside) if beside else Stops(strings=("zzzz",))]):
+        plans = [first, *others]
+        inputs = tiny_guide.inputs(CHATS[: len(plans)], plans)
+        kwargs = {"stopping_criteria": [], "pad_token_id": tiny_guide.pad_id}
+        kwargs |= tiny_guide.generate_kwargs(inputs, plans)
+        kwargs["stopping_criteria"].append(After(0, 3, inputs.prompt_len))
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=12, do_sample=False, **kwargs)
+        message, *_ = tiny_guide.messages(out, inputs, plans)
+        found.append((message.token_ids, message.content, message.finish_reason, message.stop_reason, message.usage))
+    assert len(found[0][0]) == 3
+    assert found[0][2:4] == ("length", None)
+    assert found[1] == found[0]
+
+
+def _prefer_in_first(token_id: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """A processor behind ours that makes the first row write ``token_id``."""
+
+    def force(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        scores = scores.clone()
+        scores[0, token_id] = 1e6
+        return scores
+
+    return force
+
+
+def test_a_pad_token_that_a_row_names_as_its_stop_is_read(tiny_guide: Any) -> None:
+    name = tiny_guide.tokenizer.convert_ids_to_tokens(tiny_guide.pad_id)
+    for stop in (Stops(strings=(name,)), Stops(ids=(tiny_guide.pad_id,))):
+        plans = [stop, plan_of(tiny_guide, "json")]
+        inputs = tiny_guide.inputs(CHATS[:2], plans)
+        kwargs = tiny_guide.generate_kwargs(inputs, plans)
+
+        kwargs["logits_processor"].append(_prefer_in_first(tiny_guide.pad_id))
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=12, do_sample=False, **kwargs)
+        first, _ = tiny_guide.messages(out, inputs, plans)
+        assert (first.finish_reason, first.usage.completion_tokens) == ("stop", 1)
+
+
+def test_a_token_against_the_mask_is_no_pad_token_of_the_call(tiny_guide: Any) -> None:
+    """The row that failed is filled with the pad token behind the token that was refused."""
+    plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    kwargs["logits_processor"].append(AgainstTheMask(tiny_guide, inputs.prompt_len + 3))
+    pad = tiny_guide.tokenizer.convert_tokens_to_ids("<|im_start|>")
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, pad_token_id=pad, **kwargs)
+    first, second = tiny_guide.messages(out, inputs, plans)
+    assert (first.finish_reason, len(first.token_ids)) == ("error", 3)
+    assert (second.finish_reason, second.error) == ("stop", None)
+
+
+def test_a_pad_token_that_is_an_end_looks_like_one_only_where_the_answer_may_end(tiny_guide: Any) -> None:
+    """Nobody can tell that end from one that was chosen: another pad token, named in the call, can be told."""
+    end, other = tiny_guide.tokens.end_ids[0], tiny_guide.tokenizer.convert_tokens_to_ids("<|im_start|>")
+    reasons = {
+        (name, pad): cut(tiny_guide, [name, "json"], 3, pad)[0].finish_reason
+        for name in ("json", "regex")
+        for pad in (end, other)
+    }
+    length = "length"
+    assert reasons == {
+        ("json", end): length, ("json", other): length, ("regex", end): "stop", ("regex", other): length
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("as_object", [False, True], ids=["tensor", "object"])
+@pytest.mark.parametrize(("stop", "at"), [("rha", 2), ("yes", 3), ("no", 0)])
+def test_beams_below_the_best_that_a_stop_string_cut(tiny_guide: Any, stop: str, at: int, as_object: bool) -> None:
+    """Beams below one that ended by itself were taken for what the search had left over."""
+    plans = [plan_of(tiny_guide, "choice")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    options = {"num_beams": 4, "num_return_sequences": 4, "stop_strings": [stop], "tokenizer": tiny_guide.tokenizer}
+    if as_object:
+        options |= {"return_dict_in_generate": True, "output_scores": True}
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **options, **kwargs)
+    messages = tiny_guide.messages(out, inputs, plans)
+    assert [message.error for message in messages] == [None] * 4
+    assert [message.finish_reason for message in messages] == ["length" if i == at else "stop" for i in range(4)]
+    assert (messages[at].content or "").endswith(stop)
+
+
+@pytest.mark.parametrize("options", [{"num_beams": 3, "num_return_sequences": 2}, {"num_beams": 2}], ids=str)
+def test_beams_cut_by_others(tiny_guide: Any, options: dict[str, Any]) -> None:
+    *_, messages = generate(
+        tiny_guide, CHATS[:2], ["json", "json"], stop_strings=['"n"'], tokenizer=tiny_guide.tokenizer, **options
+    )
+    for message in messages:
+        assert message.error is None
+        assert message.finish_reason == "length"
+        assert '"n"' in (message.content or "")[-5:]  # its last token may hold more than the stop
+
+
+def test_the_first_token_against_the_mask_is_no_padding(tiny_guide: Any) -> None:
+    """Nobody ends a row before its first token: the pad token was chosen there."""
+    plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "regex")]
+    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+
+    kwargs["logits_processor"].append(_prefer_in_first(tiny_guide.pad_id))
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
+    first, second = tiny_guide.messages(out, inputs, plans)
+    assert first.finish_reason == "error"
+    check_answer(tiny_guide, "regex", out[1, inputs.prompt_len :].tolist(), second)
+
+
+def test_ordinary_text_in_a_configs_ends_is_told_before_the_first_token(
+    tiny_guide: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(conflicts, "_warned_ends", set())
+    config = deepcopy(tiny_guide.model.generation_config)
+    text = tiny_guide.engine.tokenize("k")[0]
+    config.eos_token_id = [*tiny_guide.tokens.end_ids, text]
+    monkeypatch.setattr(tiny_guide.model, "generation_config", config)
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    with caplog.at_level(logging.WARNING, logger="guided"):
+        for _ in range(2):
+            tiny_guide.generate_kwargs(inputs, plans)
+    (record,) = caplog.records
+    assert f"names {text} in eos_token_id, which are ordinary text" in record.message
+    out = tiny_guide.model.generate(
+        **inputs, max_new_tokens=30, do_sample=False, **tiny_guide.generate_kwargs(inputs, plans)
+    )
+    (message,) = tiny_guide.messages(out, inputs, plans)
+    assert (message.content, message.finish_reason, message.error) == ('{"ok', "length", None)

@@ -1,0 +1,107 @@
+"""What guidance holds: bounded per row and per beam, reported, and gone afterwards."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from guided.bitmask import allocate_bitmask
+from guided.state.state import GuidanceState
+from tests.amount import some
+from tests.guided.hf.generate.laws import CHATS, plan_of
+
+MODE = ("two thousand steps", "right", "about 30 bytes a token of our own; reported by Session.memory()")
+
+LONG = {"type": "array", "items": {"type": "string"}, "minItems": 5000}
+
+
+def states_alive() -> int:
+    gc.collect()
+    return sum(type(found) is GuidanceState for found in gc.get_objects())
+
+
+def test_a_state_grows_by_its_tokens_alone(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format=LONG)
+    state = GuidanceState(plan, tiny_guide.engine)
+    words = allocate_bitmask(1, tiny_guide.engine.vocab_size)
+    draw = np.random.default_rng(0)
+    tracemalloc.start()
+    try:
+        sizes = {}
+        for step in range(1, 2001):
+            state.fill_bitmask(words)
+            ids = np.flatnonzero(np.unpackbits(words[0].view(np.uint8), bitorder="little"))
+            state.commit([int(draw.choice(ids))])
+            if step in (200, 2000):
+                gc.collect()
+                sizes[step] = (tracemalloc.get_traced_memory()[0], state.size_bytes)
+    finally:
+        tracemalloc.stop()
+    for kind in (0, 1):
+        assert (sizes[2000][kind] - sizes[200][kind]) / 1800 < 40, sizes
+
+
+@pytest.mark.parametrize("format", [LONG, None], ids=["array", "free text"])
+@pytest.mark.parametrize("num_tokens", some([500, 1000, 1900], 1))
+def test_bytes_per_token_are_those_of_the_page(tiny_guide: Any, format: Any, num_tokens: int) -> None:
+    """The row's own 16, and 8 of the call's history, which grows by halves."""
+    plan = tiny_guide.plan(response_format=format)
+    inputs = tiny_guide.inputs(["x"], [plan])
+    tiny_guide.model.generate(
+        **inputs, max_new_tokens=num_tokens, min_new_tokens=num_tokens, do_sample=False,
+        **tiny_guide.generate_kwargs(inputs, [plan]),
+    )  # fmt: skip
+    assert 24 < inputs.session.memory().size_bytes / num_tokens < 32
+
+
+@pytest.mark.parametrize("steps", some([700, 2000], 1))
+def test_many_steps_of_generate(tiny_guide: Any, steps: int) -> None:
+    plan = tiny_guide.plan(response_format=LONG)
+    inputs = tiny_guide.inputs(["x"], [plan])
+    kwargs = tiny_guide.generate_kwargs(inputs, [plan])
+    room = tiny_guide.model.config.max_position_embeddings - inputs.prompt_len
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=min(steps, room), do_sample=True, **kwargs)
+    (message,) = tiny_guide.messages(out, inputs, [plan])
+    size = len(message.token_ids)
+    assert size > 0.95 * steps
+    assert message.guidance.masks == message.guidance.commits == size
+    memory = inputs.session.memory()
+    assert (memory.rows, memory.matchers) == (1, 1)
+    assert memory.size_bytes < 32 * size
+
+
+@pytest.mark.parametrize(
+    "options",
+    some([{"num_beams": 4}, {}, {"num_return_sequences": 3, "do_sample": True}, {"prompt_lookup_num_tokens": 3}], 1),
+    ids=str,
+)  # fmt: skip
+def test_nothing_stays_after_the_call_and_its_kwargs_are_gone(tiny_guide: Any, options: dict[str, Any]) -> None:
+    plan = plan_of(tiny_guide, "json")
+    before = states_alive()
+    for _ in range(5):
+        inputs = tiny_guide.inputs(CHATS[:1], [plan])
+        out = tiny_guide.model.generate(
+            **inputs, **{"max_new_tokens": 20, "do_sample": False} | options,
+            **tiny_guide.generate_kwargs(inputs, [plan]),
+        )  # fmt: skip
+        tiny_guide.messages(out, inputs, [plan])
+        memory = inputs.session.memory()
+        assert (
+            memory.matchers == memory.rows == max(options.get("num_beams", 1), options.get("num_return_sequences", 1))
+        )
+    del inputs, out
+    assert states_alive() <= before
+
+
+def test_g5_a_plain_batch_holds_nothing(tiny_guide: Any) -> None:
+    before = states_alive()
+    inputs = tiny_guide.inputs(CHATS)
+    tiny_guide.model.generate(**inputs, max_new_tokens=3, **tiny_guide.generate_kwargs(inputs, [None] * 4))
+    assert inputs.session is None
+    assert states_alive() == before
+    assert torch.is_tensor(inputs["input_ids"])

@@ -1,0 +1,158 @@
+"""Beam search: rows permuted, duplicated and dropped at every step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.guided.hf.generate.laws import CHATS, CHOICES, FORMATS, check_answer, generate, judge_kwargs, plan_of, replay
+
+MODE = ("beam search", "right", "beams are found again by their tokens; a search wider than the language ends early")
+
+
+def both(guide: Any, chats: list[str], names: list[str | None], **options: Any) -> tuple[Any, Any]:
+    """(ours with messages, the judge's output) for one beam search."""
+    options = {"output_scores": True, "return_dict_in_generate": True} | options
+    inputs, plans, out, messages = generate(guide, chats, names, **options)
+    options = {"max_new_tokens": 40, "do_sample": False} | options
+    judge = guide.model.generate(**inputs, **options, **judge_kwargs(guide, inputs, plans))
+    return (inputs, plans, out, messages), judge
+
+
+def finished(guide: Any, plan: Any, tokens: list[int]) -> tuple[int, ...] | None:
+    """The legal and finished answer that ``tokens`` begin with."""
+    try:
+        state = replay(guide, plan, tokens)
+    except AssertionError:
+        return None
+    return tuple(tokens[: state.num_tokens]) if state.is_stopped else None
+
+
+@pytest.mark.parametrize("num_beams", [2, 3, 5])
+@pytest.mark.parametrize("name", FORMATS)
+def test_beams_are_those_of_a_search_that_forgets_everything(tiny_guide: Any, name: str, num_beams: int) -> None:
+    for chat in CHATS[:2]:
+        (inputs, plans, out, messages), judge = both(tiny_guide, [chat], [name], num_beams=num_beams)
+        ours = out.sequences[0, inputs.prompt_len :].tolist()
+        theirs = judge.sequences[0, inputs.prompt_len :].tolist()
+        assert finished(tiny_guide, plans[0], ours) == finished(tiny_guide, plans[0], theirs) is not None
+        assert torch.allclose(out.sequences_scores, judge.sequences_scores, atol=1e-4)
+        check_answer(tiny_guide, name, ours, messages[0])
+
+
+@pytest.mark.parametrize("early_stopping", [True, False, "never"])
+@pytest.mark.parametrize("length_penalty", [-1.0, 0.0, 2.0])
+def test_all_returned_beams_are_legal_and_ordered(tiny_guide: Any, early_stopping: Any, length_penalty: float) -> None:
+    options = {"num_beams": 4, "num_return_sequences": 4, "early_stopping": early_stopping}
+    (inputs, plans, out, messages), judge = both(
+        tiny_guide, CHATS[:2], ["json", "json"], length_penalty=length_penalty, **options
+    )
+    ours = out.sequences[:, inputs.prompt_len :].tolist()
+    theirs = judge.sequences[:, inputs.prompt_len :].tolist()
+    assert [finished(tiny_guide, plans[0], row) for row in ours] == [
+        finished(tiny_guide, plans[0], row) for row in theirs
+    ]
+    for r, message in enumerate(messages):
+        check_answer(tiny_guide, "json", ours[r], message)
+
+
+def test_a_mixed_batch_of_beams(tiny_guide: Any) -> None:
+    names = ["json", None, "choice", "regex"]
+    (inputs, _plans, out, messages), _ = both(tiny_guide, CHATS, names, num_beams=3)
+    plain = tiny_guide.model.generate(**tiny_guide.inputs(CHATS), max_new_tokens=40, do_sample=False, num_beams=3)
+    for r, name in enumerate(names):
+        row = out.sequences[r, inputs.prompt_len :].tolist()
+        if name is None:
+            size = len(messages[r].token_ids)
+            assert row[:size] == plain[r, inputs.prompt_len :].tolist()[:size]
+        else:
+            check_answer(tiny_guide, name, row, messages[r])
+
+
+def test_more_beams_than_sentences(tiny_guide: Any) -> None:
+    """Five words, eight beams: all five come out in the order of their scores, the rest says what it is."""
+    options = {"num_beams": 8, "num_return_sequences": 8}
+    (inputs, plans, out, messages), judge = both(tiny_guide, CHATS[:1], ["choice"], **options)
+    size = inputs.prompt_len
+    best = [finished(tiny_guide, plans[0], row) for row in out.sequences[:5, size:].tolist()]
+    assert best == [finished(tiny_guide, plans[0], row) for row in judge.sequences[:5, size:].tolist()]
+    assert len(set(best)) == 5
+    for message in messages:
+        assert message.finish_reason in ("stop", "error")
+        if message.finish_reason == "stop":
+            assert message.content in ("yes", "yesterday", "no", "perhaps", "never")
+    assert out.sequences.shape[1] - size < 40, "a search without living beams ends"
+
+
+def test_one_sentence_only(tiny_guide: Any) -> None:
+    from grammars.values.constraints import Choice
+
+    plan = tiny_guide.plan(response_format=Choice(["only this"]))
+    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    out = tiny_guide.model.generate(
+        **inputs, max_new_tokens=30, num_beams=4, num_return_sequences=2, do_sample=False,
+        **tiny_guide.generate_kwargs(inputs, [plan]),
+    )  # fmt: skip
+    first, second = tiny_guide.messages(out, inputs, [plan])
+    assert (first.content, first.finish_reason) == ("only this", "stop")
+    assert second.finish_reason == "error" or second.content == "only this"
+
+
+def test_ends_that_generate_does_not_know(tiny_guide: Any) -> None:
+    """Our ends are the plan's, not generate's: beams finish at them even where ``eos_token_id`` is none of them."""
+    (inputs, plans, out, _), _ = both(tiny_guide, CHATS[:1], ["choice"], num_beams=3)
+    without = tiny_guide.model.generate(
+        **inputs, max_new_tokens=40, num_beams=3, do_sample=False, eos_token_id=None, return_dict_in_generate=True,
+        output_scores=True, **tiny_guide.generate_kwargs(inputs, plans),
+    )  # fmt: skip
+    size = inputs.prompt_len
+    ours = finished(tiny_guide, plans[0], out.sequences[0, size:].tolist())
+    assert ours == finished(tiny_guide, plans[0], without.sequences[0, size:].tolist()) is not None
+
+
+def test_beams_cut_by_max_new_tokens_are_legal_prefixes(tiny_guide: Any) -> None:
+    for size in range(1, 9):
+        inputs, plans, out, messages = generate(
+            tiny_guide, CHATS[:1], ["json"], num_beams=3, num_return_sequences=3, max_new_tokens=size
+        )
+        rows = out[:, inputs.prompt_len :].tolist()
+        assert messages[0].finish_reason == "length"
+        for row, message in zip(rows, messages, strict=True):
+            if message.error is not None:  # fewer legal beginnings than rows to return
+                assert "left over" in str(message.error)
+                with pytest.raises(AssertionError):
+                    replay(tiny_guide, plans[0], row)
+            else:
+                replay(tiny_guide, plans[0], row)
+
+
+def test_states_are_forked_and_never_more_than_beams(tiny_guide: Any) -> None:
+    """Resynchronisation takes the nearest beam: each step commits one token per beam and replays none."""
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    held = []
+
+    def watch(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        held.append(inputs.session.memory())
+        return scores
+
+    kwargs["logits_processor"].append(watch)
+    tiny_guide.model.generate(**inputs, max_new_tokens=40, num_beams=4, do_sample=False, **kwargs)
+    assert {memory.matchers for memory in held} == {4}
+    for row in inputs.session.rows:
+        assert row.state.counters.commits <= len(held)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_sampled_search_has_left_over_is_no_cut_answer(tiny_guide: Any, seed: int) -> None:
+    """Beams that never ended are padded like rows that a stop string cut."""
+    torch.manual_seed(seed)
+    options = {"num_beams": 8, "num_return_sequences": 8, "do_sample": True}
+    *_, messages = generate(tiny_guide, CHATS[:1], ["choice"], **options)
+    assert messages[0].finish_reason == "stop"
+    for message in messages:
+        assert message.finish_reason in ("stop", "error")
+        assert (message.error is None) == (message.content in CHOICES and message.finish_reason == "stop")

@@ -1,0 +1,65 @@
+"""Greedy search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.guided.hf.generate.laws import CHATS, FORMATS, check_all, generate, greedy, plan_of
+
+MODE = ("greedy", "right", "the tokens of a search by whole forwards and a fresh state per token")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_greedy_equals_the_search_without_cache_or_memory(tiny_guide: Any, name: str) -> None:
+    for chat in CHATS:
+        inputs, plans, _out, messages = result = generate(tiny_guide, [chat], [name])
+        check_all(tiny_guide, [name], result)
+        assert list(messages[0].token_ids) == greedy(tiny_guide, inputs.prompt_ids[0], plans[0])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_once_one_mask_one_sample_one_commit_per_token(tiny_guide: Any, name: str) -> None:
+    samples: list[int] = []
+    hook = tiny_guide.model.register_forward_hook(lambda *_: samples.append(1))
+    try:
+        *_, messages = generate(tiny_guide, CHATS[:1], [name])
+    finally:
+        hook.remove()
+    guidance, size = messages[0].guidance, len(messages[0].token_ids)
+    assert (guidance.masks, len(samples), guidance.commits) == (size, size, size)
+    assert (guidance.rollbacks, guidance.rescued) == (0, 0)
+
+
+def test_g1_once_over_two_hundred_steps(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format={"type": "array", "items": {"type": "integer"}, "minItems": 150})
+    inputs = tiny_guide.inputs(CHATS[:2], [plan, plan])
+    kwargs = tiny_guide.generate_kwargs(inputs, [plan, plan])
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=200, do_sample=False, **kwargs)
+    for message in tiny_guide.messages(out, inputs, [plan, plan]):
+        assert (message.guidance.masks, message.guidance.commits) == (200, 200)
+        assert message.finish_reason == "length"
+
+
+def test_overridden_and_forced_steps_are_counted(tiny_guide: Any) -> None:
+    inputs, _, out, messages = generate(
+        tiny_guide, CHATS[:1], ["choice"], output_logits=True, output_scores=True, return_dict_in_generate=True
+    )
+    tokens = out.sequences[0, inputs.prompt_len :].tolist()
+    best = [int(step[0].argmax()) for step in out.logits]
+    guidance = messages[0].guidance
+    assert guidance.overridden == sum(a != b for a, b in zip(best, tokens, strict=True)) > 0
+    legal = [int((step[0] > float("-inf")).sum()) for step in out.scores]
+    assert guidance.forced == legal.count(1)
+
+
+def test_a_plan_from_another_guide_is_refused_before_the_first_token(tiny_guide: Any, plain_engine: Any) -> None:
+    from grammars.compose.compose import Parts, compose
+    from special_tokens.errors import PlanError
+
+    foreign = compose(Parts(), tokens=plain_engine.tokens, format=tiny_guide.format)
+    inputs = tiny_guide.inputs(CHATS[:1])
+    with pytest.raises(PlanError, match="belongs to vocabulary"):
+        tiny_guide.generate_kwargs(inputs, [foreign])
+    assert plan_of(tiny_guide, "choice").fingerprint == tiny_guide.tokens.fingerprint

@@ -1,0 +1,270 @@
+"""The sampler, judged by transformers' own warpers, by brute force in numpy, and by the row alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import (
+    LogitsProcessorList,
+    MinPLogitsWarper,
+    RepetitionPenaltyLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from guided.hf.loop import sampling as module
+from guided.hf.loop.recorder import Recorder, _top
+from guided.hf.loop.sampling import BatchSampler, Penalties
+from guided.sampling import RowSampling, uniform
+from tests.amount import examples
+
+VOCAB = 700
+
+
+def logits_of(seed: int, rows: int = 1, *, masked: float = 0.0) -> torch.Tensor:
+    """Random logits, some of them masked; at least three are not."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(rows, VOCAB, generator=generator) * 3
+    if masked:
+        logits[torch.rand(rows, VOCAB, generator=generator) < masked] = float("-inf")
+        logits[:, :3] = torch.randn(rows, 3, generator=generator)
+    return logits
+
+
+def warped(logits: torch.Tensor, row: RowSampling) -> torch.Tensor:
+    """Probabilities after transformers' warpers, in transformers' order."""
+    warpers = LogitsProcessorList([TemperatureLogitsWarper(row.temperature)])
+    if row.top_k:
+        warpers.append(TopKLogitsWarper(row.top_k))
+    if row.top_p < 1:
+        warpers.append(TopPLogitsWarper(row.top_p))
+    if row.min_p:
+        warpers.append(MinPLogitsWarper(row.min_p))
+    return warpers(torch.zeros(1, 1, dtype=torch.long), logits.clone()).softmax(-1)[0]
+
+
+def distribution(logits: torch.Tensor, row: RowSampling) -> torch.Tensor:
+    """The probability of every token under our sampler, from where its inverse distribution function jumps."""
+    number = 4_000
+    out = torch.zeros(VOCAB)
+    sampler = BatchSampler([row], [[]])
+    for i in range(number):
+        sampler_number = (i + 0.5) / number
+        tokens = _draw(sampler, logits, sampler_number)
+        out[tokens] += 1 / number
+    return out
+
+
+def _draw(sampler: BatchSampler, logits: torch.Tensor, number: float) -> int:
+    (size,) = sampler._groups
+    return int(sampler._draw(logits, [0], size, [number]))
+
+
+ROWS = st.builds(
+    RowSampling,
+    temperature=st.sampled_from([0.3, 1.0, 2.5]),
+    top_p=st.sampled_from([1.0, 0.05, 0.5, 0.9, 0.999]),
+    top_k=st.sampled_from([0, 2, 5, 40, 400, 10_000]),
+    min_p=st.sampled_from([0.0, 0.02, 0.5, 1.0]),
+)
+
+
+@examples(250)
+@given(ROWS, st.integers(0, 10_000), st.sampled_from([0.0, 0.5, 0.99]))
+def test_the_kept_tokens_are_those_of_transformers(row: RowSampling, seed: int, masked: float) -> None:
+    logits = logits_of(seed, masked=masked)
+    expected = warped(logits, row)
+    probs = ((logits - logits.max()) / row.temperature).softmax(-1)
+    if not row.has_filter:
+        assert torch.allclose(probs[0], expected, atol=1e-6)
+        return
+    for size in (module._num_candidates(row), VOCAB):
+        kept, ids, enough = module._filtered(probs, [row], min(size, VOCAB))
+        if enough:
+            break
+    ours = torch.zeros(VOCAB).scatter(0, ids[0], kept[0] / kept[0].sum())
+    border = torch.nonzero((ours > 0) != (expected > 0)).flatten().tolist()
+    if border:  # where a cumulative sum meets top_p within rounding, either answer is right
+        (token,) = border
+        exact = torch.where(
+            torch.topk(logits, min(row.top_k or VOCAB, VOCAB)).values.min() <= logits, logits, -math.inf
+        )
+        probs = (exact.double() / row.temperature).softmax(-1)[0]
+        assert abs(float(probs[probs > probs[token]].sum()) - row.top_p) < 1e-5
+        return
+    assert torch.allclose(ours, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        RowSampling(temperature=0.8),
+        RowSampling(temperature=1.0, top_p=0.7),
+        RowSampling(temperature=1.3, top_k=30, min_p=0.02),
+    ],
+)
+def test_tokens_are_drawn_with_the_warped_probabilities(row: RowSampling) -> None:
+    logits = logits_of(1)
+    assert torch.allclose(distribution(logits, row), warped(logits, row), atol=1 / 4_000 + 1e-6)
+
+
+def test_many_draws_follow_the_distribution() -> None:
+    """The counted numbers and the sampler together, against expected frequencies (chi-square)."""
+    logits = torch.full((1, VOCAB), float("-inf"))
+    weights = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
+    logits[0, [3, 50, 51, 200, 699]] = torch.tensor(np.log(weights), dtype=torch.float32)
+    sampler = BatchSampler([RowSampling(temperature=1.0, seed=11)], [[]])
+    drawn = [int(sampler.choose(logits)[0]) for _ in range(4_000)]
+    counts = np.array([drawn.count(token) for token in (3, 50, 51, 200, 699)])
+    assert counts.sum() == 4_000
+    chi_square = float(((counts - 4_000 * weights) ** 2 / (4_000 * weights)).sum())
+    assert chi_square < 23.5  # 4 degrees of freedom: exceeded once in 10,000
+
+
+@examples(60, part=4)
+@given(st.lists(ROWS, min_size=2, max_size=5), st.integers(0, 1_000), st.data())
+def test_a_row_does_not_depend_on_its_neighbours(rows: list[RowSampling], seed: int, data: Any) -> None:
+    rows = [replace(row, seed=100 + i) for i, row in enumerate(rows)]
+    rows[-1] = replace(rows[-1], temperature=0.0)
+    steps = [logits_of(seed * 10 + step, len(rows), masked=0.3) for step in range(3)]
+    together = BatchSampler(rows, [[] for _ in rows])
+    found = [together.choose(logits)[0].tolist() for logits in steps]
+    for r, row in enumerate(rows):
+        alone = BatchSampler([row], [[]])
+        assert [int(alone.choose(logits[r : r + 1])[0]) for logits in steps] == [tokens[r] for tokens in found]
+    order = data.draw(st.permutations(range(len(rows))))
+    other = BatchSampler([rows[r] for r in order], [[] for _ in rows])
+    for logits, tokens in zip(steps, found, strict=True):
+        assert other.choose(logits[list(order)])[0].tolist() == [tokens[r] for r in order]
+
+
+def test_greedy_rows_take_the_best_token_and_random_ones_do_not_care() -> None:
+    logits = logits_of(5, 3)
+    rows = [RowSampling(), RowSampling(temperature=1.0, seed=1), RowSampling(temperature=1.0, top_k=1)]
+    tokens, sound = BatchSampler(rows, [[], [], []]).choose(logits)
+    assert tokens[0] == logits[0].argmax()
+    assert tokens[2] == logits[2].argmax()
+    assert sound.all()
+
+
+def test_a_tiny_temperature_is_greedy_and_does_not_overflow() -> None:
+    logits = logits_of(6) * 1e4
+    for temperature in (1e-300, 1e-6, 1.1e-5):
+        tokens, sound = BatchSampler([RowSampling(temperature=temperature, seed=2)], [[]]).choose(logits)
+        assert tokens[0] == logits.argmax()
+        assert sound.all()
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_logits_that_are_no_numbers_are_seen_in_their_row(value: float) -> None:
+    logits = logits_of(7, 4)
+    clean = logits.clone()
+    logits[1] = value
+    rows = [RowSampling(temperature=1.0, seed=3, top_p=0.9) for _ in range(3)] + [RowSampling()]
+    tokens, sound = BatchSampler(rows, [[]] * 4).choose(logits)
+    assert sound.tolist() == [True, False, True, True]
+    expected, _ = BatchSampler(rows, [[]] * 4).choose(clean)
+    assert [tokens[r] for r in (0, 2, 3)] == [expected[r] for r in (0, 2, 3)]
+    assert 0 <= int(tokens[1]) < VOCAB
+
+
+# -- penalties
+
+
+def test_repetition_penalty_is_that_of_transformers() -> None:
+    logits, prompt, answer = logits_of(8), [3, 5, 5, 9], [5, 11]
+    row = RowSampling(repetition_penalty=1.3)
+    penalties = Penalties(row, prompt)
+    for token in answer:
+        penalties.add(token)
+    ours = logits.clone()
+    penalties.apply(ours[0])
+    judge = RepetitionPenaltyLogitsProcessor(1.3)
+    assert torch.equal(ours, judge(torch.tensor([prompt + answer]), logits.clone()))
+
+
+@examples(100)
+@given(
+    st.floats(-2, 2), st.floats(-2, 2), st.lists(st.integers(0, 20), max_size=12),
+    st.dictionaries(st.integers(0, 20), st.floats(-100, 100), max_size=4),
+)  # fmt: skip
+def test_frequency_and_presence_count_the_answer_alone(
+    presence: float, frequency: float, answer: list[int], bias: dict[int, float]
+) -> None:
+    row = RowSampling(presence_penalty=presence, frequency_penalty=frequency, logit_bias=tuple(bias.items()))
+    penalties = Penalties(row, [0, 1, 2, 3])
+    for token in answer:
+        penalties.add(token)
+    logits = logits_of(9)
+    ours = logits.clone()
+    penalties.apply(ours[0])
+    counts = np.bincount(answer, minlength=VOCAB) if answer else np.zeros(VOCAB)
+    expected = logits[0].double().numpy() - frequency * counts - presence * (counts > 0)
+    for token, value in bias.items():
+        expected[token] += value
+    assert np.allclose(ours[0].numpy(), expected, atol=1e-4)
+
+
+def test_g9_penalties_never_revive_or_kill_a_masked_token() -> None:
+    logits = logits_of(10, masked=0.999)
+    row = RowSampling(temperature=1.0, repetition_penalty=1.9, presence_penalty=2.0, frequency_penalty=2.0, seed=1)
+    penalties = Penalties(row, list(range(VOCAB)))
+    for token in range(VOCAB):
+        penalties.add(token)
+    adjusted = logits.clone()
+    penalties.apply(adjusted[0])
+    assert torch.equal(adjusted.isinf(), logits.isinf())
+
+
+# -- what is recorded
+
+
+def test_logprobs_are_those_of_log_softmax_before_and_after() -> None:
+    raw = logits_of(12, 3)
+    scores = raw.clone()
+    scores[1, 5:] = float("-inf")
+    best = int(raw[1].argmax())
+    tokens = torch.tensor([7, 2, 9])
+    recorder = Recorder({0: 2, 1: 4})
+    recorder.record(raw, scores, tokens)
+    for r, size in ((0, 2), (1, 4)):
+        (found,) = recorder.logprobs(r, (int(tokens[r]),))
+        before, after = raw[r].log_softmax(-1), scores[r].log_softmax(-1)
+        assert found.logprob == pytest.approx(float(before[tokens[r]]), abs=1e-5)
+        assert found.masked == pytest.approx(float(after[tokens[r]]), abs=1e-5)
+        for top, judge in ((found.top, before), (found.top_masked, after)):
+            values, ids = judge.topk(size)
+            assert [i for i, _ in top] == ids.tolist()
+            assert [p for _, p in top] == pytest.approx(values.tolist(), abs=1e-5)
+        assert found.num_allowed == (VOCAB if r == 0 else 5)
+        assert found.overridden == (r == 1 and best >= 5)
+
+
+@pytest.mark.parametrize("width", [5, 64, 320, 384, 1_000, 4_097])
+@pytest.mark.parametrize("num_top", [1, 5, 20])
+def test_the_best_tokens_are_those_of_topk_whatever_the_width(width: int, num_top: int) -> None:
+    scores = torch.randn(4, width, generator=torch.Generator().manual_seed(width + num_top))
+    scores[1, : width // 2] = float("-inf")
+    scores[2] = float("-inf")
+    scores[2, width // 3] = 1.0
+    scores[3] = scores[3].round()  # many scores are equal
+    num_top = min(num_top, width)
+    values, ids = _top(scores, num_top)
+    assert torch.equal(values, scores.topk(num_top).values)
+    assert torch.equal(scores.gather(-1, ids), values)
+    assert all(len(set(row)) == num_top for row in ids.tolist())
+
+
+def test_uniform_numbers_of_a_row_are_used_in_order() -> None:
+    logits = torch.zeros(1, 1000)
+    sampler = BatchSampler([RowSampling(temperature=1.0, seed=9)], [[]])
+    drawn = [int(sampler.choose(logits)[0]) for _ in range(20)]
+    assert drawn == [int(uniform(9, i) * 1000) for i in range(20)]

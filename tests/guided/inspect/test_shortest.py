@@ -1,0 +1,388 @@
+"""The shortest output found: it is legal, ends, is valid, and is what max_tokens is held against."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import sys
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import guided.inspect.shortest as shortest_module
+from grammars.values.constraints import JsonSchema, Lark
+from grammars.plan.wire import decode_plan, encode_plan
+from guided.inspect.check import check_format
+from guided.engine.engine import Engine
+from guided.inspect.shortest import check_max_tokens, min_tokens, shortest_output
+from guided.validation.validate import judge, violations
+from special_tokens.errors import LimitExceeded, RequestError
+from tests.plan_laws import END, plan_of, walk
+
+TREE = {
+    "$ref": "#/$defs/n",
+    "$defs": {
+        "n": {
+            "type": "object",
+            "properties": {"l": {"anyOf": [{"$ref": "#/$defs/n"}, {"type": "null"}]}},
+            "required": ["l"],
+            "additionalProperties": False,
+        }
+    },
+}
+
+#: A schema and the shortest JSON texts that satisfy it.
+SHORTEST: list[tuple[Any, str]] = [
+    ({"type": "integer"}, "0"),
+    ({"type": "string"}, '""'),
+    ({"type": "object"}, "{}"),
+    ({"type": "array"}, "[]"),
+    ({"type": "array", "minItems": 2, "items": {"type": "integer"}}, "[0, 0]"),
+    ({"type": "array", "minItems": 2, "items": {"type": "integer"}, "uniqueItems": True}, "[0, 1]"),
+    ({"type": "string", "minLength": 3}, '"   "'),
+    ({"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]}, '{"a": ""}'),
+    ({"type": "array", "contains": {"type": "string"}, "uniqueItems": True, "minContains": 3}, '["", "a", "b"]'),
+    (TREE, '{"l": null}'),
+    ({"anyOf": [{"type": "object"}, {"type": "integer", "minimum": 7}]}, "7"),
+]
+
+
+@pytest.mark.parametrize(("schema", "text"), SHORTEST)
+def test_nothing_shorter_is_found_than_there_is(engine: Engine, schema: Any, text: str) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    tokens = shortest_output(plan, engine, entry="after")
+    assert walk(plan, engine, tokens, entry="after").is_whole
+    written = b"".join(engine.token_bytes(i) for i in tokens if i != engine.tokens.id_of(END)).decode()
+    assert all(verdict.is_valid for verdict in judge(schema, json.loads(written))), written
+    assert min_tokens(plan, engine, entry="after") == len(tokens) <= len(engine.tokenize(text)) + 1
+
+
+#: Schemas whose shortest text is known without a search: of the engine's own compiler, and of our rules.
+KNOWN: list[tuple[Any, str]] = [
+    *((schema, text) for schema, text in SHORTEST if "uniqueItems" not in schema and "minLength" not in schema),
+    ({"type": "string", "minLength": 3}, '"aaa"'),
+    ({"type": "integer", "enum": [1, 20], "exclusiveMinimum": 5}, "20"),
+    ({"anyOf": [{"type": "number", "enum": [1]}, {"type": "string", "minLength": 10}]}, "1"),
+    ({"anyOf": [{"type": "number", "enum": [1.5]}, {"type": "string", "minLength": 10}]}, "1.5"),
+    ({"type": "string", "pattern": "^[0-9]{3}-x+$"}, '"000-x"'),
+    ({"type": "object", "required": ["b", "a"], "properties": {"a": {"enum": ["xx", "y"]}}}, '{"a": "y", "b": 0}'),
+    ({"type": "number", "minimum": 12}, "12"),
+    ({"type": "array", "contains": {"const": "x"}, "items": {"type": "string"}}, '["x"]'),
+    ({"type": "string", "format": "date"}, '"1000-01-01"'),
+    ({"not": {"type": ["string", "null", "number", "boolean"]}}, "[]"),
+]
+
+
+@pytest.mark.parametrize(("schema", "text"), KNOWN)
+def test_the_plan_holds_a_text_that_no_search_beats(engine: Engine, schema: Any, text: str) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    assert plan.response is not None
+    held = plan.response.shortest
+    assert held is not None
+    assert len(held) == len(text)
+    assert walk(plan, engine, held + END, entry="after").is_whole
+    assert all(verdict.is_valid for verdict in judge(schema, json.loads(held)))
+    without = replace(plan, response=replace(plan.response, shortest=None))
+    try:
+        searched = shortest_output(without, engine, entry="after")
+    except LimitExceeded:  # the policies write on and on where something has to be written that they do not choose
+        return
+    assert min_tokens(plan, engine, entry="after") <= len(searched)
+    assert len(held) <= len(b"".join(engine.token_bytes(i) for i in searched[:-1]))
+
+
+def test_the_plan_holds_the_shortest_arguments_of_its_tools(engine: Engine) -> None:
+    parameters = {
+        "type": "object",
+        "properties": {"code": {"type": "string", "pattern": "^[0-9]{12}-[a-f]{3}$"}},
+        "required": ["code"],
+    }
+    tools = [{"type": "function", "function": {"name": "look_up", "parameters": parameters}}]
+    plan = plan_of(engine, tools=tools, tool_choice="required", thinking=False)
+    ((place, held),) = plan.shortest_arguments
+    assert place == "/tools/look_up/parameters"
+    assert held == '{"code": "000000000000-aaa"}'
+    tokens = shortest_output(plan, engine, entry="after")
+    call = f'<tool_call>\n{{"name": "look_up", "arguments": {held}}}\n</tool_call>'
+    assert len(tokens) <= len(engine.tokenize(call)) + 1
+    assert walk(plan, engine, tokens, entry="after").is_whole
+
+
+def test_the_plan_holds_the_shortest_text_of_every_part_of_its_tools(engine: Engine) -> None:
+    inner = {"type": "object", "properties": {"x": {"type": "integer", "minimum": 10}}, "required": ["x"]}
+    parameters = {"type": "object", "properties": {"at": inner}, "required": ["at"]}
+    tools = [{"type": "function", "function": {"name": "go", "parameters": parameters}}]
+    plan = plan_of(engine, tools=tools, tool_choice="required", thinking=False)
+    texts = plan.shortest_texts("go")
+    assert texts["/properties/at"] == '{"x": 10}'
+    assert texts["/properties/at/properties/x"] == "10"
+    assert texts["/additionalProperties"] is None  # arguments that are not listed are none
+    ((_, held),) = plan.shortest_arguments
+    assert texts[""] == held
+
+
+def test_arguments_that_must_not_repeat_are_held_and_found(engine: Engine) -> None:
+    tags = {"type": "array", "uniqueItems": True, "minItems": 2, "items": {"type": "string"}}
+    parameters = {"type": "object", "properties": {"tags": tags}, "required": ["tags"]}
+    tools = [{"type": "function", "function": {"name": "tag", "parameters": parameters}}]
+    plan = plan_of(engine, tools=tools, tool_choice="required", thinking=False)
+    ((_, held),) = plan.shortest_arguments
+    assert len(set(json.loads(held)["tags"])) == 2
+    tokens = shortest_output(plan, engine, entry="after")
+    assert walk(plan, engine, tokens, entry="after").is_whole
+    with pytest.raises(RequestError, match="max_tokens too small: 1 tokens cannot hold"):
+        check_max_tokens(plan, engine, 1, entry="after")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "minItems": 2, "uniqueItems": True, "items": {"type": "integer"}},
+        {"type": "object", "minProperties": 2},
+    ],
+)
+def test_a_text_whose_repeats_the_watchers_refuse_is_held_without_them(engine: Engine, schema: Any) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    assert plan.response is not None
+    held = plan.response.shortest
+    assert held is not None
+    assert len(json.loads(held)) == 2
+    assert walk(plan, engine, held + END, entry="after").is_whole
+    tokens = shortest_output(plan, engine, entry="after")
+    assert walk(plan, engine, tokens, entry="after").is_whole
+    value = json.loads(b"".join(map(engine.token_bytes, tokens[:-1])))
+    assert all(verdict.is_valid for verdict in judge(schema, value))
+
+
+def test_reasoning_is_left_at_once(engine: Engine) -> None:
+    plan = plan_of(engine, response_format=JsonSchema({"type": "integer"}), reasoning_effort="low")
+    assert min_tokens(plan, engine) <= 12
+
+
+def test_a_budget_that_cannot_hold_the_answer_is_an_error_that_says_so(engine: Engine) -> None:
+    schema = {"type": "array", "minItems": 10, "items": {"type": "string", "minLength": 4}}
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    needed = min_tokens(plan, engine, entry="after")
+    check_max_tokens(plan, engine, needed, entry="after")
+    with pytest.raises(RequestError, match=f"max_tokens too small.*{needed}"):
+        check_max_tokens(plan, engine, needed - 1, entry="after")
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "array", "minItems": 3, "uniqueItems": True, "items": {"type": "string"}}, '["", "a", "b"]'),
+        ({"type": "array", "minItems": 3, "uniqueItems": True, "items": {"type": "string"}}, '["b", "a", ""]'),
+        ({"type": "array", "minItems": 3, "uniqueItems": True, "items": {"type": "integer"}}, "[2, 0, 1]"),
+        ({"type": "object", "minProperties": 2, "additionalProperties": {"type": "integer"}}, '{"": 1, "a": 2}'),
+        ({"type": "array", "minItems": 4, "items": {"type": "string"}}, '["", "", "", ""]'),
+    ],
+)
+def test_a_budget_that_holds_an_answer_is_never_too_small(engine: Engine, schema: Any, text: str) -> None:
+    """A watcher takes what was written before: the text that is found may be longer than the shortest there is."""
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    tokens = engine.tokenize(text + END)
+    assert walk(plan, engine, tokens, entry="after").is_whole
+    check_max_tokens(plan, engine, len(tokens), entry="after")
+    assert min_tokens(plan, engine, entry="after") <= len(tokens) + 1
+
+
+def test_a_long_shortest_output_is_found_in_few_masks(engine: Engine) -> None:
+    long = {"type": "string", "minLength": 100}
+    many = {"type": "array", "minItems": 50, "items": {"type": "integer"}}
+    schema = {"type": "object", "properties": {"a": long, "b": many}, "required": ["a", "b"]}
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    tokens = shortest_output(plan, engine, entry="after")
+    assert len(tokens) <= 300
+    assert walk(plan, engine, tokens, entry="after").is_whole
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"properties": {"b": {"type": "integer"}}, "required": ["b"]}, {"required": ["a"]}]},
+        {"const": {"k": "v", "l": [1, 2]}},
+        {"enum": [[False], {"k": None}]},
+        {"anyOf": [{"type": "integer"}, {"minimum": 2}]},
+        {"type": "object", "properties": {"a": {"enum": [[1, {"b": 2}]]}}, "required": ["a"]},
+    ],
+)
+def test_the_plan_knows_a_text_of_what_the_engine_compiles_as_it_is(engine: Engine, schema: Any) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    assert plan.response is not None
+    text = plan.response.shortest
+    assert text is not None
+    assert walk(plan, engine, text + END).is_whole, text
+    assert all(verdict.is_valid is not False for verdict in judge(schema, json.loads(text)))
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 60.0])
+def test_a_search_that_finds_nothing_refuses_no_budget(
+    engine: Engine, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shortest_module, "_SECONDS", seconds)
+    monkeypatch.setattr(shortest_module, "_MOST", 20)
+    letters = {"type": "string", "minLength": 40}
+    plan = plan_of(engine, response_format=JsonSchema({"type": "array", "items": letters, "minItems": 2}))
+    assert plan.response is not None
+    without = replace(plan, response=replace(plan.response, shortest=None))
+    with pytest.raises(LimitExceeded, match=f"within 20 tokens and {seconds} seconds"):
+        min_tokens(without, engine, entry="after")
+    check_max_tokens(without, engine, 5, entry="after")
+    monkeypatch.setattr(shortest_module, "_SECONDS", 60.0)
+    with pytest.raises(RequestError, match="max_tokens too small"):  # a text that is held may have more tokens
+        check_max_tokens(plan, engine, 5, entry="after")
+
+
+def test_an_unwatched_search_that_finds_nothing_refuses_no_budget(engine: Engine) -> None:
+    schema = {"items": {"type": "string"}, "contains": {"enum": ["x", "y"]}, "minContains": 2, "uniqueItems": True}
+    plan = plan_of(engine, response_format=JsonSchema({"type": "array", **schema}))
+    tokens = engine.tokenize('["x", "y"]' + END)
+    assert walk(plan, engine, tokens, entry="after").is_whole
+    check_max_tokens(plan, engine, len(tokens), entry="after")
+
+
+#: Formats that tell no shortest text when they are read.
+UNKNOWN: list[Any] = [
+    JsonSchema({"type": "array", "uniqueItems": True, "minItems": 3, "items": {"type": "integer"}}),
+    JsonSchema({"type": "array", "uniqueItems": True, "minItems": 2, "items": {"enum": ["a", "b", "c"]}}),
+    JsonSchema({"type": "array", "contains": {"type": "string"}, "minContains": 2, "uniqueItems": True}),
+    Lark('start: "[" /[a-z]{2,}/ ("," NUMBER)? "]"\nNUMBER: /[0-9]+/'),
+]
+
+
+@pytest.mark.parametrize("response_format", UNKNOWN)
+@pytest.mark.parametrize("effort", [None, "low"])
+def test_a_plan_of_a_guide_holds_what_the_masks_tell(tiny_guide: Any, response_format: Any, effort: str | None) -> None:
+    """Where the format alone tells none; as a copy and in another process as well."""
+    engine = tiny_guide.engine
+    plan = tiny_guide.plan(response_format=response_format, reasoning_effort=effort, stop=["a", "1"])
+    found = min_tokens(plan, engine)
+    assert callable(vars(plan.response)["shortest"])
+    for each in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan), decode_plan(encode_plan(plan)), plan):
+        held = each.response.shortest
+        assert held
+        assert each.response == plan.response
+        assert min_tokens(each, engine) <= found
+    alone = tiny_guide.plan(response_format=response_format)
+    assert walk(alone, engine, held + END, entry="after").is_whole
+    if response_format.__class__ is JsonSchema:
+        assert all(verdict.is_valid for verdict in judge(response_format.schema, json.loads(held)))
+
+
+def test_what_is_asked_for_is_searched_once(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = tiny_guide.plan(response_format=UNKNOWN[-1])
+    asked: list[int] = []
+    search = shortest_module._walk
+    monkeypatch.setattr(shortest_module, "_walk", lambda *args: (asked.append(1), search(*args))[1])
+    tiny_guide.min_tokens(plan)
+    once = len(asked)
+    held = plan.response.shortest
+    assert held
+    assert len(asked) == 2 * once
+    assert plan.response.shortest == held
+    assert len(asked) == 2 * once
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": "^(a|b)\\1$"},
+        {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(x)\\1$"}}, "required": ["a"]},
+    ],
+)
+def test_what_is_held_is_valid_or_nothing(tiny_guide: Any, schema: Any) -> None:
+    """Masks take more than the schema where a row says so."""
+    plan = tiny_guide.plan(response_format=JsonSchema(schema))
+    assert plan.schema_report.relaxed
+    held = plan.response.shortest
+    assert held is None or all(verdict.is_valid for verdict in judge(schema, json.loads(held)))
+    assert tiny_guide.min_tokens(plan) > 0
+
+
+def test_reasoning_is_not_walked_through(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format=UNKNOWN[0], reasoning_effort="high", thinking=True)
+    assert len(set(json.loads(plan.response.shortest))) == 3
+
+
+def test_a_long_text_that_the_schema_tells_needs_no_search(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of required keys: what the watchers remember must not make each token dearer than the one before."""
+    monkeypatch.setattr(shortest_module, "_FIRST_SECONDS", 60.0)  # calls are counted, and they take long
+    calls = []
+    for size in (10, 60, 120, 240):  # the first one makes the tables of the vocabulary
+        schema = {"type": "object", "required": [f"k{i}" for i in range(size)]}
+        plan = plan_of(engine, response_format=JsonSchema(schema))
+        seen: Counter[str] = Counter()
+        sys.setprofile(lambda frame, event, arg, seen=seen: seen.update((event,)))
+        try:
+            tokens = shortest_output(plan, engine, entry="after")
+        finally:
+            sys.setprofile(None)
+        calls.append(seen["call"] + seen["c_call"])
+        assert len(json.loads(b"".join(map(engine.token_bytes, tokens[:-1])))) == size
+    assert calls[3] - calls[2] < 2.5 * (calls[2] - calls[1])  # twice; four times where each token asks all before
+
+
+#: Satisfiable schemas, nothing of which is relaxed, whose keys or items must differ; with the size of a valid text.
+#: An array or object in which all differ, several times: each begins with the first again.
+PAIR = {"type": "array", "minItems": 2, "uniqueItems": True}
+TWO_OF_THREE = {"type": "object", "minProperties": 2, "propertyNames": {"pattern": "^[ab]$|^ccccc$"}}
+THREE = {**PAIR, "minItems": 3, "items": {"type": "string", "pattern": "^[ab]$|^ccccc$"}}
+
+DIFFERENT: list[tuple[Any, int]] = [
+    ({"type": "array", "minItems": 3, "items": {**PAIR, "items": {"type": "integer"}}}, 24),
+    ({"type": "array", "minItems": 3, "items": TWO_OF_THREE}, 54),
+    ({"type": "array", "minItems": 30, "items": THREE}, 630),
+    ({"type": "object", "additionalProperties": {"type": "string", "pattern": "a"}, "minProperties": 2}, 20),
+    ({"type": "array", "items": {"type": "string", "pattern": "foo$"}, "minItems": 2, "uniqueItems": True}, 15),
+    (
+        {
+            "type": "object",
+            "properties": {"a": {"const": "x"}},
+            "additionalProperties": {"type": "string", "pattern": "a|b$"},
+            "minProperties": 2,
+        },
+        20,
+    ),
+    ({"type": "array", "items": {"enum": list(range(120))}, "uniqueItems": True, "minItems": 100}, 390),
+    ({"type": "array", "items": {"enum": [True, 1, "a", None]}, "uniqueItems": True, "minItems": 4}, 20),
+    ({"type": "object", "propertyNames": {"pattern": "^[ab]$"}, "minProperties": 2}, 16),
+    ({"type": "array", "items": {"type": "array", "minItems": 1}, "uniqueItems": True, "minItems": 3}, 15),
+    ({"type": "array", "items": {"type": "object", "minProperties": 2}, "uniqueItems": True, "minItems": 2}, 34),
+]
+
+
+@pytest.mark.parametrize(("schema", "size"), DIFFERENT)
+def test_keys_and_items_that_must_differ_do(engine: Engine, schema: Any, size: int) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    assert plan.response is not None
+    held = plan.response.shortest
+    assert held is not None
+    assert len(held) <= size
+    assert walk(plan, engine, held + END, entry="after").is_whole
+    assert all(verdict.is_valid for verdict in judge(schema, json.loads(held)))
+    assert min_tokens(plan, engine, entry="after") <= len(engine.tokenize(held)) + 1
+
+
+def test_what_a_check_prints_is_valid(engine: Engine) -> None:
+    both = {"oneOf": [{"type": "integer", "multipleOf": step} for step in (3, 5)]}
+    for schema in (both, {"type": "array", "items": both, "minItems": 1}):
+        text = check_format(JsonSchema(schema)).shortest
+        assert text is None or all(verdict.is_valid for verdict in judge(schema, json.loads(text)))
+    assert check_format(JsonSchema({"type": "integer"})).shortest == "0"
+
+
+def test_a_listed_key_that_a_pattern_asks_more_of_as_well(engine: Engine) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "patternProperties": {"^a": {"type": "string", "minLength": 5}},
+    }
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    assert plan.response is not None
+    assert plan.response.shortest is not None
+    assert violations(schema, json.loads(plan.response.shortest)) == ()

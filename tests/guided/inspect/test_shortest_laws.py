@@ -1,0 +1,91 @@
+"""A law of shortest texts, with a search as its judge: what has a small instance has a text that is no longer."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from functools import cache
+from typing import Any
+
+import jsonschema
+import pytest
+
+from grammars.values.constraints import JsonSchema
+from guided.engine.engine import Engine
+from guided.inspect.shortest import min_tokens
+from guided.validation.validate import judge
+from special_tokens.errors import GuidedError
+from tests.amount import some
+from tests.plan_laws import END, plan_of, walk
+
+_PATTERNS = ("a", "^b", "b$", "^(a|b)+$", "^[ab]{2}$", "^(ab)*$", "[0-9]")
+_SCALARS: tuple[Any, ...] = (None, True, False, 0, 1, 2, "", "a", "b", "ab", "ba", "aa", "bb", "a1", "1", "aba")
+_KEYS = ("", "a", "b", "ab", "ba", "1")
+
+
+@cache
+def small_values() -> tuple[Any, ...]:
+    """Small JSON values, the shortest first."""
+    below = (None, True, 0, 1, "", "a", "b", "ab", [], {})
+    found: list[Any] = [*_SCALARS]
+    for size in range(4):
+        found += map(list, itertools.product(below if size < 3 else below[2:8], repeat=size))
+        for keys in itertools.combinations(_KEYS, size):
+            values = itertools.product(below if size < 2 else below[2:7], repeat=size)
+            found += [dict(zip(keys, each, strict=True)) for each in values]
+    return tuple(sorted(found, key=lambda value: len(json.dumps(value))))
+
+
+def schema_of(chance: random.Random, depth: int = 0) -> Any:
+    match chance.randrange(6 if depth < 2 else 4):
+        case 0:
+            return {"enum": chance.sample(_SCALARS, chance.randint(1, 5))}
+        case 1:
+            return {"type": "string", "pattern": chance.choice(_PATTERNS)}
+        case 2:
+            return {"type": chance.choice(["integer", "boolean", "string", "null"])}
+        case 3:
+            return {"type": "string", "minLength": chance.randint(0, 2)}
+        case 4:
+            return {
+                "type": "array",
+                "items": schema_of(chance, depth + 1),
+                "minItems": chance.randint(0, 3),
+                "uniqueItems": chance.random() < 0.7,
+            }
+    schema: dict[str, Any] = {"type": "object", "minProperties": chance.randint(0, 3)}
+    listed = {key: schema_of(chance, depth + 1) for key in chance.sample(_KEYS, chance.randint(0, 2))}
+    if listed:
+        schema |= {"properties": listed, "required": chance.sample(sorted(listed), chance.randint(0, len(listed)))}
+    if chance.random() < 0.7:
+        schema["additionalProperties"] = schema_of(chance, depth + 1)
+    if chance.random() < 0.3:
+        schema["propertyNames"] = {"pattern": chance.choice(_PATTERNS)}
+    return schema
+
+
+@pytest.mark.parametrize("seed", some(range(10), 4))
+def test_what_has_a_small_instance_has_a_text_no_longer(engine: Engine, seed: int) -> None:
+    chance = random.Random(seed)
+    num_found = 0
+    for _ in range(20):
+        schema = schema_of(chance)
+        validator = jsonschema.Draft202012Validator(schema)
+        instance = next(filter(validator.is_valid, small_values()), None)
+        if instance is None:
+            continue
+        try:
+            plan = plan_of(engine, response_format=JsonSchema(schema))
+        except GuidedError as error:
+            pytest.fail(f"{schema}: {error}")
+        num_found += 1
+        assert plan.response is not None
+        text = plan.response.shortest
+        assert text is not None, (schema, instance)
+        assert walk(plan, engine, text + END, entry="after").is_whole, (schema, text)
+        verdicts = {verdict.is_valid for verdict in judge(schema, json.loads(text))}
+        assert verdicts <= {True, None} or plan.response.report.relaxed, (schema, text)
+        assert len(text) <= len(json.dumps(instance)), (schema, text, instance)
+        assert min_tokens(plan, engine, entry="after") <= len(engine.tokenize(text)) + 1
+    assert num_found >= 10

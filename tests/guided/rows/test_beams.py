@@ -1,0 +1,176 @@
+"""Rows under a search: whatever happens to the histories, every row stands where its history leads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grammars.compose.compose import Parts, compose
+from grammars.values.constraints import Choice, Regex
+from grammars.values.format import Ends, Format
+from grammars.plan.plan import Plan, Stops
+from guided.bitmask import allocate_bitmask, allowed_ids
+from guided.engine.engine import Engine
+from guided.rows.unguided import FreeSequence
+from guided.rows.beams import Lineage
+from guided.rows.sequence import RowSequence
+from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
+from tests.amount import examples
+
+FORMAT = Format("plain", ends=Ends(("<|im_end|>",)))
+PARTS: list[dict[str, Any]] = [
+    {"response_format": Choice(["yes", "yesterday", "no"])},
+    {"response_format": Regex("[a-c]{2,6}x?")},
+    {"response_format": {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}},
+]
+
+
+def plan_of(engine: Engine, parts: dict[str, Any]) -> Plan:
+    return compose(Parts(**parts), tokens=engine.tokens, format=FORMAT)
+
+
+def fresh(engine: Engine, plan: Plan, history: list[int]) -> RowSequence:
+    """The judge: a new row that reads the whole history."""
+    row = RowSequence(plan, engine)
+    for token in history:
+        row.extend([token])
+    return row
+
+
+def mask_of(row: RowSequence) -> list[int] | None:
+    words = allocate_bitmask(1, row.state.engine.vocab_size)
+    return allowed_ids(words[0]) if row.fill_bitmask(words, 0) else None
+
+
+def assert_same(row: RowSequence, judge: RowSequence) -> None:
+    assert list(row.state.tokens) == list(judge.state.tokens)
+    assert row.is_done == judge.is_done
+    assert type(row.error) is type(judge.error)
+    assert mask_of(row) == mask_of(judge)
+
+
+@examples(60, part=4)
+@given(parts=st.sampled_from(PARTS), num_rows=st.integers(1, 4), data=st.data())
+def test_any_histories_in_any_order(engine: Engine, parts: dict[str, Any], num_rows: int, data: st.DataObject) -> None:
+    """Permuted, duplicated, shortened, replaced, illegal: as if every row were new."""
+    plan = plan_of(engine, parts)
+    lineage = Lineage([RowSequence(plan, engine, row=i) for i in range(num_rows)])
+    histories: list[list[int]] = [[] for _ in range(num_rows)]
+    for _ in range(8):
+        new = []
+        for _ in range(num_rows):
+            history = list(data.draw(st.sampled_from(histories)))
+            history = history[: len(history) - data.draw(st.sampled_from([0, 0, 0, 1, 3]))]
+            allowed = mask_of(fresh(engine, plan, history))
+            illegal = data.draw(st.integers(0, 9)) == 0
+            ids = list(range(engine.vocab_size)) if illegal or not allowed else allowed
+            new.append([*history, data.draw(st.sampled_from(ids))])
+        histories = new
+        lineage.sync(histories)
+        for row, history in zip(lineage.rows, histories, strict=True):
+            assert_same(row, fresh(engine, plan, history))  # type: ignore[arg-type]
+
+
+def test_one_fork_per_copy_and_no_replay(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(engine, PARTS[1])
+    a, b, c = (engine.tokenize(text)[0] for text in "abc")
+    lineage = Lineage([RowSequence(plan, engine, row=i) for i in range(3)])
+    lineage.sync([[a], [b], [c]])
+    rows = list(lineage.rows)
+    assert lineage.sync([[b, a], [b, b], [a, c]]) == [1, 1, 0]
+    assert lineage.rows[1] is rows[1]  # who may stay does
+    assert lineage.rows[2] is rows[0]
+    assert lineage.rows[0] not in rows
+    assert [row.row for row in lineage.rows] == [0, 1, 2]
+    for row in lineage.rows:
+        assert isinstance(row, RowSequence)
+        assert (row.state.counters.commits, row.state.counters.rollbacks) == (2, 0)
+
+
+def test_a_row_brought_elsewhere_leaves_the_others_alone(engine: Engine) -> None:
+    plan = plan_of(engine, PARTS[1])
+    ids = engine.tokenize("abcab")
+    lineage = Lineage([RowSequence(plan, engine)])
+    lineage.sync([ids])
+    before = list(lineage.rows[0].state.tokens)  # type: ignore[union-attr]
+    assert_same(lineage.at(ids[:2]), fresh(engine, plan, ids[:2]))  # type: ignore[arg-type]
+    assert list(lineage.rows[0].state.tokens) == before  # type: ignore[union-attr]
+
+
+def test_rows_without_a_plan_move_with_their_stops(engine: Engine) -> None:
+    stops = Stops(("stop",))
+    lineage = Lineage([FreeSequence(stops, engine, row=i) for i in range(2)])
+    one, two = engine.tokenize("a sto"), engine.tokenize("nothing")
+    lineage.sync([one, two])
+    lineage.sync([two, [*one, *engine.tokenize("p and more")]])
+    assert [row.is_done for row in lineage.rows] == [False, True]
+    lineage.sync([one, two])
+    assert [row.is_done for row in lineage.rows] == [False, False]
+
+
+# -- one row
+
+
+@given(data=st.data())
+def test_an_error_is_forgotten_with_the_history_it_lies_on(engine: Engine, data: st.DataObject) -> None:
+    plan = plan_of(engine, PARTS[1])
+    legal = engine.tokenize("abc")
+    illegal = engine.tokenize("!")
+    row = RowSequence(plan, engine)
+    for _ in range(6):
+        size = data.draw(st.integers(0, 3))
+        tail = data.draw(st.sampled_from([[], illegal, [*illegal, *legal]]))
+        history = [*legal[:size], *tail]
+        row.sync(history)
+        assert (row.error is not None) == bool(tail)
+        assert not tail or isinstance(row.error, TokenRefused)
+        assert row.state.num_tokens == size
+        assert row.is_at(history)
+        assert_same(row, fresh(engine, plan, history))
+
+
+def test_an_engine_that_failed_is_rebuilt_when_the_row_is_taken_back(engine: Engine) -> None:
+    plan = plan_of(engine, PARTS[1])
+    ids = engine.tokenize("abc")
+    row = RowSequence(plan, engine)
+    row.sync(ids)
+    row.state._live.matcher.consume_tokens([plan.ends[0].sentinel] * 2)
+    row.sync([*ids, *engine.tokenize("a")])
+    assert row.has_failed
+    assert isinstance(row.error, GuidanceError)
+    row.sync(ids[:2])
+    assert row.error is None
+    assert_same(row, fresh(engine, plan, ids[:2]))
+
+
+def test_the_number_of_rollbacks_may_be_limited(engine: Engine) -> None:
+    row = RowSequence(plan_of(engine, PARTS[1]), engine, max_rollbacks=3)
+    ids = engine.tokenize("abc")
+    for _ in range(3):
+        row.sync(ids)
+        row.sync(ids[:1])
+    assert row.error is None
+    row.sync(ids)
+    row.sync(ids[:1])
+    assert isinstance(row.error, LimitExceeded)
+    row.restart()
+    assert row.error is None
+    assert row.state.counters.rollbacks == 0
+
+
+def test_a_fork_of_a_row_is_independent(engine: Engine) -> None:
+    plan = compose(
+        Parts(response_format=Regex("[a-c]{2,6}x?"), stop=Stops(("cc",))), tokens=engine.tokens, format=FORMAT
+    )
+    row = RowSequence(plan, engine)
+    row.sync(engine.tokenize("ab"))
+    twin = row.fork()
+    for token in engine.tokenize("cc"):
+        twin.extend([token])
+    assert not row.is_done
+    assert list(row.state.tokens) == engine.tokenize("ab")
+    assert np.array_equal(mask_of(row), mask_of(fresh(engine, plan, engine.tokenize("ab"))))

@@ -1,0 +1,190 @@
+"""Stops of guided rows act on content alone, judged by string search over the pieces that an answer was made of."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grammars.compose.compose import Parts, compose
+from grammars.values.format import Ends, Format, ReasoningFormat, ToolCallFormat
+from grammars.plan.plan import Plan, Stops
+from guided.engine.engine import Engine
+from guided.rows.sequence import parser_of, read_answer
+from guided.stop import StopMatcher, compile_stops
+from tests.amount import examples
+
+TAGS = ToolCallFormat(
+    "json_in_tags", call_start="<tool_call>\n", call_end="\n</tool_call>", between="\n", gap="\n",
+    options=(("args_key", "arguments"), ("name_key", "name")),
+)  # fmt: skip
+FORMAT = Format(
+    "tags", ReasoningFormat("<think>\n", "\n</think>\n\n", default_on=True), tool_calls=TAGS, ends=Ends(("<|im_end|>",))
+)
+TOOLS: list[dict[str, Any]] = [{"name": "now", "parameters": {"type": "object", "properties": {}}}]
+CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+
+WORDS = st.text(alphabet="ab<\nt. né", max_size=10)
+STRINGS = st.lists(st.text(alphabet="ab<\nt. né{}:", min_size=1, max_size=4), min_size=1, max_size=4)
+
+
+def plan_of(engine: Engine, **parts: Any) -> Plan:
+    return compose(Parts(**parts), tokens=engine.tokens, format=FORMAT)
+
+
+@lru_cache
+def vocabulary(engine: Engine) -> dict[bytes, int]:
+    """Ordinary tokens by their bytes."""
+    return {engine.token_bytes(i): i for i in range(engine.vocab_size) if i not in engine.tokens.marker_ids}
+
+
+def encode(engine: Engine, text: str, draw: Any) -> list[int]:
+    """Markers as tokens where they are some, the rest cut anywhere into known tokens."""
+    by_bytes = vocabulary(engine)
+    out: list[int] = []
+    for piece in engine.tokens.pieces(text):
+        if isinstance(piece, int):
+            out.append(piece)
+            continue
+        data = piece.encode()
+        while data:
+            sizes = [n for n in range(1, 8) if data[:n] in by_bytes and n <= len(data)]
+            size = draw(st.sampled_from(sizes))
+            out.append(by_bytes[data[:size]])
+            data = data[size:]
+    return out
+
+
+def first_stop(text: str, strings: list[str]) -> tuple[int, int] | None:
+    data = text.encode()
+    found = []
+    for string in strings:
+        at = data.find(string.encode())
+        if at >= 0:
+            found.append((at + len(string.encode()), at))
+    return min(found)[::-1] if found else None
+
+
+@examples(250)
+@given(data=st.data(), reasoning=WORDS, content=WORDS, has_call=st.booleans(), strings=STRINGS)
+def test_stops_see_content_and_nothing_else(
+    engine: Engine, plain_engine: Engine, data: Any, reasoning: str, content: str, has_call: bool, strings: list[str]
+) -> None:
+    # The gap before a call is content until the call begins.
+    lead = "\n" if has_call else ""
+    text = f"<think>\n{reasoning}\n</think>\n\n{content}{lead}{CALL if has_call else ''}"
+    expected = first_stop(content + lead, strings)
+    for chosen in (engine, plain_engine):
+        plan = plan_of(chosen, tools=TOOLS, reasoning_effort="low", stop=Stops(tuple(strings)))
+        tokens = encode(chosen, text, data.draw)
+        message = read_answer(tokens, plan, chosen)
+        if expected is None:
+            assert message.stop_reason is None
+            assert len(message.tool_calls) == has_call
+            continue
+        shown = (content + lead).encode()[: expected[0]].decode()
+        marker = next((i for i in range(len(content)) if "<tool_call>".startswith(content[i:])), len(content))
+        is_undecided = not has_call and expected[1] > len(content[:marker].encode())
+        if message.stop_reason is None and is_undecided:
+            continue  # the text ended inside what may still be a marker
+        assert message.content == shown
+        assert message.stop_reason == (content + lead).encode()[slice(*expected)].decode()
+        assert message.reasoning == (reasoning or None)
+
+
+@examples(120)
+@given(data=st.data(), content=WORDS, strings=STRINGS)
+def test_everywhere_means_the_raw_text(engine: Engine, data: Any, content: str, strings: list[str]) -> None:
+    text = f"<think>\n{content}\n</think>\n\n{content}"
+    plan = plan_of(engine, reasoning_effort="low", stop=Stops(tuple(strings), everywhere=True))
+    matcher = StopMatcher(compile_stops(plan.stops, engine, plan))
+    tokens = encode(engine, text, data.draw)
+    hit = matcher.feed(tokens)
+    expected = first_stop(text, strings)
+    assert (hit is None) == (expected is None)
+    if hit is not None and expected is not None:
+        before = b"".join(map(engine.token_bytes, tokens[: hit.before]))
+        partial = engine.token_bytes(tokens[hit.before])[: hit.before_bytes] if hit.before_bytes else b""
+        assert before + partial == text.encode()[: expected[0]]
+        assert sum(len(engine.token_bytes(t)) for t in tokens[: hit.num_tokens]) >= expected[1]
+        assert sum(len(engine.token_bytes(t)) for t in tokens[: hit.num_tokens - 1]) < expected[1]
+
+
+@examples(150)
+@given(data=st.data(), value=st.text(alphabet='ab"\\{}:, né\n', max_size=10), strings=STRINGS)
+def test_the_strings_of_a_json_response_are_left_alone(
+    engine: Engine, data: Any, value: str, strings: list[str]
+) -> None:
+    text = json.dumps({"a": value}, ensure_ascii=False)
+    plan = plan_of(engine, response_format=SCHEMA, stop=Stops(tuple(strings)))
+    tokens = encode(engine, text, data.draw)
+    hit = StopMatcher(compile_stops(plan.stops, engine, plan)).feed(tokens)
+    outside = ["{", ": ", "}"]  # what stands between the strings; a stop lies within one of them
+    found = next((s for part in outside if (s := first_stop(part, strings))), None)
+    assert (hit is None) == (found is None)
+    if hit is not None:
+        assert any(str(hit.reason) in part for part in outside)
+
+
+def test_a_stop_that_is_in_a_marker_does_not_end_the_row_there(plain_engine: Engine) -> None:
+    """Markers as text: ``<`` may begin one, and is a stop only when it turns out not to."""
+    plan = plan_of(plain_engine, tools=TOOLS, reasoning_effort="low", stop=Stops(("<", "call")))
+    text = f"<think>\na < b\n</think>\n\nfine\n{CALL}"
+    message = read_answer([*text.encode()], plan, plain_engine)
+    assert message.stop_reason is None
+    assert len(message.tool_calls) == 1
+    text = "<think>\na\n</think>\n\n1 < 2"
+    message = read_answer([*text.encode()], plan, plain_engine)
+    assert (message.content, message.stop_reason) == ("1 ", "<")
+
+
+def test_the_framing_of_a_marker_is_no_stop(engine: Engine) -> None:
+    """``\\n\\n`` is the commonest stop, and stands behind the end of every reasoning block."""
+    plan = plan_of(engine, reasoning_effort="low", stop=Stops(("\n\n",)))
+    tokens = [i for piece in engine.tokens.pieces("<think>\nx\n\ny\n</think>\n\none\n\ntwo")
+              for i in ([piece] if isinstance(piece, int) else engine.tokenize(piece))]  # fmt: skip
+    message = read_answer(tokens, plan, engine)
+    assert (message.reasoning, message.content, message.stop_reason) == ("x\n\ny", "one", "\n\n")
+
+
+@examples(120)
+@given(data=st.data(), reasoning=WORDS, content=WORDS, has_call=st.booleans(), strings=STRINGS)
+def test_x3_streamed_events_are_the_messages_text(
+    engine: Engine, plain_engine: Engine, data: Any, reasoning: str, content: str, has_call: bool, strings: list[str]
+) -> None:
+    text = f"<think>\n{reasoning}\n</think>\n\n{content}" + (f"\n{CALL}" if has_call else "")
+    for chosen in (engine, plain_engine):
+        plan = plan_of(chosen, tools=TOOLS, reasoning_effort="low", stop=Stops(tuple(strings), regex="t+a"))
+        tokens = encode(chosen, text, data.draw)
+        message = read_answer(tokens, plan, chosen)
+        parser = parser_of(plan, chosen)
+        shown = ""
+        for token in tokens:
+            for event in parser.feed([token]):
+                if type(event).__name__ == "ContentDelta":
+                    shown += event.text  # type: ignore[union-attr]
+            assert (message.content or "").startswith(shown)
+        shown += "".join(e.text for e in parser.finish() if type(e).__name__ == "ContentDelta")  # type: ignore[union-attr]
+        assert shown == (message.content or "")
+
+
+def test_the_loaded_fixtures_have_markers_of_both_kinds(engine: Engine, plain_engine: Engine) -> None:
+    assert engine.tokens.id_of("<think>") is not None
+    assert plain_engine.tokens.id_of("<think>") is None
+
+
+@pytest.mark.parametrize("entry", ["inside", "after"])
+def test_a_row_that_begins_in_or_after_reasoning(engine: Engine, entry: str) -> None:
+    from guided.state.entry import Begin
+
+    plan = plan_of(engine, reasoning_effort="low", stop=Stops(("b",)))
+    text = "ab\n</think>\n\nxbz" if entry == "inside" else "xbz"
+    tokens = [i for piece in engine.tokens.pieces(text)
+              for i in ([piece] if isinstance(piece, int) else engine.tokenize(piece))]  # fmt: skip
+    message = read_answer(tokens, plan, engine, begin=Begin(entry))
+    assert (message.content, message.stop_reason) == ("x", "b")

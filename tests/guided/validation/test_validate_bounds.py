@@ -1,0 +1,296 @@
+"""The judging of an answer ends: by work that is not done twice, by a clock, or in a process that is ended."""
+
+from __future__ import annotations
+
+import random
+import time
+import warnings
+from fractions import Fraction
+from typing import Any
+
+import jsonschema
+import pytest
+
+from grammars.values.constraints import JsonSchema
+from grammars.regular.backtracking import effort
+from guided.validation import validate_python
+from guided.engine.engine import Engine
+from guided.output.message import Guidance, MessageBuilder, Usage
+from guided.output.parser import ContentDelta
+from guided.validation.validate import NOT_VALIDATED, VALIDATORS, Verdict, judge
+from tests.plan_laws import plan_of
+
+pytest.importorskip("jsonschema_rs")
+from guided.validation import validate_rust
+from tests.clocks import SLOWEST
+
+SEVEN = "http://json-schema.org/draft-07/schema#"
+FOUR = "http://json-schema.org/draft-04/schema#"
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little time, so that a test of it takes little."""
+    monkeypatch.setattr(validate_python, "_SECONDS", 0.3)
+    monkeypatch.setattr(validate_rust, "_SECONDS", 0.3)
+
+
+def by_name(schema: Any, value: Any, **documents: Any) -> dict[str, Verdict]:
+    """The verdicts, which must come within a time that only what has no end would miss."""
+    begun = time.thread_time()
+    found = {v.validator: v for v in judge(schema, value, documents=documents)}
+    assert time.thread_time() - begun < 5 * SLOWEST
+    return found
+
+
+def chain(length: int, step: Any, end: Any) -> dict[str, Any]:
+    """Definitions that each refer to the next by ``step``, the last of them ``end``."""
+    defs = {str(i): step({"$ref": f"#/$defs/{i + 1}"}) for i in range(length)}
+    return {"$ref": "#/$defs/0", "$defs": {**defs, str(length): end}}
+
+
+STEPS = {
+    "allOf": lambda to: {"allOf": [to, dict(to)]},
+    "anyOf": lambda to: {"anyOf": [{"allOf": [to, False]}, dict(to)]},
+    "not": lambda to: {"not": {"anyOf": [to, dict(to), dict(to)]}},
+    "if": lambda to: {"if": to, "then": dict(to), "else": dict(to)},
+    "oneOf": lambda to: {"oneOf": [{"not": to}, dict(to)]},
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("value", ["yes", "no"])
+def test_a_reference_is_followed_once_for_each_value(step: str, value: str) -> None:
+    """An even number of negations means none; the others pass on what the end says, or always hold."""
+    schema = chain(30, STEPS[step], {"const": "yes"})
+    short = chain(2, STEPS[step], {"const": "yes"})
+    kind: Any = jsonschema.Draft202012Validator
+    assert by_name(schema, value)["jsonschema"].is_valid is kind(short).is_valid(value)
+
+
+def test_a_collection_of_garbage_is_not_the_work_of_the_value_it_falls_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes as long as the process has objects, and comes when it comes."""
+    clock = iter([0.0, 0.001, *(3.0 + 0.001 * i for i in range(1_000))])
+    monkeypatch.setattr(validate_python.time, "thread_time", lambda: next(clock))
+    assert by_name({"items": {"type": "integer"}}, [1, 2, 3])["jsonschema"].is_valid is True
+
+
+@pytest.mark.usefixtures("soon")
+def test_what_doubles_without_references_is_left_without_an_opinion() -> None:
+    """Each level asks twice what is evaluated below it."""
+    schema: Any = {"properties": {"a": True}}
+    for _ in range(40):
+        schema = {"allOf": [schema, True], "unevaluatedProperties": False}
+    found = by_name(schema, {"a": 1})
+    assert found["jsonschema"].is_valid is None
+    assert found["jsonschema"].failure == "Unfinished: not finished within 0.3 s of processor time"
+    assert found["jsonschema-rs"].is_valid is not False
+
+
+@pytest.mark.parametrize("first", [{"type": "integer"}, {"minLength": 9}, {"enum": [1]}, {"format": "date"}])
+def test_what_one_validator_need_not_look_at_is_counted_for_the_other(first: dict[str, Any]) -> None:
+    """The Rust must not begin with what costs most because Python was done before."""
+    chained = chain(30, STEPS["allOf"], {"const": "yes"})
+    found = by_name({"not": {**first, "allOf": [{"$ref": "#/$defs/0"}]}, "$defs": chained["$defs"]}, "yes")
+    assert found["jsonschema"].is_valid is True
+    assert found["jsonschema-rs"].is_valid is not False
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("pattern", ["(?=(a+)+$)b?", "(?<=a)(a|a)+$", r"(a+)\1+$", r"(?<=\p{L})(a|a)+$"])
+def test_a_pattern_with_look_around_is_left_by_both(pattern: str) -> None:
+    found = by_name({"type": "string", "pattern": pattern}, "a" * 50_000 + "!")
+    assert found["jsonschema"].is_valid is None
+    assert found["jsonschema-rs"].is_valid is None
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_helper_that_was_ended_is_replaced() -> None:
+    endless, quick = "(?<=a)(a|a)+$", "(?<=a)(b|b)+$"
+    assert by_name({"pattern": endless}, "a" * 50_000 + "!")["jsonschema-rs"].is_valid is None
+    assert by_name({"pattern": quick}, "ab")["jsonschema-rs"].is_valid is True
+    told = by_name({"pattern": quick}, "a")["jsonschema-rs"].violations
+    assert told is not None
+    assert told[0].startswith("the value: ")
+
+
+def test_long_lists_of_objects_are_compared_by_their_keys() -> None:
+    values = [{"a": [i, {"b": i}]} for i in range(2_000)]
+    assert by_name({"uniqueItems": True}, values)["jsonschema"].is_valid is True
+    assert by_name({"uniqueItems": True}, [*values, {"a": [7.0, {"b": 7}]}])["jsonschema"].is_valid is False
+    assert by_name({"items": {"enum": values[::-1]}}, values)["jsonschema"].is_valid is True
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_remembered_changes_no_verdict(seed: int) -> None:
+    """Random definitions that refer to later ones and, below a key, to any: as the library says without our checks."""
+    at = random.Random(seed)
+
+    def schema(depth: int, after: int) -> Any:
+        pick = at.randrange(9 if depth else 3)
+        below = lambda: schema(depth - 1, after)  # noqa: E731
+        match pick:
+            case 0:
+                return {"type": at.choice(["integer", "string", "object"])}
+            case 1:
+                return {"enum": at.sample([1, 1.5, "a", True, None, {}, {"a": 1}], 3)}
+            case 2:
+                return {"$ref": f"#/$defs/{at.randrange(after, 6)}"} if after < 6 else {"minimum": 1}
+            case 3:
+                return {at.choice(["allOf", "anyOf", "oneOf"]): [below(), below(), below()]}
+            case 4:
+                return {"not": below()}
+            case 5:
+                return {"if": below(), "then": below(), "else": below()}
+            case 6:
+                return {"anyOf": [below(), below()], "unevaluatedProperties": below()}
+            case _:
+                key, to = at.choice("ab"), {"$ref": f"#/$defs/{at.randrange(6)}"}
+                return {"properties": {key: to}, "additionalProperties": below()}
+
+    whole = {"$ref": "#/$defs/0", "$defs": {str(i): schema(3, i + 1) for i in range(6)}}
+    kind: Any = jsonschema.Draft202012Validator
+    for value in (1, 1.5, "a", True, None, {}, {"a": 1}, {"b": {"a": 1}}, {"a": {"a": {}}, "b": 1, "c": "a"}):
+        assert by_name(whole, value)["jsonschema"].is_valid is kind(whole).is_valid(value), (whole, value)
+
+
+def test_errors_below_a_reference_tell_the_place_of_each() -> None:
+    schema = {"items": {"$ref": "#/$defs/a"}, "$defs": {"a": {"properties": {"x": {"type": "string"}}}}}
+    value = {"x": 1}
+    told = by_name(schema, [value, {}, value])["jsonschema"].violations
+    assert told == ("/0/x: 1 is not of type 'string'", "/2/x: 1 is not of type 'string'")
+
+
+# -- numbers
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "valid"),
+    [
+        ({"multipleOf": 0.01}, 0.07, True),
+        ({"multipleOf": 0.01}, 0.071, False),
+        ({"multipleOf": 0.1}, 10**30, True),
+        ({"multipleOf": 1e-300}, 1e300, True),
+        ({"maximum": 1e23}, 10**23, True),
+        ({"exclusiveMaximum": 1e23}, 10**23, False),
+        ({"exclusiveMinimum": 1}, 1.0, False),
+        ({"$schema": FOUR, "minimum": 0.3, "exclusiveMinimum": True}, 0.3, False),
+        ({"$schema": FOUR, "maximum": 0.3}, 0.3, True),
+        ({"multipleOf": 2}, True, True),
+    ],
+)
+def test_numbers_are_judged_as_they_are_written(schema: Any, value: Any, valid: bool) -> None:
+    assert [v.is_valid for v in by_name(schema, value).values()] == [valid] * len(VALIDATORS)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_multiples_are_those_of_exact_arithmetic(seed: int) -> None:
+    at = random.Random(seed)
+    for _ in range(40):
+        value, step = f"{at.randrange(10_000)}e-{at.randrange(4)}", f"{at.randrange(1, 60)}e-{at.randrange(4)}"
+        exact = Fraction(value) % Fraction(step) == 0
+        assert by_name({"multipleOf": float(step)}, float(value))["jsonschema"].is_valid is exact, (value, step)
+
+
+# -- documents
+
+
+@pytest.mark.parametrize("place", ["", "#/definitions/part"])
+@pytest.mark.parametrize("dialect", [FOUR, SEVEN])
+@pytest.mark.parametrize(("value", "valid"), [([1], True), (["x"], False), ([1, 2], False)])
+def test_a_document_is_read_in_its_own_dialect(dialect: str, place: str, value: Any, valid: bool) -> None:
+    """By a pointer into the middle of it, too; and a document that names none is read as the schema it came with."""
+    part = {"items": [{"type": "integer"}], "additionalItems": False}
+    document = {**part, "definitions": {"part": part}}
+    schema = {"$ref": f"http://house.example/a{place}"}
+    named = by_name(schema, value, **{"http://house.example/a": {"$schema": dialect, **document}})
+    inherited = by_name({"$schema": dialect, **schema}, value, **{"http://house.example/a": document})
+    for found in (named, inherited):
+        assert [v.is_valid for v in found.values()] == [valid] * len(VALIDATORS), found
+
+
+def test_a_document_leads_back_into_the_dialect_of_the_schema() -> None:
+    four = {"$schema": FOUR, "id": "http://h.example/four", "minimum": 1, "exclusiveMinimum": True}
+    nine = {"prefixItems": [{"$ref": "http://h.example/four"}], "items": False}
+    seven = {"$schema": SEVEN, "items": [{"$ref": "http://h.example/nine"}], "additionalItems": False}
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$ref": "http://h.example/seven"}
+    documents = {"http://h.example/four": four, "http://h.example/nine": nine, "http://h.example/seven": seven}
+    for value, valid in ([[2]], True), ([[1]], False), ([[2, 2]], False), ([[2], 2], False):
+        assert [v.is_valid for v in by_name(schema, value, **documents).values()] == [valid] * len(VALIDATORS)
+
+
+def test_a_document_may_be_true() -> None:
+    schema = {"$ref": "http://h.example/a", "properties": {"x": {"$ref": "http://h.example/b"}}}
+    documents = {"a": True, "b": {"type": "object"}, "c": {}}
+    named = {f"http://h.example/{name}": document for name, document in documents.items()}
+    for value, valid in ({}, True), ({"x": {}}, True), ({"x": 1}, False):
+        assert [v.is_valid for v in by_name(schema, value, **named).values()] == [valid] * len(VALIDATORS)
+
+
+# -- what is said
+
+
+@pytest.mark.parametrize("pattern", ["^[[:alpha:]]", "[a&&b]", "[+--a]", "x[~~|]"])
+def test_a_clients_pattern_makes_no_warning(pattern: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        effort.cache_clear()
+        for schema in {"pattern": pattern}, {"patternProperties": {pattern: True}, "additionalProperties": False}:
+            assert by_name(schema, {"a": 1})["jsonschema"].is_valid is not None
+        assert effort(pattern, 10) > 0
+        assert by_name({"format": "regex"}, pattern)["jsonschema"].is_valid is True
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_a_message_says_that_nobody_judged_it(engine: Engine, monkeypatch: pytest.MonkeyPatch, unique: bool) -> None:
+    """Where the masks alone made sure, as a note; where they did not, the value is not handed out."""
+    schema = {"type": "array", "uniqueItems": unique, "items": {"type": "object", "required": ["a"]}}
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    assert bool(plan.schema_report.relaxed) is unique
+
+    def never(*_: Any) -> Any:
+        raise TimeoutError("not finished")
+
+    monkeypatch.setattr("guided.validation.validate.VALIDATORS", {"x": never})
+    builder = MessageBuilder(plan)
+    builder.add([ContentDelta('[{"a": 1}]')])
+    message = builder.message(ended=True, usage=Usage(), guidance=Guidance())
+    said = f"{NOT_VALIDATED}x: TimeoutError: not finished"
+    assert said in (message.violations if unique else message.notes)
+    assert message.parsed == (None if unique else [{"a": 1}])
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_dynamic_references_from_many_scopes_end(dynamic: bool) -> None:
+    """Building a validator in Rust would follow each of them from every scope: minutes and gigabytes."""
+    anchor = {"$dynamicAnchor": "n"} if dynamic else {"$recursiveAnchor": True}
+    to = {"$dynamicRef": "#n"} if dynamic else {"$recursiveRef": "#"}
+    draft = "2020-12" if dynamic else "2019-09"
+    rings = {
+        f"l{i}": {
+            "$id": f"l{i}",
+            **anchor,
+            "type": "object",
+            "properties": {f"k{i}": to, f"m{i}": {"$ref": f"l{(i + 1) % 12}"}},
+        }
+        for i in range(12)
+    }
+    schema = {
+        "$schema": f"https://json-schema.org/draft/{draft}/schema",
+        "$id": "http://x.example/r",
+        **anchor,
+        "anyOf": [{"$ref": name} for name in rings],
+        "$defs": rings,
+    }
+    begun = time.monotonic()
+    verdicts = {verdict.validator: verdict.is_valid for verdict in judge(schema, {})}
+    assert time.monotonic() - begun < 30 * SLOWEST
+    assert verdicts["jsonschema"] is True
+    assert False not in verdicts.values()
+
+
+@pytest.mark.parametrize("keyword", ["maximum", "exclusiveMaximum", "multipleOf"])
+def test_a_number_that_overflowed_is_judged(keyword: str) -> None:
+    (verdict, *_) = judge({keyword: 10}, float("inf"))
+    assert verdict.is_valid is False
+    assert judge({"minimum": 10**400}, 1.5)[0].is_valid is False

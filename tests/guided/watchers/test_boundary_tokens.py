@@ -1,0 +1,109 @@
+"""Tokens that end several JSON tokens: those that repeat something are found without following all of them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grammars.values.watchers import UniqueNode, UniqueWatch
+from guided.bitmask import from_ids, is_allowed
+from guided.engine.engine import Engine
+from guided.watchers.json_scanner import Mode, ScanState, feed
+from guided.watchers.vocabulary_index import TokenBytes
+from guided.watchers.value_watch import ValueWatch
+from tests.amount import EVERYTHING
+
+#: Everywhere arrays of different items, whatever they hold.
+UNIQUE = (UniqueNode(unique=True, others=0, items=0),)
+
+
+def made_up(draw: random.Random, depth: int = 0) -> Any:
+    """A value of few words and numbers, so that much of it comes twice."""
+    kinds = ["word", "number", "literal", "list", "dict"] if depth < 3 else ["word", "number", "literal"]
+    match draw.choice(kinds):
+        case "word":
+            return draw.choice(["", "a", "b", "ab", 'a"', "\\", ",", ":"])
+        case "number":
+            return draw.choice([0, 1, 10, 1.0, -1, 2.5])
+        case "literal":
+            return draw.choice([True, False, None])
+        case "list":
+            return [made_up(draw, depth + 1) for _ in range(draw.randrange(5))]
+    return Twice([(draw.choice(["a", "b", "ab", 'a"']), made_up(draw, depth + 1)) for _ in range(draw.randrange(5))])
+
+
+class Twice(dict[str, Any]):
+    """An object whose keys come as they are given, the same one more than once."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self._pairs = pairs
+
+    def items(self) -> Any:
+        return self._pairs
+
+
+def _is_decided(scan: ScanState) -> bool:
+    """Is a literal being written that was there before?  Its first letter was the token to take."""
+    seen = scan.frame.seen if scan.frame is not None else ()
+    return any(
+        item == (Mode.LITERAL, word)
+        for item in seen
+        for word in (b"true", b"false", b"null")
+        if scan.mode is Mode.LITERAL and word.startswith(scan.text)
+    )
+
+
+@pytest.mark.parametrize("nodes", [(), UNIQUE], ids=["keys", "keys and items"])
+def test_a_token_that_repeats_is_taken_wherever_it_stands(nodes: tuple[UniqueNode, ...]) -> None:
+    """Judge: each token followed by itself through the scanner."""
+    draw = random.Random(4)
+    texts = []
+    for _ in range(150 if EVERYTHING else 10):
+        separators = draw.choice([(", ", ": "), (",", ":")])
+        texts.append(json.dumps(made_up(draw), separators=separators).encode())
+    pieces = {bytes([byte]) for byte in range(32, 127)}
+    cuts = [(text, at, draw.randrange(1, 14)) for text in texts for at in range(len(text))]
+    pieces |= {text[at : at + size] for text, at, size in cuts}
+    tokens = TokenBytes(lambda: [b"", *sorted(pieces)])
+    every = from_ids(range(1, len(tokens.of)), len(tokens.of))
+    watch = ValueWatch([UniqueWatch(nodes)], tokens)
+    repeats = taken = 0
+    for text, at, size in cuts:
+        scan = feed(ScanState(), text[:at], nodes)
+        if scan.repeated or scan.frame is None or not scan.frame.armed or _is_decided(scan):
+            continue
+        after = feed(scan, text[at : at + size], nodes)
+        if not after.repeated and draw.random() > 0.1:  # most repeat nothing
+            continue
+        literal = after.mode is Mode.LITERAL and nodes
+        (token,) = tokens.ids[text[at : at + size]]
+        words: np.ndarray = every.copy()
+        watch.restrict(words, scan, None)
+        assert watch.is_near(scan) or np.array_equal(words, every)
+        if after.repeated:
+            repeats += 1
+            assert not is_allowed(words, token), (text[:at], text[at : at + size])
+        elif not is_allowed(words, token):
+            taken += 1
+            assert literal, (text[:at], text[at : at + size])
+    assert repeats > (100 if EVERYTHING else 3)
+    assert taken == 0 or nodes
+
+
+def test_the_table_of_a_vocabulary_is_its_tokens_one_by_one(engine: Engine, plain_engine: Engine) -> None:
+    for one in (engine, plain_engine):
+        expected = [b"" if i in one.tokens.marker_ids else one.token_bytes(i) for i in range(one.vocab_size)]
+        assert list(one.watch_tokens().of) == expected
+
+
+@pytest.mark.parametrize("name", ["smollm2", "qwen3", "gemma3", "llama2"])
+def test_the_table_of_a_real_vocabulary_is_its_tokens_one_by_one(
+    real_engine: Callable[[str], Engine], name: str
+) -> None:
+    test_the_table_of_a_vocabulary_is_its_tokens_one_by_one(real_engine(name), real_engine(name))

@@ -1,0 +1,370 @@
+"""Keys that no schema lists are written once, however they are spelled, and an object closes when none is left."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import string
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grammars.values.constraints import JsonSchema
+from grammars.json_schema import build
+from grammars.values.watchers import UniqueWatch
+from guided.bitmask import allowed_ids
+from guided.engine.engine import Engine
+from guided.watchers.json_escapes import canonical, decoded, spellings, unfinished
+from guided.state.state import GuidanceState
+from guided.validation.validate import violations
+from special_tokens.errors import SchemaError
+from tests.amount import examples
+from tests.conftest import MARKERS, small_tokenizer, small_tokens
+from tests.plan_laws import END, plan_of
+
+_SPECIAL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
+
+
+def keys(pattern: str, values: Any = None) -> dict[str, Any]:
+    """Objects whose keys match ``pattern``."""
+    return {
+        "type": "object",
+        "patternProperties": {pattern: values or {"type": "integer"}},
+        "additionalProperties": False,
+    }
+
+
+@pytest.fixture(scope="module")
+def byte_tokens() -> Engine:
+    text = small_tokenizer(MARKERS, words=(), special=_SPECIAL)
+    return Engine(text, small_tokens(text))
+
+
+@pytest.fixture(scope="module")
+def long_tokens() -> Engine:
+    """Tokens that cross from a value into the next key, and from one key to another."""
+    words = [
+        *('", "', '": "', ', "', ',"', ' "', '"a', '"ab', ' "a', ', "a', ', "ab', '", "a', '", "b', '}, "', '}, "a'),
+        *("ab", "ba", "aa", '": 1, "', '": 1, "a', '": 1, "ab": 1', '"ab": 1', "x-", "00", "\\n", "\\u", "00a", '\\n"'),
+        *(
+            "000a",
+            '\\u000a": ',
+            "], ",
+            '1, "',
+            '0, "',
+            "20",
+            "-0",
+            "01",
+            '{"',
+            '{"a',
+            ', "\\',
+            '"\\"',
+            ' "\\"',
+            '"\\',
+            '}, "\\',
+        ),
+    ]
+    text = small_tokenizer(MARKERS, words=words, special=_SPECIAL)
+    return Engine(text, small_tokens(text))
+
+
+ENGINES = ["engine", "byte_tokens", "long_tokens"]
+
+
+def start(engine: Engine, schema: Any) -> GuidanceState:
+    return GuidanceState(plan_of(engine, response_format=JsonSchema(schema)), engine, entry="after")
+
+
+def written(engine: Engine, schema: Any, text: str) -> int:
+    """How many tokens of ``text`` the masks let pass; -1 for all of them, and an end behind."""
+    state = start(engine, schema)
+    for at, token in enumerate(engine.tokenize(text)):
+        if state.is_stopped or not state.allows(token):
+            return at
+        state.commit([token])
+    return -1 if state.is_accepting else state.num_tokens
+
+
+def accepts(engine: Engine, schema: Any, text: str) -> bool:
+    return written(engine, schema, text) < 0
+
+
+FREE = {"type": "object"}
+INTEGERS = {"type": "object", "additionalProperties": {"type": "integer"}}
+TWO = keys("^[a-z]{2}$", {"type": "string"})
+FEW = keys("^[ab]{1,2}$")
+
+
+@pytest.mark.parametrize("tokens", ENGINES)
+@pytest.mark.parametrize(
+    ("schema", "text", "accepted"),
+    [
+        (TWO, '{"en": "a", "de": "b", "dn": ""}', True),
+        (TWO, '{"en": "a", "en": "b"}', False),
+        (TWO, '{"ab": "a", "ab": "b"}', False),
+        (keys("^[a-z]{2}(-[A-Z]{2})?$"), '{"en": 1, "en-US": 2, "en-GB": 3}', True),
+        (keys("^[a-z]{2}(-[A-Z]{2})?$"), '{"en": 1, "en-US": 2, "en": 3}', False),
+        (keys("^(ab|c.*)$"), '{"ab": 1, "c": 2, "cab": 3}', True),
+        (keys("^(ab|c.*)$"), '{"ab": 1, "c": 2, "ab": 3}', False),
+        (keys("^x-[0-9]{3}$"), '{"x-001": 1, "x-002": 2}', True),
+        (keys("^x-[0-9]{3}$"), '{"x-001": 1, "x-001": 2}', False),
+        (keys("^[a-z]+$"), '{"a": 1, "ab": 2, "aba": 3}', True),
+        (keys("^[a-z]+$"), '{"ab": 1, "ab": 2}', False),
+        ({"type": "object", "propertyNames": {"pattern": "^[A-Z]{2}$"}}, '{"EN": 1, "EM": 2}', True),
+        ({"type": "object", "propertyNames": {"pattern": "^[A-Z]{2}$"}}, '{"EN": 1, "EN": 2}', False),
+        ({"type": "object", "propertyNames": {"maxLength": 3}}, '{"abc": 1, "ab": 2, "abd": 3}', True),
+        ({"type": "object", "propertyNames": {"maxLength": 3}}, '{"abc": 1, "abc": 2}', False),
+        ({"type": "object", "propertyNames": {"format": "date"}}, '{"2020-01-01": 1, "2020-01-02": 2}', True),
+        ({"type": "object", "propertyNames": {"format": "date"}}, '{"2020-01-01": 1, "2020-01-01": 2}', False),
+        ({"type": "object", "propertyNames": {"maxLength": 1}}, '{"a": 1, "b": 1}', True),
+        ({"type": "object", "propertyNames": {"maxLength": 1}}, '{"a": 1, "a": 1}', False),
+        ({"type": "object", "propertyNames": {"maxLength": 1}}, r'{"\"": {}, "\n": {}, "\\": 1}', True),
+        ({"type": "object", "propertyNames": {"maxLength": 1}}, r'{"\"": {}, "\"": {}}', False),
+        ({"type": "object", "propertyNames": {"maxLength": 1}}, r'{"\\": {}, "\\": {}}', False),
+        ({"type": "object", "propertyNames": {"maxLength": 1}}, r'{"\n": {}, "\u000a": {}}', False),
+        (keys("^a{1,2}$", {"type": "object"}), '{"aa": {}, "a": {}}', True),
+        (keys("^aa?$", {"type": "object"}), '{"a": {}, "aa": {}, "a": {}}', False),
+        ({"type": "array", "items": TWO}, '[{"ab": "a"}, {"ab": "b"}]', True),
+        ({"type": "array", "items": TWO}, '[{"ab": "a"}, {"ab": "b", "ab": ""}]', False),
+        (FREE, r'{"\n": 1, "n": 1, "\t": 1}', True),
+        (FREE, r'{"\n": 1, "\u000a": 1}', False),
+        (FREE, r'{"\n": 1, "\u000A": 1}', False),
+        (FREE, r'{"\u000a": 1, "\n": 1}', False),
+        (FREE, r'{"\u000a": 1, "\u000A": 1}', False),
+        (FREE, r'{"a\u001fb": 1, "a\u001Fb": 1}', False),
+        (FREE, r'{"a\u001fb": 1, "a\u001F": 1}', True),
+        (FREE, r'{"\u000a\u000b": 1, "\u000a\u000c": 1}', True),
+        (FREE, r'{"\n\n\t": 1, "\u000a\n\u0009": 1}', False),
+        (INTEGERS, r'{"\b": 1, "\u0008": 1}', False),
+        (INTEGERS, r'{"\u007f": 1, "\u007F": 1}', False),
+        (INTEGERS, r'{"\\n": 1, "\n": 1, "\\\n": 1}', True),
+        (INTEGERS, r'{"\"": 1, "\\\"": 1}', True),
+        (INTEGERS, r'{"\\\"": 1, "\\\"": 1}', False),
+        ({"type": "array", "items": {"type": "string"}, "uniqueItems": True}, r'["\n", "\n"]', False),
+    ],
+)
+def test_no_key_is_written_twice(
+    request: pytest.FixtureRequest, tokens: str, schema: Any, text: str, accepted: bool
+) -> None:
+    assert accepts(request.getfixturevalue(tokens), schema, text) is accepted
+
+
+@pytest.mark.parametrize("tokens", ENGINES)
+@pytest.mark.parametrize(
+    ("schema", "whole", "more"),
+    [
+        (keys("^[ab]$"), '{"b": 1, "a": 12', ","),
+        (keys("^[ab]$", {"type": "string"}), '{"b": "a", "a": "b"', ","),
+        (keys("^[ab]$", {"type": "object"}), '{"b": {"a": {}}, "a": {"b": [1]}', ","),
+        (keys("^[ab]$", keys("^[ab]$")), '{"a": {"a": 1, "b": 2}, "b": {"b": 1, "a": 2}', ","),
+        (keys("^[ab]{2}$"), '{"ab": 1, "ba": 1, "aa": 1, "bb": 1', ","),
+        (FEW, '{"ab": 1, "a": 1, "ba": 1, "aa": 1, "b": 1, "bb": 1', ","),
+        (FEW, '{"ab": 1, "a": 1, "aa": 1', ', "a'),
+        (FEW, '{"ab": 1, "aa": 1, "bb": 1, "ba": 1, "', "aa"),
+        ({**keys("^[ab]$"), "properties": {"a": {"type": "integer"}}}, '{"a": 1, "b": 1', ","),
+        ({"type": "object", "propertyNames": {"pattern": "^[ab]$"}}, '{"a": 1, "b": 1', ","),
+    ],
+)
+def test_an_object_closes_when_no_key_is_left(
+    request: pytest.FixtureRequest, tokens: str, schema: Any, whole: str, more: str
+) -> None:
+    engine = request.getfixturevalue(tokens)
+    assert accepts(engine, schema, whole + "}" * (1 + whole.count(": {") - whole.count("}"))) or more != ","
+    assert not accepts(engine, schema, whole + more)
+    state = start(engine, schema)
+    state.commit(engine.tokenize(whole))
+    text = whole.encode()
+    for i in allowed_ids(state.mask()):  # nothing that is allowed leads to a place without a way on
+        data = engine.token_bytes(i)
+        twin = state.fork()
+        twin.commit([i])
+        assert twin.is_stopped or allowed_ids(twin.mask()), text + data
+        assert not twin.is_stopped or not (text + data).endswith(b",")
+
+
+def test_the_watcher_knows_how_soon_keys_are_used_up() -> None:
+    def bounds(schema: Any) -> tuple[bool, int]:
+        (watcher,) = [w for w in build(schema, watch=True).watchers if isinstance(w, UniqueWatch)]
+        return watcher.tight_keys, watcher.fewest_keys
+
+    assert bounds(FREE) == bounds(INTEGERS) == (False, 0)
+    assert bounds(keys("^x-")) == bounds(keys("^[a-z]+$")) == (False, 0)
+    assert bounds(keys("^(a|ab|b)(b|bb)?$")) == (True, 7)
+    assert bounds(TWO) == (True, 26 * 26)
+    assert bounds(keys("^x-[0-9]{3}$")) == (True, 1000)
+    assert bounds({"type": "object", "propertyNames": {"maxLength": 3}}) == (True, 0)
+    assert bounds({"type": "array", "items": [keys("^[abc]$"), TWO, FREE]}) == (True, 3)
+    assert bounds({**TWO, "additionalProperties": {"type": "integer"}}) == (True, 0)
+    assert bounds({"type": "object", "propertyNames": {"pattern": "^(a|bc)(d|ee)$"}}) == (True, 4)
+
+
+@pytest.mark.parametrize("extra", [{}, {"properties": {"c": {}}, "required": ["c"]}])
+def test_more_keys_than_there_are_words_are_impossible(engine: Engine, extra: Any) -> None:
+    number = len(extra.get("required", ()))
+    for pattern, count in (("^[ab]$", 2), ("^[ab]{1,2}$", 6), ("^(a|ab)(b|bb)$", 3)):
+        build({**keys(pattern), **extra, "minProperties": count + number}, watch=True)
+        with pytest.raises(SchemaError, match="unsatisfiable"):
+            build({**keys(pattern), **extra, "minProperties": count + number + 1}, watch=True)
+
+
+# -- spellings
+
+
+TEXTS = st.text(st.sampled_from('ab"\\/\n\t\x1f\x7f\xe9\U0001f600u0'), max_size=5)
+
+
+def spelled(text: str, rng: random.Random) -> bytes:
+    """The text in one of the ways that JSON has."""
+    out = ""
+    for char in text:
+        ways = [json.dumps(char, ensure_ascii=rng.random() < 0.5)[1:-1]]
+        if ord(char) < 0x80:
+            ways += [f"\\u{ord(char):04x}", f"\\u{ord(char):04X}"]
+        out += rng.choice(ways)
+    return out.encode()
+
+
+@given(text=TEXTS, seed=st.integers(0, 1000))
+def test_all_spellings_are_one(text: str, seed: int) -> None:
+    rng = random.Random(seed)
+    one, two = spelled(text, rng), spelled(text, rng)
+    assert decoded(one) == decoded(two) == text
+    assert canonical(one) == canonical(two) == canonical(canonical(one))
+    assert unfinished(one) == b""
+    for size in range(len(one)):
+        begun = unfinished(one[:size])
+        assert one[:size].endswith(begun)
+        assert canonical(one[: size - len(begun)]) + begun == canonical(one[:size])
+
+
+@given(text=st.text(st.sampled_from('ab"\\\n\x1f\x7f\xe9'), max_size=4), seed=st.integers(0, 1000))
+def test_every_way_to_write_the_rest_is_found(text: str, seed: int) -> None:
+    rng = random.Random(seed)
+    whole = b""
+    for char in text:  # in the spellings that our grammars have
+        ways = [json.dumps(char, ensure_ascii=False)[1:-1]]
+        ways += [f"\\u{ord(char):04x}", f"\\u{ord(char):04X}"] if ord(char) < 0x20 else []
+        whole += rng.choice(ways).encode()
+    size = rng.randint(0, len(whole))
+    begun = unfinished(whole[:size])
+    before = canonical(whole[:size]).removesuffix(begun)
+    found = spellings(canonical(whole)[len(before) :], begun, lambda _: True)
+    assert whole[size:] in found
+    assert all(canonical(whole[:size] + way) == canonical(whole) for way in found)
+    some = spellings(canonical(whole)[len(before) :], begun, lambda way: len(way) < 3)
+    assert any(whole[size:].startswith(way) for way in some)
+    assert all(any(way.startswith(short) for short in some) for way in found)
+
+
+# -- laws
+
+
+def random_schema(rng: random.Random, depth: int = 2) -> Any:
+    """A schema of objects with free, matched, bounded and listed keys, and arrays of different items."""
+    leaves: list[Any] = [
+        {"type": "integer"},
+        {"type": "number"},
+        {"type": "string", "maxLength": 2},
+        {"type": "boolean"},
+        {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        {"enum": ["a", "b", 1, None]},
+    ]
+    if depth == 0:
+        return rng.choice(leaves)
+    inner = random_schema(rng, depth - 1)
+    pattern = rng.choice(
+        ["^[ab]$", "^[ab]{1,2}$", "^(ab|b.*)$", "^x-[01]{1,2}$", "^[a-c]{2}$", "^[ab]+$", "^(a|ab|aba)$"]
+    )
+    item = rng.choice(
+        [leaves[0], leaves[1], leaves[3], leaves[5], {"type": "string"}, {"type": "string", "maxLength": 1}]
+    )
+    return rng.choice(
+        [
+            {"type": "object", "additionalProperties": inner},
+            keys(pattern, inner),
+            {**keys(pattern, inner), "properties": {"ab": inner, "c": {"type": "null"}}, "required": ["c"]},
+            {"type": "object", "propertyNames": {"pattern": pattern}, "additionalProperties": inner},
+            {"type": "object", "propertyNames": {"maxLength": 1}, "additionalProperties": inner},
+            {"type": "object", "propertyNames": {"format": "date"}, "additionalProperties": inner},
+            {**keys(pattern, inner), "minProperties": 1},
+            {"type": "object", "propertyNames": {"enum": ["a", "b", "ab"]}, "additionalProperties": inner},
+            {"type": "array", "items": item, "uniqueItems": True},
+            {"type": "array", "items": inner, "maxItems": 3},
+            {"anyOf": [inner, keys(pattern, inner)]},
+            inner,
+        ]
+    )
+
+
+def check_walk(engine: Engine, schema: Any, rng: random.Random, most: int = 250) -> None:
+    """Writes at random, with a liking for what was written before; then judges what came of it."""
+    state = start(engine, schema)
+    end = engine.tokens.id_of(END)
+    liked: set[bytes] = set()
+    while not state.is_stopped and state.num_tokens < most:
+        ids = allowed_ids(state.mask())
+        assert ids, (schema, bytes_of(engine, state, end))
+        if len(ids) > 2_000:  # those that may do harm, and some others
+            ids = [*notable(engine).intersection(ids), *rng.sample(ids, 50)]
+        late = state.num_tokens > most // 2
+        ends = [i for i in ids if i == end or engine.token_bytes(i)[:1] in (b"]", b"}")] if late else []
+        quotes = [i for i in ids if engine.token_bytes(i)[:1] in (b'"', b",", b":")]
+        known = [i for i in ids if engine.token_bytes(i) in liked]
+        digits = [i for i in ids if engine.token_bytes(i)[:1] in (b"0", b"e", b".")]
+        pools = [pool for pool in (ends, quotes, known, digits) if pool]
+        token = rng.choice(rng.choice(pools) if pools and rng.random() < 0.85 else ids)
+        liked.add(engine.token_bytes(token))
+        state.commit([token])
+    if state.is_stopped:
+        check_text(schema, bytes_of(engine, state, end).decode())
+        if not state.plan.schema_report.relaxed:
+            assert violations(schema, json.loads(bytes_of(engine, state, end))) == ()
+
+
+@lru_cache(maxsize=4)
+def notable(engine: Engine) -> frozenset[int]:
+    """Tokens that end or begin a key, and short ones."""
+    read = re.compile(rb'.{1,2}|.*["\\\\].*|[-0-9.eE]+', re.DOTALL)
+    return frozenset(i for i in range(engine.vocab_size) if read.fullmatch(engine.token_bytes(i)))
+
+
+def bytes_of(engine: Engine, state: GuidanceState, end: int) -> bytes:
+    return b"".join(engine.token_bytes(i) for i in state.tokens if i != end)
+
+
+def check_text(schema: Any, text: str) -> None:
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        assert len({key for key, _ in found}) == len(found), (schema, text)
+        return dict(found)
+
+    json.loads(text, object_pairs_hook=pairs)
+    run = 0
+    for char in re.sub(r'"(?:[^"\\]|\\.)*"', "", text):
+        run = run + 1 if char in string.digits else 0
+        assert run <= 64, (schema, text)
+    json.loads(text, parse_float=lambda number: check_finite(number, text))
+
+
+def check_finite(number: str, text: str) -> float:
+    value = float(number)
+    assert abs(value) != float("inf"), text
+    return value
+
+
+@examples(60, part=4)
+@given(seed=st.integers(0, 10**6), tokens=st.sampled_from(ENGINES))
+def test_no_walk_writes_a_key_twice_or_stands_still(request: pytest.FixtureRequest, seed: int, tokens: str) -> None:
+    rng = random.Random(seed)
+    check_walk(request.getfixturevalue(tokens), random_schema(rng), rng)
+
+
+@pytest.mark.parametrize("name", ["smollm2", "qwen3"])
+def test_no_walk_on_a_real_vocabulary_writes_a_key_twice(real_engine: Callable[[str], Engine], name: str) -> None:
+    for seed in range(15):
+        rng = random.Random(seed)
+        check_walk(real_engine(name), random_schema(rng), rng, most=120)

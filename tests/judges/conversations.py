@@ -1,0 +1,119 @@
+"""Conversations that a template renders itself, put through the masks of the format that was read off it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from grammars.compose.compose import Parts, compose
+from grammars.values.format import Format
+from grammars.prompt.messages import messages_for
+from grammars.plan.plan import Plan
+from guided.bitmask import allocate_bitmask, is_allowed
+from guided.engine.engine import Engine
+from guided.inspect.format_check import engine_for
+from guided.hf.model.renderers import template_renderer
+from guided.output.parser import ContentDelta, OutputParser, ToolCallArguments, ToolCallStart
+from guided.state.state import GuidanceState
+
+__all__ = ["CONVERSATIONS", "TOOLS", "troubles"]
+
+_OPTIONS = {
+    "type": "object",
+    "properties": {"unit": {"type": "string"}, "ks": {"type": "array", "items": {"type": "integer"}}},
+    "required": ["unit", "ks"],
+    "additionalProperties": False,
+}
+_PROPERTIES = {
+    "city": {"type": "string"},
+    "days": {"type": "integer"},
+    "share": {"type": "number"},
+    "ok": {"type": "boolean"},
+    "opts": _OPTIONS,
+}
+TOOLS: Sequence[Mapping[str, Any]] = [
+    {"type": "function", "function": {"name": name, "description": "d", "parameters": parameters}}
+    for name, parameters in (
+        ("get_weather", {"type": "object", "properties": _PROPERTIES, "required": ["city"]}),
+        ("zap_2", {"type": "object", "properties": {}}),
+    )
+]
+_FULL = {"city": 'Oz "P"\nrow 1 < 2 & é', "days": 3, "share": 0.5, "ok": True, "opts": {"unit": "C", "ks": [1, 2]}}
+
+#: what the assistant is given to say -> its calls and its text
+CONVERSATIONS: Mapping[str, tuple[list[tuple[str, dict[str, Any]]], str]] = {
+    "one call": ([("get_weather", {"city": "Oslo"})], ""),
+    "all types": ([("get_weather", _FULL)], ""),
+    "a whole number for any": ([("get_weather", {"city": "A", "share": 2})], ""),
+    "no arguments": ([("zap_2", {})], ""),
+    "two calls": ([("get_weather", {"city": "Oslo"}), ("zap_2", {})], ""),
+    "the other way round": ([("zap_2", {}), ("get_weather", {"city": "Oslo", "days": 1})], ""),
+    "three calls": (
+        [("get_weather", {"city": "Oslo"}), ("get_weather", {"city": "Rome", "days": 2}), ("zap_2", {})],
+        "",
+    ),
+    "text": ([("get_weather", {"city": "Oslo"})], "Let me look."),
+    "an answer": ([], "Hello there."),
+}
+
+
+def troubles(template: str, format: Format, names: Sequence[str] = tuple(CONVERSATIONS)) -> list[str]:
+    """What of the template's own text the masks refuse or the parser reads otherwise; empty where all is well."""
+    engine = engine_for(format)
+    plan = compose(Parts(tools=[dict(tool) for tool in TOOLS]), tokens=engine.tokens, format=format)
+    render = template_renderer(template)
+    tools = {"tools": TOOLS} if format.inputs.tools == "native" else {}
+    out = []
+    for name in names:
+        for own, calls, text in _turns(render, format, *CONVERSATIONS[name], tools):
+            wrong = _trouble(plan, engine, own, calls, text)
+            out += [f"{name}: {wrong}"] if wrong else []
+    return out
+
+
+def _turns(
+    render: Any, format: Format, calls: list[tuple[str, dict[str, Any]]], text: str, tools: Mapping[str, Any]
+) -> Iterator[tuple[str, list[tuple[str, dict[str, Any]]], str]]:
+    """The assistant's own text of the first message that is rendered; several calls may be told one after the other."""
+    made = [
+        {"id": f"abcDEF{i:03d}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for i, (name, arguments) in enumerate(calls)
+    ]
+    user: dict[str, Any] = {"role": "user", "content": "Q?"}
+    answer: dict[str, Any] = {"role": "assistant", "content": text, **({"tool_calls": made} if made else {})}
+    prompt = render(messages_for([user], format), add_generation_prompt=True, **tools)
+    told = messages_for([user, answer], format)
+    if len(told) == 2:
+        whole = render(told, **tools)
+        assert whole.startswith(prompt), (prompt, whole)
+        yield whole[len(prompt) :], calls, text
+
+
+def _trouble(plan: Plan, engine: Engine, own: str, calls: Sequence[tuple[str, dict[str, Any]]], text: str) -> str:
+    ids = engine.tokenize(own)
+    state, mask, taken = GuidanceState(plan, engine, entry="fresh"), allocate_bitmask(1, engine.vocab_size), 0
+    for token in ids:
+        if state.is_stopped:
+            break
+        state.fill_bitmask(mask)
+        if not is_allowed(mask[0], token):
+            break
+        state.commit([token])
+        taken += 1
+    rest = b"".join(map(engine.token_bytes, ids[taken:])).decode()
+    if rest.strip() or not (state.is_stopped or state.is_accepting):
+        return f"{own!r}: refused at {rest[:60]!r}"
+    parser = OutputParser(plan, engine, entry=plan.entry("fresh").name)
+    read: list[tuple[str, str]] = []
+    said = ""
+    for event in [*parser.feed(ids[: taken - 1] if state.is_stopped else ids[:taken]), *parser.finish()]:
+        match event:
+            case ContentDelta(text=more):
+                said += more
+            case ToolCallStart(name=name):
+                read.append((name, ""))
+            case ToolCallArguments(text=more):
+                read[-1] = (read[-1][0], read[-1][1] + more)
+    got = [(name, json.loads(arguments)) for name, arguments in read]
+    return "" if (said.strip(), got) == (text, list(calls)) else f"{own!r} reads back as {(said, got)!r}"

@@ -1,0 +1,129 @@
+"""What tests of whole plans share: walking a text under our own masks, and writing until the end.
+
+A text is *accepted* when each of its tokens has its bit in the mask that `GuidanceState` fills just before it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grammars.compose.compose import Parts, compose
+from grammars.values.format import Ends, Format, ReasoningFormat, Switch, ToolCallFormat
+from grammars.plan.plan import Plan
+from guided.bitmask import allocate_bitmask, allowed_ids, is_allowed
+from guided.engine.engine import Engine
+from guided.state.state import GuidanceState
+
+__all__ = ["END", "FORMAT", "THINKING", "Walk", "accepts", "plan_of", "walk", "write_to_the_end"]
+
+END = "<|im_end|>"
+
+THINKING = ReasoningFormat(
+    "<think>\n", "\n</think>\n\n", "<think>\n\n</think>\n\n", default_on=True, switch=Switch("enable_thinking")
+)
+#: The wire format of Qwen-like models: blocks and calls between tokens.
+FORMAT = Format(
+    "qwen-like",
+    THINKING,
+    tool_calls=ToolCallFormat(
+        "json_in_tags", call_start="<tool_call>\n", call_end="\n</tool_call>", between="\n", gap="\n"
+    ),
+    ends=Ends((END,)),
+)
+
+
+def plan_of(engine: Engine, format: Format = FORMAT, **parts: Any) -> Plan:
+    return compose(Parts(**parts), tokens=engine.tokens, format=format)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How far a text got: ``refused_at`` is the index of the first token without its bit, None when all had it."""
+
+    refused_at: int | None
+    ended: bool  #: may the answer end there, or has it?
+    text: bytes  #: what was written
+
+    @property
+    def is_whole(self) -> bool:
+        return self.refused_at is None and self.ended
+
+
+def walk(plan: Plan, engine: Engine, tokens: Sequence[int] | str, entry: str = "fresh") -> Walk:
+    """Commits the tokens (or a text's canonical ones) as far as the masks allow."""
+    ids = engine.tokenize(tokens) if isinstance(tokens, str) else list(tokens)
+    state = GuidanceState(plan, engine, entry=entry)
+    mask = allocate_bitmask(1, engine.vocab_size)
+    for at, token in enumerate(ids):
+        if state.is_stopped:
+            return Walk(at, True, _text(engine, ids[:at]))
+        state.fill_bitmask(mask)
+        if not is_allowed(mask[0], token):
+            return Walk(at, False, _text(engine, ids[:at]))
+        state.commit([token])
+    return Walk(None, state.is_accepting, _text(engine, ids))
+
+
+def accepts(plan: Plan, engine: Engine, tokens: Sequence[int] | str, entry: str = "fresh") -> bool:
+    """Is the whole text allowed, and may it end there?"""
+    return walk(plan, engine, tokens, entry).is_whole
+
+
+def _text(engine: Engine, ids: Sequence[int]) -> bytes:
+    return b"".join(engine.token_bytes(i) for i in ids)
+
+
+def write_to_the_end(
+    plan: Plan,
+    engine: Engine,
+    rng: random.Random,
+    *,
+    entry: str = "fresh",
+    wander: int = 60,
+    closers: Sequence[str | bytes] = (),
+    most: int = 1_500,
+) -> list[int]:
+    """Random tokens under the masks, ends and closing tokens at a fifth or more, and soon nothing but closing ones.
+
+    ``closers`` are texts that leave free text (closing tags); bytes are written one by one.  Fails when no end comes
+    within ``most`` tokens.
+    """
+    state = GuidanceState(plan, engine, entry=entry)
+    mask = allocate_bitmask(1, engine.vocab_size)
+    markers = engine.tokens.marker_ids
+    ends = plan.end_ids()
+    texts = [engine.tokenize(text) if isinstance(text, str) else list(text) for text in closers]
+    while not state.is_stopped and len(state.tokens) < most:
+        state.fill_bitmask(mask)
+        ids = allowed_ids(mask[0])
+        assert ids, f"an empty mask after {_text(engine, state.tokens)!r}"
+        late = len(state.tokens) >= wander
+        ending = [i for i in ids if i in ends]
+        if late and ending:  # another call could follow, and another
+            state.commit([rng.choice(ending)])
+            continue
+        closing = ending or [i for i in ids if i in markers]
+        for first in (b"}", b"]", b")", b'"', b";."):  # the outermost first: it is the shortest way out
+            closing = closing or [
+                i for i in ids if engine.token_bytes(i) in (first[:1], first[1:]) and i not in markers
+            ]
+        if late and rng.random() < 0.5 and _closed_by(state, texts, rng):
+            continue
+        if closing and (late or rng.random() < 0.25):
+            state.commit([rng.choice(closing)])
+        else:
+            state.commit([rng.choice(ids)])
+    assert state.is_stopped, f"no end after {most} tokens: ...{_text(engine, state.tokens[-60:])!r}"
+    return list(state.tokens)
+
+
+def _closed_by(state: GuidanceState, texts: Sequence[list[int]], rng: random.Random) -> bool:
+    """Writes one of the closing texts where all of it may be written."""
+    for ids in rng.sample(list(texts), len(texts)):
+        if state.validate(ids) == len(ids):
+            state.commit(ids)
+            return True
+    return False
