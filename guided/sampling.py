@@ -1,8 +1,8 @@
-"""How one row is sampled, as a value; and its random numbers.
+"""Sampling settings as values, and the random numbers of a row.
 
-What a request leaves open comes from the model's own generation config, as its authors published it; without one
-the row is greedy.  Random numbers are counted, not drawn: number ``i`` of a row depends on the row's seed and on
-``i`` alone, so neighbours, batch size, device and undone tokens cannot change it.
+Settings that a request leaves open come from the model's generation config; without one the row is greedy.  The random
+numbers are counter-based: number ``i`` of a row depends only on the row's seed and ``i``, so other rows, batch size,
+device and rollbacks cannot change it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = [
     "uniform",
 ]
 
-#: Most top tokens per position; what clients ask for is 20.
+#: Top tokens per position, at most; OpenAI's clients ask for up to 20.
 MAX_TOP = 100
 
-#: Below this the best token has all the probability that a float can hold.
+#: Below this temperature a row is greedy: in float the best token has all the probability.
 LEAST_TEMPERATURE = 1e-5
 
 _MASK = (1 << 64) - 1
@@ -40,12 +40,12 @@ _GAMMA = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """Sampling of one request; None leaves a setting to the model's generation config.
+    """Sampling settings of one request; None leaves a setting to the model's generation config.
 
-    ``temperature`` 0 is greedy.  ``repetition_penalty`` counts prompt and answer, ``presence_penalty`` and
-    ``frequency_penalty`` the answer alone, ``logit_bias`` maps token ids to what is added to their logits.  ``n``
-    answers are written per prompt.  ``logprobs`` asks for the log-probability of every written token and of that
-    many best tokens.  Raises `RequestError` for values that are out of range or contradict each other.
+    ``temperature`` 0 is greedy.  ``repetition_penalty`` applies to tokens of prompt and answer, ``presence_penalty``
+    and ``frequency_penalty`` to those of the answer only; ``logit_bias`` maps token ids to what is added to their
+    logits.  ``n`` is the number of answers per prompt.  ``logprobs`` requests the log-probability of each generated
+    token and of this many top tokens.  Raises `RequestError` for values that are out of range or contradict each other.
     """
 
     temperature: float | None = None
@@ -76,7 +76,7 @@ class Sampling:
             raise RequestError(f"{shown(self.seed)} is out of range", place="seed", expected="an integer of 64 bits")
         if not isinstance(self.logit_bias, Mapping):
             raise RequestError(
-                f"{type(self.logit_bias).__name__} is no bias", place="logit_bias", expected="token ids and numbers"
+                f"{type(self.logit_bias).__name__} is not a bias", place="logit_bias", expected="token ids and numbers"
             )
         for token, bias in self.logit_bias.items():
             if not (_is_number(bias) and -100 <= bias <= 100):
@@ -88,11 +88,11 @@ class Sampling:
             raise RequestError(
                 f"{greedy} and n={self.n} contradict each other",
                 place="n",
-                hint="greedy answers are all the same; let the row be sampled or ask for one",
+                hint="greedy answers are all the same: sample, or set n=1",
             )
 
 
-#: name, least, most, what is right
+#: Name, minimum, maximum, and the range in words.
 _RANGES: tuple[tuple[str, float, float, str], ...] = (
     ("temperature", 0.0, 1e6, "0 or more"),
     ("top_p", math.ulp(0.0), 1.0, "above 0, at most 1"),
@@ -109,7 +109,7 @@ def _is_greedy(temperature: float, top_k: int | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RowSampling:
-    """The sampling of one row with nothing left open.  ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 filter nothing."""
+    """The resolved sampling of one row.  ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 filter nothing."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -137,12 +137,12 @@ class RowSampling:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """What the model thought where one token was written.
+    """Log-probabilities at the position of one generated token.
 
-    ``logprob`` is the natural logarithm of the token's probability before the mask, the model's own; ``masked`` the
-    one after mask, penalties and bias, before temperature and filters.  ``top`` and ``top_masked`` are the best
-    tokens before and after, best first, as (id, log-probability).  ``num_allowed`` is how many tokens were legal,
-    ``removed`` the model's own probability (0 to 1) of all others.
+    ``logprob`` is the model's own (natural logarithm), before the mask; ``masked`` the one after mask, penalties and
+    bias, before temperature and filters.  ``top`` and ``top_masked`` are the top tokens before and after, best first,
+    as (id, log-probability).  ``num_allowed`` counts the legal tokens; ``removed`` is the model's probability (0 to 1)
+    of all others; ``overridden`` says that the model's best token was masked.
     """
 
     token_id: int
@@ -157,10 +157,10 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceProbability:
-    """One option of a choice as the whole answer.
+    """The probability of one option of a choice as the whole answer.
 
-    ``logprob`` is the model's log-probability of writing exactly this text and ending, ``probability`` its share
-    among the options.
+    ``logprob`` is the model's log-probability of this text followed by an end token; ``probability`` is normalised
+    over the options.
     """
 
     text: str
@@ -170,11 +170,11 @@ class ChoiceProbability:
 
 
 def sampling_of(options: dict[str, Any]) -> Sampling:
-    """Takes the fields of `Sampling` out of a call's ``options``; OpenAI's pair of logprobs settings included."""
+    """Remove the fields of `Sampling` from ``options`` and return them; also OpenAI's ``top_logprobs``."""
     names = {f.name for f in fields(Sampling)}
     given = {name: options.pop(name) for name in list(options) if name in names}
     if given.get("n", 1) != 1:
-        raise RequestError(f"n={given['n']} for one answer", place="n", hint="guide.generate writes several")
+        raise RequestError(f"n={given['n']} for one answer", place="n", hint="use guide.generate for several answers")
     top = options.pop("top_logprobs", None)
     if isinstance(given.get("logprobs"), bool) or given.get("logprobs") is None:
         wanted = bool(given.pop("logprobs", False))
@@ -183,7 +183,7 @@ def sampling_of(options: dict[str, Any]) -> Sampling:
         given["logprobs"] = (top or 0) if wanted else None
     elif top is not None:
         raise RequestError(
-            "logprobs and top_logprobs both give a number", place="top_logprobs", hint="logprobs=True beside it"
+            "logprobs and top_logprobs both give a number", place="top_logprobs", hint="set logprobs=True"
         )
     if given.get("logit_bias") is None:
         given.pop("logit_bias", None)
@@ -191,9 +191,9 @@ def sampling_of(options: dict[str, Any]) -> Sampling:
 
 
 def resolve(sampling: Sampling, defaults: Mapping[str, Any], *, vocab_size: int) -> tuple[RowSampling, ...]:
-    """The ``n`` rows of one request.  ``defaults`` are the fields of the model's generation config that are set.
+    """Return the ``n`` rows of one request; ``defaults`` are the fields that the model's generation config sets.
 
-    Raises `RequestError` for ids outside the vocabulary and for several greedy answers.
+    Raises `RequestError` for ids outside the vocabulary and for ``n`` above 1 with greedy decoding.
     """
 
     def setting(name: str, neutral: float) -> Any:
@@ -225,16 +225,16 @@ def resolve(sampling: Sampling, defaults: Mapping[str, Any], *, vocab_size: int)
 
 
 def row_seeds(seed: int | None, n: int) -> tuple[int, ...]:
-    """The seeds of the ``n`` rows of one request: the seed itself, then seeds derived from it; random without one."""
+    """Return the seeds of the ``n`` rows of one request: the seed (random if None), then seeds derived from it."""
     base = secrets.randbits(64) if seed is None else seed
     return (base, *(_mix((base & _MASK) + k * _GAMMA) for k in range(1, n)))
 
 
 def uniform(seed: int, position: int) -> float:
-    """Random number ``position`` of the row with this seed, in [0, 1) with 53 bits.
+    """Return random number ``position`` of the row with this seed, in [0, 1) with 53 bits.
 
     SplitMix64 (Steele, Lea and Flood, 2014), whose stream can be entered anywhere; the seed is mixed first, so that
-    neighbouring seeds share nothing.
+    the streams of adjacent seeds are independent.
     """
     return (_mix(_mix(seed & _MASK) + (position + 1) * _GAMMA) >> 11) * 2.0**-53
 
@@ -251,12 +251,12 @@ def _with_seed(row: RowSampling, seed: int) -> RowSampling:
 
 
 def check_bias(sampling: Sampling, vocab_size: int) -> None:
-    """Raises `RequestError` for ids of ``logit_bias`` outside the vocabulary."""
+    """Raise `RequestError` for ids of ``logit_bias`` outside the vocabulary."""
     _bias(sampling.logit_bias, vocab_size)
 
 
 def _bias(bias: Mapping[Any, float], vocab_size: int) -> tuple[tuple[int, float], ...]:
-    """``logit_bias`` with integer keys; OpenAI's JSON has them as text."""
+    """Return ``logit_bias`` with integer keys; in OpenAI's JSON they are strings."""
     out: list[tuple[int, float]] = []
     for key, value in bias.items():
         token: Any = key
@@ -264,7 +264,7 @@ def _bias(bias: Mapping[Any, float], vocab_size: int) -> tuple[tuple[int, float]
             token = int(key)
         if not _is_integer(token) or not 0 <= token < vocab_size:
             raise RequestError(
-                f"{shown(key)} is no token of this model",
+                f"{shown(key)} is not a token of this model",
                 place="logit_bias",
                 expected=f"ids from 0 to {vocab_size - 1}",
             )
@@ -273,7 +273,7 @@ def _bias(bias: Mapping[Any, float], vocab_size: int) -> tuple[tuple[int, float]
 
 
 def per_row(values: Any, num_rows: int, place: str) -> list[Any]:
-    """``values`` for each row: one for all, or a list with one each; raises `RequestError` for another length."""
+    """Return one value per row: a list as it is (raises `RequestError` for a wrong length), one value repeated."""
     if isinstance(values, Sequence) and not isinstance(values, str):
         if len(values) != num_rows:
             raise RequestError(
@@ -286,7 +286,7 @@ def per_row(values: Any, num_rows: int, place: str) -> list[Any]:
 def _is_number(value: object) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
-    return _is_integer(value)  # may be more than any float holds
+    return _is_integer(value)  # an integer may be too large for a float
 
 
 def _is_integer(value: object) -> bool:

@@ -1,9 +1,9 @@
-"""Special tokens of language models: roles, ends of turn, families.  Standard library only."""
+"""Special tokens of language models: roles, tokens that end a turn, model families.  Standard library only."""
 
 from special_tokens.catalog import Catalog, SpecialToken, TokenSet
 from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
 from special_tokens.family import Family, families, load_family, match_family
-from special_tokens.registry import End, Marker, SpecialTokens
+from special_tokens.registry import EndToken, Marker, SpecialTokens
 from special_tokens.roles import PAIRS, Category, Role, Source
 
 __all__ = [
@@ -11,7 +11,7 @@ __all__ = [
     "AddedToken",
     "Catalog",
     "Category",
-    "End",
+    "EndToken",
     "Family",
     "Marker",
     "Role",

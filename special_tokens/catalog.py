@@ -1,4 +1,4 @@
-"""All special tokens of one tokenizer in thirteen drawers, and the search through them."""
+"""All special tokens of one tokenizer by category, and a search over them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Member = TypeVar("_Member", Category, Source)
 
 @dataclass(frozen=True, slots=True)
 class SpecialToken:
-    """One token: ``text`` exactly as the tokenizer spells it (DeepSeek's fullwidth bars included)."""
+    """One special token; ``text`` is spelled exactly as in the tokenizer (including DeepSeek's fullwidth bars)."""
 
     id: int
     text: str
@@ -27,7 +27,7 @@ class SpecialToken:
 
 @dataclass(frozen=True, slots=True)
 class TokenSet:
-    """Some special tokens, ordered by id."""
+    """A set of special tokens, ordered by id."""
 
     tokens: tuple[SpecialToken, ...] = ()
 
@@ -38,6 +38,7 @@ class TokenSet:
 
     @property
     def id_set(self) -> frozenset[int]:
+        """The ids as a set."""
         return frozenset(self.ids)
 
     @property
@@ -53,7 +54,7 @@ class TokenSet:
 
 
 class Catalog:
-    """The tokens of one registry.  Every token is in exactly one category, so categories share no id."""
+    """The special tokens of one registry; each token is in exactly one category."""
 
     def __init__(self, tokens: Iterable[SpecialToken]) -> None:
         self.all = TokenSet(tuple(sorted(tokens, key=lambda token: token.id)))
@@ -63,7 +64,7 @@ class Catalog:
         }
 
     def category(self, category: str) -> TokenSet:
-        """The tokens of one category, by its name; raises `RequestError` for a name that is none."""
+        """The tokens of the category with this name; raises `RequestError` for an unknown name."""
         return self._by_category[_member(Category, category, "category")]
 
     def search(
@@ -74,17 +75,17 @@ class Catalog:
         category: str | None = None,
         source: str | None = None,
     ) -> TokenSet:
-        """The tokens for which every given filter holds, ordered by id; ``substring`` is compared exactly."""
-        drawer = None if category is None else _member(Category, category, "category")
-        origin = None if source is None else _member(Source, source, "source")
+        """The tokens that match every given filter, ordered by id; ``substring`` is case-sensitive."""
+        wanted = None if category is None else _member(Category, category, "category")
+        wanted_source = None if source is None else _member(Source, source, "source")
         return TokenSet(
             tuple(
                 token
                 for token in self.all
                 if (id is None or token.id == id)
                 and (substring is None or substring in token.text)
-                and (drawer is None or token.category is drawer)
-                and (origin is None or token.source is origin)
+                and (wanted is None or token.category is wanted)
+                and (wanted_source is None or token.source is wanted_source)
             )
         )
 

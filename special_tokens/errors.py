@@ -1,28 +1,28 @@
-"""Every error that guided raises on purpose, in one small tree.
+"""All exceptions that the three packages raise on purpose, in one class hierarchy.
 
 ::
 
     GuidedError                     root; carries .place, .expected and .hint
-    |-- RequestError                the caller's request (a server answers 400); also a ValueError
-    |   |-- SchemaError             a JSON schema; .pointer names the place in it
-    |   |-- GrammarError            a regex, choice, Lark or structural tag; .line and .column where known
-    |   `-- ToolError               a tool, a tool choice or an unwritable argument
-    |-- ModelError                  the model's side: tokenizer, template, weights, embedded model
+    |-- RequestError                the request is at fault (a server answers 400); also a ValueError
+    |   |-- SchemaError             a JSON schema; .pointer is the place in it
+    |   |-- GrammarError            a regex, choice, Lark grammar or structural tag; .line and .column if known
+    |   `-- ToolError               a tool, a tool choice, or an argument that cannot be written
+    |-- ModelError                  the model is at fault: tokenizer, chat template, weights, embedded model
     |   |-- TokenizerError
     |   |-- TemplateError
     |   `-- EmbeddedModelError
-    |-- PlanError                   a plan that does not fit (rows, tokenizer, prompt); also a ValueError
+    |-- PlanError                   a plan does not fit the rows, the tokenizer or the prompt; also a ValueError
     |   `-- WireError               bytes that are not a plan
     |       |-- NotMsgpack
     |       |-- UnknownVersion
     |       `-- MalformedPlan
-    `-- GuidanceError               the engine failed while a row was being written; that row ends
+    `-- GuidanceError               the engine failed while a row was generated; that row ends
         |-- MatcherFailed           the matcher reported an error
-        |   `-- TokenRefused        a token that the grammar does not allow was chosen
-        `-- LimitExceeded           a limit of the engine or of ours was hit
+        |   `-- TokenRefused        a token was chosen that the grammar does not allow
+        `-- LimitExceeded           a limit of llguidance or of guided was reached
 
-Each class answers "whose fault is it, and what next".  The tree lives in the left-most package so that all
-three packages can raise from it; ``guided`` exports it.
+Each class says who is at fault and what to do next.  The classes live in the package that imports none of the others,
+so that all three can raise them; ``guided`` exports them.
 """
 
 from __future__ import annotations
@@ -51,11 +51,10 @@ __all__ = [
     "shown",
 ]
 
-#: Characters of a caller's value that a message shows.
+#: At most this many characters of a caller's value appear in a message.
 _MOST_SHOWN = 200
 
-
-#: Characters of each part of an error that its text shows.
+#: At most this many characters of each part of an error appear in its text.
 _MOST_TEXT = 2_000
 
 
@@ -64,9 +63,9 @@ def _cut(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """``repr`` of a caller's value for a message: cut where it is long, and never an error of its own.
+    """Return ``repr`` of a caller's value for a message, truncated if it is long; never raises.
 
-    Integers of thousands of digits, values nested too deeply and objects of strange classes have no ``repr``.
+    ``repr`` itself fails for integers of thousands of digits, for deep nesting and for some foreign classes.
     """
     if isinstance(value, str) and len(value) > _MOST_SHOWN:
         return f"{value[:_MOST_SHOWN]!r}... ({len(value):,} characters)"
@@ -78,11 +77,11 @@ def shown(value: object) -> str:
 
 
 class GuidedError(Exception):
-    """Root of the tree.
+    """The base class of all errors of guided.
 
-    ``place`` names where the trouble is (``response_format``, ``tools[2].name``, ``/properties/a``),
-    ``expected`` what would have been right, ``hint`` what to do about it.  Each may be empty, and is whole however
-    long; the text of the error shows the beginning of what a megabyte of request puts into it.
+    ``place`` is where the problem is (``response_format``, ``tools[2].name``, ``/properties/a``), ``expected`` what
+    would have been valid, ``hint`` what to do about it.  Each may be empty.  The attributes hold the full text; the
+    text of the error truncates each of them.
     """
 
     def __init__(self, message: str, *, place: str = "", expected: str = "", hint: str = "") -> None:
@@ -103,14 +102,14 @@ class GuidedError(Exception):
 
 
 class RequestError(GuidedError, ValueError):
-    """The request cannot be honoured as it stands."""
+    """The request cannot be fulfilled as it is."""
 
 
 class SchemaError(RequestError):
-    """A JSON schema that is broken, contradictory or cannot be enforced.
+    """A JSON schema is invalid, contradictory or cannot be enforced.
 
-    ``pointer`` is the JSON pointer of the place in the schema, ``keyword`` the keyword at fault.  Where the policy
-    ``strict`` refuses a schema, ``report`` is its whole `grammars.json_schema.SchemaReport`, else None.
+    ``pointer`` is the JSON pointer of the place in the schema, ``keyword`` the keyword at fault.  If the policy
+    ``strict`` refused the schema, ``report`` is its complete `grammars.json_schema.build.SchemaReport`, else None.
     """
 
     def __init__(
@@ -127,14 +126,14 @@ class SchemaError(RequestError):
         self.pointer = pointer
         self.keyword = keyword
         self.report = report
-        apart = " " if pointer and not pointer.startswith("/") else ""  # of another document
+        apart = " " if pointer and not pointer.startswith("/") else ""  # a place in another document
         super().__init__(message, place=place or f"schema{apart}{pointer}", expected=expected, hint=hint)
 
 
 class GrammarError(RequestError):
-    """A client's grammar that cannot be parsed, is refused, or can never end.
+    """A client's grammar cannot be parsed, is refused, or accepts no finite text.
 
-    ``line`` and ``column`` count from 1 and are 0 where they are not known.
+    ``line`` and ``column`` count from 1; 0 means unknown.
     """
 
     def __init__(
@@ -156,11 +155,11 @@ class GrammarError(RequestError):
 
 
 class ToolError(RequestError):
-    """A tool, a tool choice, or an argument that the model's syntax cannot write."""
+    """A tool or a tool choice is invalid, or the model's tool-call syntax cannot write an argument."""
 
 
 class ModelError(GuidedError):
-    """The model, its tokenizer or its chat template does not offer what was asked for."""
+    """The model, its tokenizer or its chat template does not support what was requested."""
 
 
 class TokenizerError(ModelError, ValueError):
@@ -168,7 +167,7 @@ class TokenizerError(ModelError, ValueError):
 
 
 class TemplateError(ModelError, ValueError):
-    """The chat template raised, is not Jinja, or cannot render these messages."""
+    """The chat template raised an error, is not valid Jinja, or cannot render these messages."""
 
 
 class EmbeddedModelError(ModelError):
@@ -176,19 +175,19 @@ class EmbeddedModelError(ModelError):
 
 
 class PlanError(GuidedError, ValueError):
-    """A plan that does not fit the rows, the tokenizer or the prompt it is used with."""
+    """A plan does not fit the rows, the tokenizer or the prompt it is used with."""
 
 
 class WireError(PlanError):
-    """Bytes that cannot be decoded to a plan."""
+    """The bytes cannot be decoded to a plan."""
 
 
 class NotMsgpack(WireError):
-    """The bytes are not msgpack at all."""
+    """The bytes are not msgpack."""
 
 
 class UnknownVersion(WireError):
-    """The bytes are a plan of a version that this release does not know."""
+    """The bytes are a plan of a version that this release cannot read."""
 
 
 class MalformedPlan(WireError):
@@ -196,19 +195,19 @@ class MalformedPlan(WireError):
 
 
 class GuidanceError(GuidedError, RuntimeError):
-    """Guidance of one row failed while it was being written; only that row ends."""
+    """Guidance of one row failed during generation; only that row ends."""
 
 
 class MatcherFailed(GuidanceError):
-    """The engine reported an error state, which would otherwise look like a short finished answer."""
+    """The matcher is in an error state; unchecked, this would look like a short finished answer."""
 
 
 class TokenRefused(MatcherFailed):
-    """A token outside the grammar was to be committed; the state is as before.
+    """A token that the grammar does not allow was passed to commit; the state is unchanged.
 
-    Somebody chose against the mask: a logits processor behind ours, or a loop that does not sample from the scores.
+    The token was chosen against the mask: by a later logits processor, or by a loop that ignores the masked scores.
     """
 
 
 class LimitExceeded(GuidanceError):
-    """A limit on parser items, lexer work or time was hit."""
+    """A limit on parser items, lexer work or time was reached."""

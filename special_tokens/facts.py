@@ -1,4 +1,4 @@
-"""What is known of one tokenizer before anything is concluded: plain records, no tokenizer object.
+"""The raw data of one tokenizer from which the registry is built: plain records, no tokenizer object.
 
 `TokenizerFacts` is filled from a live tokenizer (`guided.hf.model.tokenizer`) or from the files of a model folder
 (`facts_from_folder`, standard library only).
@@ -19,7 +19,7 @@ __all__ = ["AddedToken", "TokenizerFacts", "facts_from_config", "facts_from_fold
 
 @dataclass(frozen=True, slots=True)
 class AddedToken:
-    """An added token.  ``special`` is the tokenizer's own flag (it vanishes under ``skip_special_tokens``)."""
+    """An added token; ``special`` is the tokenizer's flag (``skip_special_tokens`` drops such tokens when decoding)."""
 
     id: int
     text: str
@@ -27,20 +27,20 @@ class AddedToken:
 
     @property
     def is_marker(self) -> bool:
-        """Does the engine treat it as a special token, which free text never contains?
+        """Whether llguidance treats it as a special token, which free text never contains.
 
-        llguidance 1.9.1: flagged special, or spelled ``<...>`` whatever the flag says.
+        llguidance 1.9.1 does so for tokens flagged special and for tokens spelled ``<...>``, whatever their flag.
         """
         return self.special or (self.text.startswith("<") and self.text.endswith(">") and len(self.text) > 2)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizerFacts:
-    """Everything the registry concludes from.
+    """The input of `SpecialTokens`.
 
-    ``vocab_size`` is the largest token id plus one (not ``len(tokenizer)``: vocabularies have holes);
-    ``logits_size`` the width of the model's logits where a model is known; ``named`` the tokenizer's named
-    roles (``eos_token`` -> text); ``generation_eos`` and ``config_eos`` the ids of the two configurations.
+    ``vocab_size`` is the largest token id plus one (not ``len(tokenizer)``: some ids are unused); ``logits_size`` is
+    the width of the model's logits, None if no model is known; ``named`` maps the tokenizer's named tokens
+    (``eos_token`` ...) to their texts; ``generation_eos`` and ``config_eos`` are the eos ids of the two config files.
     """
 
     added: tuple[AddedToken, ...]
@@ -51,14 +51,14 @@ class TokenizerFacts:
     config_eos: tuple[int, ...] = ()
     chat_template: str = ""
     name: str = ""
-    #: exact text -> id of a single entry of the base vocabulary, None where there is none
+    #: exact text -> id of the entry of the base vocabulary with this text, or None
     lookup: Callable[[str], int | None] = field(default=lambda text: None, compare=False, repr=False)
 
 
 def facts_from_folder(folder: str | Path) -> TokenizerFacts:
-    """The facts of a model folder, read from ``tokenizer.json`` and its neighbours.
+    """Read the facts from a model folder: ``tokenizer.json`` and the config files next to it.
 
-    Raises `TokenizerError` when there is no ``tokenizer.json`` (a tokenizer without a fast backend).
+    Raises `TokenizerError` if there is no ``tokenizer.json`` (a tokenizer without a fast backend).
     """
     folder = Path(folder)
     if folder.is_file():
@@ -97,19 +97,19 @@ def facts_from_folder(folder: str | Path) -> TokenizerFacts:
 
 
 def facts_from_config(path: str | Path) -> TokenizerFacts:
-    """The facts that a ``tokenizer_config.json`` alone tells: added tokens, names and template, no base vocabulary.
+    """Read the facts from a ``tokenizer_config.json`` alone: added and named tokens and the chat template.
 
-    Raises `TokenizerError` for a file that lists no added tokens.
+    The base vocabulary stays unknown.  Raises `TokenizerError` if the file lists no added tokens.
     """
     path = Path(path)
     config = _read(path)
     listed = config.get("added_tokens_decoder")
     if not isinstance(listed, dict) or not listed:
         raise TokenizerError(
-            "it lists no added tokens",
+            "the file lists no added tokens",
             place=str(path),
             expected="a tokenizer_config.json with added_tokens_decoder",
-            hint="give the folder with its tokenizer.json",
+            hint="pass the folder with its tokenizer.json",
         )
     added = tuple(
         AddedToken(int(i), entry["content"], bool(entry.get("special", False)))
@@ -125,13 +125,14 @@ def facts_from_config(path: str | Path) -> TokenizerFacts:
 
 
 def template_of(path: Path) -> str:
-    """The text of a chat template's file; raises `TemplateError` for one that cannot be read."""
+    """Read the file of a chat template; raises `TemplateError` if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise TemplateError(f"byte {error.start} is no UTF-8", place=str(path), expected="text in UTF-8") from None
+        message = f"byte {error.start} is not valid UTF-8"
+        raise TemplateError(message, place=str(path), expected="text in UTF-8") from None
     except OSError as error:
-        raise TemplateError(f"cannot read it: {error.strerror}", place=str(path)) from None
+        raise TemplateError(f"cannot read the file: {error.strerror}", place=str(path)) from None
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -147,7 +148,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _template(value: Any) -> str:
-    """The chat template: a text, or a list of named ones, of which the one for tools shows the most."""
+    """The chat template; of several named ones that for tools, because it shows how calls are written."""
     if isinstance(value, list):
         named = {entry.get("name"): entry.get("template") for entry in value if isinstance(entry, dict)}
         value = named.get("tool_use") or named.get("default")

@@ -1,7 +1,7 @@
-"""What is known of model families, as data: one TOML file a family under ``families/``.
+"""Model families as data: one TOML file per family under ``families/``.
 
-A family file is the last resort for everything that a template's own rendering can show, and the only place for
-what it cannot.  Its sections are documented in ``docs/special_tokens.md``; `grammars.formats` reads ``format``.
+A family file states what rendering the chat template cannot show; for everything else it is the last evidence that is
+used.  Its sections are documented in ``docs/special_tokens.md``; `grammars.formats` reads the section ``format``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["Family", "families", "load_family", "match_family"]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One family file.
+    """The contents of one family file.
 
-    ``signature`` lists added tokens that must all be there; ``template_has`` strings that must all stand in the
-    chat template.  ``roles`` maps roles to marker text, ``ends`` and ``not_ends`` are marker texts, and
-    ``plain_markers`` says that markers may be written as plain text where the tokenizer has no such token.
+    A tokenizer belongs to the family if all of ``signature`` are added tokens and all of ``template_has`` occur in
+    the chat template.  ``roles`` maps roles to marker texts; ``ends`` and ``not_ends`` are marker texts;
+    ``plain_markers`` allows markers to be written as plain text if the tokenizer has no such token.
     """
 
     id: str
@@ -43,7 +43,7 @@ _KEYS = {"id", "match", "roles", "ends", "not_ends", "plain_markers", "format", 
 
 
 def load_family(text: str, *, place: str) -> Family:
-    """A family from the text of its TOML file; raises `ModelError` naming what is wrong where."""
+    """Parse the text of a family file; raises `ModelError` naming the place and the problem."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -73,22 +73,22 @@ def load_family(text: str, *, place: str) -> Family:
 
 @cache
 def families() -> tuple[Family, ...]:
-    """All shipped families, by id."""
+    """All families that ship with the package, sorted by file name."""
     folder = resources.files("special_tokens") / "families"
     files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda e: e.name)
     return tuple(load_family(entry.read_text(encoding="utf-8"), place=entry.name) for entry in files)
 
 
 def match_family(added: Collection[str], template: str) -> Family | None:
-    """The family whose evidence is all there and is the most; None when there is none.
+    """Return the matching family with the most evidence, or None.
 
-    Where there is no vocabulary, a signature is looked for in the template.
+    If ``added`` is empty (no vocabulary known), the signature is searched in the template.
     """
-    fitting = [
+    matching = [
         family
         for family in families()
         if (family.signature or family.template_has)
         and all(text in (added or template) for text in family.signature)
         and all(text in template for text in family.template_has)
     ]
-    return max(fitting, key=lambda f: (len(f.signature) + len(f.template_has), f.id), default=None)
+    return max(matching, key=lambda f: (len(f.signature) + len(f.template_has), f.id), default=None)

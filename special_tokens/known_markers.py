@@ -1,7 +1,7 @@
-"""What marker texts mean wherever they turn up: pairs by role, and the drawer that a text belongs in.
+"""Markers that many model families share: known pairs by role, and the category that a marker's text suggests.
 
-Last in the order of evidence: named tokens, the family file and the ends of the configurations speak first.
-Texts are compared in one spelling, see `plain`: DeepSeek's fullwidth bars and low lines count as ``|`` and ``_``.
+This is the weakest evidence: named tokens, the family file and the ends of the config files take precedence.
+Texts are compared by `marker_name`, in which DeepSeek's fullwidth bars and low lines count as ``|`` and ``_``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 
 from special_tokens.roles import Category, Role
 
-__all__ = ["CATEGORY_TEXTS", "HTML_TAGS", "KNOWN_PAIRS", "KNOWN_TURNS", "category_of_text", "plain"]
+__all__ = ["CATEGORY_PATTERNS", "HTML_TAGS", "KNOWN_PAIRS", "KNOWN_TURNS", "category_of_text", "marker_name"]
 
 _TAGS = """
 a abbr address article aside b blockquote body br button caption cite code col colgroup dd del details div dl dt
@@ -19,12 +19,12 @@ em figcaption figure footer form h1 h2 h3 h4 h5 h6 head header hr html i img inp
 mark meta nav ol option p pre q s samp script section select small span strong style sub summary sup table tbody
 td textarea tfoot th thead time title tr u ul var video
 """
-#: Tags of HTML: a vocabulary may have them as tokens of their own, and an answer may hold them all the same.
+#: HTML tags: a vocabulary may have them as single tokens, yet they are ordinary text of an answer.
 HTML_TAGS = frozenset(_TAGS.split())
 
 Pair = tuple[str, str]
 
-#: Pairs of roles and the texts known for them, in order of preference; a pair counts only when both are there.
+#: Pairs of roles and the known texts for them, in order of preference; a pair counts only if both tokens exist.
 KNOWN_PAIRS: tuple[tuple[Role, Role, tuple[Pair, ...]], ...] = (
     (
         Role.REASONING_START,
@@ -79,7 +79,7 @@ KNOWN_PAIRS: tuple[tuple[Role, Role, tuple[Pair, ...]], ...] = (
     ),
 )
 
-#: What opens and closes a message; the opening stands only beside its closing.
+#: Markers that open and close a message; only complete pairs count.
 KNOWN_TURNS: tuple[Pair, ...] = (
     ("<|im_start|>", "<|im_end|>"),
     ("<|start_header_id|>", "<|eot_id|>"),
@@ -90,8 +90,8 @@ KNOWN_TURNS: tuple[Pair, ...] = (
     ("<|start_of_role|>", "<|end_of_text|>"),
 )
 
-#: Category -> regular expression over the plain inside of a marker, tried in this order; EOS is never decided by text.
-CATEGORY_TEXTS: tuple[tuple[Category, re.Pattern[str]], ...] = tuple(
+#: Category -> regular expression over `marker_name`, tried in this order; no text alone suggests EOS.
+CATEGORY_PATTERNS: tuple[tuple[Category, re.Pattern[str]], ...] = tuple(
     (category, re.compile(pattern))
     for category, pattern in (
         (Category.PAD, r"_?pad_?|finetune_right_pad_id"),
@@ -129,17 +129,19 @@ _FULLWIDTH = str.maketrans({"｜": "|", "▁": "_"})
 _INSIDE = re.compile(r"<\|?/?(.*?)\|?>|\[/?(.*?)\]")
 
 
-def plain(text: str) -> str:
-    """A marker's inside in one spelling: ``<｜tool▁calls▁begin｜>`` and ``</TOOL_CALLS_BEGIN>`` are both
-    ``tool_calls_begin``; empty for text that is not framed as a marker."""
+def marker_name(text: str) -> str:
+    """Return a marker's name in a normalised spelling; "" if the text is not bracketed like a marker.
+
+    ``<｜tool▁calls▁begin｜>`` and ``</TOOL_CALLS_BEGIN>`` both give ``tool_calls_begin``.
+    """
     match = _INSIDE.fullmatch(text.translate(_FULLWIDTH))
     return (match[1] or match[2] or "").lower() if match else ""
 
 
 @cache
 def category_of_text(text: str) -> Category:
-    """The drawer that the text alone suggests; `Category.OTHER` where it suggests none."""
-    inside = plain(text)
-    if not inside:
-        return Category.TOOL if plain(f"<{text}>") == "dsml" else Category.OTHER
-    return next((category for category, pattern in CATEGORY_TEXTS if pattern.fullmatch(inside)), Category.OTHER)
+    """The category that the text alone suggests; `Category.OTHER` if it suggests none."""
+    name = marker_name(text)
+    if not name:
+        return Category.TOOL if marker_name(f"<{text}>") == "dsml" else Category.OTHER
+    return next((category for category, pattern in CATEGORY_PATTERNS if pattern.fullmatch(name)), Category.OTHER)

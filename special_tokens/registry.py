@@ -1,7 +1,7 @@
-"""The central registry of one model's special tokens.
+"""The registry of one model's special tokens.
 
-Built once per tokenizer and generation config.  It answers what a marker is called and whether it is one token,
-which ids really end a turn and who says so, and how marker text splits into tokens.
+Built once per tokenizer and generation config.  It knows the marker of each role and whether it is a single token, the
+ids that end a turn and the sources that name them, and how text splits into marker tokens and plain text.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from special_tokens.family import Family, match_family
 from special_tokens.known_markers import HTML_TAGS, KNOWN_PAIRS, KNOWN_TURNS, category_of_text
 from special_tokens.roles import PAIRS, Category, Role, Source
 
-__all__ = ["End", "Marker", "SpecialTokens"]
+__all__ = ["EndToken", "Marker", "SpecialTokens"]
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A marker of the wire format: its text, and its id when the tokenizer has it as one token.
+    """A marker of the wire format; ``id`` is None if the tokenizer does not have it as a single token.
 
-    ``origin`` says who named it (``family qwen3``, ``tokenizer``, ``vocabulary``).
+    ``origin`` is the source that names it (``family qwen3``, ``tokenizer``, ``vocabulary``).
     """
 
     text: str
@@ -36,19 +36,20 @@ class Marker:
 
     @property
     def is_token(self) -> bool:
+        """Whether the tokenizer has it as a single token."""
         return self.id is not None
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """An id that ends a turn, and every source that says so."""
+class EndToken:
+    """A token that ends a turn, and the sources that say so."""
 
     id: int
     text: str
     sources: tuple[str, ...]
 
 
-#: Role -> drawer of the marker that plays it.
+#: Role -> category of its marker.
 _ROLE_CATEGORIES = {
     Role.PAD: Category.PAD,
     Role.BOS: Category.BOS,
@@ -71,14 +72,17 @@ _NAMED_CATEGORIES = {
     "mask_token": Category.MASK,
 }
 
-#: Texts that look like an end of turn; a look is a hint for readers, never a reason to stop.
+#: Texts that look like an end of turn.  Only reported: generation never stops because of a text's look.
 _LOOKS_LIKE_END = re.compile(
     r"(?i)(?:^</s>$|eot|eos|eom|im_end|end.?of.?(?:turn|text|sentence|msg|message)|endoftext|turn\|>|<\|end\|>|<\|return\|>)"
 )
 
 
 class SpecialTokens:
-    """The special tokens of one tokenizer.  Immutable; `add_end` returns a new registry."""
+    """The special tokens of one tokenizer; immutable, `add_end` returns a new registry.
+
+    Without ``family`` the family is found by its signature.  ``extra_ends`` are further token ids that end a turn.
+    """
 
     def __init__(self, facts: TokenizerFacts, *, family: Family | None = None, extra_ends: Iterable[int] = ()) -> None:
         self.facts = facts
@@ -89,34 +93,34 @@ class SpecialTokens:
 
     @classmethod
     def from_folder(cls, folder: str | Path, *, family: Family | None = None) -> SpecialTokens:
-        """The registry of a model folder, read from its files without transformers."""
+        """Build the registry from the files of a model folder, without transformers."""
         return cls(facts_from_folder(folder), family=family)
 
     # -- sizes and lookups
 
     @property
     def vocab_size(self) -> int:
-        """Ids that a logits row may hold: the largest of the vocabulary and the model's logits."""
+        """The size of the vocabulary, or the width of the model's logits if that is larger."""
         return max(self.facts.vocab_size, self.facts.logits_size or 0)
 
     def text(self, token_id: int) -> str:
-        """The text of an added token."""
+        """The text of the added token with this id; raises `KeyError` for any other id."""
         return self.added[token_id].text
 
     def id_of(self, text: str) -> int | None:
-        """The id of the added token that is spelled exactly so, else None."""
+        """The id of the added token with exactly this text, or None."""
         return self._by_text.get(text)
 
     @cached_property
     def marker_ids(self) -> frozenset[int]:
-        """Ids of tokens that the engine treats as special: free text never contains them."""
+        """The ids of tokens that llguidance treats as special: free text never contains them."""
         return frozenset(token.id for token in self.facts.added if token.is_marker)
 
     @cached_property
     def _lengths(self) -> Mapping[str, tuple[int, ...]]:
         """First character -> lengths of the markers that begin with it, longest first.
 
-        A regular expression of all markers takes a third of a second to compile for vocabularies with thousands.
+        One regular expression of all markers takes a third of a second to compile for thousands of markers.
         """
         lengths: dict[str, set[int]] = {}
         for i in self.marker_ids:
@@ -129,7 +133,7 @@ class SpecialTokens:
         return re.compile("[" + "".join(map(re.escape, self._lengths)) + "]") if self._lengths else None
 
     def _find(self, text: str, at: int) -> tuple[int, int, int] | None:
-        """The next marker in ``text``: where it begins and ends, and its id; the longest one at each place."""
+        """Begin, end and id of the next marker in ``text`` from ``at`` on; the longest marker at a place wins."""
         while self._first is not None and (found := self._first.search(text, at)):
             at = found.start()
             for length in self._lengths[found[0]]:
@@ -140,7 +144,7 @@ class SpecialTokens:
         return None
 
     def pieces(self, text: str) -> tuple[int | str, ...]:
-        """``text`` split into ids of marker tokens and plain text; the longest token wins at each place."""
+        """Split ``text`` into ids of marker tokens and plain text; the longest marker at a place wins."""
         out: list[int | str] = []
         at = 0
         while found := self._find(text, at):
@@ -152,12 +156,12 @@ class SpecialTokens:
         return (*out, text[at:]) if at < len(text) else tuple(out)
 
     def spells_marker(self, text: str) -> bool:
-        """True when client text spells an added token, which the engine could then force and reject."""
+        """Whether ``text`` contains a marker's text; llguidance could force such a token and then reject it."""
         return self._find(text, 0) is not None
 
     @cached_property
     def text_ids(self) -> tuple[int, ...]:
-        """Tokens that the engine takes for special and that are ordinary text all the same: tags of HTML."""
+        """The ids of tokens that llguidance treats as special although they are ordinary text: HTML tags."""
         return tuple(
             token.id
             for token in self.added.values()
@@ -168,7 +172,7 @@ class SpecialTokens:
 
     @cached_property
     def roles(self) -> Mapping[Role, Marker]:
-        """Role -> marker.  Roles of a pair are there together or not at all."""
+        """Role -> marker.  Of a pair of roles either both are present or neither is."""
         found = {role: self._marker(text, "tokenizer") for role, text in self._named_roles().items()}
         family = self.family
         if family is not None:
@@ -187,7 +191,7 @@ class SpecialTokens:
         return found
 
     def pair(self, start: Role, end: Role) -> tuple[Marker, Marker] | None:
-        """Both markers of a pair, or None."""
+        """The markers of a pair of roles, or None if the model has no such pair."""
         if start in self.roles and end in self.roles:
             return self.roles[start], self.roles[end]
         return None
@@ -205,13 +209,13 @@ class SpecialTokens:
     def _marker(self, text: str, origin: str) -> Marker:
         return Marker(text, self.id_of(text), origin)
 
-    # -- drawers
+    # -- categories
 
     @cached_property
     def catalog(self) -> Catalog:
-        """All special tokens by category: the added ones, and entries of the base vocabulary that spell a marker.
+        """All special tokens by category: added tokens, and entries of the base vocabulary that spell a known marker.
 
-        The first evidence decides: ends (semantic, see `ends`), the tokenizer's named tokens, roles, then the text.
+        The first of these decides the category: `ends`, the tokenizer's named tokens, `roles`, the token's text.
         """
         tokens = [
             SpecialToken(t.id, t.text, self._category(t), Source.SPECIAL if t.special else Source.ADDED)
@@ -226,7 +230,7 @@ class SpecialTokens:
         return Catalog(tokens)
 
     def category(self, category: str) -> TokenSet:
-        """The tokens of one of the thirteen categories: ``tokens.category("eos").ids``."""
+        """The tokens of the category with this name (see `Category`): ``tokens.category("eos").ids``."""
         return self.catalog.category(category)
 
     def search(
@@ -237,7 +241,7 @@ class SpecialTokens:
         category: str | None = None,
         source: str | None = None,
     ) -> TokenSet:
-        """The special tokens for which every given filter holds, ordered by id."""
+        """The special tokens that match every given filter, ordered by id; ``substring`` is case-sensitive."""
         return self.catalog.search(id=id, substring=substring, category=category, source=source)
 
     def _category(self, token: AddedToken) -> Category:
@@ -254,10 +258,11 @@ class SpecialTokens:
     # -- ends
 
     @cached_property
-    def ends(self) -> tuple[End, ...]:
-        """The ids that end a turn, by id: generation config, config, tokenizer and family, minus what is no end.
+    def ends(self) -> tuple[EndToken, ...]:
+        """The tokens that end a turn, ordered by id.
 
-        An end is an added token: an ordinary id, which text may contain, is a stop sequence and no end.
+        Generation config, model config, tokenizer and family file name them; the family's ``not_ends`` are removed.
+        Only added tokens count: an ordinary token may occur in text, so it can be a stop sequence but not an end.
         """
         sources: dict[int, list[str]] = {}
 
@@ -274,7 +279,7 @@ class SpecialTokens:
         add(self._extra_ends, "request")
         not_ends = {self.id_of(text) for text in (self.family.not_ends if self.family else ())}
         return tuple(
-            End(i, self.added[i].text, tuple(dict.fromkeys(who)))
+            EndToken(i, self.added[i].text, tuple(dict.fromkeys(who)))
             for i, who in sorted(sources.items())
             if i not in not_ends or i in self._extra_ends
         )
@@ -286,12 +291,12 @@ class SpecialTokens:
 
     @cached_property
     def looks_like_end(self) -> tuple[AddedToken, ...]:
-        """Added tokens that look like an end and are none here; guided never stops at them."""
+        """Added tokens that look like an end of turn but are none of this model; generation never stops at them."""
         ends = set(self.end_ids)
         return tuple(t for t in self.added.values() if t.id not in ends and _LOOKS_LIKE_END.search(t.text))
 
     def add_end(self, token: str | int) -> SpecialTokens:
-        """A registry in which this added token ends a turn as well."""
+        """Return a registry in which this added token also ends a turn; raises `TokenizerError` for other tokens."""
         token_id = token if isinstance(token, int) else self.id_of(token)
         if token_id is None or token_id not in self.added:
             raise TokenizerError(
@@ -305,7 +310,7 @@ class SpecialTokens:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of what plans depend on: added tokens, sizes."""
+        """A short hash of everything that plans depend on: the added tokens and the vocabulary sizes."""
         digest = hashlib.sha256(repr((self.facts.vocab_size, self.vocab_size)).encode())
         for token in self.added.values():
             digest.update(f"{token.id}\0{token.text}\0{token.is_marker}\n".encode())

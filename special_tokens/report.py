@@ -1,6 +1,6 @@
-"""What ``guided tokens`` prints: tokens per category, roles, ends, template sections, and a family file to edit.
+"""The output of ``guided tokens``: tokens by category, roles, ends, template sections, and a family file to edit.
 
-Pure functions from a registry to values and text; reading a model folder is `special_tokens.facts`.
+Pure functions from a registry to values and text; `special_tokens.facts` reads the model folder.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from special_tokens.registry import End, SpecialTokens
+from special_tokens.registry import EndToken, SpecialTokens
 from special_tokens.roles import Category, Role
 
 __all__ = ["Section", "TokensReport", "family_file", "report_of", "report_text", "template_sections"]
 
-#: Words that say what a part of a chat template is about.
+#: Topic -> words in a chat template that indicate it.
 _SECTION_WORDS: Mapping[str, tuple[str, ...]] = {
     "tools": ("tool", "function", "available_tools"),
     "tool calls": ("tool_call", "arguments"),
@@ -25,13 +25,13 @@ _SECTION_WORDS: Mapping[str, tuple[str, ...]] = {
     "system": ("system", "developer"),
     "generation prompt": ("add_generation_prompt",),
 }
-#: Tokens listed by name in each category of the printed report; the rest is counted.
+#: At most this many tokens of a category are printed; the others are counted.
 _SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A topic of a chat template and the numbers of its lines that mention it (from 1)."""
+    """A topic of a chat template, the numbers (from 1) of the lines that mention it, and the first of these lines."""
 
     topic: str
     lines: tuple[int, ...]
@@ -40,7 +40,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class TokensReport:
-    """Everything the registry knows of one tokenizer, as plain values."""
+    """The contents of one registry as plain values."""
 
     name: str
     family: str
@@ -49,7 +49,7 @@ class TokensReport:
     fingerprint: str
     categories: Mapping[str, tuple[tuple[int, str, str], ...]]
     roles: Mapping[str, tuple[int | None, str, str]]
-    ends: tuple[End, ...]
+    ends: tuple[EndToken, ...]
     looks_like_end: tuple[tuple[int, str], ...]
     sections: tuple[Section, ...]
 
@@ -59,7 +59,7 @@ class TokensReport:
 
 
 def report_of(tokens: SpecialTokens) -> TokensReport:
-    """The report of one registry."""
+    """Build the report of one registry."""
     return TokensReport(
         name=tokens.facts.name,
         family=tokens.family.id if tokens.family else "",
@@ -78,7 +78,7 @@ def report_of(tokens: SpecialTokens) -> TokensReport:
 
 
 def template_sections(template: str) -> tuple[Section, ...]:
-    """The topics that a chat template deals with, found by its own words."""
+    """Find the topics of a chat template by the words in its lines."""
     lines = template.splitlines()
     found = []
     for topic, words in _SECTION_WORDS.items():
@@ -89,14 +89,14 @@ def template_sections(template: str) -> tuple[Section, ...]:
 
 
 def report_text(report: TokensReport) -> str:
-    """The report for a terminal."""
+    """The report as text for a terminal."""
     out = [
         f"{report.name or 'tokenizer'}: {report.vocab_size} ids, logits {report.logits_size or 'unknown'}, "
         f"family {report.family or 'unknown'}, fingerprint {report.fingerprint}",
         "",
         "Ends of turn",
         *_rows((str(end.id), end.text, ", ".join(end.sources)) for end in report.ends),
-        *(["  (none: nothing says what ends a turn)"] if not report.ends else []),
+        *(["  (none: no source names a token that ends a turn)"] if not report.ends else []),
         "",
         "Roles",
         *_rows((role, repr(text), f"{_id(i)}, {origin}") for role, (i, text, origin) in report.roles.items()),
@@ -109,7 +109,7 @@ def report_text(report: TokensReport) -> str:
     if report.looks_like_end:
         out += [
             "",
-            "Looks like an end and is none here",
+            "Looks like an end of turn but is not one",
             *_rows((str(i), text, "") for i, text in report.looks_like_end),
         ]
     if report.sections:
@@ -119,13 +119,13 @@ def report_text(report: TokensReport) -> str:
 
 
 def family_file(tokens: SpecialTokens, *, format: Mapping[str, Any] | None = None) -> str:
-    """A family file for this tokenizer, ready to be edited: what is known filled in, what is not as comments.
+    """The text of a family file for this tokenizer, to be edited; unknown roles are written as comments.
 
-    ``format`` is `Format.to_json()` where a format was inferred.
+    ``format`` is `Format.to_json()` if a format was inferred.
     """
-    model = re.split(r"[/\\]", tokens.facts.name.rstrip("/\\"))[-1]  # without the folders or the owner it lies under
+    model = re.split(r"[/\\]", tokens.facts.name.rstrip("/\\"))[-1]  # without folders or owner
     name = re.sub(r"[^a-z0-9]+", "_", model.lower()).strip("_") or "my_family"
-    signature = [token.text for token in tokens.added.values() if token.special and _telling(token.text)][:4]
+    signature = [token.text for token in tokens.added.values() if token.special and _is_distinctive(token.text)][:4]
     roles = {role: marker.text for role, marker in tokens.roles.items() if role not in _NOT_IN_FILE}
     missing = [role.value for role in Role if role not in tokens.roles and role not in _NOT_IN_FILE]
     out = [
@@ -133,7 +133,7 @@ def family_file(tokens: SpecialTokens, *, format: Mapping[str, Any] | None = Non
         "# Check every line against the model card and the chat template, then put it into special_tokens/families/.",
         f"id = {_toml(name)}",
         f"ends = {_toml([end.text for end in tokens.ends])}",
-        *(f"# looks like an end and is none: {token.text!r} ({token.id})" for token in tokens.looks_like_end),
+        *(f"# looks like an end of turn but is not one: {t.text!r} ({t.id})" for t in tokens.looks_like_end),
         "",
         "[match]",
         f"tokens = {_toml(signature)}",
@@ -150,8 +150,8 @@ def family_file(tokens: SpecialTokens, *, format: Mapping[str, Any] | None = Non
 _NOT_IN_FILE = {Role.BOS, Role.EOS, Role.PAD, Role.UNK}
 
 
-def _telling(text: str) -> bool:
-    """Is this token worth being evidence of a family?"""
+def _is_distinctive(text: str) -> bool:
+    """Whether the token can identify a family; reserved and numbered tokens occur in many."""
     return not re.search(r"(?i)reserved|unused|place|special_\d|\d{2}", text)
 
 
@@ -165,7 +165,7 @@ def _format_lines(format: Mapping[str, Any]) -> list[str]:
 
 
 def _toml(value: Any) -> str:
-    """A TOML value; JSON's spelling of strings, lists and booleans is TOML's as well."""
+    """A value in TOML syntax; strings, lists and booleans are spelled as in JSON."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items() if v is not None) + " }"
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What a marker is for: the roles that families and grammars speak of, and the categories of tokens."""
+"""The enums of the registry: roles of markers, categories of tokens, and sources of tokens."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["PAIRS", "Category", "Role", "Source"]
 
 
 class Role(StrEnum):
-    """The job of one marker in a model's wire format."""
+    """The role of a marker in a model's wire format."""
 
     BOS = "bos"  #: begins a text
-    EOS = "eos"  #: the tokenizer's own end of sequence; which ids really end a turn is `SpecialTokens.ends`
-    PAD = "pad"  #: fills rows of a batch; never part of an answer
-    UNK = "unk"  #: stands for text that the vocabulary cannot write
+    EOS = "eos"  #: the tokenizer's end of sequence; the ids that really end a turn are `SpecialTokens.ends`
+    PAD = "pad"  #: pads the rows of a batch; never part of an answer
+    UNK = "unk"  #: replaces text that the vocabulary cannot encode
     TURN_START = "turn_start"  #: opens a message
     TURN_END = "turn_end"  #: closes a message
     REASONING_START = "reasoning_start"  #: opens the block in which the model thinks
@@ -26,7 +26,7 @@ class Role(StrEnum):
     TOOL_RESULT_END = "tool_result_end"  #: closes that result
 
 
-#: Roles that mean something only together: an incomplete pair is not reported at all.
+#: Pairs of roles; a model that has only one marker of a pair is treated as having neither.
 PAIRS: tuple[tuple[Role, Role], ...] = (
     (Role.REASONING_START, Role.REASONING_END),
     (Role.TOOL_CALLS_START, Role.TOOL_CALLS_END),
@@ -36,9 +36,9 @@ PAIRS: tuple[tuple[Role, Role], ...] = (
 
 
 class Category(StrEnum):
-    """The drawer a token belongs to; every token of the registry is in exactly one."""
+    """The category of a token; every token of the registry has exactly one."""
 
-    EOS = "eos"  #: ends a turn or a text (the semantic set, not everything that looks like an end)
+    EOS = "eos"  #: really ends a turn or a text; looking like an end is not enough
     PAD = "pad"  #: padding
     BOS = "bos"  #: begins a text
     SEP = "sep"  #: separates segments
@@ -54,8 +54,8 @@ class Category(StrEnum):
 
 
 class Source(StrEnum):
-    """How the tokenizer holds a token."""
+    """The place that defines the token: the added tokens or the base vocabulary."""
 
-    SPECIAL = "special"  #: added, flagged special: vanishes under ``skip_special_tokens``
-    ADDED = "added"  #: added, not flagged special: survives decoding as text
+    SPECIAL = "special"  #: added, flagged special: ``skip_special_tokens`` drops it when decoding
+    ADDED = "added"  #: added, not flagged special: decoding keeps it as text
     COMMON = "common"  #: an entry of the base vocabulary

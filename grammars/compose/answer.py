@@ -1,8 +1,8 @@
-"""What follows the reasoning, as grammar: free text, tool calls, the response format, and their ends.
+"""The grammar of the answer after reasoning: free text, tool calls, the response format, and their ends.
 
 Free text in front of calls ends in one of two ways.  Where the calls open with a token, text cannot contain it, and
-the token itself is the border.  Where they open with characters, the text's lexeme ends with them: a text is
-everything up to the first of these openings.
+the token is the border.  Where they open with characters, the text's lexeme ends with them: it is everything up to
+the first of these openings.
 """
 
 from __future__ import annotations
@@ -11,15 +11,31 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from grammars.values.format import ContentFormat
-from grammars.regular.languages import ALL
-from grammars.tree.markers import Markers
-from grammars.compose.strip_prefix import after
-from grammars.plan.plan import RegionName
 from grammars.compose.response import ResponsePart
-from grammars.tool_calls.arguments.raw_text import ANY_TEXT, ended
+from grammars.compose.strip_prefix import strip_prefix
 from grammars.compose.tool_section import ToolSection
-from grammars.tree.nodes import And, Group, Lexeme, Node, Not, Pattern, Ref, Rule, RuleDef, Text, Until, alt, opt, repeat, seq
+from grammars.plan.plan import RegionName
+from grammars.regular.languages import ALL
+from grammars.tool_calls.arguments.raw_text import ANY_TEXT, ended
+from grammars.tree.markers import Markers
+from grammars.tree.nodes import (
+    And,
+    Group,
+    Lexeme,
+    Node,
+    Not,
+    Pattern,
+    Ref,
+    Rule,
+    RuleDef,
+    Text,
+    Until,
+    alt,
+    opt,
+    repeat,
+    seq,
+)
+from grammars.values.format import ContentFormat
 
 __all__ = ["Answer"]
 
@@ -30,8 +46,8 @@ _NOT_BLANK = Pattern(r"(?s:\s*\S.*)")
 class Answer:
     """The answer of one plan.
 
-    ``end`` gives the node that ends a region; ``must_call`` leaves nothing but calls; ``ends_by_trigger`` says that
-    what opens calls also ends an answer, so that only calls at the very beginning can be told from an end.
+    ``end`` returns the node that ends a region; ``must_call`` allows nothing but calls.  ``ends_by_trigger``: the token
+    that opens calls also ends an answer, so that calls differ from an end only at the very beginning.
     """
 
     content: ContentFormat
@@ -43,7 +59,7 @@ class Answer:
     ends_by_trigger: bool = False
 
     def node(self, lead: str = "", *, after_reasoning: bool = False) -> Node:
-        """The whole answer; ``lead`` is the white space that frames it behind reasoning."""
+        """Return the whole answer; ``lead`` is the white space between reasoning and it."""
         options: list[Node] = []
         if self.response is not None and not self.must_call:
             options.append(seq(lead, self._response()))
@@ -56,7 +72,7 @@ class Answer:
         return alt(*options)
 
     def calls(self) -> Node:
-        """Calls, from their opening on, and what may follow them."""
+        """Return the calls, from their opening on, and what may follow them."""
         assert self.section is not None
         return self._then_end(self.section.node)
 
@@ -74,11 +90,11 @@ class Answer:
         return seq(self._lead_text(optional=True), gap, self.section.node, self.end(RegionName.TOOL_CALLS))
 
     def _framed_lead(self, lead: str) -> str:
-        """The white space behind reasoning; free text without a frame of its own begins with it anyway."""
+        """The white space after reasoning; free text without a frame of its own may begin with it anyway."""
         return lead if self.content.start else ""
 
     def _text(self, required: bool, barred: Sequence[str]) -> Node:
-        """An answer's text, which holds none of ``barred``, and its end."""
+        """An answer's text, which contains none of ``barred``, and its end."""
         start, end = self.markers.node(self.content.start), self.end(RegionName.CONTENT)
         closing = self.markers.node(self.content.end)
         is_token = bool(self.content.end) and isinstance(self.markers.pieces(self.content.end)[0], int)
@@ -110,35 +126,35 @@ class Answer:
         if tokens:
             text = self._barring(literal)
             yield seq(Rule("lead", self.markers.with_tags(text, text), region="content"), self.calls())
-        for trigger in mixed:  # the token behind the first characters is the border, so text may hold those
+        for trigger in mixed:  # the token after the first characters is the border, so text may contain those
             head = self._head(trigger)
-            yield seq(Lexeme("lead", seq(self._barring(literal), Text(head))), self._behind(head))
+            yield seq(Lexeme("lead", seq(self._barring(literal), Text(head))), self._calls_after(head))
         for trigger in literal:
             others = [other for other in literal if other != trigger]
             text = Until("lead", self._barring(others), Text(trigger))
             tag = self.markers.tag
             tagged = repeat(seq(self._barring(literal), tag)) if tag is not None else seq()
-            yield seq(tagged, text, self._behind(trigger))
+            yield seq(tagged, text, self._calls_after(trigger))
 
     def _opened(self, lead: str, trigger: str) -> Node:
-        """Calls that open with characters, where text might stand: one lexeme, which the text's cannot outrun."""
+        """Calls that open with characters, where text is allowed too: one lexeme, so that the text's is no longer."""
         head = self._head(trigger)
-        return seq(Text(lead + head), self._behind(head))
+        return seq(Text(lead + head), self._calls_after(head))
 
     def _head(self, trigger: str) -> str:
-        """The characters that a trigger begins with."""
+        """The characters at the beginning of a trigger."""
         head = self.markers.pieces(trigger)[0]
         assert isinstance(head, str)
         return head
 
-    def _behind(self, opening: str) -> Node:
-        """What follows ``opening``, the first characters of calls."""
+    def _calls_after(self, opening: str) -> Node:
+        """Calls whose first characters, ``opening``, are written already."""
         assert self.section is not None
-        written = after(self.section.node, (opening,))
+        written = strip_prefix(self.section.node, (opening,))
         return self._then_end(Rule("calls", written, region="tool_calls"))
 
     def _lead_text(self, *, optional: bool) -> Node:
-        """Text in front of calls in a frame of its own, where the family has one."""
+        """Text in front of calls, where the family has a frame for it."""
         if not self.content.lead_start:
             return seq()
         text = Rule("lead", ended(ALL, self.content.lead_end, self.markers, name="lead"), region="content")
@@ -146,7 +162,7 @@ class Answer:
         return opt(framed) if optional else framed
 
     def _triggers(self) -> tuple[bool, list[str], list[str]]:
-        """Does a token open calls; which texts with a token inside do; and which texts alone?"""
+        """Whether a token opens calls; the triggers of text and then a token; the triggers of text alone."""
         assert self.section is not None
         pieces = {trigger: self.markers.pieces(trigger) for trigger in self.section.triggers}
         literal = [trigger for trigger, found in pieces.items() if not any(isinstance(p, int) for p in found)]
@@ -154,7 +170,7 @@ class Answer:
         return len(literal) + len(mixed) < len(pieces), mixed, literal
 
     def _barring(self, barred: Sequence[str]) -> Node:
-        """Text, as one lexeme, that holds none of ``barred``."""
+        """Text, as one lexeme, that contains none of ``barred``."""
         if not barred:
             return ANY_TEXT
         return Lexeme("text", And((ANY_TEXT, Not(_containing(barred, anywhere=True)))))

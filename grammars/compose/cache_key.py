@@ -1,4 +1,4 @@
-"""One key for equal request parts, so that an equal request gets the plan that was made before.
+"""The key of a plan in the plan cache: equal request parts have equal keys.
 
 JSON values and constraints are compared by content (key order counts: it is the order in which a model writes),
 Python types and functions by identity.
@@ -14,11 +14,11 @@ import msgpack
 
 from grammars.compose.compose import Parts
 
-__all__ = ["parts_key"]
+__all__ = ["cache_key"]
 
 
-def parts_key(parts: Parts) -> Hashable | None:
-    """The key; None for parts that hold something that has neither content nor identity to compare."""
+def cache_key(parts: Parts) -> Hashable | None:
+    """Return the key of ``parts``; None where a value in them can be compared neither by content nor by identity."""
     objects: list[Any] = []
 
     def known(value: Any) -> Any:

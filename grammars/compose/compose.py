@@ -1,7 +1,7 @@
-"""One request to one plan: reasoning, then tool calls or content or the response format, then an end.
+"""From a request's parts to its plan: reasoning, then tool calls, content or the response format, then an end.
 
-Every part is a node of its own, so precedence cannot leak between parts, and the renderer keeps their rule names
-apart.  Each place where the turn may end is followed by a sentinel (see `grammars.plan.plan`).
+Every part is a node, so operator precedence cannot cross part borders, and the renderer keeps rule names apart.  Each
+place where the turn may end is followed by a sentinel (see `grammars.plan.plan`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn, get_args
 
 from grammars.compose.answer import Answer
-from grammars.call_steps import CallStep
-from grammars.tools.custom_tools import carries_lark, custom_input_node
-from grammars.deadline import deadline
-from grammars.values.format import ContentFormat, Format
-from grammars.json_schema import Policy, ReportRow, SchemaReport, Watcher, build
-from grammars.json_schema.document.closed_objects import closed
-from grammars.tree.markers import Markers
+from grammars.compose.region_table import AFTER_REASONING, BEFORE_REASONING, REASONING, region_table
+from grammars.compose.response import ResponsePart, response_part
+from grammars.compose.tool_section import ToolSection
+from grammars.json_schema.build import Policy, build
+from grammars.json_schema.document.closed_objects import close_objects
+from grammars.limits.deadline import deadline
 from grammars.plan.plan import (
     SENTINELS,
     Budget,
@@ -30,15 +29,20 @@ from grammars.plan.plan import (
     Stops,
 )
 from grammars.reasoning.part import ReasoningPart, reasoning_part
-from grammars.compose.region_table import AFTER_REASONING, BEFORE_REASONING, REASONING, region_table
-from grammars.tree.render import Rendered, render, render_json
-from grammars.compose.response import ResponsePart, response_part
 from grammars.shortest.node_texts import shortest_text
-from grammars.tool_calls import syntax
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.tools.custom_tools import carries_lark, custom_input_node
+from grammars.tools.normalise import normal_tools
 from grammars.tools.parameters import arguments_schema, pointer
-from grammars.compose.tool_section import ToolSection
-from grammars.tools.normalise import Choice, normal_choice, normal_tools
+from grammars.tools.tool_choice import ToolChoice, normal_choice
+from grammars.tree.markers import Markers
 from grammars.tree.nodes import EMPTY, Json, Node, Rule, alt, seq, token
+from grammars.tree.render import json_body, render
+from grammars.tree.rendered import Rendered
+from grammars.values.call_values import CallStep
+from grammars.values.format import ContentFormat, Format
+from grammars.values.report import ReportRow, SchemaReport
+from grammars.values.watchers import Watcher
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError, SchemaError, ToolError, shown
 
@@ -66,7 +70,7 @@ class Parts:
     ignored: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises `RequestError` for settings of the wrong kind: a misspelt one must not count as its default."""
+        """Raise `RequestError` for settings of the wrong type: a misspelt one must not count as its default."""
         if not isinstance(self.parallel_tool_calls, bool):
             self._refuse("parallel_tool_calls", "true or false")
         if self.thinking is not None and not isinstance(self.thinking, bool):
@@ -87,10 +91,10 @@ def _is_count(value: object) -> bool:
 
 
 def compose(parts: Parts, *, tokens: SpecialTokens, format: Format) -> Plan:
-    """The plan for these parts under one vocabulary and format.
+    """Return the plan for these parts under one vocabulary and format.
 
-    Raises `RequestError` (or its subclasses) for a request that cannot be honoured as it stands, or not worked out
-    before its deadline (`grammars.deadline`).
+    Raises `RequestError` (or a subclass) for a request that cannot be honoured, or not composed before its deadline
+    (`grammars.limits.deadline`).
     """
     with deadline():
         return _composed(parts, tokens, format)
@@ -108,7 +112,7 @@ def _composed(parts: Parts, tokens: SpecialTokens, format: Format) -> Plan:
         place=parts.response_place,
     )
     if choice.mode == "required":
-        response = None  # only calls may be written, but a broken format is still the caller's mistake
+        response = None  # only calls are allowed, but a broken format is still reported
     reasoning = reasoning_part(
         parts.reasoning_effort,
         preset=parts.reasoning_preset,
@@ -120,7 +124,7 @@ def _composed(parts: Parts, tokens: SpecialTokens, format: Format) -> Plan:
 
 
 def _with_frames(regions: tuple[Region, ...], part: ReasoningPart) -> tuple[Region, ...]:
-    """The table for a block whose template has white space of its own beside the markers."""
+    """The table for a reasoning template that has white space of its own next to the markers."""
     if part.after_start is None:
         return regions
 
@@ -131,10 +135,9 @@ def _with_frames(regions: tuple[Region, ...], part: ReasoningPart) -> tuple[Regi
     return tuple(replace(region, exits=tuple(map(framed, region.exits))) for region in regions)
 
 
-#: Stands for the one JSON value of an answer, and what the renderer makes of it.
-_HOLE, _HOLE_RULE, _HOLE_TEXT = Json({}, {}), "response: %json {}\n", "%json {}"
+_ANY_JSON = Json({}, {})
 _MOST_FRAMES = 64
-#: By vocabulary, and by what such an answer depends on: the grammar around the value, and its regions.
+#: The grammar around an answer's only JSON value, and its regions, by vocabulary and what else they depend on.
 _frames: dict[tuple[str, ContentFormat, str], tuple[Rendered, tuple[Region, ...]]] = {}
 
 
@@ -144,7 +147,7 @@ class _Composer:
     tokens: SpecialTokens
     format: Format
     markers: Markers
-    choice: Choice
+    choice: ToolChoice
     response: ResponsePart | None
     reasoning: ReasoningPart
     tools: Sequence[Any]
@@ -198,9 +201,9 @@ class _Composer:
     # -- the grammar
 
     def _json_alone(self) -> tuple[Rendered, tuple[Entry, ...], tuple[Region, ...]] | None:
-        """The plan's grammar, entries and regions where nothing but one JSON value is written.
+        """The grammar, entries and regions of an answer that is one JSON value; None for other answers.
 
-        What stands around the value is the same for all schemas: it is worked out once per vocabulary and format.
+        The grammar around the value does not depend on the schema: it is composed once per vocabulary and format.
         """
         if self.response is None or not isinstance(self.response.node, Json):
             return None
@@ -209,17 +212,16 @@ class _Composer:
         key = self.tokens.fingerprint, content, first
         frame = _frames.get(key)
         if frame is None:
-            writer = replace(self._answer(None), response=replace(self.response, node=_HOLE))
+            writer = replace(self._answer(None), response=replace(self.response, node=_ANY_JSON))
             if len(_frames) >= _MOST_FRAMES:
                 _frames.clear()
             frame = _frames[key] = render({"fresh": writer.node(first)}), self._regions(None)
         else:
             self._end(RegionName.RESPONSE)
         around, regions = frame
-        if around.rules != _HOLE_RULE:
+        if around.json_rule is None:
             return None
-        rules = _HOLE_RULE.replace(_HOLE_TEXT, render_json(self.response.node))
-        grammar = Rendered(around.starts, rules, around.subs, around.regions, around.labels)
+        grammar = replace(around, json_rule=(around.json_rule[0], json_body(self.response.node)))
         return grammar, (Entry("fresh", BEFORE_REASONING, first),), regions
 
     def _regions(self, section: ToolSection | None) -> tuple[Region, ...]:
@@ -238,19 +240,19 @@ class _Composer:
         form = self.format.tool_calls
         if form is None:
             raise ToolError(
-                "no way of writing tool calls is known for this model",
+                "the tool-call format of this model is not known",
                 place="tools",
                 hint="pass a format with tool_calls, or a model whose chat template renders them",
             )
-        self.call_steps = syntax(form.syntax).steps(form, self.choice.tools, self.markers)
+        self.call_steps = syntax(form.syntax).value_table(form, self.choice.tools, self.markers)
         section = ToolSection(
             form, self.choice.tools, self.markers, self._arguments_schema, self.parts.parallel_tool_calls
         )
-        self.tool_rows |= dict.fromkeys(section.lost)
+        self.tool_rows |= dict.fromkeys(section.unwritable)
         return section
 
     def _arguments_schema(self, schema: Any, place: str) -> Node:
-        """The node of a tool's arguments, or of one of them; ``place`` is its pointer, ``/tools/NAME/...``."""
+        """Return the node of a tool's arguments, or of one; ``place`` is its pointer, ``/tools/NAME/...``."""
         if carries_lark(schema):
             self.written_lark.add(place)
             return custom_input_node(schema, self.format.spelling_of_calls.key_separator)
@@ -258,7 +260,7 @@ class _Composer:
         policy: Policy = "strict" if strict else self.parts.schema_policy
         try:
             watch = any(step.place == place for step in self.call_steps)
-            built = build(closed(schema), spelling=self.format.spelling_of_calls, policy=policy, watch=watch)
+            built = build(close_objects(schema), spelling=self.format.spelling_of_calls, policy=policy, watch=watch)
         except SchemaError as error:  # of several tools the caller must know which
             where = place + error.pointer
             raise SchemaError(
@@ -279,13 +281,13 @@ class _Composer:
         return built.node
 
     def _watched_steps(self) -> tuple[CallStep, ...]:
-        """The table of the values in calls, with their watchers; () where nothing has to be watched."""
+        """The table of the values in calls, with their watchers; () where there are none."""
         if not self.watchers:
             return ()
         return tuple(replace(step, watchers=self.watchers.get(step.place, ())) for step in self.call_steps)
 
     def _check_custom(self) -> None:
-        """A recursive grammar that the call syntax never asked for would be lost without a word."""
+        """Raise for a recursive grammar that the call syntax cannot write: it would be ignored otherwise."""
         for tool in self.choice.tools:
             if (
                 tool.kind == "custom"
@@ -356,7 +358,7 @@ class _Composer:
         return tuple(sorted({i for i in ids - not_ends if i is not None} | self._stop_tokens()))
 
     def _stop_tokens(self) -> set[int]:
-        """Special tokens that the request stops at: free text has none of them, so they are ends of their own."""
+        """Special tokens that the request stops at: free text cannot contain them, so they are end tokens."""
         stops = self.parts.stop
         named = {*stops.ids, *(self.tokens.id_of(text) for text in stops.strings)}
         return {i for i in named if i in self.tokens.marker_ids}

@@ -1,22 +1,25 @@
-"""Where in a request the pattern stands that costs the engine most: for errors that name a place."""
+"""The place of the pattern in a request that costs the engine most, for errors about limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from grammars.values.json_pointer import escaped
-from grammars.regular.syntax.ecma import language
-from grammars.json_schema.keywords.text import written_out
+from grammars.json_schema.keywords.text import expanded_size
 from grammars.plan.plan import Plan
+from grammars.regular.syntax.ecma import language
+from grammars.values.json_pointer import escaped
 
-__all__ = ["costly_place"]
+__all__ = ["costliest_pattern_place"]
 
 _MOST = 20_000  # values looked at
 
 
-def costly_place(plan: Plan) -> str:
-    """The place of the longest pattern in the plan's schemas, its repeats written out; the response format's else."""
+def costliest_pattern_place(plan: Plan) -> str:
+    """Return the place of the longest pattern in the plan's schemas, with its repeats written out.
+
+    Without a pattern it is the response format's place; "" where there is no response format.
+    """
     found: list[tuple[int, str]] = []
     response = plan.response
     if response is not None:
@@ -28,7 +31,7 @@ def costly_place(plan: Plan) -> str:
 
 
 def _patterns(schema: Any, place: str) -> Iterator[tuple[int, str]]:
-    """Cost and place of each pattern under ``schema``."""
+    """Cost and place of each pattern in ``schema``."""
     todo = [(schema, place)]
     for _ in range(_MOST):
         if not todo:
@@ -46,6 +49,6 @@ def _patterns(schema: Any, place: str) -> Iterator[tuple[int, str]]:
 
 def _cost(pattern: str) -> int:
     try:
-        return written_out(language(pattern))
+        return expanded_size(language(pattern))
     except ValueError:
         return 0

@@ -1,4 +1,4 @@
-"""The table of regions of one plan: which marker leads from where to where, and what frames the text between.
+"""The table of regions of one plan: which marker leads from which region to which, and the framing next to it.
 
 ====== ==================================================================================================
 number region
@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from grammars.values.format import Format, ToolCallFormat
-from grammars.tree.markers import Markers
+from grammars.compose.tool_section import ToolSection
 from grammars.plan.plan import Exit, QuoteSpan, Region, RegionName
 from grammars.reasoning.part import framing
-from grammars.tool_calls import syntax
-from grammars.compose.tool_section import ToolSection
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.tree.markers import Markers
+from grammars.values.format import Format, ToolCallFormat
 
 __all__ = ["AFTER_REASONING", "BEFORE_REASONING", "REASONING", "region_table"]
 
@@ -32,7 +32,7 @@ BEFORE_REASONING, REASONING, AFTER_REASONING, CALLS, AFTER_CALLS, FRAMED, LEAD =
 def region_table(
     format: Format, markers: Markers, section: ToolSection | None, *, reasons: bool, name: RegionName
 ) -> tuple[Region, ...]:
-    """The regions, by number; ``name`` is what the answer's text is, ``reasons`` whether a block may come first."""
+    """Return the regions by number; ``name`` is the answer's region, ``reasons`` whether a block may come first."""
     form = format.reasoning if reasons else None
     into_calls = _into_calls(section, markers)
     into_frames = tuple(_into_frames(format, markers))
@@ -43,7 +43,7 @@ def region_table(
         out_of_reasoning = (_exit(form.end, AFTER_REASONING, markers),)
         if form.ends_by_call:
             out_of_reasoning += into_calls
-    again = into_reasoning if into_frames else ()  # where text is framed, thoughts may come more than once
+    again = into_reasoning if into_frames else ()  # where text is framed, reasoning may occur more than once
     closed = _closed(format, markers)
     table = (
         Region(name, into_reasoning + into_frames + into_calls + closed),
@@ -56,12 +56,12 @@ def region_table(
 
 
 def _exit(marker: str, to: int, markers: Markers) -> Exit:
-    before, bare, behind = framing(marker)
-    return Exit(markers.pieces(bare), to, before, behind)
+    before, bare, after = framing(marker)
+    return Exit(markers.pieces(bare), to, before, after)
 
 
 def _into_calls(section: ToolSection | None, markers: Markers, *, again: bool = False) -> tuple[Exit, ...]:
-    """What opens calls, and the white space in front of it; ``again``: behind a first call."""
+    """The exits into calls, with the white space in front of them; ``again``: after a first call."""
     if section is None:
         return ()
     form = section.form
@@ -75,7 +75,7 @@ def _calls(section: ToolSection | None, markers: Markers) -> Region:
         return Region(RegionName.TOOL_CALLS)
     out: tuple[Exit, ...] = ()
     if section.end_marker:
-        out = (Exit(markers.pieces(section.end_marker), AFTER_CALLS, after=_behind_calls(section.form)),)
+        out = (Exit(markers.pieces(section.end_marker), AFTER_CALLS, after=_after_calls(section.form)),)
     quotes = tuple(
         QuoteSpan(markers.pieces(quote.open), markers.pieces(quote.close), quote.escape)
         for quote in syntax(section.form.syntax).quotes(section.form)
@@ -83,15 +83,15 @@ def _calls(section: ToolSection | None, markers: Markers) -> Region:
     return Region(RegionName.TOOL_CALLS, out, quotes)
 
 
-def _behind_calls(form: ToolCallFormat) -> str:
-    """The white space that belongs to what closes calls."""
+def _after_calls(form: ToolCallFormat) -> str:
+    """The white space that belongs to the marker that closes calls."""
     closing = form.section_end if form.section_start else form.call_end
     blank = form.section_end if not form.section_end.strip() and not form.section_start else ""
     return closing[len(closing.rstrip()) :] + blank
 
 
 def _closed(format: Format, markers: Markers) -> tuple[Exit, ...]:
-    """What closes a frame that the prompt has opened, or that text in front of calls leaves half closed."""
+    """The exit out of a frame that the prompt has opened, or that text in front of calls leaves half closed."""
     content = format.content
     if not content.start:
         return (Exit(markers.pieces(content.end), AFTER_CALLS),) if content.end else ()

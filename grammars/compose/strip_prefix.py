@@ -1,17 +1,17 @@
-"""What is left of a grammar when its first characters have been written already."""
+"""Strip a literal prefix from a grammar (left quotient)."""
 
 from __future__ import annotations
 
 from grammars.plan.plan import Pieces
 from grammars.tree.nodes import Alt, Node, Repeat, Rule, Seq, Text, Tokens, alt, seq
 
-__all__ = ["after"]
+__all__ = ["strip_prefix"]
 
 
-def after(node: Node, written: Pieces) -> Node:
-    """The grammar of what may follow ``written`` (marker text in pieces, see `SpecialTokens.pieces`).
+def strip_prefix(node: Node, written: Pieces) -> Node:
+    """Return the grammar of what may follow ``written`` (marker text in pieces, see `SpecialTokens.pieces`).
 
-    Options that do not begin so vanish.  Raises `ValueError` where nothing begins so.
+    Options that do not begin with it are left out.  Raises `ValueError` where none does.
     """
     left = _strip((node,), written)
     if not left:
@@ -20,7 +20,7 @@ def after(node: Node, written: Pieces) -> Node:
 
 
 def _strip(parts: tuple[Node, ...], written: Pieces) -> list[Node]:
-    """What may follow ``written`` in each way in which the parts can begin with it."""
+    """The grammar of what may follow ``written``, for each way in which the parts can begin with it."""
     if not written:
         return [seq(*parts)]
     if not parts:

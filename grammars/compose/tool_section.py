@@ -1,4 +1,4 @@
-"""The section of tool calls of one plan: grammar nodes around a syntax's calls, and what opens and ends it."""
+"""The section of tool calls of one plan: its grammar, the texts that open it and the marker that ends it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from grammars.values.format import ToolCallFormat
-from grammars.values.report import ReportRow
-from grammars.tree.markers import Markers
-from grammars.tool_calls import syntax
-from grammars.tool_calls.protocol import SchemaNode
-from grammars.tool_calls.ids import id_pattern
-from grammars.tool_calls.names import check_name
 from grammars.tool_calls.arguments.parameter import signature
 from grammars.tool_calls.arguments.parameter_list import ParameterList
+from grammars.tool_calls.ids import id_pattern
+from grammars.tool_calls.names import check_name
 from grammars.tool_calls.pattern import Hole, Pattern, parse_pattern
-from grammars.values.tool import Tool
+from grammars.tool_calls.protocol import SchemaNode
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Rule, Text, alt, repeat, seq
 from grammars.tree.nodes import Pattern as Regex
+from grammars.values.format import ToolCallFormat
+from grammars.values.report import ReportRow
+from grammars.values.tool import Tool
 
 __all__ = ["ToolSection"]
 
@@ -35,21 +35,21 @@ class ToolSection:
 
     @property
     def triggers(self) -> tuple[str, ...]:
-        """Texts any of which begins a section."""
+        """The texts that may begin a section."""
         return syntax(self.form.syntax).triggers(self.form, self.tools)
 
     @property
-    def lost(self) -> tuple[ReportRow, ...]:
-        """What of the tools' arguments this way of writing cannot say, where others are left."""
+    def unwritable(self) -> tuple[ReportRow, ...]:
+        """Rows for argument values that this call syntax cannot write, where other values are left."""
         return tuple(row for tool in self.tools for row in self._lost(tool))
 
     def _lost(self, tool: Tool) -> tuple[ReportRow, ...]:
         module = syntax(self.form.syntax)
-        return module.lost(self.form, tool, self.markers) if isinstance(module, ParameterList) else ()
+        return module.unwritable(self.form, tool, self.markers) if isinstance(module, ParameterList) else ()
 
     @property
     def end_marker(self) -> str:
-        """The marker after which text is no longer a call; empty where only the end of the turn tells."""
+        """The marker that ends the section; empty where only the end of the turn does."""
         if not self.form.section_start and _ends_by_number(self.form):
             return ""
         marker = (self.form.section_end if self.form.section_start else self.form.call_end).strip()
@@ -76,7 +76,7 @@ class ToolSection:
         return Rule(f"call_{tool.name}", node)
 
     def _without_arguments(self, tool: Tool, empty: Pattern) -> Node:
-        """A call without arguments, where the family has a way of its own for it."""
+        """A call without arguments, where the family writes it in another way."""
         check_name(tool.name, empty, place=f"tools.{tool.name}")
         values: dict[str, Node] = {
             "name": Text(tool.name),
@@ -88,6 +88,6 @@ class ToolSection:
 
 
 def _ends_by_number(form: ToolCallFormat) -> bool:
-    """Does what closes a call carry its number (``</call_1>``), so that it is another text each time?"""
+    """Whether the text that closes a call contains its number (``</call_1>``), and so is different each time."""
     pattern = parse_pattern(str(form.option("call", "")))
     return Hole("arguments") in pattern and Hole("index") in pattern[pattern.index(Hole("arguments")) :]

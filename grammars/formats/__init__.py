@@ -1,1 +1,1 @@
-
+"""Infer a model's wire format from its chat template, and check it against what the template writes."""

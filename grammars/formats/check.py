@@ -1,8 +1,8 @@
-"""Is a format what the template really writes?  Its own calls, rendered by the template, must be read back by it.
+"""Check a format of tool calls against the sample calls that the template renders.
 
-This is the part of the cross-check that needs no engine: the framing that the format writes is compared with the
-template's, and its parser reads everything that the template makes of the sample calls.  `guided.inspect.format_check` puts
-the same texts through the masks.
+This part of the cross-check needs no engine: the text that the format writes around values must equal the template's,
+and the format's parser must read the rendered sample calls back.  `guided.inspect.format_check` then checks the token
+masks with the same texts.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from grammars.formats.probe import samples as s
+from grammars.formats.probe.json_spelling import with_default_spelling
 from grammars.formats.probe.sample_calls import CallTexts
-from grammars.values.format import ToolCallFormat
-from grammars.formats.probe.json_spelling import usually_spelled
-from grammars.tree.markers import Markers
-from grammars.tool_calls import syntax
 from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallStarted
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.tree.markers import Markers
+from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
 from special_tokens import SpecialTokens
 from special_tokens.errors import ToolError
@@ -42,12 +42,12 @@ TYPED_TOOLS: Mapping[str, Tool] = {
 
 
 def differences(form: ToolCallFormat, texts: CallTexts, tokens: SpecialTokens) -> tuple[str, ...]:
-    """Everything in which the format and the template disagree; empty where they agree."""
+    """The differences between the format and the template, as sentences; () if they agree."""
     found: list[str] = []
     if _ends_by_white_space(form):
-        return ("nothing but white space ends a value, and text may hold that",)
+        return ("only white space ends a value, and raw text may contain it",)
     if not texts.keeps_names and _can_write(form, Call(s.ODD_NAME, {})):
-        found.append(f"the name {s.ODD_NAME!r} is written as another one")
+        found.append(f"the name {s.ODD_NAME!r} is written differently")
     for what, text, calls in _samples(form, texts):
         if text is None:
             continue
@@ -59,13 +59,13 @@ def differences(form: ToolCallFormat, texts: CallTexts, tokens: SpecialTokens) -
     for text, number in several:
         found += _framing(form, text, calls[:number]) if text is not None else []
     if any(text is not None for text, _ in several):
-        form = replace(form, section_end="")  # which some close behind the last of several calls only
+        form = replace(form, section_end="")  # some templates close a section only after several calls
     found += _framing(form, texts.both, calls[:1])
     return tuple(found)
 
 
 def _ends_by_white_space(form: ToolCallFormat) -> bool:
-    """Are strings written raw, with no marker behind them?"""
+    """Whether raw strings have no marker after them, so that only white space ends them."""
     parameter = form.option("parameter")
     has_end = form.option("strings") == "json" or form.option("quote_end") is not None
     if parameter is None or has_end or form.syntax not in ("xml_equals", "invoke", "key_tags"):
@@ -91,7 +91,7 @@ def _same(read: Sequence[Call], calls: Sequence[Call]) -> bool:
 
 
 def _trimmed(arguments: Any) -> Any:
-    """Some templates trim values; what they cannot show is not held against the format."""
+    """Strip strings: some templates trim values, which is not a difference of the format."""
     if not isinstance(arguments, Mapping):
         return arguments
     return {key: value.strip() if isinstance(value, str) else value for key, value in arguments.items()}
@@ -102,7 +102,7 @@ def _shown(calls: Sequence[Call]) -> str:
 
 
 def read_calls(form: ToolCallFormat, text: str, tokens: SpecialTokens) -> list[Call]:
-    """The whole calls in ``text``, which begins with them (white space in front is theirs)."""
+    """The complete calls at the beginning of ``text`` (with the white space before them)."""
     markers = Markers(tokens)
     parser = syntax(form.syntax).parser(form, TYPED_TOOLS, markers)
     lead = form.gap_without_text
@@ -137,18 +137,18 @@ def _can_write(form: ToolCallFormat, call: Call) -> bool:
 
 
 def _framing(form: ToolCallFormat, text: str, calls: Sequence[Call]) -> list[str]:
-    """How the format's own writing differs from the template's, quotes around values aside."""
+    """Differences between the calls as the format and as the template write them, ignoring quotes around values."""
     try:
         written = syntax(form.syntax).render(form, calls, TYPED_TOOLS)
     except ToolError as error:
         return [f"the format cannot write the sample call: {error}"]
-    theirs = usually_spelled(text.removeprefix(form.gap_without_text), form.spelling)
+    theirs = with_default_spelling(text.removeprefix(form.gap_without_text), form.spelling)
     ours, theirs = _bare(written), _bare(theirs)
     return [] if theirs.startswith(ours) else [f"the format writes {ours!r}, the template {theirs!r}"]
 
 
 def _bare(text: str) -> str:
-    """The text with sample values out of their quotes."""
+    """The text without quotes around sample values."""
     for value in (s.WORD, str(s.NUMBER)):
         for quote in ('"', "'"):
             text = text.replace(quote + value + quote, value)

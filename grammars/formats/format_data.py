@@ -1,6 +1,6 @@
-"""Formats as data: the ``[format]`` section of a family file, and JSON, to a `Format` and back.
+"""Make a `Format` from plain data: the ``[format]`` section of a family file, or JSON.
 
-Unknown keys are errors, so that a typo in a family file cannot be silently ignored.
+Unknown keys are errors, so that a typo in a family file is not silently ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def format_of_family(family: Family) -> Format:
-    """The format that a family file states."""
+    """The format stated in a family file."""
     data = format_from_data({"name": family.id, **family.format}, place=f"{family.id}.toml [format]")
     ends = data.ends if data.ends.content else Ends(family.ends, data.ends.calls, family.not_ends)
     evidence = tuple((key, f"family {family.id}") for key in family.format)
@@ -37,7 +37,7 @@ def format_of_family(family: Family) -> Format:
 
 
 def format_from_data(data: Mapping[str, Any], *, place: str = "format") -> Format:
-    """A format from plain values; raises `ModelError` naming an unknown key and its place."""
+    """Make a format from plain values; raises `ModelError` naming an unknown key and its place."""
     body = dict(data)
     parts: dict[str, Any] = {
         "reasoning": _reasoning,

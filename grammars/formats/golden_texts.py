@@ -1,4 +1,4 @@
-"""What a template itself wrote, next to what it was given: the texts against which a format is checked."""
+"""Golden texts: assistant turns and prompts that the template rendered, against which a format is checked."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
-from grammars.formats.probe import samples as s
 from grammars.formats.check import TYPED_TOOLS
-from grammars.values.format import Format
-from grammars.formats.probe.renderings import Asking, Renderings
+from grammars.formats.probe import samples as s
+from grammars.formats.probe.renderings import Probe, Renderings
 from grammars.formats.probe.text_units import Units
-from grammars.tool_calls import syntax
+from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tools.parameters import arguments_object
+from grammars.values.format import Format
 from grammars.values.tool import Call
 from special_tokens.errors import ToolError
 
-__all__ = ["Prompt", "Witness", "prompts", "witnesses"]
+__all__ = ["GoldenPrompt", "GoldenText", "golden_texts", "prompts"]
 
 _BOTH, _OTHER = Call(s.NAME, s.BOTH, s.ID), Call(s.OTHER_NAME, {}, s.OTHER_ID)
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
-    """An assistant's own text, from behind the header to where the turn ends, and the message that it stands for.
+class GoldenText:
+    """A rendered assistant turn, without header and end, and the message from which it was rendered.
 
-    The template's spelling of values is replaced by the format's; everything around them is the template's.
-    ``entry`` says how far the generation prompt would have got: ``inside`` or ``after`` reasoning, or ``fresh``.
+    Values in calls are spelled as the format spells them; everything around them is the template's.  ``entry`` is where
+    the generation prompt would leave off: ``inside`` or ``after`` the reasoning block, or ``fresh``.
     """
 
     text: str
@@ -37,15 +37,15 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
-    """A prompt that the template rendered when reasoning was asked for, was not wanted, or nothing was said (None)."""
+class GoldenPrompt:
+    """A prompt rendered with reasoning switched on, switched off, or with the switch left out (None)."""
 
     thinking: bool | None
     text: str
 
 
-def prompts(renderings: Renderings, plain: Asking, format: Format) -> Iterator[Prompt]:
-    """The prompts under the format's own switch; none where it does not reason, or the template refuses the switch."""
+def prompts(renderings: Renderings, plain: Probe, format: Format) -> Iterator[GoldenPrompt]:
+    """The prompts under the format's reasoning switch; none if it does not reason or the template raises an error."""
     form = format.reasoning
     if form is None:
         return
@@ -54,31 +54,31 @@ def prompts(renderings: Renderings, plain: Asking, format: Format) -> Iterator[P
         kwargs = {} if form.switch is None or value is None else {form.switch.name: value}
         text = renderings.prompt(plain, **kwargs)
         if text is not None:
-            yield Prompt(thinking, text)
+            yield GoldenPrompt(thinking, text)
 
 
-def witnesses(
+def golden_texts(
     renderings: Renderings,
-    plain: Asking,
-    calling: Asking | None,
+    plain: Probe,
+    calling: Probe | None,
     format: Format,
     header: str,
     block: str,
     units: Units,
-) -> Iterator[Witness]:
-    """Everything that the template writes of the sample turns and the format can therefore be asked to read.
+) -> Iterator[GoldenText]:
+    """The sample turns as the template writes them, which the format must be able to write and read.
 
-    ``block`` is the empty block that the template puts in front of an answer without reasoning.
+    ``block`` is the empty reasoning block that the template writes before an answer without reasoning.
     """
-    own = _Own(format, header, block, units)
+    own = _AssistantText(format, header, block, units)
     yield from _answers(renderings, plain, format, own)
     if calling is not None and format.tool_calls is not None:
         yield from _calls(renderings, calling, format, own)
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
-    """Takes the assistant's own text out of renderings."""
+class _AssistantText:
+    """Extracts the assistant's text from renderings."""
 
     format: Format
     header: str
@@ -86,7 +86,7 @@ class _Own:
     units: Units
 
     def text(self, rendering: str | None, reasoning: str) -> tuple[str, str] | None:
-        """The text behind the header, and the entry at which it begins; None where it is not what was asked for."""
+        """The text after the header and its `GoldenText.entry`; None if ``reasoning`` is missing from the rendering."""
         begin = self._begin(rendering) if rendering is not None else None
         if rendering is None or begin is None or reasoning not in rendering:
             return None
@@ -100,13 +100,13 @@ class _Own:
             if closed and own.startswith(closed):
                 return own[len(closed) :], "after"
         if form.start.strip() and own.startswith(form.start) and form.end.strip() not in own:
-            return None  # the template opens a block around an answer that holds no end of it
+            return None  # the template opens a block before the answer and never closes it
         return own, "fresh"
 
     def _begin(self, rendering: str) -> int | None:
-        """Where the assistant's own text begins: behind the header, or behind the end of it.
+        """The position where the assistant's text begins: after the header, or after a suffix of it.
 
-        A template may frame calls a little otherwise than answers; some word or marker of the header must be there.
+        The header before calls may differ slightly from that before answers, but must share a word or marker with it.
         """
         if not self.header.strip():
             return len(self.header) if rendering.startswith(self.header) else None
@@ -121,39 +121,39 @@ class _Own:
         return rendering.index(core) + len(core) if core and core in rendering else None
 
 
-def _answers(renderings: Renderings, plain: Asking, format: Format, own: _Own) -> Iterator[Witness]:
+def _answers(renderings: Renderings, plain: Probe, format: Format, own: _AssistantText) -> Iterator[GoldenText]:
     answer = s.assistant(s.ANSWER)
     yield from _answer(renderings.turn(plain, answer), format, own, "")
-    given_as = format.inputs.reasoning_as
-    if given_as == "parts":
+    reasoning_as = format.inputs.reasoning_as
+    if reasoning_as == "parts":
         answer["content"] = [{"type": "thinking", "thinking": s.REASON}, {"type": "text", "text": s.ANSWER}]
-    elif given_as:
-        answer[given_as] = s.REASON
-    if given_as:
+    elif reasoning_as:
+        answer[reasoning_as] = s.REASON
+    if reasoning_as:
         form = format.reasoning
         on = {form.switch.name: form.switch.on} if form is not None and form.switch is not None else {}
         yield from _answer(renderings.turn(plain, answer, **on), format, own, s.REASON)
 
 
-def _answer(rendering: str | None, format: Format, own: _Own, reasoning: str) -> Iterator[Witness]:
+def _answer(rendering: str | None, format: Format, own: _AssistantText, reasoning: str) -> Iterator[GoldenText]:
     found = own.text(rendering, reasoning)
     if found is None or s.ANSWER not in found[0]:
         return
     text, entry = found
     end = text.index(s.ANSWER) + len(s.ANSWER)
     end += len(format.content.end) if text[end:].startswith(format.content.end) else 0
-    yield Witness(text[:end], entry, reasoning, s.ANSWER)
+    yield GoldenText(text[:end], entry, reasoning, s.ANSWER)
 
 
-def _calls(renderings: Renderings, calling: Asking, format: Format, own: _Own) -> Iterator[Witness]:
+def _calls(renderings: Renderings, calling: Probe, format: Format, own: _AssistantText) -> Iterator[GoldenText]:
     form = format.tool_calls
     assert form is not None
     several = [[_BOTH], [_BOTH, _OTHER]] if form.max_calls is None else [[_BOTH]]
     contents = ("", s.TEXT) if format.inputs.text_beside_calls == "kept" and form.text_before else ("",)
-    given_as = format.inputs.reasoning_as
-    reasonings = ("", s.REASON) if given_as not in ("", "parts") else ("",)
+    reasoning_as = format.inputs.reasoning_as
+    reasonings = ("", s.REASON) if reasoning_as not in ("", "parts") else ("",)
     for made, content, reasoning in product(several, contents, reasonings):
-        fields = {given_as: reasoning} if reasoning else {}
+        fields = {reasoning_as: reasoning} if reasoning else {}
         pairs = [(call.name, arguments_object(call)) for call in made]
         message = renderings.calling(calling, pairs, content or None, **fields)
         found = own.text(renderings.turn(calling, message, tools=True), reasoning)
@@ -163,7 +163,7 @@ def _calls(renderings: Renderings, calling: Asking, format: Format, own: _Own) -
 
 def _with_calls(
     own: str, entry: str, format: Format, made: list[Call], content: str, reasoning: str
-) -> Iterator[Witness]:
+) -> Iterator[GoldenText]:
     form = format.tool_calls
     assert form is not None
     try:
@@ -173,4 +173,4 @@ def _with_calls(
     lead = written[: written.index(s.NAME)]
     at = own.find(lead + s.NAME)
     if at >= 0:
-        yield Witness(own[:at] + written, entry, reasoning, content, tuple(made))
+        yield GoldenText(own[:at] + written, entry, reasoning, content, tuple(made))

@@ -1,13 +1,13 @@
-"""A model's wire format, inferred from what is at hand, in the order of how much it is worth.
+"""Infer a model's wire format from all available evidence, the strongest first.
 
 1. an explicit override;
 2. the tokenizer's ``response_template``;
-3. renderings: sample conversations, rendered and taken apart;
-4. the vocabulary: markers that every model of the field knows;
-5. family data;
-6. the documented fallback: tools described in the prompt, calls as JSON between tags, as plain text.
+3. sample conversations rendered by the chat template, and the words and markers of its text;
+4. family data;
+5. the vocabulary: well-known reasoning markers;
+6. the fallback: tools are described in the prompt, calls are JSON between tags, as plain text.
 
-Pure: it takes a callable that renders, and the registry of special tokens.
+Pure functions of a callable that renders and of the registry of special tokens.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from typing import Any
 
 from grammars.formats.check import differences
 from grammars.formats.format_data import format_of_family
-from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat, ToolCallFormat
-from grammars.formats.provenance import changed, without
-from grammars.formats.read_template import Reading
+from grammars.formats.golden_texts import GoldenPrompt, GoldenText
 from grammars.formats.probe.renderings import Renderings
+from grammars.formats.provenance import evidence_of_changes, without_part
+from grammars.formats.read_template import TemplateReading
 from grammars.formats.response_template import read_response_template, unread
-from grammars.formats.golden_texts import Prompt, Witness
+from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat, ToolCallFormat
 from special_tokens import Role, SpecialTokens
 from special_tokens.errors import TemplateError
 
-LOOSE = "rendering outside the sandbox"
+UNSANDBOXED = "rendering outside the sandbox"
 
 __all__ = [
     "DESCRIBED_CALLS",
-    "LOOSE",
+    "UNSANDBOXED",
     "Inference",
     "completed",
     "infer",
     "without_calls",
-    "without_frame",
+    "without_content_markers",
     "without_switch",
 ]
 
 _FALLBACK = dict.fromkeys(("tool_calls", "inputs.tools", "inputs.tool_calls", "inputs.tool_results"), "fallback")
-#: The fallback: what a model is told in the prompt when nothing is known of its own way.
+#: The fallback: the call format that the prompt describes to a model whose own format is unknown.
 DESCRIBED_CALLS = ToolCallFormat(
     "json_in_tags",
     call_start="<tool_call>\n",
@@ -54,18 +54,18 @@ DESCRIBED_CALLS = ToolCallFormat(
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """A format and how it came about.
+    """An inferred format and its evidence.
 
-    ``notes`` are sentences for the user; ``witnesses`` what the template itself wrote and ``prompts`` how its prompts
-    end, for the engine's part of the check; ``following`` makes the inference from the next evidence for reasoning
-    and answers, None where there is none.
+    ``notes`` are sentences for the user.  The template rendered ``golden_texts`` and ``prompts``, against which
+    `guided.inspect.format_check` checks the format.  ``next_inference`` makes the inference from the next best
+    evidence for reasoning and answers, None if there is none.
     """
 
     format: Format
     notes: tuple[str, ...] = ()
-    witnesses: tuple[Witness, ...] = ()
-    prompts: tuple[Prompt, ...] = ()
-    following: Callable[[], Inference | None] | None = field(default=None, compare=False, repr=False)
+    golden_texts: tuple[GoldenText, ...] = ()
+    prompts: tuple[GoldenPrompt, ...] = ()
+    next_inference: Callable[[], Inference | None] | None = field(default=None, compare=False, repr=False)
 
 
 def infer(
@@ -73,16 +73,16 @@ def infer(
     tokens: SpecialTokens,
     *,
     template: str = "",
-    mutable: Callable[..., str] | None = None,
+    render_unsandboxed: Callable[..., str] | None = None,
     override: Format | None = None,
     response_template: Mapping[str, Any] | None = None,
 ) -> Inference:
-    """The format of a model.
+    """Infer the format of a model.
 
-    ``render(messages, **kw) -> str`` renders its chat template and raises `TemplateError` where that fails; None
-    without a template.  ``mutable`` renders where the template may change its own lists, which the first one
-    refuses: what calls look like can then still be read.  ``response_template`` is the tokenizer's own.  Raises
-    `TemplateError` where the template renders not even a plain message.
+    ``render(messages, **kw) -> str`` renders its chat template and raises `TemplateError` on failure; None if there is
+    no template.  ``render_unsandboxed`` lets the template modify lists, which the sandbox of ``render`` refuses: it
+    shows the calls of such templates.  ``response_template`` is the tokenizer's.  Raises `TemplateError` if the
+    template renders not even a plain message.
     """
     if override is not None:
         return Inference(_with_evidence(override, "override"))
@@ -90,31 +90,36 @@ def infer(
     if render is None:
         return completed(described[0] if described else Format("inferred"), tokens)
     template = template or tokens.facts.chat_template
-    reading = Reading(Renderings(render), tokens, template)
-    loose = _loose(mutable, reading) if mutable is not None else None
+    reading = TemplateReading(Renderings(render), tokens, template)
+    unsandboxed = _read_unsandboxed(render_unsandboxed, reading) if render_unsandboxed is not None else None
     remark = unread(response_template) if response_template else ""
-    return _inferred(reading, loose, described, (remark,) if remark else ())
+    return _inferred(reading, unsandboxed, described, (remark,) if remark else ())
 
 
 def _inferred(
-    reading: Reading, loose: Reading | None, described: tuple[Format, ...], remarks: tuple[str, ...]
+    reading: TemplateReading,
+    unsandboxed: TemplateReading | None,
+    described: tuple[Format, ...],
+    remarks: tuple[str, ...],
 ) -> Inference:
-    """What one reading of a template comes to; ``loose`` is the template outside the sandbox."""
+    """The inference from one reading of a template; ``unsandboxed`` is its reading without the sandbox."""
     found, notes = reading.format()
     notes += remarks
-    if loose is not None:
-        found, notes = _with_refused(found, loose, notes)
+    if unsandboxed is not None:
+        found, notes = _with_refused(found, unsandboxed, notes)
     if described:
         found, notes = _with_described(found, described, reading, notes)
     finished = completed(found, reading.tokens, notes)
-    shown = dict.fromkeys(reading.witnesses(finished.format))
-    shown |= dict.fromkeys(loose.witnesses(finished.format) if loose is not None else ())
+    shown = dict.fromkeys(reading.golden_texts(finished.format))
+    shown |= dict.fromkeys(unsandboxed.golden_texts(finished.format) if unsandboxed is not None else ())
 
-    def following() -> Inference | None:
-        other = reading.without_this_reasoning()
-        return _inferred(other, loose, described, remarks) if other is not None else None
+    def next_inference() -> Inference | None:
+        other = reading.with_next_reasoning()
+        return _inferred(other, unsandboxed, described, remarks) if other is not None else None
 
-    return replace(finished, witnesses=tuple(shown), prompts=reading.prompts(finished.format), following=following)
+    return replace(
+        finished, golden_texts=tuple(shown), prompts=reading.prompts(finished.format), next_inference=next_inference
+    )
 
 
 def _with_evidence(format: Format, how: str) -> Format:
@@ -122,21 +127,23 @@ def _with_evidence(format: Format, how: str) -> Format:
     return replace(format, evidence=tuple((part, how) for part in parts if getattr(format, part)))
 
 
-def _loose(mutable: Callable[..., str], reading: Reading) -> Reading | None:
-    """The template read outside the sandbox, where that alone kept it from writing calls."""
+def _read_unsandboxed(render_unsandboxed: Callable[..., str], reading: TemplateReading) -> TemplateReading | None:
+    """The template read without the sandbox, if only the sandbox kept it from writing calls."""
     if reading.calling is not None or not reading.is_refused:
         return None
     try:
-        loose = Reading(Renderings(mutable), reading.tokens, reading.template)
+        unsandboxed = TemplateReading(Renderings(render_unsandboxed), reading.tokens, reading.template)
     except TemplateError:
         return None
-    return loose if loose.texts is not None and loose.format()[0].tool_calls is not None else None
+    return unsandboxed if unsandboxed.texts is not None and unsandboxed.format()[0].tool_calls is not None else None
 
 
-def _with_refused(found: Format, loose: Reading, notes: tuple[str, ...]) -> tuple[Format, tuple[str, ...]]:
-    """Calls as the template would write them if the sandbox let it; messages with calls cannot be rendered."""
-    other, _ = loose.format()
-    evidence = (*without(found.evidence, "tool_calls"), ("tool_calls", LOOSE))
+def _with_refused(
+    found: Format, unsandboxed: TemplateReading, notes: tuple[str, ...]
+) -> tuple[Format, tuple[str, ...]]:
+    """The format with the calls that only an unsandboxed rendering shows."""
+    other, _ = unsandboxed.format()
+    evidence = (*without_part(found.evidence, "tool_calls"), ("tool_calls", UNSANDBOXED))
     ends = replace(found.ends, calls=other.ends.calls, not_ends=other.ends.not_ends)
     reasoning = found.reasoning or other.reasoning
     made = replace(found, tool_calls=other.tool_calls, ends=ends, reasoning=reasoning, evidence=evidence)
@@ -144,13 +151,13 @@ def _with_refused(found: Format, loose: Reading, notes: tuple[str, ...]) -> tupl
 
 
 def _with_described(
-    found: Format, described: tuple[Format, ...], reading: Reading, notes: tuple[str, ...]
+    found: Format, described: tuple[Format, ...], reading: TemplateReading, notes: tuple[str, ...]
 ) -> tuple[Format, tuple[str, ...]]:
-    """The tokenizer's own description first, wherever it stands up to the template's renderings.
+    """The format with the calls that the tokenizer's response template describes, if renderings agree with it.
 
-    What calls are framed by and what stands beside them only renderings tell.
+    The white space and text around calls are known only from renderings.
     """
-    how = (*without(found.evidence, "tool_calls"), ("tool_calls", "response_template"))
+    how = (*without_part(found.evidence, "tool_calls"), ("tool_calls", "response_template"))
     if found.reasoning is None and described[0].reasoning is not None:
         found = replace(found, reasoning=described[0].reasoning, evidence=(*found.evidence, ("reasoning", how[-1][1])))
     forms = [format.tool_calls for format in described if format.tool_calls is not None]
@@ -158,16 +165,16 @@ def _with_described(
         return (replace(found, tool_calls=forms[0], evidence=how), notes) if forms else (found, notes)
     for form in forms:
         if not differences(form, reading.one_turn or reading.texts, reading.tokens):
-            made = _beside(form, found.tool_calls or form)
-            shown = changed(form, made, "tool_calls", "rendering of text beside a call")
+            made = _with_rendered_text(form, found.tool_calls or form)
+            shown = evidence_of_changes(form, made, "tool_calls", "rendering of text with a call")
             return replace(found, tool_calls=made, evidence=(*how, *shown.items())), notes
     if forms:
-        notes += ("tokenizer.response_template does not read what the chat template writes",)
+        notes += ("tokenizer.response_template does not match what the chat template writes",)
     return found, notes
 
 
-def _beside(form: ToolCallFormat, shown: ToolCallFormat) -> ToolCallFormat:
-    """A described form with what only renderings show: the text beside calls, the spelling of words."""
+def _with_rendered_text(form: ToolCallFormat, shown: ToolCallFormat) -> ToolCallFormat:
+    """A described form with the fields that only renderings show: text next to calls, the spelling of literals."""
     options = {**dict(shown.options), **dict(form.options)} if shown.syntax == form.syntax else dict(form.options)
     return replace(
         form,
@@ -180,7 +187,7 @@ def _beside(form: ToolCallFormat, shown: ToolCallFormat) -> ToolCallFormat:
 
 
 def completed(found: Format, tokens: SpecialTokens, notes: tuple[str, ...] = ()) -> Inference:
-    """The format with what only family data knows, and with the fallback for what nothing tells."""
+    """Complete a format from family data and vocabulary, and with the fallback if its calls are still unknown."""
     if tokens.family is not None:
         found = _with_family(found, format_of_family(tokens.family), tokens.family.id)
     if found.reasoning is None:
@@ -197,29 +204,31 @@ def completed(found: Format, tokens: SpecialTokens, notes: tuple[str, ...] = ())
 
 
 def without_calls(inference: Inference, tokens: SpecialTokens, why: tuple[str, ...]) -> Inference:
-    """The same format with the next evidence for its calls, because this one did not stand the check."""
-    evidence = without(inference.format.evidence, "tool_calls")
-    content = replace(inference.format.content, lead_start="", lead_end="")  # it was read off these calls
+    """The inference with the next evidence for calls, after these failed the check; ``why`` are the reasons."""
+    evidence = without_part(inference.format.evidence, "tool_calls")
+    content = replace(inference.format.content, lead_start="", lead_end="")  # inferred from these calls
     found = replace(inference.format, tool_calls=None, content=content, evidence=evidence)
     return completed(found, tokens, (*inference.notes, *(f"cross-check failed: {wrong}" for wrong in why)))
 
 
-def without_frame(inference: Inference) -> Inference:
-    """The same format with answers as they stand: their frame did not stand the check."""
+def without_content_markers(inference: Inference) -> Inference:
+    """The inference without markers around answers, after these failed the check."""
     format = inference.format
     content = ContentFormat(opening=format.content.opening)
-    return replace(inference, format=replace(format, content=content, evidence=without(format.evidence, "content")))
+    return replace(
+        inference, format=replace(format, content=content, evidence=without_part(format.evidence, "content"))
+    )
 
 
 def without_switch(form: ReasoningFormat, prompt: str) -> ReasoningFormat:
-    """The same reasoning without its switch, which did not stand the check; ``prompt`` is the one without it."""
-    tails = (form.prompt_on, form.prompt_off, form.start, form.start.rstrip())
-    tail = max((tail for tail in tails if prompt.endswith(tail)), key=len, default="")
-    return replace(form, switch=None, prompt_on=tail, prompt_off="", closed_lead="")
+    """The reasoning format without its switch, after that failed the check; ``prompt`` was rendered without it."""
+    suffixes = (form.prompt_on, form.prompt_off, form.start, form.start.rstrip())
+    suffix = max((suffix for suffix in suffixes if prompt.endswith(suffix)), key=len, default="")
+    return replace(form, switch=None, prompt_on=suffix, prompt_off="", closed_lead="")
 
 
 def _with_family(found: Format, known: Format, family: str) -> Format:
-    """Renderings win; family data fills in what they left open."""
+    """Fill fields that renderings left open from family data."""
     changes: dict[str, Any] = {}
     evidence = dict(found.evidence)
     for name in ("reasoning", "tool_calls"):
@@ -234,14 +243,14 @@ def _with_family(found: Format, known: Format, family: str) -> Format:
     elif known.inputs.reasoning == "described":
         changes["inputs"] = replace(found.inputs, reasoning="described")
     for part, value in changes.items():
-        filled = changed(getattr(found, part), value, part, f"family {family}")
+        filled = evidence_of_changes(getattr(found, part), value, part, f"family {family}")
         evidence |= {name: f"{evidence[name]}, {how}" if part == "ends" and name in evidence else how
                      for name, how in filled.items()}  # fmt: skip
     return replace(found, name=family, **changes, evidence=tuple(evidence.items()))
 
 
 def _filled(found: ContentFormat, known: ContentFormat) -> ContentFormat:
-    """The frame with what is empty in it filled in; an answer's own frame is taken whole or not at all."""
+    """Fill empty markers from family data; ``start`` and ``end`` of an answer are filled together or not at all."""
     if not found.start and not found.end:
         found = replace(found, start=known.start, end=known.end)
     if not found.lead_start:
@@ -255,7 +264,7 @@ def _united(found: Ends, known: Ends) -> Ends:
 
 
 def _with_vocabulary(found: Format, tokens: SpecialTokens) -> Format:
-    """Reasoning markers that the vocabulary has, for a model that does not reason unasked."""
+    """Add the reasoning markers of the vocabulary; such a model does not reason by default."""
     pair = tokens.pair(Role.REASONING_START, Role.REASONING_END)
     if pair is None or not (pair[0].is_token and pair[1].is_token):
         return found

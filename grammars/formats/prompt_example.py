@@ -1,4 +1,4 @@
-"""A way of calling that a template only tells the model of, in words, and never writes itself.
+"""Read the tool-call format from an example in the prompt, for templates that never write a call themselves.
 
 Many prompts show an example between tags: ``<tool_call>{"name": <function-name>, "arguments": <args>}</tool_call>``.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from grammars.values.format import ToolCallFormat
 from grammars.formats.probe.marker_pairs import is_pair
+from grammars.values.format import ToolCallFormat
 
 __all__ = ["read_declared"]
 
@@ -22,7 +22,7 @@ _ARGUMENTS = ("arguments", "parameters", "args", "params", "input", "kwargs")
 
 
 def read_declared(prompt: str) -> ToolCallFormat | None:
-    """The format that a prompt shows by an example; None where there is none."""
+    """The format of the first such example in a prompt; None if there is none."""
     for found in _EXAMPLE.finditer(prompt):
         if found["name"] in _NAMES and found["arguments"] in _ARGUMENTS and is_pair(found["open"], found["close"]):
             lead, trail = ("\n" if "\n" in found[part] else "" for part in ("lead", "trail"))

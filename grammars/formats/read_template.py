@@ -1,7 +1,7 @@
-"""One template taken apart: everything that its renderings show, put together into a format.
+"""Read one template: combine everything that its renderings show into a format.
 
-The order matters: the reasoning first, because its block stands in front of calls and must be taken off them; then
-the calls; then what ends them.
+The order matters: first the reasoning, whose block precedes calls and must be removed from them; then the calls; then
+the tokens that end them.
 """
 
 from __future__ import annotations
@@ -12,94 +12,94 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from grammars.formats.probe import samples as s
 from grammars.formats.calls.call_shape import CallShape, read_shape
-from grammars.formats.probe.sample_calls import CallTexts, in_one_turn, read_call_texts
-from grammars.formats.check import TYPED_TOOLS, differences
 from grammars.formats.calls.classify import classify, split_wrappers
-from grammars.formats.prompt_example import read_declared
-from grammars.formats.turn_ends import CallEnds, ContentEnds, call_ends, content_ends, not_ends
-from grammars.values.format import ContentFormat, Ends, Format, InputNeeds, ToolCallFormat
+from grammars.formats.check import TYPED_TOOLS, differences
+from grammars.formats.golden_texts import GoldenPrompt, GoldenText, golden_texts, prompts
+from grammars.formats.probe import samples as s
 from grammars.formats.probe.input_needs import read_inputs, text_beside_calls, tools_argument
-from grammars.formats.provenance import fields_read
-from grammars.formats.reasoning.read_reasoning import ReasoningReading, read_reasoning
 from grammars.formats.probe.renderings import Renderings
-from grammars.formats.probe.turns import Turn, read_turn
+from grammars.formats.probe.sample_calls import CallTexts, in_one_turn, read_call_texts
 from grammars.formats.probe.text_units import Units
-from grammars.formats.golden_texts import Prompt, Witness, prompts, witnesses
-from grammars.tool_calls import syntax
+from grammars.formats.probe.turns import Turn, read_turn
+from grammars.formats.prompt_example import read_declared
+from grammars.formats.provenance import rendered_fields
+from grammars.formats.reasoning.read_reasoning import ReasoningReading, read_reasoning
+from grammars.formats.turn_ends import CallEnds, ContentEnds, call_ends, content_ends, not_ends
 from grammars.tool_calls.section import opening_marker
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.values.format import ContentFormat, Ends, Format, InputNeeds, ToolCallFormat
 from grammars.values.tool import Call
 from special_tokens import SpecialTokens
 from special_tokens.errors import ToolError
 
-__all__ = ["Reading"]
+__all__ = ["TemplateReading"]
 
 
-class Reading:
-    """What the renderings of one template show.  Raises `TemplateError` where there are none to look at."""
+class TemplateReading:
+    """The findings from the renderings of one template; raises `TemplateError` if it renders no plain message."""
 
     def __init__(self, renderings: Renderings, tokens: SpecialTokens, template: str) -> None:
         self.renderings = renderings
         self.tokens = tokens
         self.template = template
         self.units = Units(tokens)
-        self.plain = renderings.plain_asking()
+        self.plain = renderings.plain_probe()
         self.turn: Turn | None = read_turn(renderings, self.plain, self.units)
-        self.calling = renderings.call_asking(self.plain)
+        self.calling = renderings.call_probe(self.plain)
         self._readings = read_reasoning(renderings, self.plain, self.calling, self.turn, self.units, template)
         self._reading: ReasoningReading = next(self._readings)
 
     @property
     def is_refused(self) -> bool:
-        """Did the sandbox stop the template, rather than the template itself?"""
+        """Whether the sandbox, and not the template itself, raised an error."""
         return any("SecurityError" in error for error in self.renderings.errors)
 
     @property
     def reasoning(self) -> ReasoningReading:
-        """The best reading of the reasoning that has not been refused."""
+        """The best reading of the reasoning that no check has refused."""
         return self._reading
 
-    def without_this_reasoning(self) -> Reading | None:
-        """The same template with the next evidence for its reasoning; None where there is no other."""
+    def with_next_reasoning(self) -> TemplateReading | None:
+        """The same template with the next best reading of its reasoning; None if there is no other."""
         following = next(self._readings, None)
         if following is None:
             return None
         other = copy(self)
-        for name in [name for name, kind in vars(Reading).items() if isinstance(kind, cached_property)]:
+        for name in [name for name, kind in vars(TemplateReading).items() if isinstance(kind, cached_property)]:
             vars(other).pop(name, None)
         other._reading = following
         return other
 
     @cached_property
     def texts(self) -> CallTexts | None:
-        """The sample calls as the template writes them, without what stands in front of them."""
+        """The sample calls as the template writes them, without header and reasoning."""
         if self.calling is None:
             return None
         return read_call_texts(self.renderings, self.calling, self.units, self.turn, self._without_reasoning)
 
     @cached_property
     def one_turn(self) -> CallTexts | None:
-        """The sample calls, as many as the template writes in one turn."""
+        """The sample calls, without those that the template writes after the end of the turn."""
         return in_one_turn(self.texts, self._content_ends.end) if self.texts is not None else None
 
     @cached_property
     def calls(self) -> ToolCallFormat | None:
-        """The format of calls, before it is checked; None where the template writes none that has a known shape."""
+        """The format of calls, unchecked; None if the template writes no calls of a known shape."""
         if self._shape is None or self._shape.is_unread or self.texts is None:
             return None
         wrappers = split_wrappers(self._shape.before, self._call_ends.after, self._shape.middle, self.units)
-        return self._beside_text(classify(self._shape, self.texts, wrappers, self.units))
+        return self._with_gap(classify(self._shape, self.texts, wrappers, self.units))
 
     @cached_property
     def wrong(self) -> tuple[str, ...]:
-        """In what the format of calls and the template disagree."""
+        """The differences between the format of calls and the template's calls."""
         if self.calls is None or self.one_turn is None:
             return ()
         return differences(self.calls, self.one_turn, self.tokens)
 
     def format(self) -> tuple[Format, tuple[str, ...]]:
-        """The format as far as renderings go, its calls checked, and notes on what renderings could not show."""
+        """The format as far as renderings show it, with checked calls, and notes on what they do not show."""
         calls, how, notes = self._checked_calls()
         reasoning = self.reasoning.format
         evidence = [("inputs", "rendering")]
@@ -115,19 +115,19 @@ class Reading:
             inputs=self._inputs(),
             evidence=tuple(evidence),
         )
-        shown = fields_read(made, self.reasoning.fields, shows_calls=self.texts is not None)
+        shown = rendered_fields(made, self.reasoning.fields, shows_calls=self.texts is not None)
         return replace(made, evidence=(*evidence, *shown)), notes
 
-    def witnesses(self, format: Format) -> tuple[Witness, ...]:
-        """What the template wrote of the sample turns; calls only where the format was read off them."""
+    def golden_texts(self, format: Format) -> tuple[GoldenText, ...]:
+        """The sample turns as the template wrote them; with calls only if ``format`` was inferred from them."""
         read_off = dict(format.evidence).get("tool_calls", "").startswith(("rendering", "response_template"))
         calling = self.calling if read_off else None
         reading = self.reasoning
-        found = witnesses(self.renderings, self.plain, calling, format, reading.header, reading.block, self.units)
+        found = golden_texts(self.renderings, self.plain, calling, format, reading.header, reading.block, self.units)
         return tuple(dict.fromkeys(found))
 
-    def prompts(self, format: Format) -> tuple[Prompt, ...]:
-        """How prompts end under the switch of ``format``."""
+    def prompts(self, format: Format) -> tuple[GoldenPrompt, ...]:
+        """The prompts that the template renders under the reasoning switch of ``format``."""
         return tuple(prompts(self.renderings, self.plain, format))
 
     # -- calls
@@ -142,13 +142,13 @@ class Reading:
 
     @cached_property
     def _content_ends(self) -> ContentEnds:
-        form, beside = self.reasoning.format, None
-        if self.calling is not None:  # `texts` are read with the help of these ends
+        form, with_text = self.reasoning.format, None
+        if self.calling is not None:  # not from `texts`, which need these ends themselves
             message = self.renderings.calling(self.calling, [(s.NAME, s.BOTH)], s.TEXT)
-            beside = self.renderings.turn(self.calling, message, tools=True)
+            with_text = self.renderings.turn(self.calling, message, tools=True)
         inside = [form.end] if form else []
-        if beside is not None and s.TEXT in beside and s.NAME in beside:
-            inside += [beside[beside.index(s.TEXT) : beside.rindex(s.NAME)]]
+        if with_text is not None and s.TEXT in with_text and s.NAME in with_text:
+            inside += [with_text[with_text.index(s.TEXT) : with_text.rindex(s.NAME)]]
         return content_ends(self.turn, self.reasoning.header, self.reasoning.content_start, inside, self.units)
 
     @cached_property
@@ -161,43 +161,43 @@ class Reading:
         )
 
     def _checked_calls(self) -> tuple[ToolCallFormat | None, str, tuple[str, ...]]:
-        """The calls, how they are known, and notes."""
+        """The format of calls, its evidence, and notes."""
         if self.texts is None:
             declared = self._declared()
             return declared, "text of the prompt", (self.renderings.why_no_calls,)
         if self._shape is not None and self._shape.is_unread:
-            return None, "", ("a second call is written in no way that is read here",)
+            return None, "", ("the chat template writes a second call in a form that is not recognised",)
         if self.calls is None:
-            return None, "", ("the calls that the chat template writes have no shape that is known here",)
+            return None, "", ("the chat template writes calls in a form that is not recognised",)
         if self.wrong:
             return None, "", tuple(f"cross-check failed: {what}" for what in self.wrong)
         return self.calls, "rendering", ()
 
     def _without_reasoning(self, text: str) -> str:
-        """A call's text without a reasoning block in front of it."""
+        """A call's text without a preceding reasoning block."""
         form = self.reasoning.format
         blocks = {self.reasoning.block, form.empty, form.prompt_off, form.start + form.end} if form else set()
         block = next((block for block in sorted(blocks - {""}, key=len, reverse=True) if text.startswith(block)), "")
         return self._without_empty_answer(text[len(block) :])
 
     def _without_empty_answer(self, text: str) -> str:
-        """A call's text without an answer's frame around nothing in front of it."""
+        """A call's text without preceding markers of an empty answer."""
         start = self.reasoning.content_start
         rest = text.removeprefix(start)
         closing = self.units.common_prefix(rest, self._content_ends.content_end)
         return rest[len(closing) :] if start and self.units.markers(closing) else text
 
     def _declared(self) -> ToolCallFormat | None:
-        """A format that the prompt shows by an example."""
+        """The format of calls in an example that the prompt shows to the model."""
         name, is_text = tools_argument(self.renderings, self.plain, self.template)
         if not name:
             return None
         tools: Any = json.dumps([tool["function"] for tool in s.TOOLS]) if is_text else list(s.TOOLS)
         return read_declared(self.renderings.prompt(self.plain, **{name: tools}) or "")
 
-    def _beside_text(self, form: ToolCallFormat) -> ToolCallFormat:
-        """The format with what stands between text and calls, and whether text may stand there."""
-        text = self._text_beside
+    def _with_gap(self, form: ToolCallFormat) -> ToolCallFormat:
+        """The format with the gap between text and calls, and with whether text may precede or follow calls."""
+        text = self._text_with_call
         opening = form.section_start + form.call_start
         first = next(iter(self.units.markers(opening)), "")
         has_marker = bool(self.units.markers(opening_marker(form))) and not self.reasoning.content_start
@@ -205,20 +205,20 @@ class Reading:
         if text is None:
             return plain
         if first and first == self._content_ends.end:
-            return replace(plain, text_before=False)  # behind text, what opens calls cannot be told from the end
+            return replace(plain, text_before=False)  # after text, this could be the end or the start of calls
         if text.index(s.TEXT) > text.index(s.NAME):
             end = self._content_ends.end
             return replace(plain, text_after=not end or end not in text[text.index(s.NAME) : text.index(s.TEXT)])
         if self.reasoning.content_start and text[: text.index(s.TEXT)].endswith(self.reasoning.content_start):
-            return form  # what closes the text's frame is none of the calls' own
+            return form  # the text's closing markers are not part of the calls
         between = self._between
         gap = between[: between.index(opening)] if opening and opening in between else _white(between)
         return replace(form, gap=gap)
 
     @property
-    def _text_beside(self) -> str | None:
-        """The rendering of text beside a call, where both are there and the text is no thought."""
-        text = self.texts.beside if self.texts is not None else None
+    def _text_with_call(self) -> str | None:
+        """The rendering of a message with text and a call; None if one is missing or the text became reasoning."""
+        text = self.texts.with_text if self.texts is not None else None
         if text is None or s.TEXT not in text or s.NAME not in text:
             return None
         form = self.reasoning.format
@@ -231,16 +231,16 @@ class Reading:
 
     @property
     def _between(self) -> str:
-        """What stands between text and a call behind it."""
-        text = self._text_beside or s.TEXT + s.NAME
+        """The text between content and the call after it."""
+        text = self._text_with_call or s.TEXT + s.NAME
         return text[text.index(s.TEXT) + len(s.TEXT) : text.rindex(s.NAME)]
 
     # -- the rest
 
     def _content(self, form: ToolCallFormat | None) -> ContentFormat:
-        """How text is framed; in front of calls too, where the calls of ``form`` follow a frame that can be told."""
+        """The markers around answers, and around text before the calls of ``form`` if that text has its own."""
         start, opening, end = self.reasoning.content_start, self.reasoning.opening, self._content_ends.content_end
-        plain, text = ContentFormat(opening, start, end), self._text_beside
+        plain, text = ContentFormat(opening, start, end), self._text_with_call
         if not start or text is None or form is None or not text[: text.index(s.TEXT)].endswith(start):
             return plain
         if text.index(s.TEXT) > text.index(s.NAME):
@@ -262,11 +262,18 @@ class Reading:
         return replace(found, not_ends=not_ends(framing, found, self.units))
 
     def _inputs(self) -> InputNeeds:
-        thought = self.reasoning.format.start if self.reasoning.format else ""
-        given_as = self.reasoning.given_as
+        reasoning_start = self.reasoning.format.start if self.reasoning.format else ""
+        reasoning_as = self.reasoning.reasoning_as
         end = self._content_ends.end
         return read_inputs(
-            self.renderings, self.plain, self.calling, self.texts, given_as, thought, end, template=self.template
+            self.renderings,
+            self.plain,
+            self.calling,
+            self.texts,
+            reasoning_as,
+            reasoning_start,
+            end,
+            template=self.template,
         )
 
 

@@ -1,8 +1,8 @@
-"""What a tokenizer's own ``response_template`` says of a format.
+"""Candidate formats from a tokenizer's ``response_template``.
 
-transformers' templates (version 1) describe how an answer is *read*, by literals and regular expressions that skip
-white space.  A grammar has to write it exactly, so each of them yields candidates, with and without line breaks;
-the cross-check against the chat template picks the one that is really written.
+transformers' response templates (version 1) describe how to *parse* an answer, by literals and regular expressions that
+skip white space.  A grammar needs the exact text, so each template yields candidates with and without line breaks; the
+cross-check against the chat template selects the one that is really written.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from grammars.values.format import Format, Option, ReasoningFormat, ToolCallFormat
 from grammars.tool_calls.pattern import escape_literal
+from grammars.values.format import Format, Option, ReasoningFormat, ToolCallFormat
 from special_tokens.errors import ModelError, shown
 
 __all__ = ["read_response_template", "unread"]
@@ -23,9 +23,9 @@ _WHITE = ("\n", "")
 
 
 def read_response_template(template: Mapping[str, Any]) -> tuple[Format, ...]:
-    """The formats that the template may mean, likeliest first; empty where it describes none that can be written.
+    """The formats that the template may describe, most likely first; () if none can be written.
 
-    Raises `ModelError` for data that is no response template, naming the place.
+    Raises `ModelError`, naming the place, if the data is not a response template.
     """
     fields = _checked(template)
     reasoning = _reasoning(fields.get("reasoning_content") or fields.get("thinking"))
@@ -34,7 +34,7 @@ def read_response_template(template: Mapping[str, Any]) -> tuple[Format, ...]:
 
 
 def unread(template: Mapping[str, Any]) -> str:
-    """Says of a template that its calls are described by something that no grammar can write; "" where all is well."""
+    """A note if the template's description of calls cannot be turned into a format, else ""."""
     described = any(format.tool_calls is not None for format in read_response_template(template))
     if template["fields"].get("tool_calls") is None or described:
         return ""
@@ -46,18 +46,20 @@ _FIELDS = ("reasoning_content", "thinking", "tool_calls")
 
 
 def _checked(template: Any) -> Mapping[str, Any]:
-    """The template's fields; raises `ModelError` where they are not what a response template has."""
+    """The template's fields; raises `ModelError` if they are malformed."""
     if not isinstance(template, Mapping):
-        raise ModelError(f"{shown(template)} is no response template", place=_PLACE, expected="an object with fields")
+        raise ModelError(
+            f"{shown(template)} is not a response template", place=_PLACE, expected="an object with fields"
+        )
     fields = template.get("fields")
     if not isinstance(fields, Mapping):
-        raise ModelError("a response_template has fields", place=_PLACE, expected="an object")
+        raise ModelError("the response template has no fields", place=_PLACE, expected="an object")
     for name in _FIELDS:
         field = fields.get(name)
         if field is None:
             continue
         if not isinstance(field, Mapping):
-            raise ModelError(f"{shown(field)} describes nothing", place=f"{_PLACE}.fields.{name}", expected="an object")
+            raise ModelError(f"{shown(field)} is not an object", place=f"{_PLACE}.fields.{name}", expected="an object")
         for key, value in field.items():
             _check_member(key, value, f"{_PLACE}.fields.{name}.{key}")
     return fields
@@ -67,14 +69,14 @@ def _check_member(key: str, value: Any, place: str) -> None:
     if key in ("open", "close") and value is not None:
         several = isinstance(value, list) and value and all(isinstance(text, str) for text in value)
         if not isinstance(value, str) and not several:
-            raise ModelError(f"{shown(value)} is no text", place=place, expected="a text, or a list of texts")
+            raise ModelError(f"{shown(value)} is not a string", place=place, expected="a string, or a list of strings")
     if key == "content_args" and not isinstance(value, Mapping):
-        raise ModelError(f"{shown(value)} is no object", place=place, expected="an object")
+        raise ModelError(f"{shown(value)} is not an object", place=place, expected="an object")
     if key.endswith("_pattern") and value is not None:
         try:
             re.compile(value)
         except (re.error, TypeError) as error:
-            raise ModelError(f"no regular expression: {error}", place=place, expected="a Python pattern") from None
+            raise ModelError(f"not a regular expression: {error}", place=place, expected="a Python pattern") from None
 
 
 def _reasoning(field: Any) -> ReasoningFormat | None:
@@ -103,7 +105,7 @@ def _calls(field: Any) -> Iterator[ToolCallFormat]:
 
 
 def _marker(field: Mapping[str, Any], which: str, white: str) -> str | None:
-    """A literal, or a regular expression that is one but for white space and named groups, as a pattern with holes."""
+    """A delimiter as a pattern with holes: a literal, or a regex that has only white space and named groups besides."""
     literal = field.get(which)
     if isinstance(literal, list):
         literal = literal[0]
@@ -129,8 +131,8 @@ def _objects(start: str, end: str) -> Iterator[ToolCallFormat]:
 
 
 def _named(start: str, end: str) -> ToolCallFormat:
-    before, behind = start.split("$name", 1)
-    options: tuple[tuple[str, Option], ...] = (("call", f"$name{behind}$arguments"),)
+    before, after = start.split("$name", 1)
+    options: tuple[tuple[str, Option], ...] = (("call", f"$name{after}$arguments"),)
     return ToolCallFormat("name_then_json", call_start=before, call_end=end, options=options)
 
 
@@ -139,13 +141,15 @@ def _quote(delimiters: Any) -> str:
         case [[str(quote), *_], *_]:
             return quote
     place = f"{_PLACE}.fields.tool_calls.content_args.string_delims"
-    raise ModelError(f"{shown(delimiters)} are no delimiters", place=place, expected="a list of pairs of texts")
+    raise ModelError(
+        f"{shown(delimiters)} is not a list of delimiters", place=place, expected="a list of pairs of strings"
+    )
 
 
 def _delimited(start: str, end: str, quote: str) -> ToolCallFormat:
-    before, behind = start.split("$name", 1)
+    before, after = start.split("$name", 1)
     options: dict[str, Option] = {
-        "call": f"$name{behind}{{$parameters",
+        "call": f"$name{after}{{$parameters",
         "parameter": "$key:$value",
         "separator": ",",
         "order": "sorted",
@@ -158,7 +162,7 @@ def _tagged(start: str, end: str, arguments: Mapping[str, Any], white: str) -> I
     tag = _literal(arguments.get("tag_pattern"), white)
     if tag is None or "$key" not in tag or "$value" not in tag or "$name" not in start:
         return
-    before, behind = start.split("$name", 1)
-    options = (("call", f"$name{behind}{white}$parameters"), ("parameter", tag + white))
+    before, after = start.split("$name", 1)
+    options = (("call", f"$name{after}{white}$parameters"), ("parameter", tag + white))
     for between in _WHITE:
         yield ToolCallFormat("xml_equals", call_start=before, call_end=end, between=between, options=options)

@@ -1,4 +1,4 @@
-"""What ends a turn, by region, read off renderings: after an answer, after calls, and what only looks like an end."""
+"""Infer from renderings the markers that end a turn after an answer and after calls, and those that only look so."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grammars.formats.probe import samples as s
-from grammars.formats.probe.sample_calls import CallTexts
-from grammars.values.format import Ends
 from grammars.formats.probe.marker_pairs import is_closing, is_pair
-from grammars.formats.probe.turns import Turn
+from grammars.formats.probe.sample_calls import CallTexts
 from grammars.formats.probe.text_units import Units
+from grammars.formats.probe.turns import Turn
+from grammars.values.format import Ends
 
 __all__ = ["CallEnds", "ContentEnds", "call_ends", "content_ends", "not_ends"]
 
-_LONGEST = 24  # characters of an end that is no marker
+_LONGEST = 24  # characters of an end that is not a marker
 
 
 @dataclass(frozen=True, slots=True)
 class ContentEnds:
-    """``end`` is the marker that ends an answer, "" where none shows; ``content_end`` closes the content itself."""
+    """The end of an answer: ``end`` ends the turn ("" if nothing does), ``content_end`` closes the content before."""
 
     end: str
     content_end: str
-    is_role: bool = False  #: the end opens the next message: nothing of its own closes this one
-    following: str = ""  #: the marker that opens the next message behind the end
+    is_role: bool = False  #: the end is the marker that opens the next message
+    next_opening: str = ""  #: the marker after the end, which opens the next message
 
 
 def content_ends(turn: Turn | None, header: str, opening: str, inside: Sequence[str], units: Units) -> ContentEnds:
-    """How an answer ends: the first marker behind it that closes nothing but the turn itself.
+    """The end of an answer: the first marker after it that closes nothing but the turn.
 
-    ``header`` is the assistant's, ``opening`` the content's own; ``inside`` are texts that stand in the middle of a
-    turn: what closes a part there is no end, where something else follows it at the turn's real end.
+    ``header`` is the assistant's header, ``opening`` the text that opens the content.  ``inside`` are texts from the
+    middle of a turn: a marker that closes a part there does not end the turn if another marker follows it at the real
+    end.
     """
     if turn is None:
         return ContentEnds("", "")
@@ -43,16 +44,16 @@ def content_ends(turn: Turn | None, header: str, opening: str, inside: Sequence[
         markers = units.markers(tail[len(inner) :])
     if markers:
         is_role = not inner and not turn.last and turn.inner.lstrip().startswith(markers[0])
-        behind = units.markers(turn.inner.split(markers[0], 1)[-1]) if markers[0] in turn.inner else []
-        return ContentEnds(markers[0], inner, is_role, behind[0] if behind else "")
+        after = units.markers(turn.inner.split(markers[0], 1)[-1]) if markers[0] in turn.inner else []
+        return ContentEnds(markers[0], inner, is_role, after[0] if after else "")
     word = turn.last.strip()
     return ContentEnds(word if 0 < len(word) <= _LONGEST else "", "")
 
 
 def _closing_part(turn: Turn, inside: Sequence[str], units: Units) -> str:
-    """What closes the last part of a turn as it closes parts in the middle, where the turn's own end follows.
+    """The text that closes the last part of a turn, if it also closes parts in the middle and the turn's end follows.
 
-    Only what stands there at the very end and before another message alike belongs to the turn.
+    Only text that follows an answer both at the end of the rendering and before another message belongs to the turn.
     """
     parts = {marker for text in inside for marker in units.markers(text)}
     shared = units.common_prefix(turn.last, turn.inner) if turn.last else ""
@@ -65,11 +66,10 @@ def _closing_part(turn: Turn, inside: Sequence[str], units: Units) -> str:
 
 
 def _closing_inner(tail: str, header: str, opening: str, units: Units) -> str:
-    """The part of ``tail`` that closes what was opened inside the turn; "" where nothing was.
+    """The part of ``tail`` that closes markers opened inside the turn; "" if none were.
 
-    Openings that ``header`` and ``opening`` have not closed themselves form a stack; the outermost is the turn's own
-    if messages open with it.  What stands around an opening (``<|open|>message<|sep|>``) stands around its
-    closing too.
+    Markers that ``header`` and ``opening`` leave open form a stack; the outermost belongs to the turn itself if
+    messages open with it.  Markers around an opening (``<|open|>message<|sep|>``) also occur around its closing.
     """
     markers = units.markers(tail)
     stack, around = _open_markers(header + opening, markers, units)
@@ -91,13 +91,13 @@ def _closing_inner(tail: str, header: str, opening: str, units: Units) -> str:
 
 
 def _opens_message(marker: str, header: str, tail: Sequence[str], units: Units) -> bool:
-    """Does nothing stand in front of it in the header but what closes the message before?"""
+    """Whether only markers that close the previous message precede ``marker`` in the header."""
     markers = units.markers(header)
     return all(before in tail or is_closing(before) for before in markers[: markers.index(marker)])
 
 
 def _open_markers(opened: str, closers: Sequence[str], units: Units) -> tuple[list[str], set[str]]:
-    """The markers of ``opened`` that wait to be closed, outermost first, and the others that stand among them."""
+    """The unclosed markers of ``opened``, outermost first, and the other markers between them."""
     markers = units.markers(opened)
     stack: list[str] = []
     around: set[str] = set()
@@ -113,7 +113,7 @@ def _open_markers(opened: str, closers: Sequence[str], units: Units) -> tuple[li
 
 @dataclass(frozen=True, slots=True)
 class CallEnds:
-    """``after`` is what closes calls, with the turn's end cut off; ``end`` that end, "" where content's holds."""
+    """The end of calls: ``after`` closes the calls, ``end`` then ends the turn ("": the same as after an answer)."""
 
     after: str
     end: str
@@ -122,10 +122,10 @@ class CallEnds:
 def call_ends(
     texts: CallTexts, after: str, middle: str | None, before: str, content: ContentEnds, header: str, units: Units
 ) -> CallEnds:
-    """How calls end.  ``after`` is everything behind the last call, ``middle`` what stands between two.
+    """The end of calls.  ``after`` is the text after the last call, ``middle`` that between two calls (None: unknown).
 
-    The content's own end cuts it off where it appears, and so does another message's header.  Else what is not
-    common to ``after`` and ``middle`` is the end, unless something opened a section that it closes.
+    The end of answers, or the header of another message, cuts ``after`` off.  Otherwise the part that ``after`` and
+    ``middle`` do not share is the end, unless it closes a section of calls.
     """
     end = content.end
     after = _this_message(after, middle or "", end, header, units)
@@ -143,8 +143,8 @@ def call_ends(
     if closing:
         last = markers[closing[-1]]
         cut = len(shared) + rest.index(last) + len(last)
-        behind = units.markers(after[cut:])
-        return CallEnds(after[:cut] if behind else after, behind[0] if behind else "")
+        rest_markers = units.markers(after[cut:])
+        return CallEnds(after[:cut] if rest_markers else after, rest_markers[0] if rest_markers else "")
     if middle is not None and not _opens_section(before, middle, units):
         return CallEnds(shared, markers[0])
     last = units.markers(after)[-1]
@@ -154,15 +154,15 @@ def call_ends(
 
 
 def _next_message_follows(texts: CallTexts, after: str, content: ContentEnds) -> bool:
-    """Does the result's message open right behind the calls, without the end that answers have?"""
+    """Whether the message with the result opens directly after the calls, without the end that answers have."""
     text = texts.answered
-    if not content.following or content.is_role or text is None or after not in text or s.RESULT not in text:
+    if not content.next_opening or content.is_role or text is None or after not in text or s.RESULT not in text:
         return False
-    return text[text.index(after) + len(after) : text.index(s.RESULT)].startswith(content.following)
+    return text[text.index(after) + len(after) : text.index(s.RESULT)].startswith(content.next_opening)
 
 
 def _this_message(after: str, middle: str, end: str, header: str, units: Units) -> str:
-    """``after`` without a next message that a template writes unasked."""
+    """``after`` without the beginning of a next message, which some templates always write."""
     openers = [marker for marker in units.markers(header) if marker != end and marker not in middle]
     places = [after.index(marker) for marker in openers if marker in after]
     if not places or (end and 0 <= after.find(end) < min(places)):
@@ -171,16 +171,16 @@ def _this_message(after: str, middle: str, end: str, header: str, units: Units) 
 
 
 def _opens_section(before: str, middle: str, units: Units) -> bool:
-    """Does more stand in front of the first call than in front of a second?"""
+    """Whether more text precedes the first call than the second."""
     return len(units.common_suffix(before, middle)) < len(before)
 
 
 def _next_role(texts: CallTexts, after: str, units: Units) -> str:
-    """The marker that follows calls right away when a result comes; it opens the next message and ends this one."""
+    """The marker directly after calls that have a result; it opens the next message and so ends this one."""
     if texts.answered is None or after not in texts.answered or s.RESULT not in texts.answered:
         return ""
-    behind = texts.answered[texts.answered.rindex(after) + len(after) :] if after else ""
-    split = units.split(behind.lstrip())
+    rest = texts.answered[texts.answered.rindex(after) + len(after) :] if after else ""
+    split = units.split(rest.lstrip())
     return split[0] if split and units.is_marker(split[0]) else ""
 
 
@@ -188,7 +188,7 @@ _LOOKS_LIKE_END = re.compile(r"(?i)end|eo[tsm]|return|stop|close|sep|^</s>$")
 
 
 def not_ends(framing: Sequence[str], ends: Ends, units: Units) -> tuple[str, ...]:
-    """Markers inside a turn that look like an end or are one by the configuration, and do not end this turn."""
+    """Markers inside a turn that do not end it although they look like an end or the configuration names them."""
     known = {end.text for end in units.tokens.ends}
     found = dict.fromkeys(marker for text in framing for marker in units.markers(text))
     taken = {*ends.content, *ends.calls}

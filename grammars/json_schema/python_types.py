@@ -1,4 +1,4 @@
-"""JSON schemas of Python types and function signatures, by pydantic."""
+"""JSON Schemas of Python types and function signatures, made by pydantic."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _SPHINX_ARG = re.compile(r"^\s*:param\s+(?:[^:]*\s)?(\w+)\s*:\s*(.+)$")
 
 
 def is_python_type(value: Any) -> bool:
-    """True for classes, generic aliases, unions and `Literal`: what pydantic reads a schema from."""
+    """Whether ``value`` is a class, generic alias, union or `Literal`, from which pydantic can make a schema."""
     return isinstance(value, type | types.GenericAlias | types.UnionType) or typing.get_origin(value) is not None
 
 
 def schema_of_type(python_type: Any) -> dict[str, Any]:
-    """The JSON schema of a pydantic model, dataclass, TypedDict, enum or other type.
+    """Return the JSON Schema of a pydantic model, dataclass, TypedDict, enum or other type.
 
-    Raises `SchemaError` naming the type where pydantic has no schema for it.
+    Raises `SchemaError`, which names the type, if pydantic has no schema for it.
     """
     try:
         return pydantic.TypeAdapter(_modern(python_type)).json_schema()
@@ -51,12 +51,14 @@ def schema_of_type(python_type: Any) -> dict[str, Any]:
 
 
 def read_value(python_type: Any, text: str) -> Any:
-    """The Python value of a JSON text, validated by its type; raises `pydantic.ValidationError`."""
+    """Return the Python value of a JSON text, validated by its type; raises `pydantic.ValidationError`."""
     return pydantic.TypeAdapter(_modern(python_type)).validate_json(text)
 
 
 def _modern(python_type: Any) -> Any:
-    """The type with every ``typing.TypedDict`` as its ``typing_extensions`` twin, which pydantic wants before 3.12."""
+    """The type with every ``typing.TypedDict`` replaced by its ``typing_extensions`` twin, as pydantic needs before
+    3.12.
+    """
     if sys.version_info >= (3, 12):
         return python_type
     if typing.is_typeddict(python_type):
@@ -78,7 +80,7 @@ def _modern(python_type: Any) -> Any:
 
 
 def schema_of_function(function: Callable[..., Any]) -> tuple[str, str, dict[str, Any]]:
-    """Name, description and JSON schema of a function's arguments, from signature, docstring and ``Annotated``.
+    """Return name, description and JSON Schema of the arguments, from signature, docstring and ``Annotated``.
 
     Raises `ToolError` for a function whose arguments cannot be written as JSON.
     """

@@ -1,4 +1,4 @@
-"""What costly work came to, found again by its content: bounded, and forgotten after a while where need be."""
+"""A bounded cache of the outcomes of costly work, by the digest of its inputs, with an optional time to live."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import time
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-__all__ = ["Remembered", "digest"]
+__all__ = ["OutcomeCache", "digest"]
 
 V = TypeVar("V")
 
 
-class Remembered(Generic[V]):
-    """Values by digest, at most ``capacity``; the one that was not asked for the longest leaves first.
+class OutcomeCache(Generic[V]):
+    """Values by digest, at most ``capacity``; the least recently used one is evicted first.
 
-    Safe to share between threads.
+    Thread-safe.
     """
 
     def __init__(self, capacity: int = 1_024) -> None:
@@ -29,7 +29,7 @@ class Remembered(Generic[V]):
         return len(self._values)
 
     def get(self, key: bytes) -> V | None:
-        """The value kept under ``key``, None where there is none or its time is over."""
+        """Return the value for ``key``, None if there is none or it has expired."""
         with self._lock:
             found = self._values.get(key)
             if found is None:
@@ -41,7 +41,7 @@ class Remembered(Generic[V]):
             return found[0]
 
     def put(self, key: bytes, value: V, seconds: float = math.inf) -> None:
-        """Keep ``value`` for so many seconds at the most."""
+        """Keep ``value`` for at most this many seconds."""
         with self._lock:
             self._values[key] = value, time.monotonic() + seconds
             self._values.move_to_end(key)
@@ -50,7 +50,7 @@ class Remembered(Generic[V]):
 
 
 def digest(*parts: object) -> bytes:
-    """The content of ``parts`` (texts, and values that their `repr` tells apart) in 32 bytes."""
+    """Return a digest of ``parts`` in 32 bytes; parts that are not text are distinguished by their `repr`."""
     found = hashlib.sha256()
     for part in parts:
         data = (part if isinstance(part, str) else repr(part)).encode()

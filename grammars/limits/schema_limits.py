@@ -1,7 +1,7 @@
-"""Limits on the schema document, checked before anything else looks at it.
+"""Limits on the schema document, checked before anything else reads it.
 
-All walks here are iterative, so that no nesting reaches Python's or the engine's stack.  An error names the
-limit and the place.
+All walks here are iterative, so that deep nesting overflows neither Python's stack nor the engine's.  An error names
+the limit and the place.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from grammars.deadline import is_late
+from grammars.limits.deadline import is_late
 from grammars.values.json_pointer import pointer_of
 from special_tokens.errors import SchemaError
 
@@ -20,18 +20,17 @@ __all__ = ["DEFAULT_LIMITS", "Limits", "Survey", "check_deadline", "survey", "ti
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a schema may cost.  Sizes of the document first, then of what it expands to."""
+    """The limits on a schema: first the size of the document, then what it expands to."""
 
     nodes: int = 400_000  #: values in the document
     depth: int = 500  #: nesting of the document
     characters: int = 4_000_000  #: characters in all strings and keys together
     digits: int = 300  #: digits of one number
-    alike: int = 1_000  #: whole numbers with another's remainder by 2^61 - 1: Python's tables search through those
+    alike: int = 1_000  #: whole numbers that collide modulo 2^61 - 1: they make Python's hash tables linear
     literal: int = 50_000  #: characters of one constant or key: the engine's first mask grows with its square
     states: int = 20_000  #: conjunctions of subschemas that need a rule of their own
     steps: int = 200_000  #: forms built while schemas are intersected
     edges: int = 16_000  #: members and items in all rules: the engine's grammars end at 65,535 symbols
-    seconds: float = 2.2  #: processor time for working a schema out (twice: a coarse second try follows)
     forms: int = 400  #: alternatives of one intersection; beyond, the keyword is relaxed
     regex: int = 30_000  #: characters of a pattern with its repeats written out
     keys: int = 3_000  #: listed keys of one object
@@ -43,7 +42,7 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What one walk over a document saw: ``keys`` are all object keys in it, ``depth`` its nesting."""
+    """The result of one walk over a document: ``keys`` are all object keys in it, ``depth`` its nesting."""
 
     keys: frozenset[str]
     depth: int
@@ -56,26 +55,26 @@ class _Pointed(Protocol):
 
 
 def check_deadline(place: _Pointed | None = None) -> None:
-    """Raises `SchemaError` past the deadline of the thread (`grammars.deadline`).
+    """Raise `SchemaError` past the deadline of the thread (`grammars.limits.deadline`).
 
-    Never an `Overrun`: a coarser plan must not be made of a schema because the machine is busy.
+    Never an `Overrun`: a busy machine must not lead to a coarser plan.
     """
     if is_late():
         raise SchemaError(
-            "the schema is not worked out before the deadline of its request",
+            "the schema was not translated before the deadline of its request",
             pointer=place.pointer if place is not None else "",
             hint="use fewer nested allOf, anyOf and oneOf, or try again when the machine is less busy",
         )
 
 
 _HASHED = 61  # bits: below, different numbers have different hashes
-_MANY = 1_000  # values that take long enough to look at the clock between them
+_MANY = 1_000  # values that take long enough to check the deadline between them
 
 _T = TypeVar("_T")
 
 
 def timely(values: Iterable[_T]) -> Iterator[_T]:
-    """The values, with a look at the clock between many of them: raises `SchemaError` past the deadline."""
+    """Yield the values and check the deadline between many of them; raises `SchemaError` past it."""
     for at, value in enumerate(values, 1):
         if at % _MANY == 0:
             check_deadline()
@@ -87,7 +86,7 @@ _KINDS = frozenset({*_CONTAINERS, int, float, bool, type(None)})
 
 
 def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
-    """Walk over a schema document; raises `SchemaError` where it is not JSON or passes a limit."""
+    """Walk over a schema document; raises `SchemaError` if it is not JSON or exceeds a limit."""
     if not isinstance(schema, dict | bool):
         raise SchemaError(f"a schema cannot be {_kind(schema)}", expected="an object, true or false")
     keys: set[str] = set()
@@ -129,7 +128,7 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
 
 
 class _Hashes:
-    """Large whole numbers by their hashes, and how many have one that another had before."""
+    """Large whole numbers by their hashes, and how many collide with an earlier one."""
 
     def __init__(self) -> None:
         self.numbers: dict[int, set[int]] = {}
@@ -143,7 +142,7 @@ class _Hashes:
 
 
 def _check_number(value: Any, limits: Limits, hashes: _Hashes) -> None:
-    """Also where what is no JSON at all is told."""
+    """Check a scalar that is no string, boolean or null: also raises for a value that is not JSON."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise SchemaError(f"{value} is not a JSON number", expected="a finite number")
@@ -158,14 +157,14 @@ def _check_number(value: Any, limits: Limits, hashes: _Hashes) -> None:
         hashes.add(int(value))
         if hashes.alike > limits.alike:
             raise SchemaError(
-                f"more than {limits.alike} whole numbers have a remainder by 2^{_HASHED} - 1 that others have, "
+                f"more than {limits.alike} whole numbers have the same remainder modulo 2^{_HASHED} - 1 as another, "
                 "the limit 'alike'",
                 hint="list fewer large numbers",
             )
 
 
 def _num_characters(texts: list[Any]) -> int:
-    """Characters in all the strings and keys; together, since looking at each of them takes twice as long."""
+    """The number of characters in all strings and keys; joined first, since looking at each one takes twice as long."""
     try:
         whole = "".join(texts)
         if not whole.isascii():
@@ -197,7 +196,7 @@ def _over(what: str, found: int, most: int, name: str, *, pointer: str = "") -> 
 
 
 def too_deep(schema: Any) -> SchemaError:
-    """The error of a schema, within all limits, whose levels do not fit Python's stack, references followed."""
+    """Return the error for a schema within all limits that, with its references, does not fit Python's stack."""
     depth = survey(schema).depth
     return SchemaError(
         f"the schema is nested too deeply: its {depth} levels, and those that references lead to, do not fit the "
@@ -211,7 +210,7 @@ def _deep_pointer(schema: Any, most: int) -> str:
     """The pointer of one of the deepest places, shortened to its first steps."""
     steps: list[str | int] = []
     level: list[tuple[Any, tuple[Any, ...]]] = [(schema, ())]
-    for _ in range(most):  # what holds itself has no end
+    for _ in range(most):  # a value that contains itself has no end
         if not level:
             break
         last = level[0]

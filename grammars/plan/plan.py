@@ -1,31 +1,29 @@
 """A plan: everything that guides one answer, as one immutable value.
 
-A plan is composed from a request (`grammars.compose.compose`), can be printed, compared and sent between processes
-(`grammars.plan.wire`), and holds no object of an engine, a tokenizer or a model.  It belongs to one vocabulary, which
-``fingerprint`` names.
+A plan is composed from a request (`grammars.compose.compose`).  It holds no object of an engine, a tokenizer or a
+model and no function: printing, comparing, copying, pickling and sending it (`grammars.plan.wire`) search and compile
+nothing.  It belongs to one vocabulary, which ``fingerprint`` names.
 
-Reading aid.  ``grammar`` writes the whole turn; each place where the turn may end is followed by a *sentinel*, an
-id past the vocabulary that is never sampled: when the engine's mask offers it, the answer is complete, and
-`GuidanceState` offers the region's real ends instead.  ``regions`` says how to follow the text from region to
-region, for budgets, stops, parsers and pictures.
+``grammar`` writes the whole turn; each place where the turn may end is followed by a *sentinel*, an id past the
+vocabulary that is never sampled: when the engine's mask allows it, the answer is complete, and `GuidanceState`
+allows the end tokens of the region instead.  ``regions`` says how to follow the text from region to region, for
+budgets, stops, parsers and pictures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, TypeAlias
 
-from grammars.call_steps import CallStep
+from grammars.tree.rendered import Rendered
+from grammars.values.call_values import CallStep
 from grammars.values.format import Format
-from grammars.json_schema import SchemaReport, Watcher
-from grammars.json_schema.document.closed_objects import closed
-from grammars.tree.render import Rendered
-from grammars.shortest.subschema_texts import ShortestTexts
-from grammars.tools.parameters import arguments_schema, ordered
+from grammars.values.report import SchemaReport
 from grammars.values.tool import Tool
-from special_tokens.errors import RequestError, ToolError, shown
+from grammars.values.watchers import Watcher
+from special_tokens.errors import RequestError, shown
 
 __all__ = [
     "SENTINELS",
@@ -40,8 +38,8 @@ __all__ = [
     "Region",
     "RegionName",
     "ResponsePlan",
+    "RowPlan",
     "Stops",
-    "when_asked",
 ]
 
 #: Private ids past the vocabulary that plans may use; the engine's tokenizer is built that much larger.
@@ -65,7 +63,7 @@ class Exit:
     """Leave a region when ``trigger`` has been written: go to region number ``to``.
 
     ``before`` and ``after`` are framing texts around the trigger (``\\n`` before ``</think>``, ``\\n\\n`` after it)
-    that belong to the marker and not to the text beside it: the parser drops each of them exactly once.
+    that belong to the marker and not to the text next to it: the parser drops each of them exactly once.
     """
 
     trigger: Pieces
@@ -94,11 +92,11 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A place to begin, chosen by how the prompt ends.
+    """A place where an answer may begin, chosen by how the prompt ends.
 
     ``fresh``: nothing is written yet; ``inside``: the prompt opened the reasoning block; ``after``: it closed it.
-    ``region`` is the number of the region that the answer begins in, ``first`` the white space that frames it and
-    is still to come.
+    ``region`` is the number of the region that the answer begins in, ``first`` the white space of its framing that
+    the answer still has to write.
     """
 
     name: str
@@ -108,7 +106,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Where the grammar allows ``sentinel``, the turn may end by any of ``ids``."""
+    """An end of the turn: where the grammar allows ``sentinel``, any of the tokens ``ids`` may end it."""
 
     sentinel: int
     region: RegionName
@@ -126,10 +124,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningPlan:
-    """What was asked about reasoning and what came of it.
+    """The reasoning that was asked for, and whether it is applied.
 
-    ``start`` and ``end`` are the markers without their white space, as pieces; ``opened_by`` are the literal texts,
-    with anything between them, by which a prompt opens the block where that is not ``start``.
+    ``start`` and ``end`` are the markers without their white space, as pieces.  ``opened_by``: where a prompt opens
+    the block by another text than ``start``, the literal parts of that text, with anything between them.
     """
 
     effort: str | None = None
@@ -140,55 +138,30 @@ class ReasoningPlan:
     opened_by: tuple[Pieces, ...] = ()
 
 
-class _WhenAsked:
-    """A field that holds its value, or what finds it: most requests never ask, and then it costs nothing."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, record: Any, owner: type) -> Any:
-        if record is None:
-            return None  # the default of the field
-        found = record.__dict__[self.name]
-        if callable(found):
-            found = record.__dict__[self.name] = found()
-        return found
-
-    def __set__(self, record: Any, value: Any) -> None:
-        record.__dict__[self.name] = value
-
-
-def when_asked(find: Callable[[], str | None]) -> str | None:
-    """A value of `ResponsePlan.shortest` that is found when it is first read."""
-    return cast("str | None", find)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ResponsePlan:
     """The response format: its kind (``json``, ``regex``, ``choice``, ``lark`` ...) and what checks the text.
 
     ``schema`` for JSON kinds, with the ``documents`` that it refers to by URI; ``pattern`` for a regex, ``choices`` for
-    a choice, ``source`` for grammars and tags; ``shortest`` a shortest legal text where one is known.
+    a choice, ``source`` for grammars and tags.
     """
 
     kind: str
     schema: Any = None
     pattern: str | None = None
     choices: tuple[str, ...] = ()
-    shortest: str | None = cast("str | None", _WhenAsked())
     report: SchemaReport = SchemaReport()
     name: str = ""
     source: str = ""
     documents: Mapping[str, Any] = field(default_factory=dict)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and other processes get: the text, not what finds it."""
-        return {**vars(self), "shortest": self.shortest}
-
 
 @dataclass(frozen=True, slots=True)
 class Stops:
-    """Stop sequences of the request.  ``strings`` and ``regex`` act on content, ``ids`` on any token."""
+    """The stop sequences of a request.  ``strings`` and ``regex`` act on content, ``ids`` on any token.
+
+    ``include`` keeps the stop sequence in the text; with ``everywhere`` strings also act outside content.
+    """
 
     strings: tuple[str, ...] = ()
     ids: tuple[int, ...] = ()
@@ -197,7 +170,7 @@ class Stops:
     everywhere: bool = False
 
     def __post_init__(self) -> None:
-        """One string or id is taken as a list of one; raises `RequestError` for what is neither."""
+        """Take one string or id as a list of one; raises `RequestError` for values of another type."""
         for name, kind in (("strings", str), ("ids", int)):
             value = getattr(self, name)
             if isinstance(value, kind):
@@ -223,7 +196,7 @@ class Stops:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One request's guidance.  ``python_type`` stays in the process and takes no part in comparison or wire."""
+    """The guidance of one request.  ``python_type`` takes no part in comparison and is not sent."""
 
     fingerprint: str
     vocab_size: int
@@ -240,19 +213,16 @@ class Plan:
     tool_report: SchemaReport = SchemaReport()
     stops: Stops = Stops()
     watchers: tuple[Watcher, ...] = ()  #: of the response
-    shortest_arguments: tuple[tuple[str, str], ...] = ()  #: places of tools' JSON and a shortest text of each, if known
-    call_steps: tuple[CallStep, ...] = ()  #: where the JSON values of tool calls stand, and their watchers
+    shortest_arguments: tuple[tuple[str, str], ...] = ()  #: a shortest text by pointer of a tool's schema, if known
+    call_steps: tuple[CallStep, ...] = ()  #: where tool calls hold JSON values, and their watchers
     template_kwargs: tuple[tuple[str, Any], ...] = ()
     max_tokens: int | None = None
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     python_type: Any = field(default=None, compare=False, repr=False)
-    _texts: dict[str | None, Mapping[str, str | None]] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
 
     def entry(self, name: str) -> Entry:
-        """The entry called ``name``; the first one where the plan has no such entry."""
+        """Return the entry called ``name``, or the first one where the plan has no such entry."""
         return next((entry for entry in self.entries if entry.name == name), self.entries[0])
 
     def engine_text(self, entry: str = "") -> str:
@@ -266,35 +236,8 @@ class Plan:
 
     @property
     def schema_report(self) -> SchemaReport:
-        """What the masks keep of the response format's schema."""
+        """The report of the response format: how much of its schema the masks enforce."""
         return self.response.report if self.response else SchemaReport()
-
-    def shortest_texts(self, tool: str | None = None) -> Mapping[str, str | None]:
-        """A shortest text of each subschema of the response format, or of the parameters of ``tool``, by JSON pointer.
-
-        Each is found when it is first asked for, see `ShortestTexts`.  Of formats without a schema there is only the
-        whole (``""``), and nothing where there is no response format.  Raises `ToolError` for a tool that the plan
-        does not have.
-        """
-        if tool not in self._texts:
-            self._texts[tool] = self._texts_of_response() if tool is None else self._texts_of_tool(tool)
-        return self._texts[tool]
-
-    def _texts_of_response(self) -> Mapping[str, str | None]:
-        response = self.response
-        if response is None or response.kind != "json":
-            return {} if response is None else {"": response.shortest}
-        return ShortestTexts(response.schema, spelling=self.format.spelling, documents=response.documents)
-
-    def _texts_of_tool(self, name: str) -> Mapping[str, str | None]:
-        tool = next((tool for tool in self.tools if tool.name == name), None)
-        if tool is None:
-            known = ", ".join(self.tool_names()) or "none"
-            raise ToolError(f"there is no tool {shown(name)}", place="tool", expected=f"one of the plan's: {known}")
-        if tool.kind == "custom":
-            return {}
-        schema, form = closed(arguments_schema(tool)), self.format.tool_calls
-        return ShortestTexts(ordered(form, schema) if form else schema, spelling=self.format.spelling_of_calls)
 
     def end_ids(self) -> frozenset[int]:
         """Every id that may end this answer somewhere."""
@@ -302,3 +245,7 @@ class Plan:
 
     def tool_names(self) -> Iterable[str]:
         return (tool.name for tool in self.tools)
+
+
+#: What guides one row: a plan, stops alone (the row's logits stay as they are), or nothing.
+RowPlan: TypeAlias = Plan | Stops | None

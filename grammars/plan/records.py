@@ -1,7 +1,7 @@
-"""Frozen dataclasses as plain values and back, by their annotations: a closed set of kinds.
+"""Frozen dataclasses to plain values (records) and back, guided by their annotations.
 
 A record is a map from field to value without the fields that have their default value.  Values of ``Any`` are JSON
-values; tuples in them and integers beyond 64 bits are kept as what they are.
+values; tuples in them and integers beyond 64 bits keep their type.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DEEPEST = 400
 
 
 class Misfit(ValueError):
-    """A value that is not of its kind; ``place`` says where, as a path of fields."""
+    """A value of another type than its field; ``place`` is the path of fields that leads to it."""
 
     def __init__(self, message: str, place: str) -> None:
         self.place = place
@@ -36,12 +36,12 @@ class Misfit(ValueError):
 
 
 def to_record(value: Any, skip: frozenset[str] = frozenset(), place: str = "plan") -> dict[str, Any]:
-    """A dataclass as a map; ``skip`` names fields of it that stay behind.  Raises `Misfit` for what is no value."""
+    """Return a dataclass as a map without the fields in ``skip``.  Raises `Misfit` for a value that cannot be sent."""
     hints = _hints(cast(Hashable, type(value)))
     out: dict[str, Any] = {}
     for field in dataclasses.fields(value):
         if not field.init:
-            continue  # made from the others
+            continue  # derived from the others
         found = getattr(value, field.name)
         if field.name in skip or _is_default(field, found):
             continue
@@ -96,7 +96,7 @@ def _json_value(value: Any, place: str, depth: int = 0) -> Any:
 
 
 def unpack_extension(code: int, data: bytes) -> Any:
-    """The value of one of our msgpack extensions; raises `ValueError` for any other."""
+    """Return the value of one of our msgpack extensions; raises `ValueError` for any other."""
     if code == _TUPLE:
         return tuple(msgpack.unpackb(data, ext_hook=unpack_extension, strict_map_key=True))
     if code == _INTEGER and len(data) <= 4_000:
@@ -105,9 +105,9 @@ def unpack_extension(code: int, data: bytes) -> Any:
 
 
 def from_record(kind: type[Any], data: Any, skip: frozenset[str] = frozenset(), place: str = "plan") -> Any:
-    """A dataclass from its map; ``skip`` names fields of it that never travel.
+    """Return a dataclass from its map; the fields in ``skip`` are never sent.
 
-    Raises `Misfit` for an unknown or missing field and a value of another kind.
+    Raises `Misfit` for an unknown or missing field and a value of another type.
     """
     if not isinstance(data, dict):
         raise Misfit("not a map", place)
@@ -125,7 +125,7 @@ def from_record(kind: type[Any], data: Any, skip: frozenset[str] = frozenset(), 
 
 def _read(value: Any, kind: Any, place: str) -> Any:
     if kind is Any:
-        _json_value(value, place)  # bytes and keys that are no text would come out of nowhere again
+        _json_value(value, place)  # refuses bytes and keys that are no text: `to_record` would refuse them, too
         return value
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
@@ -181,7 +181,7 @@ def _read_union(value: Any, kinds: tuple[Any, ...], place: str) -> Any:
 
 
 def _items(kind: Any, count: int) -> tuple[Any, ...]:
-    """The kinds of the items of a tuple that has ``count`` of them."""
+    """The types of the items of a tuple that has ``count`` of them."""
     arguments = typing.get_args(kind)
     if not arguments and typing.get_origin(kind) is None:
         return (Any,) * count

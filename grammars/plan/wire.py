@@ -1,9 +1,9 @@
 """Plans between processes: a plan as msgpack bytes, and back.
 
 The bytes are a map of three: ``guided`` (the word ``plan``), ``version`` and ``plan``.  A release reads the versions
-that it knows and refuses others; fields with default values are left out, so that a new field with a default changes
-neither old bytes nor old readers' plans.  Decode only bytes from processes that you trust: a plan's grammar is what
-the model will be allowed to write.
+that it knows and refuses others.  Fields with default values are left out, so that a new field with a default does
+not change the bytes of plans that do not use it.  Decode only bytes from processes that you trust: the grammar of a
+plan is what the model will be allowed to write.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ VERSION = 1
 MAX_BYTES = 64 * 1024 * 1024
 
 _KIND = "plan"
-#: Stays in its process: a Python type cannot be sent.
+#: Not sent: a Python type cannot be.
 _LOCAL = frozenset({"python_type"})
 
 
 def encode_plan(plan: Plan) -> bytes:
-    """The plan as bytes; raises `PlanError` for a value in it that is no JSON value (a set in a schema, say).
+    """Return the plan as bytes; raises `PlanError` for a value in it that is no JSON value (a set in a schema, say).
 
-    ``plan.python_type`` stays behind: give it to `decode_plan` again.
+    ``plan.python_type`` is not sent: pass it to `decode_plan`.
     """
     try:
         record = to_record(plan, skip=_LOCAL)
@@ -41,7 +41,7 @@ def encode_plan(plan: Plan) -> bytes:
 
 
 def decode_plan(data: bytes, *, python_type: Any = None) -> Plan:
-    """The plan of these bytes.
+    """Return the plan of these bytes.
 
     Raises `NotMsgpack`, `UnknownVersion` or `MalformedPlan`; nothing else, whatever the bytes are.
     """
@@ -60,13 +60,21 @@ def decode_plan(data: bytes, *, python_type: Any = None) -> Plan:
     if set(body) != {"guided", "version", "plan"}:
         raise MalformedPlan("unknown or missing parts", place="plan", expected="guided, version, plan")
     try:
-        plan: Plan = from_record(Plan, body["plan"], skip=_LOCAL)
+        plan: Plan = from_record(Plan, _without_shortest(body["plan"]), skip=_LOCAL)
         _check(plan)
     except Misfit as error:
         raise MalformedPlan(str(error), place=error.place) from None
     if python_type is not None:
         object.__setattr__(plan, "python_type", python_type)
     return plan
+
+
+def _without_shortest(record: Any) -> Any:
+    """The record without ``response.shortest``: early plans of version 1 held a shortest text, which is not read."""
+    response = record.get("response") if isinstance(record, dict) else None
+    if isinstance(response, dict) and not isinstance(response.pop("shortest", None), str | None):
+        raise Misfit("not a text", "plan.response.shortest")
+    return record
 
 
 def _unpacked(data: bytes) -> Any:
@@ -77,7 +85,7 @@ def _unpacked(data: bytes) -> Any:
         raise NotMsgpack(f"not msgpack: {reason}", place="plan") from None
 
 
-# -- what a plan must be beside well-formed
+# -- what a plan must be in addition to well-formed
 
 
 def _check(plan: Plan) -> None:

@@ -1,6 +1,6 @@
-"""What the model is told of a plan: tools that the template does not show, and the response format.
+"""The description of a plan for the model: tools that the template does not show, and the response format.
 
-A guided answer that the model was never told of is valid nonsense; this is the text that tells it.
+Without it the masks force a form that the model does not expect, and the answer is valid nonsense.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from grammars.values.format import Format
 from grammars.plan.plan import Plan, ResponsePlan
-from grammars.tool_calls import syntax
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.values.format import Format
 from grammars.values.tool import Call, Tool
 
 __all__ = ["add_system_text", "describe_plan"]
 
 
 def describe_plan(plan: Plan) -> str:
-    """The system text for this plan; empty where the template itself says everything."""
+    """Return the system text for this plan; empty where the template itself shows everything."""
     parts: list[str] = []
     if plan.tools and plan.format.inputs.tools == "described":
         parts.append(_tools(plan.tools, plan.format, required=plan.tool_choice in ("required", "named")))
@@ -31,7 +31,7 @@ def describe_plan(plan: Plan) -> str:
 
 
 def add_system_text(messages: Sequence[dict[str, Any]], text: str) -> list[dict[str, Any]]:
-    """The messages with ``text`` at the end of the system message, which is added where there is none."""
+    """Return the messages with ``text`` at the end of the system message, which is added where there is none."""
     out = [dict(message) for message in messages]
     if not text:
         return out

@@ -1,8 +1,8 @@
-"""Clients' messages in the form that a template needs.
+"""Clients' messages, converted to the form that a template needs.
 
-Clients send what OpenAI's API takes: ``content: null`` beside calls, arguments as JSON text, content as a list of
-parts, the role ``developer``, results that name their call by id.  Templates want a thousand small things else
-(`InputNeeds`), and say so by raising or, worse, by rendering something wrong without a word.
+Clients send what OpenAI's API accepts: ``content: null`` with calls, arguments as JSON text, content as a list of
+parts, the role ``developer``, results that name their call by id.  Templates need other forms (`InputNeeds`), and
+raise or, worse, render something wrong silently where they get another one.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from grammars.values.format import Format, InputNeeds
-from grammars.tool_calls import syntax
 from grammars.tool_calls.ids import make_id
+from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tools.parameters import CUSTOM_INPUT
+from grammars.values.format import Format, InputNeeds
 from grammars.values.tool import Call, Tool
 from special_tokens.errors import RequestError, TemplateError
 
@@ -28,9 +28,9 @@ _SYSTEM = ("system", "developer")
 
 
 def messages_for(messages: Sequence[Mapping[str, Any]], format: Format, tools: Iterable[Tool] = ()) -> list[Message]:
-    """The messages as this format's template takes them; the caller's own are not changed.
+    """Return the messages as this format's template takes them; the caller's own are not changed.
 
-    Raises `RequestError` for what is no message, and `TemplateError` for what the template cannot show.
+    Raises `RequestError` for a value that is no message, and `TemplateError` for content that the template cannot show.
     """
     read = [_read(message, f"messages[{i}]") for i, message in enumerate(messages)]
     writer = _Writer(format, {tool.name: tool for tool in tools})
@@ -44,7 +44,7 @@ def _in_parts(message: Message) -> Message:
 
 
 def template_arguments(format: Format, tools: Sequence[Tool]) -> dict[str, Any]:
-    """The template's arguments that rendering needs, tools among them where the template shows tools."""
+    """Return the template arguments that rendering needs, tools among them where the template shows tools."""
     needs = format.inputs
     arguments = dict(needs.kwargs)
     if tools and needs.tools == "native":
@@ -60,7 +60,7 @@ def template_arguments(format: Format, tools: Sequence[Tool]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One message, whatever form it came in.  ``content`` is text, or a list of parts that are not all text."""
+    """One message, in whichever form it was sent.  ``content`` is text, or a list of parts that are not all text."""
 
     role: str
     content: str | list[Any]
@@ -94,7 +94,7 @@ def _read(message: Any, place: str) -> _Read:
 
 
 def _content(content: Any, place: str) -> tuple[str | list[Any], str]:
-    """Content as text where it is all text, and reasoning that stood among its parts."""
+    """Content, as text where it is all text, and the reasoning among its parts."""
     if content is None or isinstance(content, str):
         return content or "", ""
     if isinstance(content, Mapping):
@@ -163,7 +163,7 @@ def _arguments(body: Mapping[str, Any], place: str) -> Mapping[str, Any]:
 
 
 class _Writer:
-    """Writes one conversation; remembers which id became which, and how many calls there were."""
+    """Writes one conversation; maps clients' call ids to the template's, and counts calls."""
 
     def __init__(self, format: Format, tools: Mapping[str, Tool]) -> None:
         self.format = format
@@ -187,15 +187,15 @@ class _Writer:
         return out
 
     def _one_call_each(self, messages: Sequence[_Read]) -> Iterable[_Read]:
-        """Where a turn can write one call only, several are told one after the other, each with its result."""
+        """One message per call, followed by its result, where a turn can hold one call only."""
         form = self.format.tool_calls
         if form is None or form.max_calls != 1:
             yield from messages
             return
         results = {message.call_id: message for message in messages if message.role == "tool" and message.call_id}
-        told: set[str] = set()
+        moved: set[str] = set()  # calls whose results come directly after them
         for message in messages:
-            if message.role == "tool" and message.call_id in told:
+            if message.role == "tool" and message.call_id in moved:
                 continue
             if len(message.calls) < 2:
                 yield message
@@ -204,7 +204,7 @@ class _Writer:
                 one = replace(message, calls=(call,))
                 yield one if i == 0 else replace(one, content="", reasoning="")
                 if call.id in results:
-                    told.add(call.id)
+                    moved.add(call.id)
                     yield results[call.id]
 
     def _plain(self, message: _Read) -> Message:
@@ -242,7 +242,7 @@ class _Writer:
         return made
 
     def _without_thoughts(self, message: _Read) -> tuple[Any, str]:
-        """Content and reasoning; reasoning that a client left inside the content is taken out of it."""
+        """Content and reasoning, separated where a client left the reasoning inside the content."""
         content = self._shown(message)
         form = self.format.reasoning
         if form is None or message.reasoning or not isinstance(content, str):
@@ -278,15 +278,13 @@ class _Writer:
         self._num_calls += 1
         return made
 
-    def _written(self, calls: Sequence[Call], behind_text: bool) -> str:
-        """Calls as the model itself writes them, for a template that does not know them."""
+    def _written(self, calls: Sequence[Call], after_text: bool) -> str:
+        """Calls as the model itself writes them, for a template that cannot render calls."""
         form = self.format.tool_calls
         if form is None:
             raise TemplateError("the chat template cannot show tool calls", place="messages")
         named = [Call(call.name, call.arguments, self._id_of(call)) for call in calls]
-        return (form.gap if behind_text else form.gap_without_text) + syntax(form.syntax).render(
-            form, named, self.tools
-        )
+        return (form.gap if after_text else form.gap_without_text) + syntax(form.syntax).render(form, named, self.tools)
 
     # -- results
 
@@ -305,7 +303,7 @@ class _Writer:
 
 
 def _without_system(messages: list[Message], needs: InputNeeds) -> list[Message]:
-    """System text in front of the first user's text, where the template has no place for it."""
+    """The messages, with system text in front of the first user's text where the template has no role for it."""
     for message in messages:
         message.pop("_results", None)
     if needs.system_role:

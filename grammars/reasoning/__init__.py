@@ -1,0 +1,1 @@
+"""Reasoning effort: levels, templates, and the reasoning block of a plan."""

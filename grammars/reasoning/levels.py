@@ -11,7 +11,7 @@ LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "chain_of_
 
 ALIASES = {"normal": "medium", "cot": "chain_of_thought", "cove": "chain_of_thought"}
 
-#: Most tokens between the reasoning markers (DESIGN decision 8); None: what max_tokens leaves.
+#: Most tokens between the reasoning markers; None: as many as max_tokens leaves.
 NATIVE_BUDGETS: dict[str, int | None] = {
     "none": 0,
     "minimal": 64,
@@ -24,9 +24,9 @@ NATIVE_BUDGETS: dict[str, int | None] = {
 
 
 def normal_effort(effort: str | None) -> str | None:
-    """The level that ``effort`` names, in any case; ``custom:...`` is returned as it is.
+    """Return the level that ``effort`` names, upper or lower case; ``custom:...`` is returned as it is.
 
-    Raises `RequestError` for anything else: an unknown level is never silently a default.
+    Raises `RequestError` for any other text: an unknown level never becomes a default silently.
     """
     if effort is None:
         return None

@@ -1,23 +1,23 @@
-"""The reasoning block of one plan: its grammar by entry, its budget, and what the template is told."""
+"""The reasoning block of one plan: its grammar by entry, its budget, and its chat-template arguments."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from grammars.values.format import Format, ReasoningFormat
-from grammars.text_grammars.lark.convert import SchemaTexts
-from grammars.tree.markers import Markers
 from grammars.plan.plan import Pieces, ReasoningPlan
 from grammars.reasoning.levels import NATIVE_BUDGETS, normal_effort
 from grammars.reasoning.template import SHIPPED, Template, custom_template, shipped_template
+from grammars.text_grammars.lark.convert import SchemaTexts
 from grammars.tool_calls.pattern import parse_pattern
+from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Pattern, Rule, Sub, Text, Until, opt, seq
+from grammars.values.format import Format, ReasoningFormat
 from special_tokens.errors import RequestError, shown
 
 __all__ = ["ANY_TEXT", "ReasoningPart", "framing", "reasoning_part"]
 
-#: Any characters at all, line breaks included; special tokens are never text.
+#: Any text, line breaks included; special tokens are never text.
 ANY_TEXT = Pattern("(?s:.*)")
 
 Mode = Literal["absent", "optional", "required", "none"]
@@ -25,12 +25,12 @@ Mode = Literal["absent", "optional", "required", "none"]
 
 @dataclass(frozen=True, slots=True)
 class ReasoningPart:
-    """``block`` writes the whole block, ``rest`` what follows an opening that the prompt already wrote.
+    """The reasoning of a request, ready for composition.
 
-    ``open`` writes the block's beginning and any text, for a block that a tool call may end.  ``lead`` is the
-    framing between the end marker and the answer, ``after_start`` the one behind the opening marker where a
-    template has its own.  ``budget`` counts tokens strictly between the markers; None: no
-    bound of its own.
+    ``block`` writes the whole block, ``rest`` the remainder after an opening marker that the prompt already wrote,
+    ``open`` the beginning of a block that a tool call may end.  ``lead`` is the white space between the end marker
+    and the answer, ``after_start`` that after the opening marker where a template has its own.  ``budget`` counts
+    tokens strictly between the markers; None: no limit of its own.
     """
 
     mode: Mode = "absent"
@@ -46,7 +46,7 @@ class ReasoningPart:
 
 
 def framing(marker: str) -> tuple[str, str, str]:
-    """A marker as white space before it, what is looked for in the output, and white space after it."""
+    """Return a marker in three parts: white space before it, the text to search for, white space after it."""
     bare = marker.strip()
     start = marker.index(bare)
     return marker[:start], bare, marker[start + len(bare) :]
@@ -55,7 +55,10 @@ def framing(marker: str) -> tuple[str, str, str]:
 def reasoning_part(
     effort: str | None, *, preset: str, thinking: bool | None, format: Format, markers: Markers
 ) -> ReasoningPart:
-    """The part for one request.  ``thinking`` is the caller's explicit switch and wins over ``effort``."""
+    """Return the part for one request.  ``thinking`` is the caller's explicit switch and wins over ``effort``.
+
+    Raises `RequestError` for an unknown effort or preset, and `GrammarError` for a custom template that is refused.
+    """
     level = normal_effort(effort)
     custom = level is not None and level.startswith("custom:")
     if preset not in ("native", "structured"):
@@ -93,12 +96,12 @@ _NOTHING = ReasoningPart()
 
 
 def _templated(form: ReasoningFormat, level: str, preset: str, format: Format, markers: Markers) -> ReasoningPart:
-    """A block whose inside is a template: its own limits bound it, no token budget does."""
+    """A block whose inside is a template, limited by the template and not by a token budget."""
     before_start, start, after_start = framing(form.start)
     before_end, end, lead = framing(form.end)
     end_text = None if isinstance(markers.pieces(end)[0], int) else end
     if end_text is not None:
-        before_end = before_end or "\n"  # a line of thought could otherwise go on into the marker's characters
+        before_end = before_end or "\n"  # text could otherwise run on into the marker's characters
     if level.startswith("custom:"):
         template = _custom(level, end_text, before_end, format)
     else:
@@ -183,7 +186,7 @@ _STRENGTH = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def _nearest(level: str, values: tuple[str, ...]) -> str:
-    """The template's legal value nearest to ``level``: itself, else the next stronger, else the strongest."""
+    """The legal value nearest to ``level``: itself, else the next stronger, else the strongest."""
     if level in values:
         return level
     wanted = _STRENGTH.index(level)
@@ -192,10 +195,10 @@ def _nearest(level: str, values: tuple[str, ...]) -> str:
 
 
 def _strengths(values: tuple[str, ...]) -> list[float]:
-    """How strong each value is, weakest first: known words as they are, others between their known neighbours.
+    """The strength of each value, weakest first: that of known words, and for others one between their neighbours.
 
-    Words beyond the weakest or strongest known one stand half a level away from it; where none is known, they spread
-    evenly from low to high.
+    A word beyond the weakest or strongest known one is half a level away from it; where none is known, the values are
+    spread evenly from low to high.
     """
     known = {i: float(_STRENGTH.index(value)) for i, value in enumerate(values) if value in _STRENGTH}
     low, high = float(_STRENGTH.index("low")), float(_STRENGTH.index("high"))

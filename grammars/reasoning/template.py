@@ -1,9 +1,9 @@
-"""Reasoning blocks as Lark: the shipped levels, and templates that callers bring.
+"""Reasoning blocks as Lark: the shipped levels, and templates of callers.
 
-A template's ``start`` begins with the opening marker, ends with the closing one and says between them what may be
-thought.  Markers are named by role, never by id: ``$REASONING_START`` and ``$REASONING_END`` with the white space that
-the model's format puts around them, ``$START_ID`` and ``$END_ID`` bare.  In the shipped files ``$(150)`` is a limit
-that stronger and weaker levels scale.
+A template's ``start`` begins with the opening marker, ends with the closing one and has the grammar of the reasoning
+between them.  Markers are named by role, never by id: ``$REASONING_START`` and ``$REASONING_END`` with the white space
+that the model's format puts around them, ``$START_ID`` and ``$END_ID`` bare.  In the shipped files ``$(150)`` is a
+limit that other levels scale.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 
+from grammars.regular.exclusion import exclusion_patterns
 from grammars.regular.languages import Regular
 from grammars.regular.languages import text as word
-from grammars.text_grammars.lark.convert import check_ends, located, parse_source
 from grammars.text_grammars.lark.ast import (
     AndExpr,
     Attribute,
     Definition,
     Expr,
+    LarkGrammar,
     Literal,
     Name,
     NotExpr,
     Regexp,
     RoleMark,
     SeqExpr,
-    Source,
     map_lexemes,
     walk,
 )
 from grammars.text_grammars.lark.check import check
-from grammars.text_grammars.lark.write import Writing, write
-from grammars.regular.exclusion import without_words
+from grammars.text_grammars.lark.convert import check_ends, located, parse_source
+from grammars.text_grammars.lark.write import WriteOptions, write
 from special_tokens.errors import GrammarError
 
 __all__ = ["SHIPPED", "Template", "custom_template", "shipped_template"]
 
-#: Level -> file under ``templates/`` and what its limits are multiplied by.
+#: Level -> file under ``templates/`` and the factor of its limits.
 SHIPPED = {
     "minimal": ("low", 0.5),
     "low": ("low", 1.0),
@@ -50,7 +50,7 @@ SHIPPED = {
     "chain_of_thought": ("chain_of_thought", 1.0),
 }
 
-_OPENING = {"REASONING_START": True, "START_ID": False}  # role -> is it framed by the format's white space?
+_OPENING = {"REASONING_START": True, "START_ID": False}  # role -> whether the format's white space frames it
 _CLOSING = {"REASONING_END": True, "END_ID": False}
 _ROLES = frozenset((*_OPENING, *_CLOSING))
 _LIMIT = re.compile(r"\$\(([0-9]+)\)")
@@ -60,8 +60,8 @@ _LIMIT = re.compile(r"\$\(([0-9]+)\)")
 class Template:
     """The inside of a reasoning block as a grammar.
 
-    ``body`` is Lark.  ``after_start`` and ``before_end`` are white space that stands next to the markers, ``lead``
-    white space behind the closing one; None means the format's own.
+    ``body`` is Lark.  ``after_start`` and ``before_end`` are the white space inside the block next to the markers,
+    ``lead`` that after the closing one; None means the format's own.
     """
 
     body: str
@@ -72,8 +72,11 @@ class Template:
 
 @lru_cache(maxsize=256)
 def shipped_template(level: str, *, end_text: str | None, before_end: str) -> Template:
-    """The template of a level.  ``end_text`` is the closing marker where it is text and no token (then no thought
-    may hold it), ``before_end`` the white space in front of it."""
+    """Return the template of a level.
+
+    ``end_text`` is the closing marker where it is text and no token (then reasoning may not contain it),
+    ``before_end`` the white space in front of it.
+    """
     file, scale = SHIPPED[level]
     folder = resources.files("grammars.reasoning") / "templates"
     text = (folder / f"{file}.lark").read_text(encoding="utf-8")
@@ -83,10 +86,10 @@ def shipped_template(level: str, *, end_text: str | None, before_end: str) -> Te
 
 
 def custom_template(text: str, *, end_text: str | None, before_end: str, schema: Callable[[object], str]) -> Template:
-    """The template of a caller's Lark (what follows ``custom:``).
+    """Return the template of a caller's Lark (the text after ``custom:``).
 
-    Raises `GrammarError` with line and column for what is not Lark, names an unknown role, does not stand between
-    the markers, or can never end.
+    Raises `GrammarError` with line and column for a text that is not Lark, names an unknown role, has no marker at one
+    of its ends, or can never end.
     """
     try:
         source = _renamed(parse_source(text))
@@ -95,8 +98,8 @@ def custom_template(text: str, *, end_text: str | None, before_end: str, schema:
         raise located(error, "reasoning_effort") from None
 
 
-def _renamed(source: Source) -> Source:
-    """A template whose top rule is called ``reasoning_block``, as some servers want it, begins at ``start``."""
+def _renamed(source: LarkGrammar) -> LarkGrammar:
+    """The template with its top rule called ``start`` where it is ``reasoning_block``, as some servers call it."""
     names = {definition.name for definition in source.definitions}
     if "start" in names or "reasoning_block" not in names:
         return source
@@ -108,18 +111,18 @@ def _no_schema(schema: object) -> str:
     raise AssertionError("the shipped templates hold no schemas")
 
 
-def _tags(source: Source) -> list[str]:
-    """The tags that a shipped template writes itself; a thought that held one would seem to be another phase."""
+def _tags(source: LarkGrammar) -> list[str]:
+    """The tags that a shipped template writes; free text that contained one would look like another phase."""
     texts = [expr.text for expr in source.walk() if isinstance(expr, Literal)]  # suffixes are among them
     names = {name for text in texts for name in re.findall(r"</?([A-Z_]+)>", text)}
     return sorted(tag for name in names for tag in (f"<{name}>", f"</{name}>"))
 
 
 def _template(
-    source: Source, barred: Sequence[str], end_text: str | None, before_end: str, schema: Callable[[object], str]
+    source: LarkGrammar, barred: Sequence[str], end_text: str | None, before_end: str, schema: Callable[[object], str]
 ) -> Template:
     check(source, roles=_ROLES)
-    opening, before, middle, closing, behind = _between_markers(source)
+    opening, before, middle, closing, lead = _between_markers(source)
     body = _with_start(source, SeqExpr(middle))
     framed = _CLOSING[closing]
     then = _then(before_end if framed else "", end_text)
@@ -132,20 +135,20 @@ def _template(
         check_ends(written, then=then)  # the same in the caller's own words, with its place
         raise
     return Template(
-        write(body, Writing(schema)),
+        write(body, WriteOptions(schema)),
         after_start=None if _OPENING[opening] else before,
         before_end=None if framed else "",
-        lead=None if framed else behind,
+        lead=None if framed else lead,
     )
 
 
-def _between_markers(source: Source) -> tuple[str, str, tuple[Expr, ...], str, str]:
-    """Opening role, white space behind it, what stands between the markers, closing role, white space behind it."""
+def _between_markers(source: LarkGrammar) -> tuple[str, str, tuple[Expr, ...], str, str]:
+    """Opening role, white space after it, the parts between the markers, closing role, white space after it."""
     start = source.by_name()["start"]
     parts = list(start.body.parts) if isinstance(start.body, SeqExpr) else [start.body]
-    behind = ""
+    lead = ""
     while parts and isinstance(last_part := parts[-1], Literal) and _is_blank(last_part):
-        behind = last_part.text + behind
+        lead = last_part.text + lead
         parts.pop()
     first, last = (parts[0], parts[-1]) if parts else (None, None)
     if not isinstance(first, RoleMark) or first.name not in _OPENING:
@@ -154,8 +157,8 @@ def _between_markers(source: Source) -> tuple[str, str, tuple[Expr, ...], str, s
         raise _misplaced(start, "a template ends with the closing marker", "start: $START_ID ... $END_ID")
     inside = parts[1:-1]
     before = ""
-    while not _OPENING[first.name] and len(inside) > 1 and isinstance(lead := inside[0], Literal) and _is_blank(lead):
-        before += lead.text
+    while not _OPENING[first.name] and len(inside) > 1 and isinstance(head := inside[0], Literal) and _is_blank(head):
+        before += head.text
         inside = inside[1:]
     middle = tuple(inside)
     inner = [expr for part in middle for expr in walk(part)]
@@ -164,11 +167,11 @@ def _between_markers(source: Source) -> tuple[str, str, tuple[Expr, ...], str, s
         if isinstance(expr, RoleMark) or (isinstance(expr, Name) and expr.name == "start"):
             shown = f"${expr.name}" if isinstance(expr, RoleMark) else "the rule start"
             line, column = expr.at
-            raise GrammarError(f"{shown} stands inside the block", line=line, column=column,
+            raise GrammarError(f"{shown} occurs inside the block", line=line, column=column,
                                expected="markers at its beginning and end only")  # fmt: skip
     if not middle:
-        raise _misplaced(start, "there is nothing between the markers", "effort none for a block without thoughts")
-    return first.name, before, middle, last.name, behind
+        raise _misplaced(start, "there is nothing between the markers", "effort none for no reasoning")
+    return first.name, before, middle, last.name, lead
 
 
 def _is_blank(literal: Literal) -> bool:
@@ -179,20 +182,20 @@ def _misplaced(start: Definition, message: str, expected: str) -> GrammarError:
     return GrammarError(message, line=start.at[0], column=start.at[1], expected=expected)
 
 
-def _with_start(source: Source, body: Expr) -> Source:
+def _with_start(source: LarkGrammar, body: Expr) -> LarkGrammar:
     definitions = tuple(replace(d, body=body) if d.name == "start" else d for d in source.definitions)
     return replace(source, definitions=definitions)
 
 
 def _then(before: str, end_text: str | None) -> Regular | None:
-    """What the engine sees behind the body: text, or a token (None), which ends any lexeme."""
+    """The text that follows the body; None for a token, which ends any lexeme."""
     follows = before + (end_text or "")
     return word(follows) if follows else None
 
 
-def _without_text(source: Source, words: Sequence[str]) -> Source:
-    """The grammar with every free lexeme kept from holding one of ``words``, which would end the block early."""
-    patterns = without_words(words)
+def _without_text(source: LarkGrammar, words: Sequence[str]) -> LarkGrammar:
+    """The grammar whose free lexemes contain none of ``words``, which would end the block early."""
+    patterns = exclusion_patterns(words)
     options = "|".join(map(re.escape, words))
     barred: list[Expr] = [Regexp(pattern) for pattern in patterns or ()]
     if not barred:

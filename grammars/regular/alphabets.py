@@ -1,7 +1,7 @@
-"""Which characters the words of a language may hold, and what is left of it where others are out of reach.
+"""The characters that words of a language may contain, and the language restricted to an alphabet.
 
-Most languages that have nothing in common differ in their characters: one needs what the other never has.  That is
-seen here without a search, which would first count through the other's repeats.
+Most disjoint languages differ in their characters: one needs a character that the other never has.  That is found
+here without a search, which would first enumerate the other's repeats.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from grammars.regular.terms import (
     words,
 )
 
-__all__ = ["within_letters"]
+__all__ = ["restricted_to_alphabet"]
 
 _EVERY: Ranges = ANY.args
 _ALL_OF_TEXT: Ranges = ((0, 0xD7FF), (0xE000, MAX_CODE_POINT))
-_ROUNDS = 4  # in which the characters of one part may take others from the next
+_ROUNDS = 4  # cutting one part may remove further characters from the others
 
 
-def within_letters(term: Regular) -> Regular:
-    """The same language; of an intersection with its parts cut down to the characters that they share."""
+def restricted_to_alphabet(term: Regular) -> Regular:
+    """Return the same language; the parts of an intersection are cut down to the characters that they share."""
     for _ in range(_ROUNDS):
         letters = _letters(term)
         if term.op != "and" or letters in (_EVERY, _ALL_OF_TEXT):
@@ -45,7 +45,7 @@ def within_letters(term: Regular) -> Regular:
 
 @lru_cache(maxsize=4_096)
 def _letters(term: Regular) -> Ranges:
-    """The characters that may stand in words of the language, and perhaps others."""
+    """Return a superset of the characters that occur in words of the language."""
     match term.op:
         case "chars":
             own: Ranges = term.args
@@ -70,7 +70,7 @@ def _merged(ranges: Ranges) -> Ranges:
 
 
 def _shared(one: Ranges, two: Ranges) -> Ranges:
-    """The characters in both, in one walk over them."""
+    """Return the characters in both, in one pass."""
     if one == _EVERY or two == _EVERY:
         return two if one == _EVERY else one
     out: list[tuple[int, int]] = []
@@ -88,7 +88,7 @@ def _shared(one: Ranges, two: Ranges) -> Ranges:
 
 @lru_cache(maxsize=8_192)
 def _cut(term: Regular, letters: Ranges) -> Regular:
-    """The words of the language that hold these characters only; for a complement the language as it is."""
+    """Return the words that contain only characters of ``letters``; a complement is returned unchanged."""
     match term.op:
         case "chars":
             return chars(_shared(term.args, letters))

@@ -1,7 +1,7 @@
-"""A search for words that goes where the end is near: for languages of which a search by size alone sees no end.
+"""A* search for shortest words, for languages whose breadth-first search would visit too many states.
 
-How far the end is at the least is told by the term (`lengths`).  A search that adds that to what is written finds a
-shortest word among few states (A*); one that heeds it more than what is written finds some word among fewer still.
+A lower bound on the distance to the end comes from the term (`lengths`).  A search by the sum of that bound and the
+length so far finds a shortest word in few states (A*); one that weighs the bound more finds some word in fewer still.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from heapq import heappop, heappush
 
-from grammars.regular.alphabets import within_letters
+from grammars.regular.alphabets import restricted_to_alphabet
 from grammars.regular.languages import (
     MAX_CODE_POINT,
     NONE,
     UNKNOWN,
+    BudgetSpent,
     Regular,
-    Spent,
     Unknown,
     derive,
     lengths,
@@ -28,39 +28,41 @@ from grammars.regular.languages import (
 )
 from grammars.regular.terms import cat, inter
 
-__all__ = ["directed", "widened"]
+__all__ = ["astar_word", "without_counts"]
 
-_HASTE = 1_000  # characters that one nearer to the end is worth, where any word will do
-_WORK_A_STATE = 100  # parts of terms that cost as much as to look at a state
+_HASTE = 1_000  # weight of one character less to the end, where any word will do
+_WORK_A_STATE = 100  # work that visiting a state counts as, in parts of terms
 
 
-def directed(term: Regular, budget: int, *, hasty: bool = False, last: int = MAX_CODE_POINT) -> str | Unknown | None:
-    """A shortest word, if ``hasty`` any word; None when there is none at all.
+def astar_word(
+    term: Regular, budget: int, *, any_word: bool = False, max_code_point: int = MAX_CODE_POINT
+) -> str | Unknown | None:
+    """Return a shortest word, with ``any_word`` some word; None if the language is empty.
 
-    `UNKNOWN` past ``budget`` states, past all work, or where only words with a letter beyond ``last`` are left: those
-    are not looked at.
+    Words with a character above ``max_code_point`` are not searched.  `UNKNOWN` if only such words are left, past
+    ``budget`` states, or past the work budget of the thread.
     """
     try:
-        return _directed(within_letters(term), budget, hasty, last)
-    except Spent:
+        return _directed(restricted_to_alphabet(term), budget, any_word, max_code_point)
+    except BudgetSpent:
         return UNKNOWN
 
 
 @lru_cache(maxsize=2_000)
-def _directed(start: Regular, budget: int, hasty: bool, last: int) -> str | Unknown | None:
-    """Raises `Spent`, which is not kept."""
+def _directed(start: Regular, budget: int, any_word: bool, max_code_point: int) -> str | Unknown | None:
+    """Raises `BudgetSpent`, which is not cached."""
     reached: dict[Regular, tuple[Regular, int] | None] = {start: None}
     depths = {start: 0}
-    #: Cost and size, depth below 0, number, state, and its characters that are left: one is tried at a time, since
-    #: on a straight path the first of each state is enough.  Of equals the deepest comes first, then the friendliest.
+    #: Cost, size, negative depth, number, state, and the characters left to try: one at a time, since on a straight
+    #: path the first one of each state is enough.  Among equals the deepest comes first, then the most readable.
     heap: list[tuple[int, int, int, int, Regular, Iterator[int] | None]] = [(lengths(start)[0], 0, 0, 0, start, None)]
     numbers, is_all = itertools.count(1), True
     while heap:
         cost, size, above, number, state, left = heappop(heap)
         if -above > depths[state]:
-            continue  # a shorter way there was found since
+            continue  # a shorter path to this state was found meanwhile
         if left is None:
-            word = _ended(reached, state, last)
+            word = _ended(reached, state, max_code_point)
             if word is not None:
                 return word
             spend(_WORK_A_STATE)
@@ -70,7 +72,7 @@ def _directed(start: Regular, budget: int, hasty: bool, last: int) -> str | Unkn
         if code is None:
             continue
         heappush(heap, (cost, size, above, number, state, left))
-        if code > last:
+        if code > max_code_point:
             is_all = False
             continue
         following = derive(state, code)
@@ -79,28 +81,28 @@ def _directed(start: Regular, budget: int, hasty: bool, last: int) -> str | Unkn
         if len(reached) >= budget:
             return UNKNOWN
         reached[following], depths[following] = (state, code), 1 - above
-        ahead, size = (_together(following) * _HASTE, following.size) if hasty else (lengths(following)[0], 0)
+        ahead, size = (_together(following) * _HASTE, following.size) if any_word else (lengths(following)[0], 0)
         heappush(heap, (ahead - above + 1, size, above - 1, next(numbers), following, None))
     return None if is_all else UNKNOWN
 
 
-def _ended(reached: dict[Regular, tuple[Regular, int] | None], state: Regular, last: int) -> str | None:
-    """The word by which a state ends, where that is known at sight."""
+def _ended(reached: dict[Regular, tuple[Regular, int] | None], state: Regular, max_code_point: int) -> str | None:
+    """Return the word that ends in a state, where its rest is known without a search."""
     if state.nullable:
         return _path(reached, state)
     rest = shortest(state) if state.plain else None
-    if isinstance(rest, str) and all(ord(char) <= last for char in rest):
+    if isinstance(rest, str) and all(ord(char) <= max_code_point for char in rest):
         return _path(reached, state) + rest
     return None
 
 
 def _together(term: Regular) -> int:
-    """How far all parts together are from their ends: parts that meet seldom come nearer by the same character."""
+    """Return the sum of the distances of all parts: of parts that rarely meet, one character seldom advances both."""
     return sum(lengths(part)[0] for part in term.args) if term.op == "and" else lengths(term)[0]
 
 
 def _path(reached: dict[Regular, tuple[Regular, int] | None], state: Regular) -> str:
-    """What is written on the way to a state."""
+    """Return the characters on the way to a state."""
     found: list[str] = []
     while (step := reached[state]) is not None:
         state = step[0]
@@ -108,11 +110,11 @@ def _path(reached: dict[Regular, tuple[Regular, int] | None], state: Regular) ->
     return "".join(reversed(found))
 
 
-def widened(term: Regular) -> Iterator[Regular]:
-    """Languages that hold all of ``term`` and do not count as it does: without its most and least, without its most.
+def without_counts(term: Regular) -> Iterator[Regular]:
+    """Yield supersets of ``term`` with fewer counted repeats: without both bounds, then without upper bounds.
 
-    A count beside another pattern makes of each of its states as many as it counts.  A shortest word of such a
-    language that is in ``term`` is a shortest one there.
+    A count intersected with another pattern multiplies that pattern's states.  A shortest word of a superset that is in
+    ``term`` is a shortest word of ``term``.
     """
     before = {term}
     for keeps_least in (False, True):
@@ -124,7 +126,7 @@ def widened(term: Regular) -> Iterator[Regular]:
 
 
 def _uncounted(part: Regular, keeps_least: bool) -> Regular:
-    """A repeat, or one in quotes, without its bounds; another term as it is."""
+    """Return a repeat, or one in quotes, without its bounds; any other term unchanged."""
     if part.op == "rep":
         body, least, _ = part.args
         return rep(body, least if keeps_least else min(least, 1), None)

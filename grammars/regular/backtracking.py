@@ -1,9 +1,9 @@
-"""How much work a backtracking engine may have with a pattern: `effort(pattern, length)`.
+"""An upper bound on the steps that a backtracking regex engine takes: `backtracking_steps(pattern, length)`.
 
-Python's ``re`` cannot be interrupted, so who hands it a pattern of somebody else asks here first.  Counted is in how
-many ways the parts of a pattern may be laid over a text before the engine gives up.  A repeat has one way only where
-nothing that may follow it begins with what it repeats; otherwise as many as it has ends, and repeats in a row multiply
-theirs.  The number is a bound and not a forecast: what is small is surely quick, what is large may still be.
+Python's ``re`` cannot be interrupted, so callers check a client's pattern here before they run it.  The bound counts
+in how many ways the parts of a pattern may be laid over a text before the engine gives up.  A repeat has one way only
+if nothing that may follow it begins with a character that it repeats; otherwise as many as it has possible ends, and
+repeats in a row multiply theirs.  A small bound proves a quick match; a large one does not prove a slow match.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from functools import lru_cache
 from re import _constants, _parser  # type: ignore[attr-defined]  # the only way to a pattern's tree
 from typing import Any, NamedTuple
 
-__all__ = ["effort", "quietly"]
+__all__ = ["backtracking_steps", "no_nested_set_warnings"]
 
 _WITHOUT_END = 1e18
 _ASCII = (1 << 128) - 1
-_ALL = _ASCII << 1 | 1  # the lowest bit stands for every character that is not ASCII
-_DEEPEST = 60  # groups in each other that are followed; beyond, the worst is assumed
+_ALL = _ASCII << 1 | 1  # the lowest bit represents every non-ASCII character
+_DEEPEST = 60  # nested groups that are followed; beyond, the worst is assumed
 
 #: The characters of a category: bits as in `_bit`.
 _CATEGORIES = {
@@ -36,16 +36,16 @@ _CATEGORIES = {
 }
 
 
-#: What ``re`` warns of, since it may read it as a set of sets one day.
+#: Constructs of which ``re`` warns that they may become nested sets one day.
 _NESTED = re.compile(r"\[\[|--|&&|~~|\|\|")
 _quiet = threading.RLock()
 
 
 @contextmanager
-def quietly(*patterns: str) -> Iterator[None]:
-    """Without what ``re`` says of sets in sets: a client's pattern is none of the user's business.
+def no_nested_set_warnings(*patterns: str) -> Iterator[None]:
+    """Suppress the FutureWarning of ``re`` about nested sets: a client's pattern is no concern of the user's.
 
-    Filters belong to the whole process, so they are changed where a pattern has such a thing only, by one thread at a
+    Warning filters are process-wide, so they are changed only for a pattern with such a construct, by one thread at a
     time.
     """
     if not any(map(_NESTED.search, patterns)):
@@ -57,9 +57,9 @@ def quietly(*patterns: str) -> Iterator[None]:
 
 
 class _Part(NamedTuple):
-    """``ways``: in how many a part may be laid from one place on; ``work``: steps that all of them take.
+    """``ways``: the number of ways to match a part from one position; ``work``: the steps that all of them take.
 
-    ``first``: the characters that it may begin with; ``nullable``: what follows may stand in its place.
+    ``first``: the characters that it may begin with; ``nullable``: it may match nothing.
     """
 
     ways: float
@@ -69,13 +69,13 @@ class _Part(NamedTuple):
 
 
 @lru_cache(maxsize=4_096)
-def effort(pattern: str, length: int, *, search: bool = True) -> float:
-    """A bound on the steps over a text of ``length``, give or take a factor; ``search``: from each place of it.
+def backtracking_steps(pattern: str, length: int, *, search: bool = True) -> float:
+    """An upper bound, up to a factor, on the steps over a text of ``length``; ``search``: from each position of it.
 
-    Nothing for what ``re`` does not read: it says so at once.
+    0.0 for a pattern that ``re`` refuses: it does so at once.
     """
     try:
-        with quietly(pattern):
+        with no_nested_set_warnings(pattern):
             tree = _parser.parse(pattern)
     except (re.error, OverflowError):
         return 0.0
@@ -88,7 +88,7 @@ def effort(pattern: str, length: int, *, search: bool = True) -> float:
 
 
 class _Count:
-    """One walk over a pattern's tree.  ``blind``: characters are not told apart, for their case is ignored."""
+    """One walk over a pattern's tree.  ``blind``: characters are not distinguished, because case is ignored."""
 
     def __init__(self, length: int, *, blind: bool) -> None:
         self.length = max(length, 1)
@@ -96,7 +96,7 @@ class _Count:
         self.depth = 0
 
     def sequence(self, items: Sequence[Any], follow: int) -> _Part:
-        """The items one after the other, before what begins with ``follow`` (0: before the end, where all is won)."""
+        """The items in sequence, before characters in ``follow`` (0: before the end, where any match is final)."""
         self.depth += 1
         parts: list[_Part] = []
         first, nullable = 0, True
@@ -141,7 +141,7 @@ class _Count:
         return _Part(1.0, float(self.length), _ALL, True)  # a group read before: any text
 
     def _begin(self, items: Sequence[Any]) -> tuple[int, bool]:
-        """The characters that the items may begin with, and whether they may be nothing; counts no work."""
+        """The characters that the items may begin with, and whether they may match nothing; counts no work."""
         first = 0
         for op, argument in items:
             own, nullable = self._begins(str(op), argument)
@@ -189,7 +189,7 @@ class _Count:
 
 
 def _bodies(name: str, argument: Any) -> list[Sequence[Any]]:
-    """What an item that is no character is made of."""
+    """The sequences inside an item that is not a character."""
     match name:
         case "SUBPATTERN" | "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             return [argument[-1]]
@@ -201,7 +201,7 @@ def _bodies(name: str, argument: Any) -> list[Sequence[Any]]:
 
 
 def _choice(parts: Sequence[_Part], nullable: bool = False) -> _Part:
-    """One of the parts; which, its first character tells where no two begin alike."""
+    """One of the parts; the first character selects it if no two parts begin alike."""
     seen, clear = 0, not nullable
     for part in parts:
         clear = clear and not part.nullable and not part.first & seen

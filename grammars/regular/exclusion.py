@@ -1,9 +1,9 @@
-"""Text that holds none of some words, as a regular expression without complement.
+"""Regular expressions, free of complement, for text that contains none of some words.
 
-The engine takes a complement, but where it meets a counted repeat each new state costs work that grows with the
-count (150 ms at one step for 4,800 characters, llguidance 1.9.1).  Marker words make it easy to do without: all begin
-with a character that does not come again in them, so text falls into stretches between those characters, and a
-stretch is right when it does not begin like a word.
+The engine supports complement, but combined with a counted repeat each new state costs work that grows with the count
+(150 ms at one step for 4,800 characters, llguidance 1.9.1).  Marker words make complement easy to avoid: each begins
+with a character that does not occur again in it, so text is a sequence of stretches that begin with that character,
+and a stretch is allowed if it does not begin like a word.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-__all__ = ["without_words"]
+__all__ = ["exclusion_patterns"]
 
 _Trie: TypeAlias = dict[str, "_Trie"]
 
 
-def without_words(words: Iterable[str]) -> tuple[str, ...] | None:
-    """Patterns that together, as an intersection, hold all text that contains none of ``words``.
+def exclusion_patterns(words: Iterable[str]) -> tuple[str, ...] | None:
+    """Return patterns whose intersection is all text that contains none of ``words``.
 
-    One pattern for each character that words begin with; None where a word is not like a marker: a single character,
-    or one whose first character comes again in it.
+    One pattern for each first character of the words.  None if a word is not like a marker: a single character, or one
+    whose first character occurs again in it.
     """
     groups: dict[str, list[str]] = {}
     for word in sorted(set(words)):
@@ -44,24 +44,24 @@ def _without(first: str, words: Sequence[str]) -> str:
 
 
 def _stretch(node: Mapping[str, _Trie], first: str) -> str:
-    """What may stand behind ``first`` and what was read to get to ``node``: it may end, or leave the words."""
+    """A pattern for what may follow ``first`` and the path to ``node``: nothing, or text that leaves the words."""
     ways = [re.escape(char) + _stretch(child, first) for char, child in node.items() if "" not in child]
     barred = "".join(re.escape(char) for char in (first, *node))
     return f"(?:{'|'.join((f'[^{barred}][^{re.escape(first)}]*', *ways))})?"
 
 
 def _ascii_stretch(trie: Mapping[str, _Trie], first: str) -> str:
-    """The same for words of ASCII, with the characters beyond it named once.
+    """`_stretch` for words of ASCII, naming the class of non-ASCII characters only once.
 
-    A class that holds them all is dozens of byte sequences, and the engine builds them for each class: 37 classes of
-    the tags of a template took it 8 ms of 9.
+    A class with all of them is dozens of byte sequences, which the engine builds for each class: for the tags of one
+    template, 37 such classes took 8 of 9 ms.
     """
     other = f"[^{re.escape(first)}]*"
     return f"(?:{_leaves(trie, first)}{other}|{_begins(trie)}(?:[^\\x00-\\x7f]{other})?)"
 
 
 def _leaves(node: Mapping[str, _Trie], first: str) -> str:
-    """A beginning of a word and the ASCII character with which it goes another way."""
+    """A pattern for a prefix of a word and an ASCII character that leaves all words."""
     barred = sorted({ord(char) for char in (first, *node)})
     ways = [re.escape(char) + _leaves(child, first) for char, child in node.items() if "" not in child]
     edges = zip([-1, *barred], [*barred, 0x80], strict=True)
@@ -70,6 +70,6 @@ def _leaves(node: Mapping[str, _Trie], first: str) -> str:
 
 
 def _begins(node: Mapping[str, _Trie]) -> str:
-    """Any beginning of a word, nothing at all included, and no whole word."""
+    """A pattern for any proper prefix of a word, the empty one included."""
     ways = [re.escape(char) + _begins(child) for char, child in node.items() if "" not in child]
     return f"(?:{'|'.join(ways)})?" if ways else ""

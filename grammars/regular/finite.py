@@ -1,4 +1,4 @@
-"""The words of a language that has few."""
+"""The words of a finite language that has few."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import TypeAlias
 
 from grammars.limits.schema_limits import check_deadline, timely
 from grammars.regular.languages import NONE, Regular, lengths, matches
-from grammars.regular.terms import alike, derive
+from grammars.regular.terms import derivative_classes, derive
 
-__all__ = ["few_words", "number_of_words"]
+__all__ = ["count_words", "finite_words"]
 
-_MOST_KEYS = 3_000  # nobody writes more of them into one object
+_MOST_KEYS = 3_000  # more keys in one object are not expected
 _MOST_WORK = 40_000  # parts of terms that one search looks at: a tenth of a second
-_MOST_SPELLED = 1_000_000  # characters of all words that it begins, those that grow longer counted anew
+_MOST_SPELLED = 1_000_000  # characters of all prefixes that one search makes, each prefix counted in full
 
 
 class _TooMany(Exception):
-    """More words than are looked at."""
+    """More words than the caller's limit, or more work than this module's limits."""
 
 
 @lru_cache(maxsize=2_000)
-def few_words(language: Regular, most: int) -> frozenset[str] | None:
-    """All words of the language; None where they may be more than ``most``."""
+def finite_words(language: Regular, most: int) -> frozenset[str] | None:
+    """Return all words of the language; None if there may be more than ``most``."""
     if lengths(language)[1] is None:
         return None
     try:
@@ -32,11 +32,11 @@ def few_words(language: Regular, most: int) -> frozenset[str] | None:
         return None
 
 
-def number_of_words(languages: Iterable[Regular], most: int = _MOST_KEYS) -> int | None:
-    """How many words the languages have together; None where they may be more than ``most``."""
+def count_words(languages: Iterable[Regular], most: int = _MOST_KEYS) -> int | None:
+    """Return how many different words the languages have together; None if there may be more than ``most``."""
     every: set[str] = set()
     for language in languages:
-        words = few_words(language, most)
+        words = finite_words(language, most)
         if words is None:
             return None
         every |= words
@@ -80,7 +80,7 @@ def _words(language: Regular, most: int) -> frozenset[str]:
         case "and":
             finite = [part for part in language.args if lengths(part)[1] is not None]
             for part in finite:
-                words = few_words(part, most)
+                words = finite_words(part, most)
                 if words is not None:
                     return frozenset(word for word in timely(words) if matches(language, word))
             return _searched(language, most)
@@ -88,7 +88,7 @@ def _words(language: Regular, most: int) -> frozenset[str]:
 
 
 def _searched(language: Regular, most: int) -> frozenset[str]:
-    """The words of a language by its derivatives, for those whose parts have more words than they have together.
+    """Enumerate by derivatives: for an intersection whose parts each have more words than it has.
 
     Raises `SchemaError` past the deadline.
     """
@@ -122,7 +122,7 @@ _Edges: TypeAlias = dict[Regular, list[tuple[int, int, Regular]]]
 
 
 def _automaton(language: Regular) -> _Edges:
-    """Where the code points between two lead, from every state that can be reached."""
+    """Return the edges of every reachable state: (first code point, last code point, next state)."""
     edges: _Edges = {}
     todo = [language]
     work = 0
@@ -131,7 +131,7 @@ def _automaton(language: Regular) -> _Edges:
         if term in edges:
             continue
         edges[term] = []
-        for low, high in alike(term):
+        for low, high in derivative_classes(term):
             check_deadline()
             work += term.size
             if work > _MOST_WORK:
@@ -144,7 +144,7 @@ def _automaton(language: Regular) -> _Edges:
 
 
 def _alive(edges: _Edges) -> set[Regular]:
-    """The states from which a word can be finished."""
+    """Return the states from which a word can be completed."""
     before: dict[Regular, list[Regular]] = {}
     for term, several in edges.items():
         for _, _, after in several:

@@ -1,7 +1,7 @@
-"""Strings as they stand in JSON text: from a language over code points to one lexeme, quotes included.
+"""JSON strings as lexemes: from a language over code points to one lexeme, quotes included.
 
 Every code point has exactly one spelling: itself, a short escape, or ``\\u00xx`` for the other control characters.
-That is what closes the hole of keys written with ``\\u``: two different texts are two different keys.
+So a key cannot be written twice with different escapes: two different texts are two different keys.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from grammars.regular.languages import (
     ranges_minus,
     rep,
 )
-from grammars.tree.quantifier import quantifier
 from grammars.tree.nodes import And, Lexeme, Node, Not, Pattern, Seq, Text, alt, repeat, seq
+from grammars.tree.quantifier import quantifier
 
-__all__ = ["ANYTHING", "STRING", "content_regex", "lexeme", "spell", "writable"]
+__all__ = ["ANYTHING", "STRING", "content_regex", "lexeme", "spell", "without_surrogates"]
 
 _ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _LONG_ESCAPES = tuple(c for c in (*range(0x20), 0x7F) if c not in _ESCAPES)
@@ -42,13 +42,13 @@ ANYTHING = Not(Pattern("[^\\s\\S]"))
 
 
 def spell(word: str) -> str:
-    """``word`` as JSON text, quotes included, in the one spelling that this module uses."""
+    """Return ``word`` as JSON text, quotes included, in the only spelling that this module uses."""
     return json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 @lru_cache(maxsize=4_096)
 def lexeme(term: Regular) -> Lexeme:
-    """The lexeme of the strings in ``term``; equal terms give the very same node."""
+    """Return the lexeme of the strings in ``term``; equal terms give the very same node."""
     if term == ALL:
         return STRING
     if term.op == "words" and len(term.args) <= 200_000:
@@ -57,7 +57,7 @@ def lexeme(term: Regular) -> Lexeme:
 
 
 def _quoted(term: Regular) -> Node:
-    """The texts of the strings in ``term``."""
+    """The JSON texts of the strings in ``term``."""
     if term.plain:
         return Pattern(f'"{content_regex(term)}"')
     if term.op == "alt":
@@ -68,7 +68,7 @@ def _quoted(term: Regular) -> Node:
 
 
 def _content(term: Regular) -> Node:
-    """Terminal tree of a term that an ordinary regex cannot say."""
+    """The terminal tree of a term that an ordinary regex cannot express."""
     if term.plain:
         return Pattern(content_regex(term))
     args = term.args
@@ -86,11 +86,12 @@ def _content(term: Regular) -> Node:
 
 
 def _begun(term: Regular, lead: str, end: str) -> Node:
-    """Texts; those of them that spell a string are in ``term``.  ``lead`` and ``end`` are the quotes around it.
+    """Texts such that those of them that are the JSON text of a string are in ``term``.
 
-    Only beside what spells strings alone.  What a text may go on with anyhow is any bytes here, not any characters:
-    that absorbs all that stands beside it, so that the engine sees at once that nothing is left of what must not be
-    found.  Behind a match of ``.*a.{25}b.*`` it would try all strings otherwise, by the counts that still run in them.
+    ``lead`` and ``end`` are the quotes around it.  Only for an intersection with a language of JSON strings: an
+    arbitrary tail is any bytes here, not any characters.  That absorbs everything it is combined with, so the engine
+    sees at once that a forbidden match leaves nothing.  After a match of ``.*a.{25}b.*`` it would otherwise try all
+    strings that differ in the counts still running.
     """
     match term.op:
         case "not":
@@ -109,7 +110,7 @@ def _begun(term: Regular, lead: str, end: str) -> Node:
 
 
 def _goes_on(term: Regular) -> bool:
-    """Is there a part of which `_begun` makes something else than of other terms?"""
+    """Whether `_begun` treats a part of the term in a special way."""
     match term.op:
         case "alt":
             return any(map(_goes_on, term.args))
@@ -120,7 +121,7 @@ def _goes_on(term: Regular) -> bool:
 
 @lru_cache(maxsize=8_192)
 def content_regex(term: Regular) -> str:
-    """Rust regex of the JSON text between the quotes, for a plain term."""
+    """The Rust regex of the JSON text between the quotes, for a plain term."""
     if term == ANY:
         return _CHAR
     args = term.args
@@ -176,6 +177,6 @@ _UNWRITABLE: Ranges = ((0xD800, 0xDFFF),)
 _WRITABLE = rep(chars(ranges_minus(((0, MAX_CODE_POINT),), _UNWRITABLE)), 0, None)
 
 
-def writable(term: Regular) -> Regular:
-    """``term`` without the words that no text can write."""
+def without_surrogates(term: Regular) -> Regular:
+    """Return ``term`` without words that contain lone surrogates, which no text can contain."""
     return term if term.op == "words" else inter(term, _WRITABLE)

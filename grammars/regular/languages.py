@@ -1,9 +1,9 @@
-"""Regular languages over code points: their algebra (see `terms`), and questions about whole languages.
+"""Decisions about regular languages: shortest word, emptiness, disjointness, length bounds.
 
-What the engine would answer too late for us (may this key match that pattern, is anything left of this string) is
-searched for by derivatives.  A search carries a budget; past it the answer is `UNKNOWN`, and callers must then assume
-the worst.  Work is counted in parts of terms and not in seconds, so that a busy machine answers alike; past the
-deadline of the thread (`grammars.deadline`) a search gives up as well, and `build` raises before it hands anything out.
+The engine answers some of these too late for us (may this key match that pattern, is any string left), so they are
+searched for here by derivatives.  A search has a budget; past it the result is `UNKNOWN`, and callers must assume the
+worst.  Work is counted in parts of terms instead of seconds, so that a busy machine gives the same result.  Past the
+deadline of the thread (`grammars.limits.deadline`) a search gives up as well; then `build` raises and returns nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from enum import Enum
 from functools import lru_cache, wraps
 from typing import Literal, ParamSpec, TypeVar, cast
 
-from grammars.deadline import is_late
-from grammars.regular.alphabets import within_letters
+from grammars.limits.deadline import is_late
+from grammars.regular.alphabets import restricted_to_alphabet
 from grammars.regular.terms import (
     ALL,
     ANY,
@@ -47,36 +47,36 @@ __all__ = [
     "MAX_CODE_POINT",
     "NONE",
     "UNKNOWN",
+    "BudgetSpent",
     "Ranges",
     "Regular",
-    "Spent",
     "Unknown",
     "alt",
     "cat",
     "chars",
     "derive",
     "disjoint",
+    "fixed_prefix",
     "inter",
     "is_finite",
-    "leading",
     "lengths",
+    "lru_cache_in_budget",
     "matches",
     "neg",
     "ranges_minus",
-    "remembered",
     "rep",
     "representatives",
     "shortest",
     "spend",
     "surely_empty",
     "text",
-    "within",
     "words",
+    "work_budget",
 ]
 
 
 class Unknown(Enum):
-    """The answer of a search that ran out of budget."""
+    """The result of a search that ran out of budget."""
 
     UNKNOWN = 0
 
@@ -85,7 +85,7 @@ UNKNOWN: Literal[Unknown.UNKNOWN] = Unknown.UNKNOWN
 
 
 def lengths(term: Regular) -> tuple[int, int | None]:
-    """Bounds on the length of the words, in code points: no word is shorter or (``None``: ever) longer.
+    """Return bounds on the length of the words in code points: (shortest, longest or None if unbounded).
 
     Bounds only: for terms with intersection or complement no word need reach them.
     """
@@ -115,7 +115,7 @@ def lengths(term: Regular) -> tuple[int, int | None]:
 
 
 def is_finite(term: Regular) -> bool:
-    """True when only finitely many words are possible (by the bounds on their length)."""
+    """Whether only finitely many words are possible (by the bounds on their length)."""
     return lengths(term)[1] is not None
 
 
@@ -123,24 +123,24 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class Spent(Exception):
-    """The work that a search may do is done."""
+class BudgetSpent(Exception):
+    """The work that a search may do is used up."""
 
 
 class _Allowance(threading.local):
-    """Work that searches of this thread may still do; None where nobody counts."""
+    """Work that searches of this thread may still do; None while no budget is set."""
 
     left: int | None = None
 
 
 _allowance = _Allowance()
-_MOST_WORK = 6_000_000  # parts of terms that one search may look at: some seconds at the worst
+_MOST_WORK = 6_000_000  # parts of terms that one search may look at: some seconds in the worst case
 _WORK_UNLOOKED = 10_000  # parts between two looks at the clock: some milliseconds
 
 
 @contextmanager
-def within(work: int) -> Iterator[None]:
-    """All searches of this thread together look at no more than so many parts of terms; then all are `UNKNOWN`."""
+def work_budget(work: int) -> Iterator[None]:
+    """Limit the parts of terms that all searches of this thread in the block look at; past it all return `UNKNOWN`."""
     before = _allowance.left
     _allowance.left = work if before is None else min(work, before)
     begun = _allowance.left
@@ -151,23 +151,23 @@ def within(work: int) -> Iterator[None]:
 
 
 def spend(work: int) -> None:
-    """Count what a search elsewhere has looked at; raises `Spent` when there is no more to spend."""
+    """Count work of a search in another module; raises `BudgetSpent` when the budget of the thread is used up."""
     if _allowance.left is not None:
         _allowance.left -= work
         if _allowance.left <= 0:
-            raise Spent
+            raise BudgetSpent
     if is_late():
-        raise Spent
+        raise BudgetSpent
 
 
 class _Unkept(Exception):
-    """What was found, perhaps for lack of time alone."""
+    """Carries a result that may be incomplete for lack of time, past the cache."""
 
 
-def remembered(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """Like `lru_cache`, but for what is found while the time or the work of one request is over.
+def lru_cache_in_budget(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """`lru_cache` that does not keep results found after the time or the work budget of a request ran out.
 
-    Searches give up then, and another request must not be told so for ever.
+    Searches give up then, and another request must not get such a result.
     """
 
     def decorated(function: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -193,17 +193,17 @@ def remembered(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
 
 
 def shortest(term: Regular, budget: int = 3_000) -> str | Unknown | None:
-    """A shortest word; None when there is no word at all; `UNKNOWN` past ``budget`` states, or past all work."""
+    """Return a shortest word, None for the empty language, `UNKNOWN` past ``budget`` states or past the work budget."""
     try:
         return _shortest(term, budget)
-    except Spent:
+    except BudgetSpent:
         return UNKNOWN
 
 
 @lru_cache(maxsize=20_000)
 def _shortest(term: Regular, budget: int) -> str | Unknown | None:
-    """Raises `Spent`, which is not kept, where another time there may be more work left."""
-    term = within_letters(term)
+    """Raises `BudgetSpent` (which is not cached) where a later call may have more work left."""
+    term = restricted_to_alphabet(term)
     if term.plain:
         return _shortest_plain(term)
     low, high = lengths(term)
@@ -224,11 +224,11 @@ def _shortest(term: Regular, budget: int) -> str | Unknown | None:
                 if work > checked:
                     checked = work + _WORK_UNLOOKED
                     if is_late():
-                        raise Spent
+                        raise BudgetSpent
                 if work > most:
                     if most == _MOST_WORK:
                         return UNKNOWN
-                    raise Spent
+                    raise BudgetSpent
                 following = derive(state, code)
                 if following in seen or following == NONE:
                     continue
@@ -265,16 +265,16 @@ def _shortest_plain(term: Regular) -> str | None:
 
 
 def surely_empty(term: Regular, budget: int = 400) -> bool:
-    """True when the language has no word at all; False when it has one, or when the search gives up."""
+    """Whether the language is proved to have no word; False if it has one or the search gives up."""
     try:
         return _surely_empty(term, budget)
-    except Spent:
+    except BudgetSpent:
         return False
 
 
 @lru_cache(maxsize=20_000)
 def _surely_empty(term: Regular, budget: int) -> bool:
-    term = within_letters(term)
+    term = restricted_to_alphabet(term)
     if term == NONE:
         return True
     if term.plain:
@@ -287,24 +287,24 @@ def _surely_empty(term: Regular, budget: int) -> bool:
         return False
     wanted = [part for part in parts if part.op != "not"]
     if 1 < len(wanted) < len(parts) and _shortest(inter(*wanted), budget) is None:
-        return True  # complements make many states of few, and are seldom to blame
+        return True  # complements multiply the states, and are seldom the reason why nothing is left
     return _shortest(term, budget) is None
 
 
-def leading(term: Regular) -> str:
-    """Text that every word begins with (not always all of it)."""
+def fixed_prefix(term: Regular) -> str:
+    """Return text that every word begins with (not always the longest such text)."""
     if term.op == "words" and len(term.args) == 1:
         return str(next(iter(term.args)))
     if term.op == "cat" and term.args:
-        return leading(term.args[0])
+        return fixed_prefix(term.args[0])
     if term.op == "and":
-        return max(map(leading, term.args), key=len)
+        return max(map(fixed_prefix, term.args), key=len)
     return ""
 
 
 def disjoint(one: Regular, two: Regular, budget: int = 500) -> bool:
-    """True when surely no word is in both."""
-    a, b = leading(one), leading(two)
+    """Whether no word is proved to be in both languages."""
+    a, b = fixed_prefix(one), fixed_prefix(two)
     if not a.startswith(b) and not b.startswith(a):
         return True
     if one.op == "words":

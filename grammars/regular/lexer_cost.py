@@ -1,9 +1,10 @@
-"""How the engine's lexer bears a language: it looks for a way to the end behind every character that is written.
+"""Estimate how many states the engine's lexer needs for a language.
 
-It searches depth first, the smallest term first, and keeps what it found.  Most languages let it through at once; where
-counts that may begin anywhere meet others it walks through all sets of counts that may be running, until its limits
-end the row.  So the same search is done here beforehand, from the start and along a few texts that keep counts running,
-and what is not found within a budget is said to be too costly.
+After every character the engine's lexer searches for a way to the end: depth first, smallest term first, keeping what
+it found.  For most languages that is quick.  Where counted repeats that may begin anywhere meet other conditions, it
+visits all sets of counts that may be running, until its limits end the row.  The same search is therefore made here
+beforehand, from the start and along a few texts that keep counts running; a language whose search exceeds a budget is
+reported as too costly.
 """
 
 from __future__ import annotations
@@ -12,54 +13,55 @@ import random
 from enum import Enum
 from functools import lru_cache
 
-from grammars.regular.languages import ALL, NONE, Regular, Spent, alt, derive, inter, representatives, spend
+from grammars.regular.languages import ALL, NONE, BudgetSpent, Regular, alt, derive, inter, representatives, spend
 
-__all__ = ["Endurance", "bearable", "endurance", "num_floating"]
+__all__ = ["LexerCost", "affordable_superset", "estimate_lexer_cost", "num_floating_counts"]
 
-_MOST_STATES = 1_600  # of all searches for one language: most that the engine bears take some hundreds
+_MOST_STATES = 1_600  # of all searches for one language: most languages that the engine handles take some hundreds
 _MOST_WORK = 10_000_000  # parts of terms
-_UNDECIDED_STATES = 400  # of a search for any word at all, where one for the shortest has given up
-_FEW_STATES = 300  # too few to tell where the work is done: large terms
-_WORK_A_STATE = 300  # of what other searches may do as well
+_UNDECIDED_STATES = 400  # of a search for any word at all, after one for the shortest has given up
+_FEW_STATES = 300  # below, the work went into large terms and says nothing about states
+_WORK_A_STATE = 300  # charged to the work budget of the thread
 _WALKS = 2
 _STEPS = 32  # characters of a walk
-_COUNTED = 5  # repeats that are counts: fewer make few states
+_COUNTED = 5  # repetitions from which on a repeat counts: fewer make few states
 
 
-class Endurance(Enum):
-    """What the search came to."""
+class LexerCost(Enum):
+    """The result of the estimate."""
 
-    BEARABLE = "bearable"
+    AFFORDABLE = "affordable"
     EMPTY = "empty"
     COSTLY = "costly"
 
 
-def endurance(term: Regular, *, undecided: bool = False) -> Endurance:
-    """May the engine be handed the language?  Looked into where counts that may begin anywhere meet a complement.
+def estimate_lexer_cost(term: Regular, *, undecided: bool = False) -> LexerCost:
+    """Return whether the engine can handle the language, it is empty, or it is too costly.
 
-    Else only where it is ``undecided`` whether there is any word: what takes long then may be no more than long.
+    Searched only where counts that may begin anywhere meet a complement, or where it is ``undecided`` whether there is
+    any word: then a long search is not held against the language.
     """
-    many = not term.plain and _has_complement(term) and num_floating(term) > 1
+    many = not term.plain and _has_complement(term) and num_floating_counts(term) > 1
     if not many and not undecided:
-        return Endurance.BEARABLE
+        return LexerCost.AFFORDABLE
     try:
-        return _endurance(term) if many else _emptiness(term)
-    except Spent:
-        return Endurance.BEARABLE  # other searches have used up the time: the engine's own probe decides
+        return _estimate(term) if many else _emptiness(term)
+    except BudgetSpent:
+        return LexerCost.AFFORDABLE  # other searches have used up the budget: the engine's own probe decides
 
 
-def bearable(term: Regular, *, undecided: bool = False) -> Regular:
-    """The language; where it is too costly a wider one, of as many of its parts as the engine bears together."""
+def affordable_superset(term: Regular, *, undecided: bool = False) -> Regular:
+    """Return the language, or if it is too costly the intersection of as many of its parts as are affordable."""
     if term.op == "alt":
-        return alt(*(bearable(option, undecided=undecided) for option in term.args))
-    match endurance(term, undecided=undecided):
-        case Endurance.BEARABLE:
+        return alt(*(affordable_superset(option, undecided=undecided) for option in term.args))
+    match estimate_lexer_cost(term, undecided=undecided):
+        case LexerCost.AFFORDABLE:
             return term
-        case Endurance.EMPTY:
+        case LexerCost.EMPTY:
             return NONE
     kept: Regular = ALL
     for part in sorted(term.args if term.op == "and" else (), key=lambda one: not one.plain):
-        if endurance(inter(kept, part), undecided=undecided) is not Endurance.COSTLY:
+        if estimate_lexer_cost(inter(kept, part), undecided=undecided) is not LexerCost.COSTLY:
             kept = inter(kept, part)
     return kept
 
@@ -70,22 +72,22 @@ def _has_complement(term: Regular) -> bool:
     return term.op == "not" or any(_has_complement(part) for part in term.args if isinstance(part, Regular))
 
 
-def num_floating(term: Regular, *, behind: bool = False) -> int:
-    """Counts that may begin at many places; ``behind``: a repeat without end comes before the term."""
+def num_floating_counts(term: Regular, *, after_loop: bool = False) -> int:
+    """The number of counted repeats that may begin at many places; ``after_loop``: an unbounded repeat comes before."""
     match term.op:
         case "chars" | "words":
             return 0
         case "rep":
             body, least, most = term.args
-            own = behind and (least if most is None else most) >= _COUNTED
-            return int(own) + num_floating(body, behind=behind)
+            own = after_loop and (least if most is None else most) >= _COUNTED
+            return int(own) + num_floating_counts(body, after_loop=after_loop)
         case "cat":
             found = 0
             for part in term.args:
-                found += num_floating(part, behind=behind)
-                behind = behind or (part.op == "rep" and part.args[2] is None)
+                found += num_floating_counts(part, after_loop=after_loop)
+                after_loop = after_loop or (part.op == "rep" and part.args[2] is None)
             return found
-    return sum(num_floating(part, behind=behind) for part in term.args)
+    return sum(num_floating_counts(part, after_loop=after_loop) for part in term.args)
 
 
 class _TooMuch(Exception):
@@ -93,7 +95,7 @@ class _TooMuch(Exception):
 
 
 class _Search:
-    """The engine's search; what is known of a state is kept."""
+    """The engine's depth-first search; results for visited states are kept."""
 
     def __init__(self, most_states: int = _MOST_STATES) -> None:
         self.most_states = most_states
@@ -102,7 +104,7 @@ class _Search:
         self.work = 0
 
     def following(self, state: Regular) -> dict[Regular, int]:
-        """What may follow, each with the friendliest character that leads there."""
+        """Return the next states, each with the most readable character that leads there."""
         self.states += 1
         found: dict[Regular, int] = {}
         codes = representatives(state)
@@ -117,7 +119,7 @@ class _Search:
         return found
 
     def has_end(self, start: Regular) -> bool:
-        """Does any word lead from here to an end?"""
+        """Whether any word leads from here to an end."""
         path: list[tuple[Regular, list[Regular]]] = [(start, [start])]
         seen: set[Regular] = set()
         while path:
@@ -139,30 +141,30 @@ class _Search:
 
 
 @lru_cache(maxsize=2_000)
-def _endurance(term: Regular) -> Endurance:
-    """Raises `Spent`, which is not kept."""
+def _estimate(term: Regular) -> LexerCost:
+    """Raises `BudgetSpent`, which is not cached."""
     search, rng = _Search(), random.Random(0)
     try:
         if not search.has_end(term):
-            return Endurance.EMPTY
+            return LexerCost.EMPTY
         for walk in range(_WALKS):
             _walk(term, search, rng, walk)
     except _TooMuch:
-        return Endurance.COSTLY if search.states > _FEW_STATES else Endurance.BEARABLE
-    return Endurance.BEARABLE
+        return LexerCost.COSTLY if search.states > _FEW_STATES else LexerCost.AFFORDABLE
+    return LexerCost.AFFORDABLE
 
 
 @lru_cache(maxsize=2_000)
-def _emptiness(term: Regular) -> Endurance:
-    """Raises `Spent`, which is not kept."""
+def _emptiness(term: Regular) -> LexerCost:
+    """Raises `BudgetSpent`, which is not cached."""
     try:
-        return Endurance.BEARABLE if _Search(_UNDECIDED_STATES).has_end(term) else Endurance.EMPTY
+        return LexerCost.AFFORDABLE if _Search(_UNDECIDED_STATES).has_end(term) else LexerCost.EMPTY
     except _TooMuch:
-        return Endurance.BEARABLE
+        return LexerCost.AFFORDABLE
 
 
 def _walk(term: Regular, search: _Search, rng: random.Random, number: int) -> None:
-    """Along a text that stays among the largest terms, where the most counts run; the first one always there."""
+    """Follow a text through the largest terms, where the most counts run; walk 0 always takes the largest."""
     for _ in range(_STEPS):
         if term.plain:
             return

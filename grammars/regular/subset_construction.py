@@ -1,6 +1,6 @@
-"""Membership in time linear in the word: all states that a nondeterministic automaton may be in, kept together.
+"""Membership in time linear in the word, by on-the-fly subset construction of a nondeterministic automaton.
 
-What was stepped once is remembered, so that the words of a long enumeration cost a look-up for each character.
+Steps are cached, so that later words of a long enumeration cost one look-up per character.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Generic, TypeVar
 
 from grammars.limits.schema_limits import check_deadline
 
-__all__ = ["Subsets"]
+__all__ = ["SubsetAutomaton"]
 
 State = TypeVar("State")
 
-_MOST_HELD = 10_000  # states in all sets that one automaton remembers
+_MOST_HELD = 10_000  # states in all cached sets of one automaton
 _UNLOOKED = 2_000  # states stepped between two looks at the clock: some milliseconds
 
 
-class Subsets(Generic[State]):
-    """The automaton that starts in ``start`` and steps by ``following``; in ``everything`` it takes all words."""
+class SubsetAutomaton(Generic[State]):
+    """The automaton that starts in ``start`` and steps by ``following``; the state ``everything`` accepts all words."""
 
     def __init__(self, start: State, following: Callable[[State, int], Iterable[State]], everything: State) -> None:
         self._start = frozenset((start,))
@@ -28,8 +28,8 @@ class Subsets(Generic[State]):
         self._rows: dict[frozenset[State], dict[str, frozenset[State]]] = {}
         self._held = 0
 
-    def after(self, word: str) -> frozenset[State]:
-        """The states that the automaton may be in behind ``word``, or some of them with ``everything``.
+    def states_after(self, word: str) -> frozenset[State]:
+        """Return the states that the automaton may be in after ``word``, or some of them with ``everything``.
 
         Raises `SchemaError` past the deadline of the thread.
         """

@@ -1,8 +1,8 @@
 """Regular languages over code points: terms, their algebra, derivatives and membership.
 
-A language is an immutable term (`Regular`) built by the smart constructors below, which keep terms small and in
-a normal form.  Brzozowski derivatives say what may follow a character: ``derive(r, c)``.  Questions about whole
-languages stand in `grammars.regular.languages`.
+A language is an immutable term (`Regular`), built by the smart constructors below, which keep terms small and in a
+normal form.  ``derive(r, c)`` is the Brzozowski derivative: the language of what may follow the character ``c``.
+Decisions about whole languages are in `grammars.regular.languages`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from grammars.json_schema.python_regex import quick_regex
-from grammars.regular.subset_construction import Subsets
+from grammars.regular.subset_construction import SubsetAutomaton
 
 __all__ = [
     "ALL",
@@ -48,11 +47,11 @@ class Regular:
     ======== ============================== =========================================
     chars    sorted disjoint (low, high)s   one code point out of these
     words    frozenset of str               exactly these words
-    cat      terms                          one after the other (empty: the empty word)
-    alt      terms                          any of them
-    and      terms                          all of them
-    not      (term,)                        every word that is not in it
-    rep      (term, least, most or None)    that many times
+    cat      terms                          concatenation (no terms: the empty word)
+    alt      terms                          union
+    and      terms                          intersection
+    not      (term,)                        complement
+    rep      (term, least, most or None)    ``least`` to ``most`` repetitions
     ======== ============================== =========================================
     """
 
@@ -62,9 +61,9 @@ class Regular:
         self.op = op
         self.args = args
         self.nullable = nullable
-        self.plain = plain  # free of "and" and "not": what an ordinary regex can say
+        self.plain = plain  # free of "and" and "not": expressible as an ordinary regex
         self._hash = hash((op, args))
-        self.size: int = 1 + sum(a.size if isinstance(a, Regular) else 1 for a in args)  # parts, in all depths
+        self.size: int = 1 + sum(a.size if isinstance(a, Regular) else 1 for a in args)  # parts at all depths
 
     def __hash__(self) -> int:
         return self._hash
@@ -86,7 +85,7 @@ class Regular:
 
 
 def chars(ranges: Iterable[tuple[int, int]]) -> Regular:
-    """One code point out of ``ranges`` (inclusive, any order, may overlap)."""
+    """The words of one code point in ``ranges`` (inclusive, any order, may overlap)."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -103,12 +102,12 @@ ALL = Regular("rep", (ANY, 0, None), True, True)
 
 
 def text(word: str) -> Regular:
-    """Exactly this word."""
+    """The language of exactly this word."""
     return Regular("words", frozenset((word,)), not word, True) if word else EPS
 
 
 def words(many: Iterable[str]) -> Regular:
-    """Exactly these words."""
+    """The language of exactly these words."""
     found = frozenset(many)
     if not found:
         return NONE
@@ -116,7 +115,7 @@ def words(many: Iterable[str]) -> Regular:
 
 
 def cat(*parts: Regular) -> Regular:
-    """The parts one after the other."""
+    """Return the concatenation of the parts."""
     flat: list[Regular] = []
     for part in parts:
         if part is NONE or part == NONE:
@@ -138,7 +137,7 @@ def cat(*parts: Regular) -> Regular:
 
 
 def alt(*options: Regular) -> Regular:
-    """Any of the options."""
+    """Return the union of the options."""
     flat: dict[Regular, None] = {}
     ranges: list[tuple[int, int]] = []
     known: set[str] = set()
@@ -163,7 +162,7 @@ def alt(*options: Regular) -> Regular:
 
 
 def inter(*parts: Regular) -> Regular:
-    """What every part holds."""
+    """Return the intersection of the parts."""
     flat: dict[Regular, None] = {}
     finite: frozenset[str] | None = None
     refused: frozenset[str] = frozenset()
@@ -192,7 +191,7 @@ def inter(*parts: Regular) -> Regular:
 
 
 def neg(body: Regular) -> Regular:
-    """Every word that is not in ``body``."""
+    """Return the complement: every word that is not in ``body``."""
     if body.op == "not":
         inner: Regular = body.args[0]
         return inner
@@ -204,7 +203,7 @@ def neg(body: Regular) -> Regular:
 
 
 def rep(body: Regular, least: int, most: int | None) -> Regular:
-    """``body`` from ``least`` to ``most`` times (``None``: without bound)."""
+    """Repeat ``body`` from ``least`` to ``most`` times (``None``: without an upper bound)."""
     if most == 0 or body in (EPS, NONE):
         return EPS if least == 0 or body == EPS else NONE
     if (least, most) == (1, 1):
@@ -217,7 +216,7 @@ def rep(body: Regular, least: int, most: int | None) -> Regular:
 
 
 def ranges_minus(ranges: Ranges, other: Ranges) -> Ranges:
-    """The code points of ``ranges`` that are not in ``other`` (both sorted and disjoint)."""
+    """Return the code points of ``ranges`` that are not in ``other`` (both sorted and disjoint)."""
     out: list[tuple[int, int]] = []
     for low, high in ranges:
         start = low
@@ -237,7 +236,7 @@ def ranges_minus(ranges: Ranges, other: Ranges) -> Ranges:
 
 @lru_cache(maxsize=100_000)
 def derive(term: Regular, code: int) -> Regular:
-    """What may follow the code point ``code`` at the start of ``term``."""
+    """Return the derivative: the language of what may follow the code point ``code`` at the start of ``term``."""
     args = term.args
     match term.op:
         case "chars":
@@ -263,7 +262,7 @@ def derive(term: Regular, code: int) -> Regular:
 
 
 def _borders(term: Regular, out: set[int]) -> None:
-    """Code points at which the derivative of ``term`` may change, added to ``out``."""
+    """Add the code points at which the derivative of ``term`` may change to ``out``."""
     match term.op:
         case "chars":
             for low, high in term.args:
@@ -286,11 +285,11 @@ def _borders(term: Regular, out: set[int]) -> None:
                 _borders(part, out)
 
 
-_FRIENDLY = tuple(ord(c) for c in "a0A -_.")  # words shown to people begin with these where they may
+_FRIENDLY = tuple(ord(c) for c in "a0A -_.")  # preferred in words that are shown to people
 
 
-def alike(term: Regular) -> list[tuple[int, int]]:
-    """The code points in ranges that the derivative does not tell apart."""
+def derivative_classes(term: Regular) -> list[tuple[int, int]]:
+    """Return ranges of code points such that all code points of one range give the same derivative."""
     borders: set[int] = {0, 0x20}
     _borders(term, borders)
     starts = sorted(b for b in borders if 0 <= b <= MAX_CODE_POINT)
@@ -298,11 +297,11 @@ def alike(term: Regular) -> list[tuple[int, int]]:
 
 
 def representatives(term: Regular) -> list[int]:
-    """One code point for each set of them that the derivative does not tell apart; the friendliest first."""
+    """Return one code point of each class with the same derivative, printable letters and digits first."""
     out = []
-    for low, high in alike(term):
+    for low, high in derivative_classes(term):
         nice = next((c for c in _FRIENDLY if low <= c <= high), low)
-        if 0xD800 <= nice <= 0xDFFF:  # no text holds a lone surrogate
+        if 0xD800 <= nice <= 0xDFFF:  # no text contains a lone surrogate
             nice = 0xE000
             if nice > high:
                 continue
@@ -311,11 +310,11 @@ def representatives(term: Regular) -> list[int]:
     return out
 
 
-# -- questions
+# -- membership
 
 
 def matches(term: Regular, word: str) -> bool:
-    """Is ``word`` in the language?"""
+    """Whether ``word`` is in the language."""
     match term.op:
         case "words":
             return word in term.args
@@ -327,20 +326,17 @@ def matches(term: Regular, word: str) -> bool:
             return not matches(term.args[0], word)
     if term == ALL:
         return True
-    quick = quick_regex(term, word) if term.plain else None
-    if quick is not None:
-        return quick.fullmatch(word) is not None
-    return any(after.nullable for after in _automaton(term).after(word))
+    return any(after.nullable for after in _automaton(term).states_after(word))
 
 
 @lru_cache(maxsize=256)
-def _automaton(term: Regular) -> Subsets[Regular]:
-    return Subsets(term, _partial, ALL)
+def _automaton(term: Regular) -> SubsetAutomaton[Regular]:
+    return SubsetAutomaton(term, _partial, ALL)
 
 
 @lru_cache(maxsize=100_000)
 def _partial(term: Regular, code: int) -> tuple[Regular, ...]:
-    """Terms that together are the derivative: parts of ``term`` each, so that there are never many of them."""
+    """Return the partial derivatives, whose union is the derivative: few, since all of them are parts of ``term``."""
     args = term.args
     match term.op:
         case "alt":

@@ -1,8 +1,8 @@
-"""The keys of a request: what is read, what is harmless, what cannot be done.
+"""The keys of a request in tables: read, without effect, not supported.
 
-A key that would change the answer and that is not supported is an error, unless it has the value that changes
-nothing; harmless keys are accepted and listed in the plan.  What is in no table is refused, with the key that was
-probably meant.
+A key that is not supported and would change the answer is an error, unless it has the value that changes nothing;
+keys without effect are accepted and listed in the plan.  A key in no table is refused, with the key that was probably
+meant.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["CONSTRAINT_ALIASES", "GUIDANCE", "HARMLESS", "PROMPT", "SAMPLING", "UNSUPPORTED", "known_keys"]
 
-#: What the model is told and how the answer travels: not read here.
+#: The prompt, the model and the transport: not read here.
 PROMPT = ("messages", "prompt", "input", "instructions", "model", "stream")
 
 #: Key -> what it does to the plan.
@@ -40,10 +40,10 @@ GUIDANCE: Mapping[str, str] = {
     "max_completion_tokens": "the same",
     "max_output_tokens": "the same, in the Responses API",
     "schema_policy": "strict: refuse what the masks cannot enforce",
-    "extra_body": "keys that the client could not put elsewhere; read as if they stood in the body",
+    "extra_body": "keys that the client could not put elsewhere; read as if they were in the body",
 }
 
-#: Other servers' names of constraints -> the field of `structured_outputs` that they stand for.
+#: Other servers' names of constraints -> the field of `structured_outputs` that they mean.
 CONSTRAINT_ALIASES: Mapping[str, str] = {
     "guided_json": "json",
     "guided_regex": "regex",

@@ -1,6 +1,6 @@
-"""OpenAI-style request bodies, and what other servers added to them, to the parts of a plan.
+"""OpenAI-style request bodies, with the keys that other servers added, to the parts of a plan.
 
-Pure: a body in, a `Request` out; nothing is composed and nothing compiled.
+Nothing is composed and nothing compiled here.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = ["Request", "read_request"]
 class Request:
     """A request as read.
 
-    ``parts`` is what `grammars.compose.compose` takes, ``sampling`` what `guided.Sampling` takes; ``source`` names the place
-    of the constraint (``structured_outputs.choice``), empty where there is none.  ``prompt`` holds the keys that are
-    not about guidance, unread.
+    ``parts`` is what `grammars.compose.compose` takes, ``sampling`` what `guided.Sampling` takes; ``source`` names the
+    place of the constraint (``structured_outputs.choice``), empty where there is none.  ``prompt`` holds the keys that
+    are not about guidance, unread.
     """
 
     parts: Parts
@@ -45,7 +45,7 @@ class Request:
 
 
 def read_request(body: Any, *, trusted: bool = False, ignore_unknown: bool = False) -> Request:
-    """The request in ``body``; None as a value means that the key is absent.
+    """Return the request in ``body``; None as a value means that the key is absent.
 
     ``trusted`` lets its grammars write tokens; ``ignore_unknown`` lists keys of no table in the plan instead of
     refusing them.  Raises `RequestError` naming the key at fault.
@@ -78,7 +78,7 @@ def read_request(body: Any, *, trusted: bool = False, ignore_unknown: bool = Fal
 
 
 def _flat(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body with ``extra_body`` beside the other keys and without keys that say nothing."""
+    """The body with the keys of ``extra_body`` among the others, and without keys whose value is None."""
     out = {key: value for key, value in body.items() if value is not None and key != "extra_body"}
     extra = body.get("extra_body")
     if extra is None:
@@ -97,7 +97,7 @@ def _flat(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ignored(body: Mapping[str, Any], ignore_unknown: bool) -> tuple[str, ...]:
-    """The keys without effect; raises for a key that would have one."""
+    """The keys without effect; raises for one that is not supported or unknown."""
     read = {*PROMPT, *GUIDANCE, *CONSTRAINT_ALIASES, *SAMPLING}
     ignored = []
     for key, value in body.items():
@@ -232,7 +232,7 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
     out = {key: body[key] for key in SAMPLING if key in body and key not in ("logprobs", "top_logprobs", "logit_bias")}
     logprobs, top = body.get("logprobs"), body.get("top_logprobs")
     if top is not None and logprobs is not True:
-        raise RequestError("top_logprobs without logprobs", place="top_logprobs", expected="logprobs: true beside it")
+        raise RequestError("top_logprobs without logprobs", place="top_logprobs", expected="logprobs: true as well")
     if logprobs is True:
         out["logprobs"] = top or 0
     elif logprobs not in (None, False):

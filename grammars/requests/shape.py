@@ -1,4 +1,4 @@
-"""What any body must be, whatever its keys: values of JSON, no deeper and no larger than can be spoken about."""
+"""The shape that every request body must have: JSON values within limits of depth, size and digits."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["MAX_DEPTH", "MAX_DIGITS", "MAX_VALUES", "check_shape"]
 MAX_DEPTH = 700
 #: Digits of an integer; Python itself writes none of more than 4,300.
 MAX_DIGITS = 1_000
-#: Values at one level; what Python shares counts at each place.
+#: Values at one level; an object that Python shares counts at each place.
 MAX_VALUES = 1_000_000
 _MAX_BITS = int(MAX_DIGITS * 3.33)
 
 
 def check_shape(body: Mapping[str, Any], *, skip: tuple[str, ...] = ()) -> None:
-    """Raises `RequestError`, with the place, for what no JSON body holds; the keys in ``skip`` are not looked into."""
+    """Raise `RequestError`, with the place, for a value that no JSON body holds; keys in ``skip`` are not checked."""
     for key, value in body.items():
         if not isinstance(key, str):
             raise RequestError(f"the key {shown(key)} is not a text", place="body", expected="JSON")

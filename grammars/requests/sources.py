@@ -1,4 +1,4 @@
-"""Where a request's constraint stands: exactly one of several places, in the words of several servers."""
+"""The constraint of a request: in exactly one of several places, under the names of several servers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
+from grammars.compose.response_format import read_response_format
 from grammars.requests.keys import CONSTRAINT_ALIASES
+from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from special_tokens.errors import GrammarError, RequestError, SchemaError, shown
 
 __all__ = ["STRUCTURED_OUTPUTS", "constraint_of"]
@@ -16,8 +17,8 @@ __all__ = ["STRUCTURED_OUTPUTS", "constraint_of"]
 #: The fields of ``structured_outputs``, of which exactly one must be there.
 STRUCTURED_OUTPUTS = ("choice", "regex", "json", "json_object", "grammar", "structural_tag")
 _CONSTRAINT_TYPES = ("regex", "lark", "json_schema", "json")
-#: Fields beside them that other servers know, with the values that change nothing.
-_BESIDE = {
+#: Other servers' fields next to them, with the values that change nothing.
+_NEUTRAL = {
     "disable_fallback": (True, False),
     "disable_any_whitespace": (False,),
     "disable_additional_properties": (False,),
@@ -27,20 +28,15 @@ _BESIDE = {
 
 
 def constraint_of(body: Mapping[str, Any], *, trusted: bool) -> tuple[str, Any]:
-    """The name of the place and the constraint that stands there; ``("", None)`` where there is none.
+    """Return the name of the place of the constraint and the constraint; ``("", None)`` where there is none.
 
     Raises `RequestError` where two places have one, or where it cannot be read.
     """
     found: list[tuple[str, Any]] = []
-    if body.get("response_format") == {}:
-        raise RequestError("there is no type", place="response_format", expected='{"type": ...}')
-    if body.get("response_format") is not None and not _is_text(body["response_format"]):
-        found.append(("response_format", _trusted_tag(body["response_format"], trusted)))
-    text = body.get("text")
-    if text is not None:
-        format = _responses_format(text)
-        if format is not None:
-            found.append(("text.format", format))
+    for place, given in (("response_format", body.get("response_format")), ("text.format", _text_format(body))):
+        constraint = _response_format(given, place, trusted)
+        if constraint is not None:
+            found.append((place, constraint))
     if body.get("structured_outputs") is not None:
         found.append(_structured(body["structured_outputs"], trusted))
     for key, name in CONSTRAINT_ALIASES.items():
@@ -54,16 +50,17 @@ def constraint_of(body: Mapping[str, Any], *, trusted: bool) -> tuple[str, Any]:
     return found[0] if found else ("", None)
 
 
-def _trusted_tag(value: Any, trusted: bool) -> Any:
-    is_tag = isinstance(value, Mapping) and value.get("type") == "structural_tag"
-    return StructuralTag(value, trusted=True) if trusted and is_tag else value
+def _response_format(value: Any, place: str, trusted: bool) -> Any:
+    if value == {}:
+        raise RequestError("there is no type", place=place, expected='{"type": ...}')
+    return read_response_format(value, place, trusted=trusted) if isinstance(value, Mapping) else value
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, Mapping) and value == {"type": "text"}
-
-
-def _responses_format(text: Any) -> Any:
+def _text_format(body: Mapping[str, Any]) -> Any:
+    """The format of the Responses API."""
+    text = body.get("text")
+    if text is None:
+        return None
     if not isinstance(text, Mapping):
         raise RequestError("not an object", place="text", expected='{"format": {...}}')
     unknown = sorted(set(text) - {"format", "verbosity"})
@@ -71,10 +68,7 @@ def _responses_format(text: Any) -> Any:
         raise RequestError(f"unknown key {shown(unknown[0])}", place="text", expected="format")
     if text.get("verbosity") not in (None, "medium"):
         raise RequestError(f"{shown(text['verbosity'])} is not supported", place="text.verbosity", expected="medium")
-    format = text.get("format")
-    if format == {}:
-        raise RequestError("there is no type", place="text.format", expected='{"type": ...}')
-    return None if format is None or _is_text(format) else format
+    return text.get("format")
 
 
 def _structured(value: Any, trusted: bool) -> tuple[str, Any]:
@@ -83,10 +77,10 @@ def _structured(value: Any, trusted: bool) -> tuple[str, Any]:
         value = _json(value, place)
     if not isinstance(value, Mapping):
         raise RequestError("not an object", place=place, expected=_one_of())
-    for key, neutral in _BESIDE.items():
+    for key, neutral in _NEUTRAL.items():
         if value.get(key) is not None and value[key] not in neutral:
             raise RequestError(f"{shown(value[key])} is not supported", place=f"{place}.{key}")
-    unknown = sorted(set(value) - {*STRUCTURED_OUTPUTS, *_BESIDE})
+    unknown = sorted(set(value) - {*STRUCTURED_OUTPUTS, *_NEUTRAL})
     if unknown:
         raise RequestError(f"unknown key {shown(unknown[0])}", place=place, expected=_one_of())
     given = [name for name in STRUCTURED_OUTPUTS if value.get(name) is not None]
@@ -116,7 +110,7 @@ def _of_kind(kind: str, value: Any, place: str, trusted: bool) -> Any:
         case "json_object":
             if value is not True:
                 raise RequestError(f"{shown(value)} is not true", place=place)
-            return {"type": "json_object"}
+            return JsonSchema({"type": "object"})
         case "structural_tag":
             return StructuralTag(value, trusted)
     return _grammar(value, place, trusted)
@@ -134,7 +128,7 @@ _GBNF = re.compile(r"(?m)^[ \t]*[A-Za-z0-9_-]+[ \t]*::=")
 
 
 def _grammar(value: Any, place: str, trusted: bool) -> Any:
-    """A grammar: its text tells GBNF (``::=``), llguidance's own form (an object) and Lark apart."""
+    """A grammar in one of three syntaxes: GBNF has ``::=``, llguidance's own form is an object, the rest is Lark."""
     if isinstance(value, Mapping) and set(value) == {"type", "value"}:  # mistral.rs
         kinds = {"regex": "regex", "json_schema": "json"}
         kind = value["type"]
@@ -156,7 +150,7 @@ def _grammar(value: Any, place: str, trusted: bool) -> Any:
 def _legacy(body: Mapping[str, Any], trusted: bool) -> tuple[str, Any]:
     value, kind = body.get("constraint"), body.get("constraint_type") or "regex"
     if value is None:
-        raise RequestError("there is no constraint", place="constraint", expected="a text beside constraint_type")
+        raise RequestError("there is no constraint", place="constraint", expected="a text next to constraint_type")
     if kind not in _CONSTRAINT_TYPES:
         raise RequestError(
             f"unknown type {shown(kind)}", place="constraint_type", expected=", ".join(_CONSTRAINT_TYPES)

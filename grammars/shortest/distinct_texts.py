@@ -1,7 +1,8 @@
-"""Keys and items of a shortest text that must differ: the next shortest texts of their cells in place of repeats.
+"""Distinct keys and items in a shortest text: repeats are replaced by the next shortest texts of their cells.
 
-The shortest text of a grammar writes every repeat of a part alike.  Where a watcher, or the schema, wants keys or items
-that differ, each but the first is written anew as the shortest text of the same cell that is not there yet.
+The shortest text of a grammar writes a part that occurs several times in the same way.  Where a watcher, or the
+schema, requires distinct keys or items, each but the first is replaced by the shortest text of the same cell that is
+not used yet.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from contextlib import suppress
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
+from grammars.json_schema.shapes.equality_keys import EqualityKeys, distinct_values
 from grammars.regular.languages import Regular, inter, matches, neg, words
-from grammars.json_schema.shapes.equality_keys import Keys, distinct
-from grammars.values.watchers import UniqueNode
 from grammars.shortest.instances import TooLarge
+from grammars.values.watchers import UniqueNode
 
-__all__ = ["Cells", "Spot", "different", "repeats", "spots"]
+__all__ = ["Cells", "Spot", "distinct_text", "has_repeats", "spots"]
 
 _MOST_TRIED = 3_000  # texts of one cell
-_SHORT = 200  # characters of a text beside which all others are looked at that are not longer than what it becomes
-_MOST_COMPARED = 500  # of them
-_CHARACTERS_A_PART = 50  # that cost as much as asking one part for its text
+_SHORT = 200  # characters; for a text of at most this size other texts are compared with the mended one
+_MOST_COMPARED = 500  # other texts
+_CHARACTERS_A_PART = 50  # writing this many costs as much as one part
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ _-."
 _TOKEN = re.compile(r'\s*([\[\]{},:]|"(?:[^"\\]|\\.)*"|[^\s\[\]{},:"]+)', re.DOTALL)
 
 
 class Cells(Protocol):
-    """What is asked of a grammar's cells, see `grammars.shortest.node_texts`."""
+    """The cells of a grammar, see `grammars.shortest.node_texts`."""
 
     parts: list[tuple[int, ...] | None]
     times: list[int]
@@ -45,7 +46,7 @@ class Cells(Protocol):
 
 
 class Spot(NamedTuple):
-    """A value of a JSON text: where it stands, and where its keys and what they or the items hold do."""
+    """The span of a value in a JSON text, with the spans of its keys and of its members or items."""
 
     start: int
     end: int
@@ -55,7 +56,7 @@ class Spot(NamedTuple):
 
 
 def spots(text: str) -> Spot:
-    """The values of a text that is JSON; raises `ValueError` for others."""
+    """Return the spans of the values of a JSON text; raises `ValueError` for other texts."""
     found, at = _spot(text, 0)
     if text[at:].strip():
         raise ValueError("there is more than one value")
@@ -77,21 +78,21 @@ def _spot(text: str, at: int) -> tuple[Spot, int]:
     closing = "]" if kind == "[" else "}"
     keys: list[tuple[int, int]] = []
     values: list[Spot] = []
-    begin, behind = _token(text, at)
+    begin, end = _token(text, at)
     while text[begin] != closing:
         if text[begin] == ",":
-            at = behind
+            at = end
         if closing == "}":
             keys.append(_token(text, at))
             at = _token(text, keys[-1][1])[1]
         value, at = _spot(text, at)
         values.append(value)
-        begin, behind = _token(text, at)
-    return Spot(start, behind, kind, tuple(keys), tuple(values)), behind
+        begin, end = _token(text, at)
+    return Spot(start, end, kind, tuple(keys), tuple(values)), end
 
 
 def _below(nodes: tuple[UniqueNode, ...], node: int, spot: Spot, text: str) -> Iterator[tuple[Spot, int]]:
-    """What a value holds, with the number of the node that watches it."""
+    """The members or items of a value, each with the number of the node that watches it."""
     own = nodes[node] if 0 <= node < len(nodes) else None
     for i, inner in enumerate(spot.values):
         if own is None:
@@ -103,39 +104,39 @@ def _below(nodes: tuple[UniqueNode, ...], node: int, spot: Spot, text: str) -> I
             yield inner, next((number for key, number in own.keys if key == name), own.others)
 
 
-def repeats(text: str, nodes: tuple[UniqueNode, ...], node: int = 0) -> bool:
-    """Is there a key, or an item of an array whose items must differ, that comes twice?"""
+def has_repeats(text: str, nodes: tuple[UniqueNode, ...], node: int = 0) -> bool:
+    """Whether a key, or an item of an array whose items must differ, occurs twice."""
     todo = [(spots(text), node)]
     while todo:
         spot, node = todo.pop()
         own = [json.loads(text[slice(*key)], strict=False) for key in spot.keys]
         if spot.kind == "[" and 0 <= node < len(nodes) and nodes[node].unique:
             own = [json.loads(text[inner.start : inner.end], strict=False) for inner in spot.values]
-        if len(distinct(own)) < len(own):
+        if len(distinct_values(own)) < len(own):
             return True
         todo += _below(nodes, node, spot, text)
     return False
 
 
-def different(cells: Cells, root: int, nodes: tuple[UniqueNode, ...]) -> str | None:
-    """The shortest text of a cell with its repeats written otherwise; None where that is not found."""
+def distinct_text(cells: Cells, root: int, nodes: tuple[UniqueNode, ...]) -> str | None:
+    """Return a shortest text of a cell without repeats; None where none is found."""
     written = _Written(cells, root)
     mended = written.text() if written.mend(spots(written.original), nodes, 0) else None
     size = math.inf if mended is None else len(mended.encode())
     if len(written.original) > _SHORT or size == len(written.original.encode()):
         return mended
-    # Another option somewhere may be less than to mend what the shortest one repeats.
+    # Another option somewhere may be shorter than the shortest text with its repeats replaced.
     with suppress(TooLarge, RecursionError):
         for text in itertools.islice(written.others.unused(root, {}), _MOST_COMPARED):
             if len(text.encode()) >= size:
                 break
-            if not repeats(text, nodes):
+            if not has_repeats(text, nodes):
                 return text
     return mended
 
 
 class _Group:
-    """Keys or items of which none may come twice: those that are ``used``, and how many texts of a cell were tried."""
+    """Keys or items that must differ: those ``used`` already, and how many texts of each cell were tried."""
 
     def __init__(self) -> None:
         self.used: set[object] = set()
@@ -143,20 +144,20 @@ class _Group:
 
 
 class _Written:
-    """A text by the cells that write it; ``pieces`` may be written anew."""
+    """A text by the cells that write it; its ``pieces`` may be replaced."""
 
     def __init__(self, cells: Cells, root: int) -> None:
         self.cells = cells
         self.others = _Others(cells)
-        self.keys = Keys()
+        self.keys = EqualityKeys()
         self.pieces: list[str] = []
-        self.ranges: list[tuple[int, int, int]] = []  # pieces and cell, the inner before the outer
+        self.ranges: list[tuple[int, int, int]] = []  # first and last piece, and cell; the inner before the outer
         self._write(root)
         at = [0]
         for piece in self.pieces:
             at.append(at[-1] + len(piece))
         self.original = self.text()
-        #: Cells that write a span of the original, the outermost last.
+        #: The cells that write a span of the original, the outermost last.
         self.cells_at: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         self.cells_from: dict[int, list[tuple[int, int, int]]] = {}
         for one in self.ranges:
@@ -182,7 +183,7 @@ class _Written:
         return "".join(self.pieces)
 
     def mend(self, spot: Spot, nodes: tuple[UniqueNode, ...], node: int) -> bool:
-        """Write the repeats in a value of the original otherwise, the inner ones first."""
+        """Replace the repeats in a value of the original, the inner ones first; False where that fails."""
         below = list(_below(nodes, node, spot, self.original))
         if not all(self.mend(inner, nodes, number) for inner, number in below):
             return False
@@ -196,20 +197,20 @@ class _Written:
         return True
 
     def _other_key(self, key: tuple[int, int], end: int, group: _Group) -> bool:
-        """A key that is not used in the group, by itself or together with its value."""
+        """Put a key into the group, replaced, alone or together with its value, where it is used already."""
         ways = [*self.cells_at.get(key, ())[-1:]]
         ways += [one for one in self.cells_from.get(key[0], ()) if key[1] < self.at[one[1]] <= end]
         return self._replace(key, ways, group, lambda text: json.JSONDecoder(strict=False).raw_decode(text)[0])
 
     def _other_item(self, spot: Spot, group: _Group, nodes: tuple[UniqueNode, ...], node: int) -> bool:
         def value(text: str) -> object:
-            return None if repeats(text, nodes, node) else (self.keys(json.loads(text, strict=False)),)
+            return None if has_repeats(text, nodes, node) else (self.keys(json.loads(text, strict=False)),)
 
         span = spot.start, spot.end
         return self._replace(span, self.cells_at.get(span, ())[-1:], group, value)
 
     def _replace(self, span: tuple[int, int], ways: Sequence[tuple[int, int, int]], group: _Group, value: Any) -> bool:
-        """Put what stands there into the group, written otherwise where it is there already."""
+        """Put the value of a span into the group, replaced where it is used already; False where that fails."""
         used, own = group.used, self._piece(span)
         if own is None:
             return False
@@ -227,13 +228,13 @@ class _Written:
         return False
 
     def _piece(self, span: tuple[int, int]) -> str | None:
-        """What is written now where the span was."""
+        """The present text of a span of the original."""
         ways = self.cells_at.get(span)
         return "".join(self.pieces[ways[0][0] : ways[0][1]]) if ways else None
 
 
 class _Lazy:
-    """Texts as they are asked for; none of them while the next is being worked out: it is one of its own parts."""
+    """Texts computed on demand; None while the next is being computed, when it is asked for as one of its own parts."""
 
     def __init__(self, source: Iterator[str]) -> None:
         self.texts: list[str] = []
@@ -263,7 +264,7 @@ class _Others:
         self.known: dict[int, _Lazy] = {}
 
     def unused(self, cell: int, tried: dict[int, int]) -> Iterator[str]:
-        """The texts of a cell behind the first of them that were ``tried``: so many of each cell."""
+        """The texts of a cell after those already ``tried``, a count by cell, which is kept up to date."""
         texts = self.of(cell)
         index = tried.get(cell, 0)
         while index < _MOST_TRIED and (text := texts.at(index)) is not None:
@@ -289,7 +290,7 @@ class _Others:
         return self._merged(options) if options else iter(() if own is None else (own,))
 
     def _merged(self, options: Sequence[int]) -> Iterator[str]:
-        """The texts of all options.  What an option has is asked for when nothing shorter is left."""
+        """The texts of all options; the next text of an option is computed when no shorter one is left."""
         heap = [
             (len((self.cells.found[at] or "").encode()), at, 0) for at in options if self.cells.found[at] is not None
         ]
@@ -310,7 +311,7 @@ class _Others:
                 yield text
 
     def _together(self, parts: tuple[int, ...]) -> Iterator[str]:
-        """The texts of parts in order: from the shortest on, one part at a time is taken further."""
+        """The texts of parts in order, shortest first: each step replaces the text of one part by its next one."""
         heap: list[tuple[int, tuple[int, ...], str]] = []
         done: set[tuple[int, ...]] = set()
 
@@ -331,7 +332,7 @@ class _Others:
                 offer((*indexes[:i], index + 1, *indexes[i + 1 :]))
 
     def _words(self, term: Regular) -> Iterator[str]:
-        """The words of a language: found by a search once, and then by other letters in the place of some."""
+        """The words of a language: after each word that a search finds, those with one letter replaced."""
         if term.op == "words":
             yield from sorted(term.args, key=lambda word: (len(word.encode()), word))
             return
@@ -350,7 +351,7 @@ class _Others:
 
 
 def _alike(word: str) -> Iterator[str]:
-    """Words of the same size that have another letter somewhere."""
+    """Words of the same length that differ in one letter."""
     for i, letter in enumerate(word):
         if letter not in '"\\':
             yield from (word[:i] + other + word[i + 1 :] for other in _LETTERS)

@@ -1,4 +1,4 @@
-"""Shortest instances of schemas that the engine compiles itself, and how long a search for a word may take."""
+"""Shortest instances of schemas that the engine compiles itself, and the work limits of searches for them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import partial
 from json.encoder import encode_basestring
 from typing import Any
 
-from grammars.regular.astar import directed, widened
 from grammars.json_schema.keywords.numeric import allow
-from grammars.json_schema.shapes.numbers import Numbers, meet, shortest_number
 from grammars.json_schema.passes.kinds import TYPES_OF
+from grammars.json_schema.shapes.numbers import Numbers, intersect, shortest_number
+from grammars.regular.astar import astar_word, without_counts
 from grammars.regular.languages import (
     ALL,
     ANY,
@@ -25,59 +25,60 @@ from grammars.regular.languages import (
     matches,
     rep,
     shortest,
-    within,
+    work_budget,
 )
 from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
 
 __all__ = ["PATIENT", "Instances", "TooLarge", "Visits", "joined", "repeated"]
 
-_MOST = 100_000  # characters of an answer
-_CHARACTERS = 200  # that cost as much as a look
-_MOST_VISITS = 20_000  # nodes and schemas looked at; ten times as many where there is time
+_MOST = 100_000  # characters of a text
+_CHARACTERS = 200  # writing this many costs as much as one visit
+_MOST_VISITS = 20_000  # nodes and schemas; ten times as many where there is time
 _LAST_ASCII = 0x7E
 _BUDGET = 300  # states of one search for a word
-PATIENT = 20_000, 8_000_000  #: where there is time: states of one search, and parts of languages in all, some 0.5 s
+PATIENT = 20_000, 8_000_000  #: where there is time: states of one search, and parts of languages in all, about 0.5 s
 
 
 class TooLarge(Exception):
-    """More to look at than is worth it."""
+    """The work limit is used up."""
 
 
 class _Unsure(Exception):
-    """There may be a text, and a shorter one than any that is known."""
+    """A text may exist that is shorter than any known one."""
 
 
 class Visits:
-    """What was looked at, and a limit of it."""
+    """A count of visited nodes and schemas, with a limit; `word` searches one language."""
 
     def __init__(self, *, patient: bool = False) -> None:
         self.left = _MOST_VISITS * (10 if patient else 1)
         self.patient = patient
 
     def word(self, term: Regular) -> str | None:
-        """A shortest word of a language, or of many that are searched in vain one that is spelled as it is.
+        """Return a shortest word of a language, or None if nothing was found.
 
-        Of those that even so are searched in vain it is some word, as short as was found.
+        Where breadth-first search runs out of budget and there is time, A* follows, first among words that need no JSON
+        escape; the result may then not be shortest.
         """
-        with within(PATIENT[1] // 8):
+        with work_budget(PATIENT[1] // 8):
             found = shortest(term, _BUDGET)
         if found is UNKNOWN and self.patient:
             found = _found_far(term)
         return found if isinstance(found, str) else None
 
     def count(self, characters: int = 0) -> None:
-        """One more was looked at, or a text of so many characters put together."""
+        """Count one visit, or a text of that many ``characters``; raises `TooLarge` past the limit."""
         self.left -= 1 + characters // _CHARACTERS
         if self.left < 0:
             raise TooLarge
 
 
 def _found_far(term: Regular) -> str | Unknown | None:
-    """A shortest word of a language in which a search by size alone gave up, else some word.
+    """A shortest word of a language in which breadth-first search gave up, else some word.
 
-    What counts beside what matches is left out at first, and what was found without is taken where it fits.
+    Repeat counts of a pattern are widened at first; a word found that way counts if it is in the language.
     """
-    for wider in widened(term):
+    for wider in without_counts(term):
         found = _directed(wider, PATIENT[1] // 8)
         if isinstance(found, str) and matches(term, found):
             return found
@@ -86,12 +87,12 @@ def _found_far(term: Regular) -> str | Unknown | None:
 
 
 def _directed(term: Regular, work: int, *, hasty: bool = False) -> str | Unknown | None:
-    """A word without a backslash where there is one, else any: of letters of ASCII if they do, else of all."""
+    """A word without a backslash where there is one, else any; of ASCII letters if possible, else of all."""
     found: str | Unknown | None = UNKNOWN
     for last in (_LAST_ASCII, MAX_CODE_POINT):
         for one in (inter(term, _SPELLED), term):
-            with within(work // 2):
-                found = directed(one, PATIENT[0], hasty=hasty, last=last)
+            with work_budget(work // 2):
+                found = astar_word(one, PATIENT[0], any_word=hasty, max_code_point=last)
             if found is not None:
                 break
         if found is not UNKNOWN:
@@ -99,14 +100,14 @@ def _directed(term: Regular, work: int, *, hasty: bool = False) -> str | Unknown
     return found
 
 
-#: Texts without a backslash: states of a search within escapes are most of all where languages meet.
+#: Texts without a backslash: in an intersection of languages escapes cause most of the states of a search.
 _SPELLED = rep(chars(((0x20, 0x5B), (0x5D, 0x7E), (0x80, MAX_CODE_POINT))), 0, None)
 #: Strings that JSON writes without ``\u``.
 _WRITTEN = rep(chars(((0x08, 0x0A), (0x0C, 0x0D), (0x20, 0x7E), (0x80, MAX_CODE_POINT))), 0, None)
 
 
 _NAMED = ("null", "boolean", "integer", "number", "string", "array", "object")
-#: Keywords beside which an ``anyOf`` or ``allOf`` says all.
+#: Keywords that assert nothing next to an ``anyOf`` or ``allOf``.
 _SILENT = {"$defs", "definitions"}
 
 
@@ -116,7 +117,7 @@ _LITERAL = frozenset(",: \n")
 
 
 class Instances(Visits):
-    """Shortest instances of a schema that the engine compiles itself; ``loose``: short ones do, as far as is known."""
+    """Shortest instances of a schema that the engine compiles itself; with ``loose`` a short one is enough."""
 
     def __init__(self, schema: Any, options: Mapping[str, Any], *, patient: bool, loose: bool = False) -> None:
         super().__init__(patient=patient)
@@ -129,7 +130,7 @@ class Instances(Visits):
 
     def text(self) -> str | None:
         if not _LITERAL.issuperset(self.item + self.colon):
-            return None  # separators are regular expressions
+            return None  # separators that are regular expressions
         defs = self.root.get("$defs", {}) if isinstance(self.root, dict) else {}
         self.known = dict.fromkeys(defs)
         changed = True
@@ -152,9 +153,9 @@ class Instances(Visits):
             return None
 
     def of(self, schema: Any) -> str | None:
-        """The shortest text of a subschema; None where there is none, or none yet of a reference that is still open.
+        """Return a shortest text of a subschema; None where none exists, or none is known yet of a reference.
 
-        Raises `_Unsure` where there may be one.
+        Raises `_Unsure` where a shorter one may exist.
         """
         self.count()
         if schema is True or schema == {}:
@@ -179,7 +180,7 @@ class Instances(Visits):
         return self.least_of([partial(self.of_type, kind, schema) for kind in kinds])
 
     def least_of(self, options: list[Callable[[], str | None]]) -> str | None:
-        """The least of what some options give: of what one that is unsure may have, only a single digit is no more."""
+        """The shortest text of some options; next to an unsure option only a text of one character is sure."""
         found: list[str | None] = []
         is_sure = True
         for option in options:
@@ -211,7 +212,8 @@ class Instances(Visits):
                 if schema.keys().isdisjoint(_BOUNDS):
                     return "0"
                 numbers = allow(schema)
-                return _sure(shortest_number(meet(numbers, Numbers(integer=True)) if kind == "integer" else numbers))
+                wanted = intersect(numbers, Numbers(integer=True)) if kind == "integer" else numbers
+                return _sure(shortest_number(wanted))
             case "string":
                 return self.string(schema)
             case "array":
@@ -247,7 +249,7 @@ class Instances(Visits):
             raise _Unsure
         listed = schema.get("properties", {})
         keys = [key for key in listed if key in required] + [key for key in required if key not in listed]
-        if keys and schema.get("patternProperties"):  # which may ask more of a listed key as well
+        if keys and schema.get("patternProperties"):  # they may constrain a listed key as well
             raise _Unsure
         parts: list[str | None] = []
         for key in keys:
@@ -257,7 +259,7 @@ class Instances(Visits):
 
 
 def _searched(pattern: str) -> Regular:
-    """The strings in which the engine finds a pattern of ours: anchors stand only around all of it."""
+    """The strings in which the engine finds a pattern of ours, which has anchors only at its ends."""
     begins = pattern.startswith("^")
     ends = pattern.endswith("$") and (len(pattern) - len(pattern[:-1].rstrip("\\"))) % 2 == 1
     return cat(*(() if begins else (ALL,)), language(pattern), *(() if ends else (ALL,)))

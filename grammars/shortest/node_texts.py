@@ -1,8 +1,8 @@
-"""A shortest text of a grammar's nodes, where it is found without a search: what an answer costs at the least.
+"""Shortest texts of a grammar's nodes.
 
-`shortest_text` answers None where it is not sure of a text (tokens, grammars of their own, schemas whose keywords
-meet).  What it answers is legal; that nothing shorter is, holds but for the choice of numbers, and of
-words so intricate that only those without a backslash are searched, or any at all.
+`shortest_text` returns None where it is not sure of a text (tokens, sub-grammars, schemas whose keywords constrain
+each other).  The text is legal.  It is shortest except for the choice of numbers, and for words so intricate that the
+search is limited to those without a backslash, or ends with any word.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
-from grammars.regular.languages import Regular, alt, cat, inter, neg, rep, shortest, text, within
-from grammars.values.watchers import UniqueWatch, Watcher
+from grammars.regular.languages import Regular, alt, cat, inter, neg, rep, shortest, text, work_budget
 from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
-from grammars.shortest.distinct_texts import different, repeats
+from grammars.shortest.distinct_texts import distinct_text, has_repeats
 from grammars.shortest.instances import PATIENT, Instances, TooLarge, Visits, joined, repeated
 from grammars.tree.nodes import (
     Alt,
@@ -35,10 +34,11 @@ from grammars.tree.nodes import (
     is_terminal,
     seq,
 )
+from grammars.values.watchers import UniqueWatch, Watcher
 
 __all__ = ["shortest_text"]
 
-_MOST_SEARCHED = 200_000  # parts of languages in all searches together: some 20 ms
+_MOST_SEARCHED = 200_000  # parts of languages in all searches together: about 20 ms
 
 
 def shortest_text(
@@ -49,43 +49,43 @@ def shortest_text(
     loose: bool = False,
     hasty: bool = False,
 ) -> str | None:
-    """A shortest JSON text that ``node`` writes and ``watchers`` let pass; None where none was found.
+    """Return a shortest JSON text that ``node`` writes and ``watchers`` accept; None where none was found.
 
-    ``patient`` searches longer for words: half a second at the worst, and not a few hundredths.  ``loose`` takes what
-    is known where another option that is not understood here may be shorter.  ``hasty`` gives up where the least text
-    repeats what must not be repeated.
+    ``patient`` searches longer for words: at most half a second instead of some hundredths.  ``loose`` accepts a known
+    text where another option that is not understood here may be shorter.  ``hasty`` gives up where the shortest text
+    has repeats that are not allowed.
     """
     nodes = next((watcher.nodes for watcher in watchers if isinstance(watcher, UniqueWatch)), None)
     try:
-        with within(PATIENT[1] if patient else _MOST_SEARCHED):
+        with work_budget(PATIENT[1] if patient else _MOST_SEARCHED):
             cells = _Cells(patient=patient, loose=loose)
             root = cells.cell(node, {})
             found = cells.least(root)
-            if found is None or nodes is None or not repeats(found, nodes):
+            if found is None or nodes is None or not has_repeats(found, nodes):
                 return found
             if hasty:
                 return None
             cells.least()
-            found = different(cells, root, nodes)
-            return found if found is not None and not repeats(found, nodes) else None
+            found = distinct_text(cells, root, nodes)
+            return found if found is not None and not has_repeats(found, nodes) else None
     except (TooLarge, RecursionError, ValueError):
         return None
 
 
 class _Cells(Visits):
-    """A grammar as cells of two kinds, each the parts of a text in order or a choice, and the least text of each.
+    """A grammar as cells, each a sequence of parts or a choice, and the shortest text of each cell.
 
-    Found by Knuth's generalisation of Dijkstra's algorithm: no text is shorter than its parts, so the shortest of all
-    that are known is final, and each cell is looked at but once for each of its parts.
+    Found by Knuth's generalisation of Dijkstra's algorithm: no text is shorter than its parts, so the shortest of the
+    known texts is final, and each cell is visited once for each of its parts.
     """
 
     def __init__(self, *, patient: bool = False, loose: bool = False) -> None:
         super().__init__(patient=patient)
         self.loose = loose
         self.parts: list[tuple[int, ...] | None] = []  # of a cell; None where it is a choice
-        self.times: list[int] = []  # how often the parts come
+        self.times: list[int] = []  # repeats of the parts
         self.users: list[list[int]] = []
-        self.known: list[tuple[int, str, int, int]] = []  # size, text and cell of what is fixed, see `via`
+        self.known: list[tuple[int, str, int, int]] = []  # size, text and cell of fixed texts, see `via`
         self.fixed: dict[int, tuple[str | None, Regular | None]] = {}  # of lexemes and schemas, by ids of their nodes
         self.found: list[str | None] = []  # the shortest text of a cell
         self.via: dict[int, int] = {}  # of a choice, the option that its text is of
@@ -94,7 +94,7 @@ class _Cells(Visits):
         self.chosen: list[list[int]] | None = None
 
     def least(self, wanted: int | None = None) -> str | None:
-        """The shortest text of a cell; where none is ``wanted``, all of them are found."""
+        """Return the shortest text of the ``wanted`` cell; without one, find those of all cells."""
         if not self.found:
             self.open_parts = [0 if parts is None else len(set(parts)) for parts in self.parts]
             self.found = [None] * len(self.parts)
@@ -121,7 +121,7 @@ class _Cells(Visits):
         return None if wanted is None else found[wanted]
 
     def options(self, cell: int) -> Sequence[int]:
-        """What a choice is between."""
+        """The options of a choice."""
         if self.chosen is None:
             self.chosen = [[] for _ in self.parts]
             for at, users in enumerate(self.users):
@@ -141,14 +141,14 @@ class _Cells(Visits):
         return at
 
     def constant(self, word: str | None) -> int:
-        """The cell of a text; of None one that has none."""
+        """Return the cell of a text; for None, a cell without a text."""
         at = self.new(None)
         if word is not None:
             self.known.append((len(word.encode()), word, at, -1))
         return at
 
     def cell(self, node: Node, scope: Mapping[str, int | RuleDef]) -> int:
-        """The cell of a node; ``scope`` are the rules around it, cells of plain ones."""
+        """Return the cell of a node; ``scope`` holds the rules around it, plain ones as cells."""
         match node:
             case Text(text=word):
                 return self.constant(word)
@@ -188,7 +188,7 @@ class _Cells(Visits):
         return at
 
     def fixed_text(self, node: Node) -> tuple[str | None, Regular | None]:
-        """The shortest text of a schema or a lexeme, and the language of the latter."""
+        """Return the shortest text of a schema or a lexeme, and the language of a lexeme."""
         if isinstance(node, Json):
             return Instances(node.schema, node.options, patient=self.patient, loose=self.loose).text(), None
         term = _term(node) if is_terminal(node) else None
@@ -198,7 +198,7 @@ class _Cells(Visits):
 def _counted(ref: Ref, value: int, scope: Mapping[str, int | RuleDef]) -> str | None:
     """The text of a parametric rule whose options are constants, entered from one whose parameter is ``value``.
 
-    Of the options that are open it takes the shortest, which is the best as long as they close no others.
+    Of the open options it takes the shortest, which is best as long as options do not close others.
     """
     rule, inner = scope.get(ref.name), _argument(ref.argument, value)
     if not isinstance(rule, RuleDef) or inner is None:
@@ -222,7 +222,7 @@ def _counted(ref: Ref, value: int, scope: Mapping[str, int | RuleDef]) -> str | 
 
 
 def _constant(node: Node) -> str | None:
-    """The least text of a node in which there are no rules: texts, and space that may be left out."""
+    """The shortest text of a node without rules: texts, and optional white space."""
     match node:
         case Text(text=word):
             return word
@@ -236,7 +236,7 @@ def _constant(node: Node) -> str | None:
 
 
 def _argument(argument: str | None, value: int) -> int | None:
-    """The parameter that a rule is entered with from one whose own is ``value``; None for what is not known here."""
+    """The parameter of a rule entered from one whose own is ``value``; None for an unknown form of argument."""
     if argument == "_":
         return value
     if argument is not None and (found := re.fullmatch(r"set_bit\((\d+)\)", argument)):
@@ -245,7 +245,7 @@ def _argument(argument: str | None, value: int) -> int | None:
 
 
 def _holds(condition: str, value: int) -> bool:
-    """Does a condition of `grammars.json_schema.grammar.emit` hold?  Of others it is not known, and their options are left."""
+    """Whether a condition of `grammars.json_schema.grammar.emit` holds; False for other conditions."""
     if found := re.fullmatch(r"bit_clear\((\d+)\)", condition):
         return not value >> int(found[1]) & 1
     if found := re.fullmatch(r"bit_count_(ge|lt)\(\[0:(\d+)\], (\d+)\)", condition):

@@ -1,4 +1,4 @@
-"""A shortest text of each subschema of a schema: what a value costs at the least, wherever it stands."""
+"""A shortest text of each subschema of a schema."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import Any
 
 from referencing.jsonschema import specification_with
 
-from grammars.deadline import deadline, is_late
-from grammars.values.json_pointer import escaped, pointer_of
-from grammars.json_schema import DEFAULT_SPELLING, Spelling, build
+from grammars.json_schema.build import DEFAULT_SPELLING, Spelling, build
 from grammars.json_schema.document.dialects import Dialect
 from grammars.json_schema.document.documents import Documents
+from grammars.limits.deadline import deadline, is_late
 from grammars.limits.schema_limits import survey
 from grammars.shortest.node_texts import shortest_text
+from grammars.values.json_pointer import escaped, pointer_of
 from special_tokens.errors import SchemaError
 
 __all__ = ["ShortestTexts", "subschemas"]
 
-#: Words by which a schema depends on what stands around it.
+#: Keywords by which a subschema depends on the schema around it.
 _TIES = frozenset(
     ("$ref", "$dynamicRef", "$recursiveRef", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
 )
 
 
 class ShortestTexts(Mapping[str, str | None]):
-    """Shortest texts of a schema's own subschemas, by JSON pointer; each is found when it is first asked for.
+    """Shortest texts of a schema's own subschemas, by JSON pointer; each is searched when it is first read.
 
-    A text is valid for the subschema alone, whatever stands around it, and of those that the masks would write the
-    shortest found (see `grammars.shortest.node_texts`).  None stands where no value is valid, where a search found none, and
-    where a keyword within is relaxed, since the masks cannot tell what is valid there.  ``documents`` are what
-    references may lead to, by URI.  Raises `KeyError` for a pointer that leads to no subschema, and `SchemaError` past
-    the deadline of the thread, which tells nothing of the schema.
+    A text is valid for the subschema alone, regardless of the schema around it, and the shortest found of those that
+    the masks allow (see `grammars.shortest.node_texts`).  It is None where no value is valid, where the search found
+    none, and where a keyword within is relaxed, since the masks also allow invalid values there.  ``documents`` are
+    those that references may lead to, by URI.  Raises `KeyError` for a pointer that leads to no subschema, and
+    `SchemaError` past the deadline of the thread; a later read may then still succeed.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ShortestTexts(Mapping[str, str | None]):
         return f"<ShortestTexts of {len(self)} subschemas>"
 
     def _text(self, pointer: str, value: Any, dialect: Dialect) -> str | None:
-        """By the road of requests, on which the engine may compile the schema as it is, then worked out in full."""
+        """A text of the grammar that a request would get, else of the schema worked out in full."""
         is_tied = bool(pointer) and not survey(value).keys.isdisjoint(_TIES)
         alone = {**value, "$schema": dialect.uri} if pointer and isinstance(value, dict) else value
         for in_full in (True,) if is_tied else (False, True):
@@ -88,7 +88,7 @@ class ShortestTexts(Mapping[str, str | None]):
             policy="strict",
             documents=self._documents,
             watch=True,
-            in_full=in_full,
+            always_translate=in_full,
             start=start,
         )
         found = shortest_text(built.node, built.watchers)
@@ -96,10 +96,10 @@ class ShortestTexts(Mapping[str, str | None]):
 
 
 def subschemas(schema: Any) -> dict[str, tuple[Any, Dialect]]:
-    """A schema's subschemas with their dialects by their pointers, itself (``""``) first.
+    """Return a schema's subschemas with their dialects by pointer, the schema itself (``""``) first.
 
-    What is a subschema depends on the dialect and is asked of the ``referencing`` library, keyword by keyword; so is
-    what stands under ``$defs`` or ``definitions`` in any dialect, and what a reference leads to in the schema itself.
+    Which values are subschemas depends on the dialect; the ``referencing`` library knows, keyword by keyword.  Values
+    under ``$defs`` or ``definitions`` count in any dialect, and so do the targets of references within the schema.
     Raises `SchemaError` where an identifier is no URI.
     """
     found: dict[str, tuple[Any, Dialect]] = {}
@@ -120,7 +120,7 @@ def subschemas(schema: Any) -> dict[str, tuple[Any, Dialect]]:
         if isinstance(place.schema.get("$ref"), str):
             try:
                 target = known.target(place, place.schema["$ref"])
-            except SchemaError:  # it leads nowhere, or into a document of the caller's
+            except SchemaError:  # no target, or one in another document
                 pass
             else:
                 below += [(target.pointer, target)] if target.pointer[:1] in ("", "/") else []
@@ -129,10 +129,10 @@ def subschemas(schema: Any) -> dict[str, tuple[Any, Dialect]]:
 
 
 def _subschemas(keyword: str, body: Any, dialect: Dialect) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """The subschemas that a keyword holds, and the steps to them from it."""
+    """The subschemas of a keyword, and the steps to them from it."""
     if _is_subschema(body, {keyword: body}, dialect):
         yield (), body
-    elif isinstance(body, dict):  # member by member: the library takes ``dependencies`` of both kinds for none
+    elif isinstance(body, dict):  # member by member: the library finds none in ``dependencies`` of both kinds
         for step, inner in body.items():
             if (keyword in ("$defs", "definitions") and isinstance(inner, dict | bool)) or _is_subschema(
                 inner, {keyword: {step: inner}}, dialect
@@ -143,10 +143,10 @@ def _subschemas(keyword: str, body: Any, dialect: Dialect) -> Iterator[tuple[tup
 
 
 def _is_subschema(value: Any, schema: Mapping[str, Any], dialect: Dialect) -> bool:
-    """Is a value one of the subschemas of ``schema``?"""
+    """Whether ``value`` is one of the subschemas of ``schema``."""
     if not isinstance(value, dict | bool):
         return False
     try:
         return any(value is one for one in specification_with(dialect.uri).subresources_of(schema))
-    except (AttributeError, TypeError, KeyError):  # a keyword of the wrong kind; said where it is read
+    except (AttributeError, TypeError, KeyError):  # a keyword of the wrong type; reported where it is read
         return False

@@ -1,7 +1,6 @@
-"""Grammars in llguidance's own form: a list of Lark grammars and JSON schemas that name each other.
+"""Grammars in llguidance's JSON form: a list of Lark grammars and JSON schemas that reference each other by name.
 
-The list becomes one part of a plan: its grammars get names of their own there, so that ``@name`` finds what the
-client meant and nothing else.
+The list becomes one part of a plan.  Its grammars are renamed there, so that ``@name`` resolves within the list only.
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grammars.json_schema import DEFAULT_SPELLING, Policy, ReportRow, SchemaReport, Spelling, build
+from grammars.json_schema.build import DEFAULT_SPELLING, Policy, ReportRow, SchemaReport, Spelling, build
 from grammars.text_grammars.lark.convert import client_grammar, located
 from grammars.text_grammars.lark.lexer import tokens_of
 from grammars.text_grammars.lark.write import REFERENCE_MARK
-from grammars.tree.render import render
 from grammars.tree.nodes import Node, Sub
+from grammars.tree.render import render
 from special_tokens.errors import GrammarError, shown
 
 __all__ = ["llguidance_part"]
@@ -32,9 +31,9 @@ def llguidance_part(
     spelling: Spelling = DEFAULT_SPELLING,
     policy: Policy = "warn",
 ) -> tuple[Node, SchemaReport]:
-    """The grammar of ``spec``: Lark text, ``{"grammars": [...]}`` or its JSON text; the first grammar begins.
+    """Return the grammar of ``spec``: Lark text, ``{"grammars": [...]}`` or its JSON text; the first is the start.
 
-    Raises `GrammarError` naming the grammar at fault, with line and column in its Lark.
+    Raises `GrammarError` that names the faulty grammar, with line and column in its Lark text.
     """
     if isinstance(spec, str):
         if not spec.lstrip().startswith("{"):
@@ -79,7 +78,7 @@ def _entries(spec: Any, place: str) -> Sequence[Mapping[str, Any]]:
     if not isinstance(spec, Mapping):
         raise GrammarError("not an object", place=place, expected='{"grammars": [...]} or Lark')
     if spec.get("max_tokens") is not None:
-        raise GrammarError("max_tokens breaks off the answer", place=f"{place}.max_tokens",
+        raise GrammarError("max_tokens would cut the answer", place=f"{place}.max_tokens",
                            hint="use max_tokens of the request")  # fmt: skip
     unknown = sorted(set(spec) - {"grammars", "max_tokens"})
     if unknown:
@@ -108,7 +107,7 @@ def _name(entry: Mapping[str, Any], number: int, place: str) -> str:
 
 
 def _marked(text: Any, names: Sequence[str], place: str) -> str:
-    """A trusted text in which the references to the list's own grammars can be renamed."""
+    """Mark the references to grammars of the list in a trusted text, so that the renderer can rename them."""
     if not isinstance(text, str):
         raise GrammarError("not a text", place=place, expected="Lark")
     try:

@@ -1,4 +1,4 @@
-"""Ids of calls as families write them: how they look, how one is made."""
+"""Call ids: the pattern that a model may write, and how an id is made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grammars.tool_calls.pattern import fill
 
 __all__ = ["ID_STYLES", "id_pattern", "make_id"]
 
-#: id style -> regular expression of what the model may write
+#: id style -> regular expression of the ids that a model may write
 ID_STYLES = {
     "": r"[a-zA-Z0-9_-]{1,64}",
     "alnum9": r"[a-zA-Z0-9]{9}",
@@ -19,14 +19,15 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
 def id_pattern(style: str) -> str:
-    """The regular expression of ids in this style."""
+    """The regular expression of ids in this style; that of free ids for an unknown style."""
     return ID_STYLES.get(style, ID_STYLES[""])
 
 
 def make_id(style: str, name: str, index: int, given: str = "") -> str:
-    """An id in this style: ``given`` where it fits already, else one made from it, the name and the index.
+    """Return an id in this style; the same arguments give the same id.
 
-    Styles with holes (``functions.$name:$index``) are filled; nine letters and digits are a digest of the three.
+    A style with holes (``functions.$name:$index``) is filled.  Otherwise ``given`` is kept if it fits the style;
+    else the id is the index (style ``index``) or nine letters and digits hashed from ``given``, name and index.
     """
     if "$" in style:
         return fill(style, {"name": name, "index": str(index)})

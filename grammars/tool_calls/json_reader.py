@@ -1,7 +1,7 @@
-"""JSON values in text that is still arriving: found by their brackets and quotes, handed out as they are written.
+"""Read JSON values from text that is still arriving, delimited by their brackets and quotes.
 
-Values are not validated here: an unguided model's ``{"a": oops}`` is handed out as it stands, and whoever reads the
-arguments says that they are not JSON.  A marker token (a lone surrogate) is never part of a value.
+Values are passed on unvalidated: an unguided model's ``{"a": oops}`` comes out unchanged, and the reader of the
+arguments reports that they are not JSON.  A marker token (a lone surrogate in marked text) is never part of a value.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Generator
 from typing import Any
 
-from grammars.tool_calls.reader import Broken, Cut, Reader, Script
+from grammars.tool_calls.reader import OutputEnded, Reader, ReadStep, UnexpectedText
 
 __all__ = ["is_inside_string", "read_key", "read_value", "stream_value"]
 
@@ -22,23 +22,23 @@ _SCALAR_END = re.compile("[,}\\]\\s\ud800-\udfff]")
 
 
 def read_value(reader: Reader) -> Generator[None, None, str]:
-    """Reads one whole value and returns its text."""
+    """Read one complete value and return its text."""
     pieces: list[str] = []
     yield from stream_value(reader, pieces.append)
     return "".join(pieces)
 
 
 def is_inside_string(text: str) -> bool:
-    """Does ``text`` begin an object or a list and break off inside one of its strings?"""
+    """Whether ``text`` begins an object or an array and ends inside one of its strings."""
     begun = text.lstrip()
     return begun[:1] in ("{", "[") and _scan(begun, 0, False)[2]
 
 
 def read_key(reader: Reader) -> Generator[None, None, str]:
-    """Reads one JSON string and returns what it says; raises `Broken` for anything else."""
+    """Read one JSON string and return its decoded text; raises `UnexpectedText` for anything else."""
     yield from reader.space()
     if (yield from reader.peek()) != '"':
-        raise Broken
+        raise UnexpectedText
     text = yield from read_value(reader)
     return str(_loads(text))
 
@@ -47,22 +47,22 @@ def _loads(text: str) -> Any:
     try:
         return json.loads(text, strict=False)
     except ValueError:
-        raise Broken from None
+        raise UnexpectedText from None
 
 
-def stream_value(reader: Reader, sink: Callable[[str], None]) -> Script:
-    """Reads one value and hands its text to ``sink``, in pieces that are certain to belong to it."""
+def stream_value(reader: Reader, sink: Callable[[str], None]) -> ReadStep:
+    """Read one value and pass its text to ``sink`` piece by piece."""
     yield from reader.space()
     first = yield from reader.peek()
     if first in _OPEN or first == '"':
         yield from _nested(reader, sink)
     elif first in _CLOSE or first == "," or "\ud800" <= first <= "\udfff":
-        raise Broken
+        raise UnexpectedText
     else:
         yield from _scalar(reader, sink)
 
 
-def _nested(reader: Reader, sink: Callable[[str], None]) -> Script:
+def _nested(reader: Reader, sink: Callable[[str], None]) -> ReadStep:
     depth, in_string = 0, False
     while True:
         text = reader.ahead_all()
@@ -71,13 +71,13 @@ def _nested(reader: Reader, sink: Callable[[str], None]) -> Script:
             sink(reader.take(end))
         if complete:
             return
-        if end < len(text) and text[end] != "\\":  # a marker token: the value breaks off
-            raise Broken
+        if end < len(text) and text[end] != "\\":  # a marker token cuts the value off
+            raise UnexpectedText
         yield from reader.more()
 
 
 def _scan(text: str, depth: int, in_string: bool) -> tuple[int, int, bool, bool]:
-    """How far the value goes in ``text``, the state there, and whether it is complete."""
+    """Return where the value ends in ``text``, the depth and string state there, and whether it is complete."""
     at = 0
     while True:
         found = (_INSIDE if in_string else _OUTSIDE).search(text, at)
@@ -86,7 +86,7 @@ def _scan(text: str, depth: int, in_string: bool) -> tuple[int, int, bool, bool]
         at, char = found.end(), found[0]
         if char == "\\":
             if at == len(text):
-                return at - 1, depth, in_string, False  # wait for what it escapes
+                return at - 1, depth, in_string, False  # wait for the escaped character
             at += 1
         elif char == '"':
             in_string = not in_string
@@ -100,7 +100,7 @@ def _scan(text: str, depth: int, in_string: bool) -> tuple[int, int, bool, bool]
             return at, depth, in_string, True
 
 
-def _scalar(reader: Reader, sink: Callable[[str], None]) -> Script:
+def _scalar(reader: Reader, sink: Callable[[str], None]) -> ReadStep:
     while True:
         text = reader.ahead_all()
         found = _SCALAR_END.search(text)
@@ -111,5 +111,5 @@ def _scalar(reader: Reader, sink: Callable[[str], None]) -> Script:
             return
         try:
             yield from reader.more()
-        except Cut:
+        except OutputEnded:
             return  # a scalar ends where the output does

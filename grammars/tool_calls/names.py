@@ -1,4 +1,4 @@
-"""Which names a syntax can write: what follows a name must never be found inside it."""
+"""Check names against a syntax: the text that ends a name must not occur in it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from grammars.tool_calls.pattern import Hole, Pattern
 from special_tokens.errors import ToolError, shown
 
-__all__ = ["check_name", "enders", "first_word"]
+__all__ = ["check_name", "first_word", "followers"]
 
 
-def enders(pattern: Pattern, hole: str, after: Sequence[str] = ()) -> tuple[str, ...]:
-    """What may follow ``hole`` in the pattern, each text cut to what is looked for: its first word, or a quote.
+def followers(pattern: Pattern, hole: str, after: Sequence[str] = ()) -> tuple[str, ...]:
+    """The texts that end the value of ``hole``: the quote or the first word of what follows it.
 
-    ``after`` is what may follow where the pattern itself has no literal behind the hole.
+    ``after`` are the possible followers if the pattern has no literal after the hole.
     """
     at = next((i for i, part in enumerate(pattern) if part == Hole(hole)), None)
     if at is None:
@@ -24,19 +24,19 @@ def enders(pattern: Pattern, hole: str, after: Sequence[str] = ()) -> tuple[str,
 
 
 def first_word(text: str) -> str:
-    """The first run of characters that are no white space; the white space itself where there is nothing else."""
+    """The first word of ``text``; ``text`` itself if it is only white space."""
     words = text.split()
     return words[0] if words else text
 
 
 def check_name(name: str, pattern: Pattern, after: Sequence[str] = (), *, place: str, hole: str = "name") -> None:
-    """Raises `ToolError` for a name that this pattern could not read back."""
+    """Raise `ToolError` if ``name``, written by this pattern, could not be read back."""
     if not name or name != name.strip():
-        raise ToolError(f"name {shown(name)} is empty or begins or ends with white space", place=place)
-    for end in enders(pattern, hole, after):
+        raise ToolError(f"name {shown(name)} is empty, or begins or ends with white space", place=place)
+    for end in followers(pattern, hole, after):
         if end in name:
             raise ToolError(
-                f"name {shown(name)} holds {shown(end)}, which ends a name in this model's format",
+                f"name {shown(name)} contains {shown(end)}, which ends a name in this model's format",
                 place=place,
                 expected="letters, digits, _ and -",
             )

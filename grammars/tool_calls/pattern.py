@@ -1,8 +1,7 @@
-"""Patterns: the inside of a call as text with holes.
+"""Patterns: text with holes (placeholders), which describe how a model family writes one call.
 
-``{"name": "$name", "arguments": $arguments}`` says how a family spells one call; the grammar, the rendering and the
-parser all read the same pattern.  A hole is ``$`` and a word, ``${word}`` where a letter follows, ``$$`` a dollar
-sign.
+For example ``{"name": "$name", "arguments": $arguments}``; grammar, rendering and parser use the same one.  A hole is
+``$word``, or ``${word}`` if a letter follows; ``$$`` is a dollar sign.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _HOLE = re.compile(r"\$(?:(\$)|([a-z_]+)|\{([a-z_]+)\})")
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A place for a value: ``name``, ``arguments``, ``key``, ``value``, ``id``, ``index`` ..."""
+    """A placeholder for a value: ``name``, ``arguments``, ``key``, ``value``, ``id``, ``index`` ..."""
 
     name: str
 
@@ -30,7 +29,7 @@ Pattern: TypeAlias = tuple[str | Hole, ...]
 
 @lru_cache(maxsize=512)
 def parse_pattern(text: str) -> Pattern:
-    """The pattern's literal texts and holes in order; no two literals touch."""
+    """Parse a pattern into literals and holes in order; no two literals are adjacent."""
     out: list[str | Hole] = []
     literal, at = "", 0
     for match in _HOLE.finditer(text):
@@ -47,14 +46,14 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def escape_literal(text: str) -> str:
-    """``text`` as it is written in a pattern."""
+    """Escape ``text`` for use as a literal in a pattern."""
     return text.replace("$", "$$")
 
 
 def pattern_text(parts: Iterable[str | Hole]) -> str:
-    """Literal texts and holes as one pattern: what `parse_pattern` takes apart."""
+    """The text of a pattern with these parts; the inverse of `parse_pattern`."""
     out = ""
-    follower = ""  # of what comes next in the pattern
+    follower = ""  # the text of the parts that follow
     for part in reversed(tuple(parts)):
         if isinstance(part, Hole):
             written = f"${{{part.name}}}" if re.match("[a-z_]", follower) else f"${part.name}"
@@ -66,10 +65,10 @@ def pattern_text(parts: Iterable[str | Hole]) -> str:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """The pattern with every hole filled; a hole without a value raises `KeyError`."""
+    """The pattern's text with every hole filled; raises `KeyError` for a hole without a value."""
     return "".join(values[part.name] if isinstance(part, Hole) else part for part in parse_pattern(text))
 
 
 def holes(text: str) -> tuple[str, ...]:
-    """The names of the holes in order, repetitions included."""
+    """The names of the holes in order, with repetitions."""
     return tuple(part.name for part in parse_pattern(text) if isinstance(part, Hole))

@@ -1,7 +1,7 @@
-"""What every tool-call syntax offers: a grammar, a rendering and a parser from the same `ToolCallFormat`.
+"""The protocol of a tool-call syntax: a grammar, a rendering and a parser made from one `ToolCallFormat`.
 
-One syntax is one module of this package with one class; what differs between families is data in the format.
-All delimiters reach a syntax as text and are resolved by `Markers`: tokens where the tokenizer has them.
+Each syntax is a class in a module of `grammars.tool_calls.syntaxes`; differences between model families are data in the
+format.  A syntax gets all delimiters as text; `Markers` resolves them to tokens if the tokenizer has them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from grammars.call_steps import CallStep
-from grammars.values.format import ToolCallFormat
 from grammars.tree.markers import Markers
-from grammars.values.tool import Call, Tool
 from grammars.tree.nodes import Node
+from grammars.values.call_values import CallStep
+from grammars.values.format import ToolCallFormat
+from grammars.values.tool import Call, Tool
 
 __all__ = [
     "ArgumentsDelta",
@@ -28,13 +28,13 @@ __all__ = [
     "ToolSyntax",
 ]
 
-#: JSON schema and a JSON pointer for its report -> the node that writes an instance of it
+#: (JSON schema, JSON pointer for its report) -> grammar node of its instances
 SchemaNode: TypeAlias = Callable[[Any, str], Node]
 
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """The name of call number ``index`` is known.  ``id`` only where the model itself wrote one."""
+    """The name of call ``index`` (from 0) is known.  ``id`` is "" unless the model wrote one."""
 
     index: int
     name: str
@@ -43,7 +43,7 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentsDelta:
-    """More of the arguments' JSON text of call ``index``; the deltas of a call concatenate to the whole."""
+    """A further piece of the JSON text of call ``index``'s arguments; concatenated, the pieces are the whole text."""
 
     index: int
     text: str
@@ -51,14 +51,14 @@ class ArgumentsDelta:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """Call ``index`` is complete: its arguments are whole."""
+    """Call ``index`` and its arguments are complete."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class StrayText:
-    """Text among calls that belongs to none of them (an unguided or broken output); never lost."""
+    """Text between calls that belongs to none of them, as in unguided output; it is never dropped."""
 
     text: str
 
@@ -68,10 +68,10 @@ CallEvent: TypeAlias = CallStarted | ArgumentsDelta | CallEnded | StrayText
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A span in which the end markers of a call are not looked for: from ``open`` to ``close``.
+    """A span from ``open`` to ``close`` in which end markers of a call are ordinary text.
 
-    ``escape`` is a character that takes the next one with it (``\\`` in JSON strings); empty for raw text.
-    All three are marker text.
+    ``escape`` is the character that escapes the next one (``\\`` in JSON strings); "" for raw text.  All three are
+    text that may spell markers.
     """
 
     open: str
@@ -80,21 +80,21 @@ class Quote:
 
 
 class CallsParser(Protocol):
-    """Reads one section of calls from marked text (see `Markers.marked`), in pieces of any size.
+    """An incremental parser of one section of calls.
 
-    ``feed`` gets the text after the trigger that opened the section, the trigger included, and returns what
-    became certain.  ``finish`` is called once, at the end of the output: whatever was held back comes out, as a
-    call's arguments where it belongs to a call, as `StrayText` otherwise.  The sum of events does not depend on how
-    the text was split.
+    Its input is marked text (see `Markers.marked`) in pieces of any size, beginning with the trigger that opened the
+    section.  ``feed`` returns the events that became certain.  ``finish`` is called once, at the end of the output, and
+    returns the text held back so far: as arguments if it belongs to a call, else as `StrayText`.  The concatenated
+    events do not depend on how the text was split.
     """
 
     @property
     def is_done(self) -> bool:
-        """The section has ended: text from here on is not a call."""
+        """Whether the section has ended; later text is not part of a call."""
 
     @property
     def rest(self) -> str:
-        """Marked text that was fed beyond the end of the section."""
+        """Marked text that was fed after the end of the section."""
 
     def feed(self, text: str) -> Sequence[CallEvent]: ...
 
@@ -102,27 +102,27 @@ class CallsParser(Protocol):
 
 
 class ToolSyntax(Protocol):
-    """One way of writing calls."""
+    """One syntax of tool calls."""
 
     id: str
 
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
-        """Spans in which end markers are ordinary text."""
+        """The spans in which end markers are ordinary text."""
 
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """Marker texts any of which begins a section of calls; free content may contain none of them."""
+        """The texts that begin a section of calls; free content cannot contain any of them."""
 
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
         """The grammar of one call of ``tool``, from ``call_start`` to ``call_end``.
 
-        Raises `ToolError` for a name or a parameter that this syntax cannot write.
+        Raises `ToolError` if this syntax cannot write the tool's name or a parameter.
         """
 
-    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
-        """How to find the JSON values of calls while they are written; () where this syntax cannot tell."""
+    def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        """The table by which JSON values are found while calls are written; () if this syntax has none."""
 
     def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
-        """The whole section as this syntax writes it; raises `ToolError` for a value it cannot carry."""
+        """Write a whole section; raises `ToolError` for a value that this syntax cannot write."""
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
-        """A parser for one section."""
+        """Return a new parser of one section."""

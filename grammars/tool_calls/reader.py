@@ -1,8 +1,8 @@
-"""A parser written as a straight script: text arrives in pieces of any size, the script just reads on.
+"""The base class of incremental parsers of tool calls, written as generators.
 
-A syntax writes its parser as one generator that consumes marked text through the methods here; ``yield`` means
-"wait for more text".  What becomes certain is emitted as events.  Text is never lost: when the script meets
-something that is not a call, or the output is cut, everything since the last event comes out again.
+A syntax writes its parser as a generator that consumes marked text through the methods here; ``yield`` waits for more
+text.  Events are emitted as soon as they are certain.  No text is lost: if the text is not a call, or the output ends
+early, everything since the last event is emitted as `StrayText`.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from typing import TypeAlias
 
 from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallStarted, StrayText
 
-__all__ = ["Broken", "Cut", "Reader", "Script"]
+__all__ = ["OutputEnded", "ReadStep", "Reader", "UnexpectedText"]
 
-#: A reading step; its value is what was read.
-Script: TypeAlias = Generator[None, None, None]
+#: A generator that reads some text; it yields to wait for more.
+ReadStep: TypeAlias = Generator[None, None, None]
 
 _SPACE = " \t\r\n"
 _CHUNKS = re.compile(r"\S+")
 
 
-class Cut(Exception):
-    """The output ended in the middle of a call."""
+class OutputEnded(Exception):
+    """The output ended within a call."""
 
 
-class Broken(Exception):
-    """The text is not what this syntax writes."""
+class UnexpectedText(Exception):
+    """The text does not follow this syntax."""
 
 
 class Reader:
-    """A `CallsParser` driven by `section`, which a syntax overrides.
+    """A `CallsParser` whose syntax overrides `section`.
 
-    ``resync`` is marked text at which reading starts again after something unreadable; empty: never.
+    ``resync`` is the marked text at which parsing resumes after unreadable text; "": never.
     """
 
     def __init__(self, *, resync: str = "") -> None:
@@ -44,7 +44,7 @@ class Reader:
         self._done = False
         self._events: list[CallEvent] = []
         self._resync = resync
-        self._script: Script = self._run()
+        self._script: ReadStep = self._run()
         self.num_calls = 0
 
     # -- the protocol
@@ -59,7 +59,7 @@ class Reader:
 
     @property
     def is_final(self) -> bool:
-        """No more text will come."""
+        """Whether no more text will come."""
         return self._final
 
     def feed(self, text: str) -> Sequence[CallEvent]:
@@ -76,27 +76,27 @@ class Reader:
         out, self._events = self._events, []
         return out
 
-    # -- the script
+    # -- the generator
 
-    def section(self) -> Script:
-        """Reads one section of calls; returns where it ends."""
+    def section(self) -> ReadStep:
+        """Read one section of calls, up to its end."""
         raise NotImplementedError
 
-    def _run(self) -> Script:
+    def _run(self) -> ReadStep:
         try:
             while True:
                 try:
                     yield from self.section()
                     break
-                except Broken:
+                except UnexpectedText:
                     yield from self._skip()
-        except Cut:
+        except OutputEnded:
             self._stray(len(self._text))
         self._done = True
 
-    def _skip(self) -> Script:
-        """Text that is no call, up to where a call begins again."""
-        step = 1  # not at the very place that was just found unreadable
+    def _skip(self) -> ReadStep:
+        """Emit unreadable text as `StrayText`, up to the place where the next call begins."""
+        step = 1  # skip at least the place that has just proved unreadable
         while True:
             begin = self._kept + step
             found = self._text.find(self._resync, begin) if self._resync else -1
@@ -108,7 +108,7 @@ class Reader:
                 self._stray(len(self._text) - keep)
                 step = 0
             if self._final:
-                raise Cut
+                raise OutputEnded
             yield
 
     def _stray(self, end: int) -> None:
@@ -119,7 +119,7 @@ class Reader:
     # -- events
 
     def start_call(self, name: str, call_id: str = "") -> int:
-        """A call begins; everything read so far belongs to it."""
+        """Emit the start of a call and return its number; everything read so far belongs to it."""
         index = self.num_calls
         self.num_calls += 1
         self._events.append(CallStarted(index, name, call_id))
@@ -127,63 +127,63 @@ class Reader:
         return index
 
     def arguments(self, text: str) -> None:
-        """More argument text of the call that has begun."""
+        """Emit a further piece of the current call's argument text."""
         if text:
             self._events.append(ArgumentsDelta(self.num_calls - 1, text))
         self.keep()
 
     def end_call(self) -> None:
-        """The call that has begun is whole."""
+        """Emit the end of the current call."""
         self._events.append(CallEnded(self.num_calls - 1))
         self.keep()
 
     def stray(self, text: str) -> None:
-        """Text that was read and belongs to no call."""
+        """Emit text that was read and belongs to no call."""
         self._events.append(StrayText(text))
         self.keep()
 
     def keep(self) -> None:
-        """Everything read so far is accounted for."""
+        """Mark everything read so far as accounted for by events."""
         self._kept = self._at
 
     # -- reading
 
-    def need(self, count: int) -> Script:
-        """Waits until ``count`` more characters are there; raises `Cut` where the output ends before."""
+    def need(self, count: int) -> ReadStep:
+        """Wait for ``count`` unread characters; raises `OutputEnded` if the output ends earlier."""
         while len(self._text) - self._at < count:
             if self._final:
-                raise Cut
+                raise OutputEnded
             yield
 
     def ahead(self, count: int = 1) -> str:
-        """The next characters, as far as they are there."""
+        """At most ``count`` of the unread characters that have arrived; reads nothing."""
         return self._text[self._at : self._at + count]
 
     def ahead_all(self) -> str:
-        """Everything that is there."""
+        """All unread characters that have arrived; reads nothing."""
         return self._text[self._at :]
 
-    def more(self) -> Script:
-        """Waits for more text than is there; raises `Cut` where none comes."""
+    def more(self) -> ReadStep:
+        """Wait for more text to arrive; raises `OutputEnded` if none does."""
         yield from self.need(len(self._text) - self._at + 1)
 
     def take(self, count: int) -> str:
-        """Reads ``count`` characters that are there."""
+        """Read ``count`` characters that have arrived."""
         text = self._text[self._at : self._at + count]
         self._at += count
         return text
 
     def peek(self) -> Generator[None, None, str]:
-        """The next character, waiting for it."""
+        """Return the next character without reading it."""
         yield from self.need(1)
         return self._text[self._at]
 
     def back(self, count: int) -> None:
-        """Unreads the last ``count`` characters."""
+        """Make the last ``count`` characters unread again."""
         self._at -= count
 
-    def space(self) -> Script:
-        """Reads white space."""
+    def space(self) -> ReadStep:
+        """Skip white space."""
         while True:
             while self._at < len(self._text) and self._text[self._at] in _SPACE:
                 self._at += 1
@@ -191,19 +191,19 @@ class Reader:
                 return
             yield
 
-    def literal(self, text: str) -> Script:
-        """Reads ``text``, with any white space where it has some and around it; raises `Broken` otherwise."""
+    def literal(self, text: str) -> ReadStep:
+        """Read ``text``, tolerating any white space between its words and before them; raises `UnexpectedText`."""
         begin = self._at
         found = yield from self._literal(text)
         if found is None:
-            if self._kept == begin:  # nothing but a piece of framing is left over
+            if self._kept == begin:  # only part of a delimiter is left
                 self._kept = len(self._text)
-            raise Cut
+            raise OutputEnded
         if not found:
-            raise Broken
+            raise UnexpectedText
 
     def try_literal(self, text: str) -> Generator[None, None, bool]:
-        """Reads ``text`` as `literal` does, or reads nothing and is False."""
+        """Read ``text`` as `literal` does and return True, or read nothing and return False."""
         begin = self._at
         found = yield from self._literal(text)
         if not found:
@@ -211,7 +211,7 @@ class Reader:
         return bool(found)
 
     def _literal(self, text: str) -> Generator[None, None, bool | None]:
-        """None: the output ended where ``text`` could still have come."""
+        """Read ``text`` as `literal` does; return None if the output ended within it."""
         for chunk in _CHUNKS.findall(text):
             yield from self.space()
             if not (yield from self._matches(chunk)):
@@ -220,11 +220,11 @@ class Reader:
         return True
 
     def starts(self, text: str) -> Generator[None, None, bool]:
-        """Do exactly these characters come next?  Reads nothing."""
+        """Whether exactly these characters come next; reads nothing."""
         return (yield from self._matches(text))
 
     def exactly(self, text: str) -> Generator[None, None, bool]:
-        """Reads exactly these characters, or reads nothing and is False."""
+        """Read exactly these characters and return True, or read nothing and return False."""
         matches = yield from self._matches(text)
         if matches:
             self._at += len(text)
@@ -238,9 +238,9 @@ class Reader:
             yield
 
     def until(self, *ends: str) -> Generator[None, None, tuple[str, str]]:
-        """Reads text up to the first of ``ends`` (the longest of those that begin there), which it reads too.
+        """Read up to and including the first of ``ends`` (the longest that begins there); return text and end.
 
-        The value is the pair of text and end.  Raises `Cut`, with nothing read, where none of them comes.
+        Raises `OutputEnded`, with nothing read, if none of them arrives.
         """
         begin = self._at
         while True:
@@ -250,11 +250,11 @@ class Reader:
                 self._at = at + len(end)
                 return text, end
             if self._final:
-                raise Cut
+                raise OutputEnded
             yield
 
     def pieces_until(self, *ends: str) -> Generator[None, None, tuple[str, str]]:
-        """As `until`, but hands out what is certain already, with "" as the end; call it again for more."""
+        """Like `until`, but return text as soon as it is certain, with "" as its end; call again for the rest."""
         while True:
             at, end = self._first(self._at, ends)
             text = self._text[self._at : at]
@@ -262,14 +262,14 @@ class Reader:
                 self._at = at + len(end)
                 return text, end
             if self._final:
-                raise Cut
+                raise OutputEnded
             yield
 
     def _first(self, begin: int, ends: Sequence[str]) -> tuple[int, str]:
-        """Where the first end begins and which it is, or how much text is certain to come before any, and ""."""
+        """Position and text of the first end; else the position before which none can begin, and ""."""
         found = min(((at, -len(end), end) for end in ends if (at := self._text.find(end, begin)) >= 0), default=None)
         limit = len(self._text)
-        if not self._final:  # an end that began earlier, or a longer one at the same place, may still be coming
+        if not self._final:  # an earlier end, or a longer one at the same place, may still arrive
             limit -= max(_overlap(self._text, end, begin) for end in ends)
         if found is None or found[0] >= limit:
             return limit, ""
@@ -277,7 +277,7 @@ class Reader:
 
 
 def _overlap(text: str, pattern: str, begin: int) -> int:
-    """Length of the longest end of ``text[begin:]`` that begins ``pattern`` and is not all of it."""
+    """Length of the longest proper prefix of ``pattern`` that ``text[begin:]`` ends with."""
     for length in range(min(len(text) - begin, len(pattern) - 1), 0, -1):
         if text.endswith(pattern[:length]):
             return length

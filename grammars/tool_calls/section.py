@@ -1,23 +1,23 @@
-"""One section of calls, read by the wrappers of a `ToolCallFormat`; what is inside a call is the syntax's own."""
+"""A section of calls: its delimiters from the `ToolCallFormat`, written and read alike by all syntaxes."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 
-from grammars.values.format import ToolCallFormat
-from grammars.tree.markers import Markers
 from grammars.tool_calls.ids import make_id
 from grammars.tool_calls.names import first_word
-from grammars.tools.parameters import arguments_object
 from grammars.tool_calls.pattern import Hole, fill, parse_pattern
-from grammars.tool_calls.reader import Broken, Reader, Script
+from grammars.tool_calls.reader import Reader, ReadStep, UnexpectedText
+from grammars.tools.parameters import arguments_object
+from grammars.tree.markers import Markers
+from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
 
 __all__ = ["SectionReader", "opening_marker", "wrapped"]
 
 
 def wrapped(form: ToolCallFormat, bodies: Sequence[str], calls: Sequence[Call]) -> str:
-    """The section around the insides of its calls."""
+    """The text of a section: ``bodies`` are the texts of its ``calls`` between ``call_start`` and ``call_end``."""
     written = [form.call_start + body + form.call_end for body in bodies]
     empty = form.option("empty")
     for i, call in enumerate(calls):
@@ -28,7 +28,7 @@ def wrapped(form: ToolCallFormat, bodies: Sequence[str], calls: Sequence[Call]) 
 
 
 def opening_marker(form: ToolCallFormat) -> str:
-    """What opens a section of calls: its first word where that is a marker, else all that comes before a name."""
+    """The text that opens a section: its first word if that is a marker, else everything before the name."""
     opening = form.section_start + form.call_start
     words = opening.split()
     if words and opening.startswith(words[0]) and words[0][0] in "<[" and words[0][-1] in ">]":
@@ -37,9 +37,9 @@ def opening_marker(form: ToolCallFormat) -> str:
 
 
 class SectionReader(Reader):
-    """Reads ``section_start call (between call)* section_end``; a syntax overrides `call`.
+    """Parser of ``section_start call (between call)* section_end``; a syntax overrides `call`.
 
-    Lenient where a model without guidance may stray: white space around delimiters, a missing ``section_end``.
+    Tolerates deviations of unguided models: white space around delimiters, a missing ``section_end``.
     """
 
     def __init__(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> None:
@@ -53,33 +53,33 @@ class SectionReader(Reader):
         self.between = markers.marked(form.between)
         pattern = parse_pattern(str(form.option("empty", "")))
         self.empty = tuple(part if isinstance(part, Hole) else markers.marked(part) for part in pattern)
-        self._resumed = False  # after something unreadable the section need not open again
+        self._resumed = False  # after unreadable text the section need not open again
         super().__init__(resync=(self.call_start or self.section_start).strip())
 
-    #: What every call begins with behind ``call_start``.
+    #: The text with which every call begins, after ``call_start``.
     body_start = ""
 
-    def call(self) -> Script:
-        """Reads one call between ``call_start`` and ``call_end``, and emits its events."""
+    def call(self) -> ReadStep:
+        """Read one call between ``call_start`` and ``call_end`` and emit its events."""
         raise NotImplementedError
 
     def hole(self, follower: str) -> Generator[None, None, str]:
-        """Reads the text of a hole, which ends where ``follower`` begins; ``follower`` is not read."""
+        """Read the text of a hole, which ends where ``follower`` begins; ``follower`` stays unread."""
         text, end = yield from self.until(first_word(follower))
         self.back(len(end))
         return text
 
     def index(self) -> Generator[None, None, str]:
-        """Reads a call's number; raises `Broken` where none comes."""
+        """Read a call's number; raises `UnexpectedText` if there is none."""
         yield from self.space()
         number = ""
         while (yield from self.peek()).isdecimal():
             number += self.take(1)
         if not number:
-            raise Broken
+            raise UnexpectedText
         return number
 
-    def section(self) -> Script:
+    def section(self) -> ReadStep:
         if self._resumed:
             yield from self.try_literal(self.section_start)
         else:
@@ -95,18 +95,18 @@ class SectionReader(Reader):
                 return
 
     def name_ends(self) -> Sequence[str]:
-        """What may stand behind a call's name (marked text); () where a syntax needs no telling."""
+        """The marked texts that may follow a call's name; () if the syntax does not need them."""
         return ()
 
     def _empty_call(self) -> Generator[None, None, bool]:
-        """Reads a call without arguments where the family writes it in a way of its own, or reads nothing."""
+        """Read a call in the format's special form for calls without arguments; return False if it is not one."""
         ends = [first_word(text) for text in self.name_ends() if text]
         if not self.empty or not ends:
             return False
         begin, name = self._at, ""
-        for part, behind in zip(self.empty, (*self.empty[1:], ""), strict=True):
+        for part, follower in zip(self.empty, (*self.empty[1:], ""), strict=True):
             if isinstance(part, Hole):
-                own = first_word(behind) if isinstance(behind, str) else ""
+                own = first_word(follower) if isinstance(follower, str) else ""
                 text, end = yield from self.until(*ends, *([own] if own else []))
                 self.back(len(end))
                 if end != own:
@@ -122,7 +122,7 @@ class SectionReader(Reader):
         return True
 
     def _another(self) -> Generator[None, None, bool]:
-        """Is there one more call?  Reads what stands between, or the end of the section."""
+        """Whether another call follows; reads the text between calls or the end of the section."""
         if self.section_end.strip() and (yield from self.try_literal(self.section_end)):
             self.keep()
             return False
@@ -138,7 +138,7 @@ class SectionReader(Reader):
         yield from self.space()
         if start:
             more = yield from self.starts(start)
-        else:  # only the end of the section tells, and it has not come
+        else:  # another call follows unless the section has ended
             more = bool(self.section_end.strip()) and bool(self.ahead())
         if not more:
             self._at = begin

@@ -1,4 +1,4 @@
-"""Makes the table that finds the JSON values of calls (`grammars.call_steps`), from the patterns of a syntax."""
+"""Build the table that locates JSON values inside tool calls (`grammars.values.call_values`)."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from grammars.call_steps import CallStep, CallWay
-from grammars.tree.markers import Markers
 from grammars.tool_calls.pattern import Hole, Pattern
+from grammars.tree.markers import Markers
+from grammars.values.call_values import CallStep, CallWay
 
-__all__ = ["CallSteps", "filled", "lead_texts", "until", "whole_arguments"]
+__all__ = ["ValueTable", "filled", "lead_texts", "until", "whole_arguments"]
 
 _Pieces: TypeAlias = tuple[int | str, ...]
 
 
 @dataclass
-class CallSteps:
-    """A table being made: steps are numbered as they come."""
+class ValueTable:
+    """A table under construction; steps are numbered in the order in which they are added."""
 
     markers: Markers
     _ways: list[dict[_Pieces, int]] = field(default_factory=lambda: [{}])
     _values: dict[int, tuple[str, int]] = field(default_factory=dict)
 
     def add(self) -> int:
-        """A new step without a way out."""
+        """Add a step without transitions and return its number."""
         self._ways.append({})
         return len(self._ways) - 1
 
     def value(self, place: str, to: int) -> int:
-        """A JSON value under the schema at ``place``, with step ``to`` behind it."""
+        """Add a step for a JSON value under the schema at ``place``; step ``to`` follows the value."""
         at = self.add()
         self._values[at] = (place, to)
         return at
 
     def raw(self, end: str, to: int) -> int:
-        """Text of any kind up to ``end``; it can hold no token, and of characters not all of them in this order."""
+        """Add a step for raw text up to ``end``, which the text cannot contain; step ``to`` follows."""
         at = self.add()
         pieces = self.markers.pieces(end)
         token = next((piece for piece in pieces if isinstance(piece, int)), None)
@@ -43,20 +43,20 @@ class CallSteps:
         return at
 
     def way(self, at: int, trigger: str | _Pieces, to: int) -> None:
-        """From step ``at`` to ``to``; the first of several equal ones counts."""
+        """Add a transition from step ``at`` to ``to``; of several with the same trigger the first counts."""
         pieces = self.markers.pieces(trigger) if isinstance(trigger, str) else trigger
         self._ways[at].setdefault(pieces, to)
 
     def chain(self, at: int, texts: Sequence[_Pieces], to: int) -> None:
-        """From step ``at`` to ``to`` by all ``texts`` one after the other, with anything between them."""
+        """Add transitions from step ``at`` to ``to`` by all ``texts`` in order, with any text between them."""
         for text in texts[:-1]:
             after = self._ways[at].get(text) or self.add()
             self.way(at, text, after)
             at = after
         self.way(at, texts[-1], to)
 
-    def steps(self) -> tuple[CallStep, ...]:
-        """The table.  A place that several values share is nobody's: their schemas differ."""
+    def build(self) -> tuple[CallStep, ...]:
+        """The table.  A place that several values share is dropped from it, because their schemas differ."""
         places = [place for place, _ in self._values.values()]
         out = []
         for at, ways in enumerate(self._ways):
@@ -68,9 +68,9 @@ class CallSteps:
 
 
 def lead_texts(markers: Markers, parts: Iterable[str | Hole], known: Mapping[str, str]) -> tuple[_Pieces, ...]:
-    """The texts in front of a value, cut at holes that are not ``known``, from the call's name on.
+    """The texts before a value, from the call's name on, split at holes that are not in ``known``.
 
-    () when they do not tell which call it is: the name comes later, or nothing follows it.
+    () if they do not identify the call: the name comes later, or no text ends it.
     """
     texts: list[list[int | str]] = [[]]
     named: int | None = None
@@ -91,20 +91,20 @@ def lead_texts(markers: Markers, parts: Iterable[str | Hole], known: Mapping[str
 
 
 def whole_arguments(markers: Markers, leads: Mapping[str, Sequence[_Pieces]]) -> tuple[CallStep, ...]:
-    """The table of a syntax that writes all arguments as one JSON value, from what stands in front by its place.
+    """The table of a syntax that writes all arguments as one JSON value; ``leads`` maps places to the texts before.
 
-    () where that does not tell whose arguments follow.
+    () if some of these texts do not identify the call.
     """
-    table = CallSteps(markers)
+    table = ValueTable(markers)
     for place, texts in leads.items():
         if not texts:
             return ()
         table.chain(0, texts, table.value(place, 0))
-    return table.steps()
+    return table.build()
 
 
 def filled(markers: Markers, parts: Iterable[str | Hole], known: Mapping[str, str]) -> _Pieces:
-    """The text of these parts; raises `KeyError` for a hole that is not ``known``."""
+    """The text of these parts with holes filled from ``known``; raises `KeyError` for any other hole."""
     pieces: list[int | str] = []
     for part in parts:
         pieces += [known[part.name]] if isinstance(part, Hole) else markers.pieces(part)
@@ -112,12 +112,12 @@ def filled(markers: Markers, parts: Iterable[str | Hole], known: Mapping[str, st
 
 
 def until(pattern: Pattern, hole: str) -> Pattern:
-    """The parts in front of a hole."""
+    """The parts of a pattern before a hole."""
     return pattern[: pattern.index(Hole(hole))]
 
 
 def _joined(pieces: Sequence[int | str]) -> _Pieces:
-    """The pieces with neighbouring texts made one, as a trigger is one text."""
+    """The pieces with adjacent texts joined."""
     out: list[int | str] = []
     for piece in pieces:
         if isinstance(piece, str) and out and isinstance(out[-1], str):

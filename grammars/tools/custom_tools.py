@@ -1,8 +1,8 @@
-"""Custom tools: one argument, a text under a regex or a Lark grammar of its own, inside the model's call syntax.
+"""OpenAI's custom tools: their one argument is a text, which may have to match a regex or a Lark grammar.
 
-Where a grammar is regular its language becomes a string's pattern, which every call syntax can carry.  A recursive
-one is written into the JSON string that holds the text, character by character in JSON's spelling; syntaxes that
-write arguments outside JSON cannot carry it.
+If the grammar is regular, it becomes the ``pattern`` of a JSON schema string, which every call syntax can write.  A
+recursive grammar is embedded in the JSON string that contains the text, with every character escaped as JSON requires;
+syntaxes that write arguments outside JSON cannot write it.
 """
 
 from __future__ import annotations
@@ -11,46 +11,46 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from grammars.regular.languages import UNKNOWN, Regular, alt, cat, rep, shortest, text
 from grammars.regular.json_strings import content_regex, spell
-from grammars.text_grammars.lark.convert import check_ends, located, parse_source
+from grammars.regular.languages import UNKNOWN, Regular, alt, cat, rep, shortest, text
+from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     Definition,
     Expr,
     JsonExpr,
+    LarkGrammar,
     Literal,
     Name,
     Regexp,
     Repeated,
     SeqExpr,
-    Source,
     is_lexeme,
     map_lexemes,
 )
 from grammars.text_grammars.lark.check import check
+from grammars.text_grammars.lark.convert import check_ends, located, parse_source
 from grammars.text_grammars.lark.graph import components, uses_of
+from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages
 from grammars.text_grammars.lark.sizes import check_pattern, terminal_sizes
-from grammars.text_grammars.lark.greedy_lexemes import Languages
-from grammars.text_grammars.lark.write import Writing, write
-from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
+from grammars.text_grammars.lark.write import WriteOptions, write
 from grammars.tree.nodes import Node, Sub, Text, seq
 from special_tokens.errors import GrammarError, ToolError, shown
 
 __all__ = ["CUSTOM_LARK", "carries_lark", "custom_input", "custom_input_node"]
 
-#: The key under which a recursive grammar travels in the schema of a custom tool's input.
+#: The schema keyword that holds the recursive grammar of a custom tool's input.
 CUSTOM_LARK = "x-guided-lark"
 
-#: Parts of a grammar written out that still becomes a pattern; larger ones are carried as grammars.
+#: A regular grammar becomes a pattern if, with all names expanded, it has at most this many parts.
 _MAX_PATTERN = 2_000
 
 
 def custom_input(grammar: tuple[str, str] | None, place: str) -> Mapping[str, Any]:
-    """The schema of the text that a custom tool takes.
+    """The schema of a custom tool's input text.
 
-    ``grammar`` is a pair of syntax (``text``, ``regex``, ``lark``) and definition.  Raises `GrammarError` with line
-    and column, or `ToolError` for what no call could carry.
+    ``grammar`` is a pair of syntax (``text``, ``regex``, ``lark``) and definition; None means any text.  Raises
+    `GrammarError` with line and column, or `ToolError` for a grammar that no tool call can write.
     """
     syntax, definition = grammar or ("text", "")
     if syntax == "text":
@@ -74,24 +74,26 @@ def _input(syntax: str, definition: str, place: str) -> Mapping[str, Any]:
 
 
 def carries_lark(schema: Any) -> bool:
-    """Is this the schema of a custom tool's arguments, with a grammar that only `custom_input_node` can write?"""
+    """Whether this schema of a custom tool's arguments has a grammar that only `custom_input_node` can write."""
     properties = schema.get("properties", {}) if isinstance(schema, Mapping) else {}
     return any(isinstance(value, Mapping) and CUSTOM_LARK in value for value in properties.values())
 
 
 def custom_input_node(schema: Mapping[str, Any], key_separator: str) -> Node:
-    """The arguments object of such a tool: its one string holds text of the grammar, spelled as JSON."""
+    """The node of such a tool's arguments object; its one string contains text of the grammar, escaped as in JSON."""
     ((key, value),) = schema["properties"].items()
     source = _escaped(_source(value[CUSTOM_LARK], f"tools.{key}"))
     try:
-        check_ends(source, then=text('"'))  # a backslash may begin what follows and go on what came before
+        check_ends(source, then=text('"'))  # once escaped, a lexeme may go on with the backslash that begins the next
     except GrammarError as error:
         raise located(error, "tools (inside a JSON string)") from None
-    return seq(Text(f'{{{spell(key)}{key_separator}"'), Sub("input", write(source, Writing(_no_schema))), Text('"}'))
+    return seq(
+        Text(f'{{{spell(key)}{key_separator}"'), Sub("input", write(source, WriteOptions(_no_schema))), Text('"}')
+    )
 
 
 def _no_schema(schema: Any) -> str:
-    raise ToolError("%json cannot stand inside a custom tool's text", place="tools", hint="make it a function tool")
+    raise ToolError("%json is not allowed in a custom tool's grammar", place="tools", hint="make it a function tool")
 
 
 def _regex(definition: str, place: str) -> Regular:
@@ -101,7 +103,7 @@ def _regex(definition: str, place: str) -> Regular:
     except InvalidRegex as error:
         raise GrammarError(str(error), line=1, column=error.at + 1, place=f"{place}.definition") from None
     except NotTranslated as error:
-        raise ToolError(f"{error} cannot be put into a call", place=f"{place}.definition") from None
+        raise ToolError(f"{error} cannot be written into a tool call", place=f"{place}.definition") from None
 
 
 def _pattern(found: Regular, place: str) -> Mapping[str, Any]:
@@ -111,7 +113,7 @@ def _pattern(found: Regular, place: str) -> Mapping[str, Any]:
 
 
 def _ecma(term: Regular) -> str:
-    """The pattern of a plain term in the dialect of JSON Schema."""
+    """The regex of a plain term in the ECMA dialect of JSON Schema."""
     args = term.args
     match term.op:
         case "chars":
@@ -126,7 +128,7 @@ def _ecma(term: Regular) -> str:
     return f"(?:{_ecma(body)}){{{least},{'' if most is None else most}}}"
 
 
-def _source(definition: Any, place: str) -> Source:
+def _source(definition: Any, place: str) -> LarkGrammar:
     try:
         source = parse_source(definition)
         check(source)
@@ -135,7 +137,7 @@ def _source(definition: Any, place: str) -> Source:
         raise located(error, place) from None
     for expr in source.walk():
         if isinstance(expr, JsonExpr):
-            raise ToolError("%json cannot stand inside a custom tool's text", place=place,
+            raise ToolError("%json is not allowed in a custom tool's grammar", place=place,
                             hint="make it a function tool")  # fmt: skip
     return source
 
@@ -143,8 +145,8 @@ def _source(definition: Any, place: str) -> Source:
 # -- regular grammars
 
 
-def _language(source: Source) -> Regular | None:
-    """The language of a grammar without recursion; None where it has one or cannot be said as an ordinary regex."""
+def _language(source: LarkGrammar) -> Regular | None:
+    """The language of a grammar; None if the grammar is recursive or has no equivalent plain regex."""
     if any(definition.attributes or definition.parameter for definition in source.definitions):
         return None
     uses = uses_of(source.definitions)
@@ -153,8 +155,8 @@ def _language(source: Source) -> Regular | None:
         return None
     definitions = source.by_name()
     if terminal_sizes(definitions)["start"].parts > _MAX_PATTERN:
-        return None  # as a pattern it would be written out
-    languages = Languages(source)
+        return None  # a pattern has no names, so it would be too large
+    languages = LexemeLanguages(source)
     skip = _skipped(source, languages)
     found: dict[str, Regular] = {}
     try:
@@ -167,16 +169,18 @@ def _language(source: Source) -> Regular | None:
 
 
 class _NotRegular(Exception):
-    """Something in a rule that is no regular language."""
+    """Part of a rule is not a regular language."""
 
 
-def _skipped(source: Source, languages: Languages) -> Regular | None:
+def _skipped(source: LarkGrammar, languages: LexemeLanguages) -> Regular | None:
     ignored = [languages.of(ignore.body) for ignore in source.ignores]
     known = [term for term in ignored if term is not None]
     return rep(alt(*known), 0, None) if known else None
 
 
-def _rule_language(expr: Expr, languages: Languages, rules: Mapping[str, Regular], skip: Regular | None) -> Regular:
+def _rule_language(
+    expr: Expr, languages: LexemeLanguages, rules: Mapping[str, Regular], skip: Regular | None
+) -> Regular:
     if is_lexeme(expr):
         term = languages.of(expr)
         if term is None:
@@ -199,10 +203,10 @@ def _rule_language(expr: Expr, languages: Languages, rules: Mapping[str, Regular
 # -- grammars inside JSON strings
 
 
-def _escaped(source: Source) -> Source:
-    """The grammar whose texts are those of ``source`` as they stand between the quotes of a JSON string."""
+def _escaped(source: LarkGrammar) -> LarkGrammar:
+    """The grammar of the texts of ``source`` escaped as in a JSON string, without its quotes."""
 
-    languages = Languages(source)
+    languages = LexemeLanguages(source)
 
     def spelled(expr: Expr) -> Expr:
         if isinstance(expr, Literal) and not expr.ignore_case:
@@ -223,4 +227,4 @@ def _escaped(source: Source) -> Source:
                                place="tools", hint="leave the delimiter out of the characters")  # fmt: skip
         definitions.append(Definition(d.name, map_lexemes(d.body, spelled), (), d.parameter, d.at))
     ignores = tuple(type(i)(spelled(i.body), i.at) for i in source.ignores)
-    return Source(tuple(definitions), ignores)
+    return LarkGrammar(tuple(definitions), ignores)

@@ -1,4 +1,4 @@
-"""Tools as callers bring them, and what the caller allows of them."""
+"""Tools as callers pass them (OpenAI, MCP, Python functions, pydantic models), turned into `Tool` values."""
 
 from __future__ import annotations
 
@@ -6,35 +6,25 @@ import difflib
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import pydantic
 
+from grammars.json_schema.python_types import schema_of_function
 from grammars.tools.custom_tools import custom_input
 from grammars.values.json_copy import json_copy
-from grammars.json_schema.python_types import schema_of_function
 from grammars.values.tool import Tool
 from special_tokens.errors import ToolError, shown
 
-__all__ = ["MAX_TOOLS", "Choice", "normal_choice", "normal_tools"]
+__all__ = ["MAX_TOOLS", "normal_tools"]
 
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 MAX_TOOLS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What ``tool_choice`` allows: no call, maybe a call, or nothing but calls, and of which tools."""
-
-    mode: Literal["none", "auto", "required"]
-    tools: tuple[Tool, ...] = ()
-    named: bool = False
-
-
 def normal_tools(tools: Iterable[Any] | None) -> tuple[Tool, ...]:
-    """The tools as values; raises `ToolError` for one without a name, twice the same name, or of no known kind."""
+    """Turn tools into values; raises `ToolError` for a missing or repeated name or an unknown kind of tool."""
     if tools is None:
         return ()
     if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
@@ -50,58 +40,6 @@ def normal_tools(tools: Iterable[Any] | None) -> tuple[Tool, ...]:
     if len(out) > MAX_TOOLS:
         raise ToolError(f"{len(out)} tools are too many", place="tools", expected=f"at most {MAX_TOOLS}")
     return tuple(out.values())
-
-
-# -- tool_choice
-
-
-def normal_choice(tool_choice: Any, tools: Sequence[Tool]) -> Choice:
-    """What a ``tool_choice`` in any of OpenAI's forms allows.
-
-    ``none``, ``auto``, ``required``; one tool, by an object or just its name; ``allowed_tools`` with a mode of its
-    own.  Raises `ToolError` for what cannot be read and for tools that are not there.
-    """
-    if tool_choice is None:
-        return Choice("auto" if tools else "none", tuple(tools))
-    if tool_choice == "none":
-        return Choice("none")
-    if tool_choice in ("auto", "required"):
-        if not tools:
-            raise ToolError(f"{shown(tool_choice)} without tools", place="tool_choice", hint="pass tools")
-        return Choice(tool_choice, tuple(tools))
-    if isinstance(tool_choice, Mapping) and tool_choice.get("type") == "allowed_tools":
-        return _allowed(tool_choice, tools)
-    return Choice("required", (_named(tool_choice, tools, "tool_choice"),), named=True)
-
-
-def _allowed(tool_choice: Mapping[str, Any], tools: Sequence[Tool]) -> Choice:
-    """Chat completions wrap mode and tools in ``allowed_tools``; the Responses API puts them beside the type."""
-    inner = tool_choice.get("allowed_tools", tool_choice)
-    place = "tool_choice.allowed_tools"
-    if not isinstance(inner, Mapping) or not isinstance(inner.get("tools"), list | tuple) or not inner["tools"]:
-        raise ToolError("there are no allowed tools", place=place, expected='{"mode": ..., "tools": [...]}')
-    mode = inner.get("mode", "auto")
-    if mode not in ("auto", "required"):
-        raise ToolError(f"unknown mode {shown(mode)}", place=f"{place}.mode", expected="auto or required")
-    chosen = [_named(entry, tools, f"{place}.tools[{i}]") for i, entry in enumerate(inner["tools"])]
-    return Choice(mode, tuple(tool for tool in tools if tool in chosen))
-
-
-def _named(value: Any, tools: Sequence[Tool], place: str) -> Tool:
-    name = value
-    if isinstance(value, Mapping):
-        inner = value.get(str(value.get("type", "")), value)
-        name = inner.get("name") if isinstance(inner, Mapping) else None
-    if not isinstance(name, str):
-        raise ToolError(f"cannot read {shown(value)}", place=place, expected="none, auto, required or a tool by name")
-    for tool in tools:
-        if tool.name == name:
-            return tool
-    known = ", ".join(tool.name for tool in tools) or "none"
-    raise ToolError(f"there is no tool {shown(name)}", place=place, expected=f"one of: {known}")
-
-
-# -- one tool
 
 
 def _tool(tool: Any, place: str) -> Tool:
@@ -128,9 +66,11 @@ def _tool(tool: Any, place: str) -> Tool:
 def _function(function: Callable[..., Any]) -> Tool:
     try:
         inspect.signature(function)
-    except ValueError:  # some functions in C have none
+    except ValueError:  # some functions written in C have no signature
         name = getattr(function, "__name__", type(function).__name__)
-        raise ToolError("its parameters are unknown", place=f"tools.{name}", hint="wrap it in a def") from None
+        raise ToolError(
+            "the function's parameters are unknown", place=f"tools.{name}", hint="wrap it in a def"
+        ) from None
     name, description, schema = schema_of_function(function)
     return Tool(name, description, schema)
 
@@ -155,7 +95,7 @@ def _mapping(tool: Mapping[str, Any], place: str) -> Tool:
 
 
 def _custom(tool: Mapping[str, Any], place: str) -> Tool:
-    """OpenAI's custom tool: wrapped in chat completions, flat in the Responses API."""
+    """Read OpenAI's custom tool, which is nested in chat completions and flat in the Responses API."""
     body = tool.get("custom", tool)
     if not isinstance(body, Mapping):
         raise ToolError("custom is not an object", place=f"{place}.custom")
@@ -191,12 +131,12 @@ def _build(name: Any, description: Any, parameters: Any, strict: Any, place: str
     return _checked(Tool(name, str(description or ""), schema, strict), place)
 
 
-#: Keys of tools that are read, and those that real clients send beside them, which say nothing about the arguments.
+#: Keys of tools that are read, and other keys that real clients send, which do not affect the arguments.
 _READ_KEYS = (
     "type", "function", "custom", "name", "description", "parameters", "strict", "inputSchema", "input_schema",
     "format", "grammar", "syntax", "definition",
 )  # fmt: skip
-_BESIDE_KEYS = frozenset(
+_IGNORED_KEYS = frozenset(
     ("outputSchema", "output_schema", "returns", "response", "title", "annotations", "meta", "_meta", "icons", "id",
      "cache_control", "defer_loading", "input_examples", "examples", "allowed_callers", "namespace", "version",
      "eager_input_streaming", "display_name", "displayName", "metadata", "tags", "required", "return", "types")
@@ -204,11 +144,11 @@ _BESIDE_KEYS = frozenset(
 
 
 def _check_keys(body: Mapping[str, Any], place: str) -> None:
-    """Refuses a key that is nearly one that is read: without its schema a tool would take any arguments."""
+    """Refuse keys that look like a misspelled known key: a tool without its schema would accept any arguments."""
     for key in body:
         if not isinstance(key, str):
-            raise ToolError(f"the key {shown(key)} is not a text", place=place, expected="JSON")
-        if key in _READ_KEYS or key in _BESIDE_KEYS:
+            raise ToolError(f"the key {shown(key)} is not a string", place=place, expected="JSON")
+        if key in _READ_KEYS or key in _IGNORED_KEYS:
             continue
         near = difflib.get_close_matches(key, _READ_KEYS, 1, cutoff=0.75)
         if near and near[0] not in body:
@@ -216,7 +156,7 @@ def _check_keys(body: Mapping[str, Any], place: str) -> None:
 
 
 def _check_parameters(schema: Mapping[str, Any], place: str) -> None:
-    """What is read of a tool's arguments outside the schema compiler must be of its kind."""
+    """Check the types of those parts of a schema that are read outside the schema compiler."""
     kind = schema.get("type", "object")
     kinds = kind if isinstance(kind, list) else [kind]
     if "object" not in [one for one in kinds if isinstance(one, str)]:
@@ -226,10 +166,12 @@ def _check_parameters(schema: Mapping[str, Any], place: str) -> None:
         raise ToolError("properties are not an object", place=f"{place}.properties", expected="name -> schema")
     for name, inner in properties.items():
         if not isinstance(name, str) or not isinstance(inner, Mapping | bool):
-            raise ToolError(f"{shown(inner)} is no schema", place=f"{place}.properties.{name}", expected="an object")
+            raise ToolError(f"{shown(inner)} is not a schema", place=f"{place}.properties.{name}", expected="an object")
     required = schema.get("required", [])
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        raise ToolError(f"{shown(required)} are no names", place=f"{place}.required", expected="a list of names")
+        raise ToolError(
+            f"{shown(required)} is not a list of names", place=f"{place}.required", expected="a list of names"
+        )
 
 
 def _checked(tool: Tool, place: str) -> Tool:
@@ -237,7 +179,7 @@ def _checked(tool: Tool, place: str) -> Tool:
     if not isinstance(name, str) or not name.strip():
         raise ToolError("the tool has no name", place=f"{place}.name", expected="a name")
     if re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", name):
-        raise ToolError(f"name {shown(name)} holds a control character", place=f"{place}.name")
+        raise ToolError(f"name {shown(name)} contains a control character", place=f"{place}.name")
     if tool.kind == "custom":
         custom_input(tool.grammar, f"{place}.format")
     else:

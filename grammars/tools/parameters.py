@@ -1,4 +1,4 @@
-"""The arguments of a tool as its schema states them, and the checks that every syntax shares."""
+"""The schema of a tool's arguments, and the arguments of a call as an object or as JSON text."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from special_tokens.errors import ToolError
 
 __all__ = ["CUSTOM_INPUT", "arguments_object", "arguments_schema", "arguments_text", "ordered", "pointer"]
 
-#: The one parameter under which the text of a custom tool travels in syntaxes whose arguments are objects.
+#: The name of a custom tool's one parameter in tool-call syntaxes, whose arguments are objects.
 CUSTOM_INPUT = "input"
 
 
 def arguments_schema(tool: Tool) -> Mapping[str, Any]:
-    """The schema of the arguments object: an object, and closed unless the tool says otherwise.
+    """The schema of the arguments object; closed unless the tool's schema says otherwise.
 
-    A call with an argument that the tool does not list is a wrong call; JSON Schema alone would allow it.  A tool
-    that lists no properties at all takes any.
+    JSON Schema alone would allow arguments that the tool does not list; such a call would be wrong.  A tool without
+    ``properties`` accepts any arguments.
     """
     if tool.kind == "custom":
         text = custom_input(tool.grammar, f"tools.{tool.name}.format")
@@ -32,7 +32,7 @@ def arguments_schema(tool: Tool) -> Mapping[str, Any]:
 
 
 def ordered(form: ToolCallFormat, schema: Any) -> Any:
-    """The schema with its properties, at every depth, in the order in which the family writes keys."""
+    """The schema with its properties, at every depth, in the order in which the format writes keys."""
     return _sorted(schema) if form.option("order") == "sorted" else schema
 
 
@@ -48,7 +48,7 @@ def _sorted(schema: Any) -> Any:
     return out
 
 
-#: Keywords that hold schemas, and those that hold schemas by name.
+#: Keywords whose value is a schema or a list of schemas, and keywords whose value maps names to schemas.
 _SCHEMAS = {"items", "prefixItems", "additionalProperties", "anyOf", "oneOf", "allOf", "not", "if", "then", "else"}
 _DEFINITIONS = ("$defs", "definitions")
 
@@ -61,17 +61,17 @@ def _closed(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return schema
 
 
-#: Keywords that may bring properties of their own.
+#: Keywords that may allow further properties.
 _OPENING = {"patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
 
 
 def pointer(tool: Tool, *path: str) -> str:
-    """The JSON pointer under which reports speak of a place in the tool's parameters."""
+    """The JSON pointer of a place in the tool's parameters, as reports use it."""
     return pointer_of(("tools", tool.name, "parameters", *path))
 
 
 def arguments_object(call: Call) -> Mapping[str, Any]:
-    """The call's arguments as an object; raises `ToolError` for text that is none."""
+    """The call's arguments as an object; text that is not a JSON object is the input of a custom tool."""
     if isinstance(call.arguments, Mapping):
         return call.arguments
     try:
@@ -82,7 +82,7 @@ def arguments_object(call: Call) -> Mapping[str, Any]:
 
 
 def arguments_text(call: Call, spelling: Spelling = DEFAULT_SPELLING) -> str:
-    """The call's arguments as JSON."""
+    """The call's arguments as JSON text; raises `ToolError` for values that JSON does not have."""
     try:
         found = arguments_object(call)
         return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=spelling.separators)

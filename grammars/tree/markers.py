@@ -1,9 +1,9 @@
-"""Marker text to tokens: one split, used by the grammar that writes markers and the parser that reads them.
+"""Marker text split into tokens and text, for the grammar that writes markers and the parser that reads them.
 
 A marker such as ``\\n</think>\\n\\n`` is text around tokens.  `Markers.pieces` splits it into token ids and plain
-text for one tokenizer.  `Markers.marked` writes the same thing as a string in which each token is one lone
-surrogate (U+D800...), a character that decoded UTF-8 can never hold: so a parser can look for markers in one
-string, and text that merely spells a marker is never taken for it.
+text for one tokenizer.  `Markers.marked` returns it as a string in which each token is one lone surrogate
+(U+D800...), a character that decoded UTF-8 never contains: so a parser can search for markers in one string, and
+text that merely spells a marker is not mistaken for it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Markers:
         self._chars: dict[int, str] = {}
 
     def pieces(self, text: str) -> tuple[int | str, ...]:
-        """``text`` split into token ids, where the tokenizer has a token, and plain text elsewhere."""
+        """Return ``text`` split into token ids, where the tokenizer has a token, and plain text elsewhere."""
         return self.tokens.pieces(text)
 
     def node(self, text: str) -> Node:
-        """The grammar that writes ``text`` with its tokens."""
+        """Return the grammar that writes ``text`` with its tokens."""
         if not text:
             return EMPTY
         return seq(
@@ -42,9 +42,9 @@ class Markers:
         )
 
     def any_text(self, *, not_blank: bool = False) -> Node:
-        """Any characters at all, line breaks included, and the tokens that are text (HTML tags of some vocabularies).
+        """Return the grammar of any text, with the tokens that are text (HTML tags of some vocabularies).
 
-        Ends only where a token follows.  ``not_blank`` asks for something that is no white space.
+        It ends only where another token follows.  ``not_blank`` requires a character other than white space.
         """
         if not not_blank:
             return self.with_tags(_ANY, _ANY)
@@ -52,7 +52,7 @@ class Markers:
         return alt(written, seq(_BLANK, self.tag, self.with_tags(_ANY, _ANY))) if self.tag is not None else written
 
     def with_tags(self, first: Node, more: Node) -> Node:
-        """The text ``first``, and any number of text tokens each with the text ``more`` behind it."""
+        """Return the text ``first``, followed by any number of text tokens, each followed by the text ``more``."""
         return first if self.tag is None else seq(first, repeat(seq(self.tag, more)))
 
     @cached_property
@@ -61,15 +61,15 @@ class Markers:
         return Tokens(tuple((i, i) for i in self.tokens.text_ids), label="text") if self.tokens.text_ids else None
 
     def marked(self, text: str) -> str:
-        """``text`` with every token as one lone surrogate; registers those tokens for `char`."""
+        """Return ``text`` with every token as one lone surrogate; registers those tokens for `char`."""
         return "".join(piece if isinstance(piece, str) else self._register(piece) for piece in self.pieces(text))
 
     def char(self, token_id: int) -> str | None:
-        """The surrogate of a token that some marker uses; None for tokens that no marker has named."""
+        """Return the surrogate of a token that a marker uses; None for other tokens."""
         return self._chars.get(token_id)
 
     def plain(self, marked: str) -> str:
-        """Marked text with its surrogates spelled out again."""
+        """Return marked text with its surrogates spelled out again."""
         if not self._chars:
             return marked
         texts = {char: self.tokens.text(token_id) for token_id, char in self._chars.items()}

@@ -1,14 +1,14 @@
 """Grammars as immutable trees.
 
-A tree says what may be written; `grammars.tree.render` turns it into the engine's Lark dialect and is the only place
-that quotes, escapes and names.  Two kinds of node meet here:
+A tree describes what may be written; `grammars.tree.render` turns it into the engine's Lark dialect and is the only
+module that quotes, escapes and names.  There are two kinds of nodes:
 
 * **terminal nodes** describe one lexeme, a regular language over characters: `Text`, `Pattern`, `And`, `Not`,
   `Lexeme`, and `Seq`, `Alt`, `Repeat` of terminal nodes;
-* **rule nodes** put lexemes, tokens and schemas in order: everything else.
+* **rule nodes**, all others, combine lexemes, tokens and schemas.
 
 Lexemes are greedy and never give characters back: a lexeme whose class contains its own delimiter can never
-end.  End free text by a token (`Tokens`), by `Until`, or by a class that excludes the delimiter.
+end.  Free text must end by a token (`Tokens`), by `Until`, or by a class that excludes the delimiter.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Lexeme:
-    """A terminal given a name of its own: one regular language, recognised as one lexeme."""
+    """A named terminal: one regular language, recognised as one lexeme."""
 
     name: str
     body: Node
@@ -90,9 +90,9 @@ class Lexeme:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """One token out of a set of ids: inclusive ranges, or everything but them when ``negated``.
+    """One token out of a set of ids: inclusive ranges, or all ids outside them when ``negated``.
 
-    ``label`` is what a reader sees in the legend (the marker's text); it does not reach the engine.
+    ``label`` is shown in the legend (the marker's text); it does not reach the engine.
     """
 
     ranges: tuple[tuple[int, int], ...]
@@ -137,7 +137,7 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of its own.  ``region`` names the part of the answer that it writes, for legends."""
+    """A named rule.  ``region`` is the part of the answer that it writes, for legends."""
 
     name: str
     body: Node
@@ -158,10 +158,10 @@ class Json:
 
 @dataclass(frozen=True, slots=True)
 class Sub:
-    """A whole Lark grammar with name spaces of its own, entered at its ``start``.
+    """A whole Lark grammar in its own name space, entered at its ``start``.
 
-    ``others`` are pairs of name and grammar that it may refer to, and they to each other and to it; in all these
-    texts such a name stands between two U+E000, see `grammars.text_grammars.lark.write`.
+    ``others`` are pairs of name and grammar; they and it may refer to each other.  In these texts such a name is
+    written between two U+E000, see `grammars.text_grammars.lark.write`.
     """
 
     name: str
@@ -196,7 +196,7 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """An option of a parametric rule that is open only while ``condition`` (``is_ones([0:3])``) holds."""
+    """An option of a parametric rule that is allowed only while ``condition`` (``is_ones([0:3])``) holds."""
 
     body: Node
     condition: str
@@ -211,7 +211,7 @@ EMPTY = Seq(())
 
 
 def is_empty(node: Node) -> bool:
-    """True for a node that can only be the empty text by its shape (no search)."""
+    """Whether the shape of a node shows that it can only write the empty text (no search)."""
     if isinstance(node, Text):
         return not node.text
     if isinstance(node, Seq):
@@ -220,7 +220,7 @@ def is_empty(node: Node) -> bool:
 
 
 def seq(*parts: Node | str) -> Node:
-    """The parts in order, flattened; strings are `Text`, empty parts vanish."""
+    """Return the parts in order, flattened; strings become `Text`, empty parts are left out."""
     flat: list[Node] = []
     for part in parts:
         node = Text(part) if isinstance(part, str) else part
@@ -234,7 +234,7 @@ def seq(*parts: Node | str) -> Node:
 
 
 def alt(*options: Node | str) -> Node:
-    """One of the options, flattened; strings are `Text`.  At least one option is needed."""
+    """Return a choice of the options, flattened; strings become `Text`.  Raises `ValueError` without an option."""
     flat: list[Node] = []
     for option in options:
         node = Text(option) if isinstance(option, str) else option
@@ -248,12 +248,12 @@ def alt(*options: Node | str) -> Node:
 
 
 def opt(*parts: Node | str) -> Node:
-    """The parts in order, or nothing."""
+    """Return the parts in order, or nothing."""
     return repeat(seq(*parts), 0, 1)
 
 
 def repeat(body: Node | str, least: int = 0, most: int | None = None) -> Node:
-    """The body ``least`` to ``most`` times; the engine has no ``{0}``, so zero times is `EMPTY`."""
+    """Return the body ``least`` to ``most`` times; the engine has no ``{0}``, so zero times is `EMPTY`."""
     node = Text(body) if isinstance(body, str) else body
     if most is not None and most < least:
         raise ValueError(f"repeat() from {least} to {most}")
@@ -263,12 +263,12 @@ def repeat(body: Node | str, least: int = 0, most: int | None = None) -> Node:
 
 
 def token(token_id: int, label: str = "") -> Tokens:
-    """Exactly this token."""
+    """Return the node of exactly this token."""
     return Tokens(((token_id, token_id),), label=label)
 
 
 def tokens_except(token_ids: Iterable[int]) -> Tokens:
-    """Any token but these; control tokens, ends and padding must be among them."""
+    """Return the node of any token but these; control tokens, ends and padding must be among them."""
     return Tokens(_ranges(token_ids), negated=True)
 
 
@@ -283,7 +283,7 @@ def _ranges(token_ids: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 def is_terminal(node: Node) -> bool:
-    """True when the node describes a single lexeme."""
+    """Whether the node describes a single lexeme."""
     match node:
         case Text() | Pattern() | Lexeme() | And() | Not():
             return True

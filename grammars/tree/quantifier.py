@@ -1,4 +1,4 @@
-"""How often, as regular expressions and Lark write it."""
+"""Quantifiers of regular expressions and Lark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["quantifier"]
 
 
 def quantifier(least: int, most: int | None) -> str:
-    """The quantifier for ``least`` to ``most`` times."""
+    """Return the quantifier for ``least`` to ``most`` times."""
     if most is None and least < 2:
         return "+" if least else "*"
     if (least, most) == (0, 1):

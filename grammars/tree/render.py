@@ -1,7 +1,7 @@
-"""Trees to the engine's Lark: the one place that quotes, escapes, parenthesises and names rules.
+"""Trees to the engine's Lark: the only module that quotes, escapes, parenthesises and names rules.
 
-Names: a rule keeps the name its part gave it where that is free; parts never meet, because a taken name gets a
-number.  Equal definitions are written once.  The text is stable: the same tree gives the same text.
+A rule keeps the name that its node has where that is free; a taken name gets a number.  Equal definitions are written
+once.  The text is deterministic: the same tree gives the same text.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
-from grammars.tree.quantifier import quantifier
 from grammars.tree.nodes import (
     Alt,
     And,
@@ -33,9 +32,11 @@ from grammars.tree.nodes import (
     When,
     is_terminal,
 )
+from grammars.tree.quantifier import quantifier
+from grammars.tree.rendered import Rendered
 from special_tokens.errors import GrammarError
 
-__all__ = ["MAX_NESTING", "Rendered", "quote", "quote_regex", "render", "render_json"]
+__all__ = ["MAX_NESTING", "json_body", "quote", "quote_regex", "render"]
 
 #: The engine refuses about 30 nested parentheses ("lark grammar too deeply nested"); deeper parts become rules.
 MAX_NESTING = 12
@@ -43,76 +44,10 @@ MAX_NESTING = 12
 _ALT, _SEQ, _ATOM = 0, 1, 2  # how tightly the surroundings bind
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """A grammar as text, with one or more places to begin.
-
-    ``starts`` are pairs of entry name and what its ``start`` rule says, ``rules`` the rules that they share,
-    ``subs`` the sub-grammars that those name (``@name``).  ``regions`` pairs of rule name and region and
-    ``labels`` pairs of token syntax and marker text are for legends.
-    """
-
-    starts: tuple[tuple[str, str], ...]
-    rules: str
-    subs: tuple[tuple[str, str], ...] = ()
-    regions: tuple[tuple[str, str], ...] = ()
-    labels: tuple[tuple[str, str], ...] = ()
-    #: entry -> engine text, made once: the compile cache finds the very same string without comparing it
-    texts: dict[str, str] = field(default_factory=dict, init=False, compare=False, repr=False)
-    json_texts: dict[str, str | None] = field(default_factory=dict, init=False, compare=False, repr=False)
-
-    def lark(self, entry: str = "") -> str:
-        """The top grammar in Lark, beginning at ``entry`` (the first one when empty)."""
-        starts = dict(self.starts)
-        return f"start: {starts[entry or self.starts[0][0]]}\n{self.rules}"
-
-    def engine_text(self, entry: str = "") -> str:
-        """What the engine compiles: plain Lark, or its JSON wrapper when there are sub-grammars."""
-        found = self.texts.get(entry)
-        if found is None:
-            found = self.texts[entry] = self._engine_text(entry)
-        return found
-
-    def json_text(self, entry: str = "") -> str | None:
-        """What the engine compiles, without its Lark, where a whole answer is one JSON value; None elsewhere.
-
-        Reading any Lark takes the engine half a millisecond, as long as most schemas.  No sentinel stands behind the
-        value: the engine's own end token is allowed where it may end.
-        """
-        if entry not in self.json_texts:
-            value = None if self.subs else self._alone(dict(self.starts)[entry or self.starts[0][0]])
-            self.json_texts[entry] = None if value is None else f'{{"grammars":[{{"json_schema":{value}}}]}}'
-        return self.json_texts[entry]
-
-    def _alone(self, start: str) -> str | None:
-        """The JSON of the one rule, where ``start`` is that rule and an end behind it."""
-        name, _, value = self.rules.partition(": %json ")
-        if not (start.startswith(f"{name} <[") and start.endswith("]>") and start[len(name) + 3 : -2].isdecimal()):
-            return None
-        value = value[:-1]  # a line break ends it
-        if not name.isidentifier() or value[:1] != "{" or value[-1:] != "}" or "\n" in value:
-            return None
-        return value if _is_one_value(value) else None
-
-    def _engine_text(self, entry: str) -> str:
-        if not self.subs:
-            return self.lark(entry)
-        parts = [{"name": "main", "lark_grammar": self.lark(entry)}]
-        parts += [{"name": name, "lark_grammar": lark} for name, lark in self.subs]
-        return json.dumps({"grammars": parts}, ensure_ascii=False)
-
-
-def _is_one_value(text: str) -> bool:
-    """Is this text, which begins with a JSON object and ends with a brace, that object alone?"""
-    if "} " not in text:  # our JSON has no blank behind a brace but in strings
-        return True
-    return json.JSONDecoder().raw_decode(text)[1] == len(text)
-
-
 def quote(text: str, *, ignore_case: bool = False) -> str:
-    """A Lark string literal for exactly this text.
+    """Return a Lark string literal for exactly this text.
 
-    JSON escapes are the dialect's; DEL is the one character that JSON leaves raw and the lexer refuses.
+    The dialect has JSON's escapes; DEL is the one character that JSON does not escape and the engine's lexer refuses.
     """
     try:
         text.encode("utf-8")
@@ -129,23 +64,23 @@ _ESCAPABLE = re.compile(r"\\.|[/\n\r]", re.DOTALL)
 
 
 def quote_regex(regex: str) -> str:
-    """A Lark regex literal: slashes and line breaks escaped, whatever was escaped before left alone.
+    """Return a Lark regex literal: slashes and line breaks are escaped where they are not yet.
 
-    Nothing between slashes would begin a comment.
+    An empty pattern is written ``(?:)``, since two slashes begin a comment.
     """
     escaped = _ESCAPABLE.sub(lambda found: _ESCAPES.get(found[0], found[0]), regex)
     return f"/{escaped or '(?:)'}/"
 
 
 def render(start: Node | Mapping[str, Node]) -> Rendered:
-    """The grammar that begins at ``start``, or at each of several named starts that share their rules.
+    """Return the grammar that begins at ``start``, or at each of several named starts that share their rules.
 
-    Raises `GrammarError` for a tree that Lark cannot say.
+    Raises `GrammarError` for a tree that Lark cannot express.
     """
     writer = _Writer()
     starts = start if isinstance(start, Mapping) else {"start": start}
     try:
-        return writer.finish({name: writer.expr(node, _ALT, ())[0] for name, node in starts.items()})
+        return writer.finish(starts)
     except RecursionError:
         raise GrammarError("the grammar is nested too deeply", hint="flatten it or split it into rules") from None
 
@@ -160,16 +95,27 @@ class _Writer:
         self.taken: set[str] = {"start"}
         self.numbers: dict[str, int] = {}
         self.done: dict[tuple[int, str], tuple[str, Node]] = {}  # node identity -> name; keeps the node alive
+        self.bodies: dict[int, str] = {}  # identity of a `Json` -> its text
         self.groups: dict[tuple[int, int], tuple[str, Node]] = {}
 
-    def finish(self, starts: Mapping[str, str]) -> Rendered:
+    def finish(self, starts: Mapping[str, Node]) -> Rendered:
+        """Return the rendered starts with all rules that they use; a writer renders once."""
+        value = _only_value(starts)
+        expressions = {name: self.expr(node, _ALT, ())[0] for name, node in starts.items()}
+        (rule,) = self.definitions if value is not None else ("",)
         return Rendered(
-            tuple(starts.items()),
-            "".join(f"{line}\n" for line in self.definitions.values()),
+            tuple(expressions.items()),
+            "".join(f"{line}\n" for line in self.definitions.values()) if value is None else "",
             tuple(self.subs.items()),
             tuple(self.regions.items()),
             tuple(sorted(self.labels.items())),
+            None if value is None else (rule, self._json(value)),
         )
+
+    def _json(self, node: Json) -> str:
+        if id(node) not in self.bodies:
+            self.bodies[id(node)] = json_body(node)
+        return self.bodies[id(node)]
 
     # -- expressions: text and the depth of its parentheses
 
@@ -209,7 +155,7 @@ class _Writer:
             case Until(name=name, body=body, end=end):
                 return self._until(node, name, body, end), 0
             case Json():
-                return render_json(node), 0
+                return f"%json {self._json(node)}", 0
             case Sub():
                 return "@" + self._sub(node), 0
             case Group():
@@ -288,7 +234,7 @@ class _Writer:
         defined = self._name("r", "sub_" + node.name, repr((node.lark, node.others)))
         if defined in self.subs:
             return defined
-        self.subs[defined] = ""  # keep the order: the grammar before those that it refers to
+        self.subs[defined] = ""  # keeps the order: the grammar before those that it refers to
         names = {name: defined if lark == node.lark else self._free(_clean(f"{defined}_{name}"))
                  for name, lark in node.others}  # fmt: skip
         for name, lark in (("", node.lark), *node.others):
@@ -309,7 +255,7 @@ class _Writer:
         while free in self.taken:
             free, number = f"{name}_{number}", number + 1
         self.taken.add(free)
-        self.numbers[name] = number  # the next of this name need not ask for all those before
+        self.numbers[name] = number  # the next node of this name does not try all numbers again
         return free
 
     # -- groups of recursive rules
@@ -321,7 +267,7 @@ class _Writer:
         names = {name: self._free(_group_name(node.name, name)) for name in node.rules}
         inner = (*scope, _Scope(names, {name: rule.parametric for name, rule in node.rules.items()}))
         for name in node.rules:
-            self.definitions[names[name]] = ""  # keep the order of the group
+            self.definitions[names[name]] = ""  # keeps the order of the group
         for name, rule in node.rules.items():
             text, _ = self.expr(rule.body, _ALT, inner)
             head = names[name] + ("::_" if rule.parametric else "")
@@ -351,13 +297,13 @@ def _group_name(group: str, rule: str) -> str:
     return _clean(f"{group}_{rule}")
 
 
-#: The name of another grammar in a `Sub`, see `grammars.text_grammars.lark.write`.
+#: A reference to another grammar in a `Sub`, see `grammars.text_grammars.lark.write`.
 _REFERENCE = re.compile("\ue000(.*?)\ue000")
 
 
 @lru_cache(maxsize=1024)
 def _clean(hint: str) -> str:
-    """A name that Lark can say."""
+    """Return a name that is legal in Lark."""
     clean = re.sub(r"[^a-z0-9]+", "_", hint.lower()).strip("_") or "part"
     return ("n" + clean if clean[0].isdigit() else clean)[:48]
 
@@ -376,15 +322,25 @@ def _has_refs(node: Node) -> bool:
             return False
 
 
-def render_json(node: Json) -> str:
-    """The expression of one JSON value."""
+def _only_value(starts: Mapping[str, Node]) -> Json | None:
+    """The JSON value that, with one end after it, is the whole answer of the only start."""
+    if len(starts) > 1:
+        return None
+    match next(iter(starts.values())):
+        case Seq(parts=(Rule(body=Json() as value), Tokens(ranges=((low, high),), negated=False))) if low == high:
+            return value
+    return None
+
+
+def json_body(node: Json) -> str:
+    """Return the schema of a JSON value, with its options, as the engine reads it."""
     schema = {} if node.schema is True else node.schema
     if not isinstance(schema, dict):
         raise GrammarError(f"a JSON schema must be an object or true, not {schema!r}")
     body = {key: value for key, value in schema.items() if key != "x-guidance"}
     if node.options:
         body["x-guidance"] = dict(node.options)
-    return "%json " + _written(body)
+    return _written(body)
 
 
-_written = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # trees, in which nothing holds itself
+_written = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # a schema is a tree

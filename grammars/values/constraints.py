@@ -70,7 +70,7 @@ class StructuralTag:
 
 @dataclass(frozen=True, slots=True)
 class JsonSchema:
-    """A JSON schema given as such; ``strict`` refuses what the masks cannot enforce.
+    """A JSON schema; with ``strict`` it is refused where the masks cannot enforce all of it.
 
     ``documents`` are other documents by URI that its references may lead to; nothing is ever fetched.
     """

@@ -55,19 +55,19 @@ class EffortSwitch:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningFormat:
-    """How the reasoning block is framed; white space is the framing's own, exactly as templates render it."""
+    """The frame of the reasoning block; white space belongs to it, exactly as templates render it."""
 
     start: str  #: ``<think>\\n``
     end: str  #: ``\\n</think>\\n\\n``
-    empty: str = ""  #: what stands for "no reasoning" (``<think>\\n\\n</think>\\n\\n``); empty: nothing is written
-    default_on: bool = False  #: does the model reason when nobody asks?
-    can_be_off: bool = True  #: gpt-oss cannot: then "none" goes straight to the content's own start
+    empty: str = ""  #: the text that means "no reasoning" (``<think>\\n\\n</think>\\n\\n``); empty: nothing is written
+    default_on: bool = False  #: whether the model reasons when the request does not ask for it
+    can_be_off: bool = True  #: false for gpt-oss: then "none" goes straight to the content's own start
     switch: Switch | None = None
     effort_switch: EffortSwitch | None = None
     ends_by_call: bool = False  #: a tool call may end the block without its end marker
     prompt_on: str = ""  #: what the generation prompt adds after the assistant's header when reasoning is on
     prompt_off: str = ""  #: the same when it is off: the empty block, or nothing
-    closed_lead: str = ""  #: white space that an answer begins with behind a block that the prompt closed
+    closed_lead: str = ""  #: white space that begins an answer after a block that the prompt closed
     opened_by: str = ""  #: how a prompt opens the block if not by ``start``: a pattern, ``<think budget="$value">``
 
 
@@ -75,9 +75,9 @@ class ReasoningFormat:
 class ContentFormat:
     """Markers around the answer's text (harmony's final channel); most families have none.
 
-    ``opening`` is white space that every answer begins with behind the generation prompt; it belongs to the header.
-    Where text before calls is framed in a way of its own (harmony's preamble), ``lead_start`` and ``lead_end`` are
-    that frame; without one, text in front of calls ends where these begin.
+    ``opening`` is white space that begins every answer after the generation prompt; it belongs to the header.
+    ``lead_start`` and ``lead_end`` frame text before calls where it has a frame of its own (harmony's preamble);
+    without one, such text ends where the calls begin.
     """
 
     opening: str = ""
@@ -89,12 +89,12 @@ class ContentFormat:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallFormat:
-    """How calls are written: which syntax module, and every delimiter as data.
+    """The form of tool calls: the id of their syntax, and every delimiter as data.
 
     ``options`` are read by the syntax module alone (``name_key``, ``args_key``, ``separator`` ...), sorted pairs.
     """
 
-    syntax: str  #: id of a module in `grammars.tool_calls`
+    syntax: str  #: id of a module in `grammars.tool_calls.syntaxes.lookup`
     section_start: str = ""
     section_end: str = ""
     call_start: str = ""
@@ -102,55 +102,55 @@ class ToolCallFormat:
     between: str = ""  #: between two calls of one section
     gap: str = ""  #: between text and the first call
     gap_without_text: str = ""  #: before the first call when there is no text
-    max_calls: int | None = None  #: the most that one turn can write; None: any number
-    text_before: bool = True  #: may text stand before calls?
-    text_after: bool = False  #: may text stand after calls?
-    id_style: str = ""  #: how ids are made: "" (``call_`` + 24), "alnum9", "functions.$name:$index"
+    max_calls: int | None = None  #: limit for one turn; None: any number
+    text_before: bool = True  #: whether text may precede calls
+    text_after: bool = False  #: whether text may follow calls
+    id_style: str = ""  #: form of ids: "" (``call_`` + 24), "alnum9", "functions.$name:$index"
     options: tuple[tuple[str, Option], ...] = ()
-    spelling: Spelling = DEFAULT_SPELLING  #: of the JSON that calls hold, where the template writes it otherwise
+    spelling: Spelling = DEFAULT_SPELLING  #: of the JSON in calls, where the template writes it otherwise
 
     def option(self, name: str, default: Option = None) -> Any:
-        """The syntax's own option ``name``."""
+        """Return the syntax's own option ``name``, or ``default``."""
         return dict(self.options).get(name, default)
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Which markers end the turn, by what they end; text that looks like an end but is not, apart."""
+    """The markers that end the turn, and those that only look like it."""
 
     content: tuple[str, ...] = ()  #: after an answer
     calls: tuple[str, ...] = ()  #: after tool calls; empty: the same as ``content``
-    not_ends: tuple[str, ...] = ()  #: close a part (``<|end|>`` of harmony), never the turn
+    not_ends: tuple[str, ...] = ()  #: end a part (``<|end|>`` of harmony), never the turn
 
 
 @dataclass(frozen=True, slots=True)
 class InputNeeds:
-    """What the template demands of messages, so that clients' messages can be brought into its form."""
+    """The form of messages that the template needs; clients' messages are converted to it."""
 
     arguments: Literal["object", "string"] = "object"  #: how ``tool_calls[].function.arguments`` must be passed
-    content_of_calls: Literal["empty", "none"] = "empty"  #: content beside calls when there is no text
+    content_of_calls: Literal["empty", "none"] = "empty"  #: content of a message with calls and no text
     content_parts: bool = False  #: takes lists of parts; else text parts are joined first
     content_as: Literal["text", "parts"] = "text"  #: plain text as it is, or as a list of one part
-    developer_role: bool = False  #: knows the role ``developer``; else it becomes ``system``
-    system_role: bool = True  #: knows the role ``system``; else its text goes into the first user message
-    tools: Literal["native", "described"] = "described"  #: does the template itself show the tools?
-    reasoning: Literal["native", "described"] = "native"  #: was the model trained to reason, or must it be told?
-    tool_calls: Literal["native", "described"] = "described"  #: does the template render calls, or are they text?
-    tool_results: Literal["native", "described"] = "described"  #: does the template render role ``tool``?
+    developer_role: bool = False  #: accepts the role ``developer``; else it becomes ``system``
+    system_role: bool = True  #: accepts the role ``system``; else its text goes into the first user message
+    tools: Literal["native", "described"] = "described"  #: whether the template itself shows the tools
+    reasoning: Literal["native", "described"] = "native"  #: whether it was trained to reason, or needs an instruction
+    tool_calls: Literal["native", "described"] = "described"  #: whether it renders calls, or takes them as text
+    tool_results: Literal["native", "described"] = "described"  #: whether the template renders the role ``tool``
     kwargs: tuple[tuple[str, Any], ...] = ()  #: template arguments that rendering needs
     tools_as: str = "tools"  #: the template argument that takes tools
     tools_are_text: bool = False  #: it takes them as JSON text, not as a list
     reasoning_as: str = ""  #: the field of messages that carries reasoning, or ``parts``; "": it is never rendered
-    #: what becomes of text in a message with calls: it may also vanish, follow them, take their place, be thought, or
-    #: stand in a message of its own
+    #: what the template does with text in a message with calls: it may also drop it, write it after them or instead of
+    #: them, render it as reasoning, or put it into a message of its own
     text_beside_calls: Literal["kept", "dropped", "after", "instead", "thought", "apart"] = "kept"
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Everything guided needs to know about how one model writes.
+    """The wire format of one model.
 
-    ``evidence`` pairs each field with how it is known (``override``, ``response_template``, ``rendering``,
+    ``evidence`` pairs each field with the source of its value (``override``, ``response_template``, ``rendering``,
     ``vocabulary``, ``family NAME``, ``fallback``).
     """
 

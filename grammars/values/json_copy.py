@@ -9,10 +9,10 @@ __all__ = ["json_copy"]
 
 
 def json_copy(value: Any) -> Any:
-    """The value with every list and object in it made anew; a value nested too deeply raises `RecursionError`.
+    """Return a deep copy of ``value``; a value nested too deeply raises `RecursionError`.
 
-    Subclasses of strings and numbers (an ``IntEnum``, numpy's ``float64``) become what they are as JSON: not every
-    validator takes them.
+    Subclasses of strings and numbers (an ``IntEnum``, numpy's ``float64``) become plain strings and numbers: not every
+    validator accepts them.
     """
     kind = type(value)
     if kind in _SCALARS:
@@ -29,5 +29,5 @@ def json_copy(value: Any) -> Any:
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-#: What gives the plain value of a subclass, whatever that makes of ``str`` and ``float``.
+#: The method of a plain type that returns the plain value of a subclass, even one with another ``str`` or ``float``.
 _READ = {str: "__str__", int: "__int__", float: "__float__"}

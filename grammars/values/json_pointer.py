@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-__all__ = ["NOWHERE", "Ways", "escaped", "pointer_into", "pointer_of", "step_into", "unescaped", "way", "ways_into"]
+__all__ = [
+    "MISSING",
+    "Parents",
+    "escaped",
+    "parents_in",
+    "pointer_of",
+    "pointer_to",
+    "step_into",
+    "steps_to",
+    "unescaped",
+]
 
-#: What `step_into` finds where nothing is.
-NOWHERE = object()
+#: What `step_into` returns where there is nothing.
+MISSING = object()
 _MOST_DIGITS = 15  # of an index
 
 
 def escaped(step: str | int) -> str:
-    """A key or an index as it stands between two slashes."""
+    """A key or an index as it is written between two slashes."""
     return str(step).replace("~", "~0").replace("/", "~1")
 
 
 def unescaped(token: str) -> str:
-    """The key that stands between two slashes."""
+    """The key that is written between two slashes."""
     return token.replace("~1", "/").replace("~0", "~")
 
 
@@ -28,21 +38,21 @@ def pointer_of(steps: Iterable[str | int]) -> str:
 
 
 def step_into(value: Any, step: str) -> Any:
-    """The member or the element that an unescaped step leads to from a value; `NOWHERE` where there is none."""
+    """The member or the element of ``value`` under an unescaped key or index; `MISSING` where there is none."""
     if isinstance(value, dict):
-        return value.get(step, NOWHERE)
+        return value.get(step, MISSING)
     if isinstance(value, list) and step.isascii() and step.isdigit() and len(step) <= _MOST_DIGITS:
-        return value[int(step)] if int(step) < len(value) else NOWHERE
-    return NOWHERE
+        return value[int(step)] if int(step) < len(value) else MISSING
+    return MISSING
 
 
-#: By the id of a value: the id of what it stands in, and the step from there.
-Ways: TypeAlias = dict[int, tuple[int, str | int]]
+#: By the id of an object or array: the id of the one that contains it, and its key or index there.
+Parents: TypeAlias = dict[int, tuple[int, str | int]]
 
 
-def ways_into(document: Any) -> Ways:
-    """How the objects and arrays of a document are reached."""
-    found: Ways = {}
+def parents_in(document: Any) -> Parents:
+    """The parents of all objects and arrays of a document; of one that occurs twice, the parent that is met first."""
+    found: Parents = {}
     stack = [document]
     while stack:
         value = stack.pop()
@@ -54,16 +64,16 @@ def ways_into(document: Any) -> Ways:
     return found
 
 
-def way(ways: Ways, wanted: Any) -> tuple[str | int, ...] | None:
-    """The steps from a document to one of its own objects or arrays, by identity."""
+def steps_to(parents: Parents, wanted: Any) -> tuple[str | int, ...] | None:
+    """The keys and indices from a document to one of its own objects or arrays, by identity; None for the document."""
     steps: list[str | int] = []
     at = id(wanted)
-    while at in ways:
-        at, step = ways[at]
+    while at in parents:
+        at, step = parents[at]
         steps.append(step)
     return tuple(reversed(steps)) or None
 
 
-def pointer_into(document: Any, wanted: Any) -> str:
-    """The pointer of one of a document's own values."""
-    return pointer_of(way(ways_into(document), wanted) or ())
+def pointer_to(document: Any, wanted: Any) -> str:
+    """The pointer of one of a document's own objects or arrays, by identity."""
+    return pointer_of(steps_to(parents_in(document), wanted) or ())

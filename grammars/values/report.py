@@ -1,4 +1,4 @@
-"""What a grammar keeps of a schema, keyword by keyword."""
+"""The report of a schema: how much of each keyword the masks enforce."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Outcome", "ReportRow", "SchemaReport"]
 
 
 class Outcome(StrEnum):
-    """How much of a keyword the masks enforce."""
+    """The degree to which the masks enforce a keyword."""
 
     EXACT = "exact"  #: the masks accept what the keyword accepts
     RELAXED = "relaxed"  #: the masks accept more; checked after generation
@@ -29,7 +29,7 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True)
 class SchemaReport:
-    """All rows of one schema that are worth a word; what is not listed is exact."""
+    """The rows of one schema; a keyword without a row is enforced exactly."""
 
     rows: tuple[ReportRow, ...] = ()
 
@@ -46,11 +46,11 @@ class SchemaReport:
         return tuple(row for row in self.rows if row.outcome is Outcome.NARROWED)
 
     def strictly(self) -> SchemaReport:
-        """The report as the policy ``strict`` has it: what is not enforced in full is refused."""
+        """Return the report under the policy ``strict``: relaxed rows are refused."""
         return SchemaReport(
             tuple(replace(row, outcome=Outcome.REFUSED) if row.outcome is Outcome.RELAXED else row for row in self.rows)
         )
 
     def below(self, place: str) -> SchemaReport:
-        """The report with ``place`` before all pointers."""
+        """Return the report with ``place`` in front of all pointers."""
         return SchemaReport(tuple(replace(row, pointer=place + row.pointer) for row in self.rows))

@@ -1,4 +1,4 @@
-"""How JSON is spelled: separators, white space, escapes.  One spelling holds for a whole grammar."""
+"""The spelling of JSON text: separators, white space, escapes.  A grammar has one spelling."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["DEFAULT_SPELLING", "Spelling"]
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """The white space of JSON text.
+    """Separators and white space of JSON text.
 
-    The default writes ``", "`` and ``": "`` and nothing else, which is how ``json.dumps`` and the chat templates
-    of nearly all models spell JSON; no run of white space can be endless.  ``max_whitespace`` > 0 allows that
-    many blanks or line breaks at each place instead (then the separators are ``,`` and ``:``).
+    The default writes ``", "`` and ``": "`` and no other white space, as ``json.dumps`` and the chat templates of
+    nearly all models do.  ``max_whitespace`` > 0 allows up to that many blanks or line breaks at each place instead
+    (then the separators are ``,`` and ``:``); unbounded white space would let a model write it without end.
     """
 
     item_separator: str = ", "
@@ -26,21 +26,21 @@ class Spelling:
 
     @property
     def separators(self) -> tuple[str, str]:
-        """What ``json.dumps`` takes to write like this; one of several ways where white space may be chosen."""
+        """The ``separators`` of ``json.dumps`` for this spelling; one of several where white space is optional."""
         return self.item_separator, self.key_separator
 
     @property
     def item_text(self) -> str:
-        """What stands between members, without the white space that may be chosen."""
+        """The separator of members and items, without optional white space."""
         return "," if self.max_whitespace else self.item_separator
 
     @property
     def key_text(self) -> str:
-        """What stands between a key and its value, without the white space that may be chosen."""
+        """The separator of a key and its value, without optional white space."""
         return ":" if self.max_whitespace else self.key_separator
 
     def space(self) -> Node:
-        """White space that may be written between two JSON tokens."""
+        """The optional white space between two JSON tokens, as grammar."""
         if not self.max_whitespace:
             return EMPTY
         return opt(Lexeme("space", Pattern(f"[ \\n]{{1,{self.max_whitespace}}}")))
@@ -48,8 +48,8 @@ class Spelling:
     def engine_options(self) -> Mapping[str, Any]:
         """The engine's ``x-guidance`` object; its separators are regular expressions.
 
-        Escapes: no ``\\u``, in strings and keys alike.  With it the engine lets a key be written in a second way,
-        ``{"\\u0061": 1}``, past the schema of ``a``.  The price is that control characters without a short escape
+        ``\\u`` is not allowed, in strings and keys alike: with it the engine allows a second spelling of a key,
+        ``{"\\u0061": 1}``, to which the schema of ``a`` does not apply.  So control characters without a short escape
         cannot be written.
         """
         escapes = 'nrbtf\\"'

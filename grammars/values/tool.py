@@ -1,4 +1,4 @@
-"""Tools and calls as values, whatever the client brought them as."""
+"""Tools and calls as values, in whichever form a client passed them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["Call", "Tool"]
 class Tool:
     """One tool.  ``parameters`` is the JSON schema of its arguments object.
 
-    ``kind`` is ``custom`` for tools whose argument is text under a grammar of their own
-    (``grammar``: the pair of syntax, ``lark`` or ``regex`` or ``text``, and definition).
+    ``kind`` is ``custom`` for a tool whose argument is text under its own ``grammar``: a pair of syntax (``lark``,
+    ``regex`` or ``text``) and definition.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Tool:
     grammar: tuple[str, str] | None = None
 
     def to_openai(self) -> dict[str, Any]:
-        """The tool as chat templates expect it; a custom tool is a function of one text there."""
+        """Return the tool as chat templates expect it; a custom tool becomes a function of one text."""
         function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
         if self.kind == "custom":
             text = (

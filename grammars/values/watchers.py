@@ -1,8 +1,8 @@
-"""What has to be watched while a grammar is written: the little that no grammar of reasonable size can say.
+"""Records of run-time constraints: what a grammar of reasonable size cannot express.
 
-The records are plain data (lists, dicts, strings, numbers), so that a plan can carry them; ``guided.watchers.watch`` runs
-them.  A watcher never makes a text legal; it takes tokens away that would write a key or an item for the second
-time, or a number without end or bound, as long as another way on exists.
+The records are plain data, part of the plan; ``guided.watchers.watch`` enforces them.  A watcher never allows a text
+that the grammar forbids: it removes tokens from the mask that would write a key or an item a second time, or a number
+of too many digits, as long as other tokens are left.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class DigitWatch:
 class UniqueNode:
     """One place of the value, for `UniqueWatch`.
 
-    ``unique``: the items of an array here must differ; ``values``: there are that many different ones (0: more than
-    anyone writes); ``tight``: they are short, so that one may begin that can only end as a repeat.  ``keys``,
+    ``unique``: the items of an array here must differ; ``values``: how many different items there are (0: no
+    practical limit); ``tight``: items are short, so that one may be begun that can only end as a repeat.  ``keys``,
     ``others``, ``prefix`` and ``items`` are numbers of the nodes below: by key, of other keys, by position, and of
-    later positions (-1: nothing to watch below).  ``may_repeat``: a repeat may be all that is left, as the report says.
+    later positions (-1: nothing to watch below).  ``may_repeat``: a repeat may be the only way on, as the report says.
     """
 
     unique: bool = False
@@ -43,9 +43,9 @@ class UniqueNode:
 class UniqueWatch:
     """No object may have a key twice, and arrays at places marked ``unique`` no item twice.
 
-    ``nodes[0]`` is the whole value; without nodes only keys are watched.  ``tight_keys``: a key that no schema lists
-    may be begun somewhere that can only end as one that is there; ``fewest_keys``: the fewest of them that some
-    object has words for, behind which it must close (0: more than anyone writes).
+    ``nodes[0]`` is the whole value; without nodes only keys are watched.  ``tight_keys``: somewhere a key that the
+    schema does not list may be begun that can only end as a key already written.  ``fewest_keys``: the smallest
+    number of different unlisted keys that some object can have, after which it must close (0: no practical limit).
     """
 
     nodes: tuple[UniqueNode, ...] = ()

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from grammars.values.format import Format
 from grammars.formats.provenance import by_field
 from grammars.plan.plan import Plan
+from grammars.values.format import Format
 from guided.output.message import Message
 from special_tokens import SpecialTokens
 from special_tokens.report import report_of

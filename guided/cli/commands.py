@@ -61,7 +61,7 @@ def generate(
     """Write one answer, streamed, its phases in colours, and print the validated object."""
     chat = _chat(prompt, system, asked)
     if trace is not None:
-        from guided.inspect.trace import check_trace_file
+        from guided.output.trace_records import check_trace_file
 
         check_trace_file(trace)
     guide = guided.Guide.from_pretrained(model) if model else guided.demo()

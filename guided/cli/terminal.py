@@ -13,18 +13,18 @@ from rich.json import JSON
 from rich.table import Table
 from rich.text import Text
 
-from grammars.values.format import Format
-from grammars.formats.provenance import PARTS, by_field
-from grammars.json_schema import ReportRow
-from grammars.plan.plan import Plan
 from grammars.compose.response import KINDS
+from grammars.formats.provenance import PARTS, by_field
+from grammars.json_schema.build import ReportRow
+from grammars.plan.plan import Plan
+from grammars.values.format import Format
 from guided.output.message import Message
 from guided.output.parser import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 from special_tokens.errors import GuidedError, SchemaError
 
 if TYPE_CHECKING:
-    from guided.inspect.check import CheckedFormat, CheckedRequest
     from guided.cli.portfolio import Row
+    from guided.inspect.check import CheckedFormat, CheckedRequest
 
 __all__ = [
     "REGION_STYLES",

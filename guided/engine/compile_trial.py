@@ -1,8 +1,8 @@
 """Compiles a grammar of which the cost is not known in a process that can be ended.
 
 The engine cannot be stopped while it compiles, and a few lines of a client (intersections of repeats) can keep it
-busy for minutes.  A `Trial` asks a helper process first (`guided.engine.worker`); what takes too long there is never begun
-here.  What came out is remembered, so that a request that comes again is answered at once.
+busy for minutes.  A `Trial` asks a helper process first (`guided.engine.worker`); what takes too long there is never
+begun here.  What came out is remembered, so that a request that comes again is answered at once.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from grammars.deadline import time_left
-from grammars.limits.outcome_cache import Remembered, digest
+from grammars.limits.deadline import time_left
+from grammars.limits.outcome_cache import OutcomeCache, digest
+from grammars.limits.time_limits import time_limits
 from guided.engine.worker import Ended, Helper
 from special_tokens.errors import LimitExceeded
 
-__all__ = ["Trial", "Verdict"]
+__all__ = ["Trial", "TrialOutcome"]
 
 _CHILD = Path(__file__).with_name("compile_child.py")
-_WAIT = 10  # times the processor time: how long a busy machine may take over it where no deadline says less
 
 _MOST_HASHES = 10_000
 
@@ -33,7 +33,7 @@ _LARGE = 500 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TrialOutcome:
     """What became of a grammar in a trial: the engine's ``error`` (None: it compiled), or the ``limit`` it passed.
 
     ``seconds`` of processor time are what compiling it took, and will take again.
@@ -47,34 +47,39 @@ class Verdict:
 class Trial(Helper):
     """A helper process and its two bounds for one grammar: processor time in seconds and memory in bytes.
 
+    ``seconds``: `TimeLimits.grammar_cpu_s` unless given.
     Ended (`close`), it still knows what it has found out.
     """
 
-    def __init__(self, *, seconds: float = 1.0, size: int = 1 << 30) -> None:
+    def __init__(self, *, seconds: float | None = None, size: int = 1 << 30) -> None:
         super().__init__(_CHILD)
-        self.seconds = seconds
+        self._seconds = seconds
         self.size = size
-        self._verdicts: Remembered[Verdict] = Remembered()
+        self._verdicts: OutcomeCache[TrialOutcome] = OutcomeCache()
         self._hashes: set[int] = set()  #: of grammars with a verdict: most are of none, and should not be digested
 
-    def known(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> Verdict | None:
+    @property
+    def seconds(self) -> float:
+        return time_limits().grammar_cpu_s if self._seconds is None else self._seconds
+
+    def known(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> TrialOutcome | None:
         """The verdict on a grammar that was tried before, where it is still remembered."""
         if hash(grammar) not in self._hashes:
             return None
-        return self._verdicts.get(digest(grammar, vocab_size, limits))
+        return self._verdicts.get(digest(grammar, vocab_size, limits, self.seconds))
 
-    def verdict(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> Verdict:
+    def verdict(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> TrialOutcome:
         """What becomes of ``grammar`` under ``limits`` (arguments of the engine's `LLParserLimits`).
 
         The same grammar is not tried twice: what the engine says and what a grammar costs is kept until better-used
         verdicts need the room, what a limit of time or memory ended for ten minutes, and what only the deadline
-        (`grammars.deadline`) ended for half a minute.  What could not be tried at all is not kept.
+        (`grammars.limits.deadline`) ended for half a minute.  What could not be tried at all is not kept.
         """
-        key = digest(grammar, vocab_size, limits)
+        key = digest(grammar, vocab_size, limits, self.seconds)
         request = {"grammar": grammar, "vocab_size": vocab_size, "limits": limits}
         body = json.dumps(request | {"seconds": self.seconds, "bytes": self.size}).encode()
         if not self._lock.acquire(timeout=self._patience()):
-            return Verdict(limit="other grammars are on trial and there was no time left for this one")
+            return TrialOutcome(limit="other grammars are on trial and there was no time left for this one")
         try:
             found = self._verdicts.get(key)  # perhaps it was being tried while we waited
             if found is None:
@@ -96,25 +101,25 @@ class Trial(Helper):
         return found.error
 
     def _patience(self) -> float:
-        return max(0.0, min(time_left(), self.seconds * _WAIT))
+        return max(0.0, min(time_left(), time_limits().grammar_s))
 
-    def _tried(self, body: bytes) -> tuple[Verdict, float]:
+    def _tried(self, body: bytes) -> tuple[TrialOutcome, float]:
         """The verdict and for how many seconds it is worth remembering; 0 where nothing was found out."""
         patience = self._patience()
         try:
             answer = self._asked(body, patience)
         except OSError as error:
-            return Verdict(limit=f"a costly grammar needs a helper process, and none can be started: {error}"), 0.0
+            return TrialOutcome(limit=f"a costly grammar needs a helper process, and none can be started: {error}"), 0.0
         if isinstance(answer, Ended):
             if answer.late:
-                return Verdict(limit=_over(f"the {patience:.1f} s left until its deadline")), _KEPT_LATE_S
+                return TrialOutcome(limit=_over(f"the {patience:.1f} s left until its deadline")), _KEPT_LATE_S
             cause = self._cause(answer.code)
             if cause is None:
-                return Verdict(limit=f"the helper process that tried the grammar ended with {answer.code}"), 0.0
-            return Verdict(limit=_over(cause)), _KEPT_S
+                return TrialOutcome(limit=f"the helper process that tried the grammar ended with {answer.code}"), 0.0
+            return TrialOutcome(limit=_over(cause)), _KEPT_S
         if answer["bytes"] > _LARGE:
             self._end()
-        return Verdict(answer["error"], seconds=answer["seconds"]), float("inf")
+        return TrialOutcome(answer["error"], seconds=answer["seconds"]), float("inf")
 
     def _cause(self, code: int | None) -> str | None:
         """The limit that a helper passed which ended by itself, from its exit code; None where it passed none."""

@@ -17,11 +17,11 @@ from typing import Any
 
 import llguidance
 
-from grammars.compose.costly_pattern import costly_place
-from grammars.deadline import deadline, is_late, time_left
+from grammars.compose.costly_pattern import costliest_pattern_place
+from grammars.limits.deadline import deadline, is_late, time_left
 from grammars.plan.plan import SENTINELS, Plan
-from guided.engine.compile_trial import Trial, Verdict
-from guided.watchers.watch import TokenBytes
+from guided.engine.compile_trial import Trial, TrialOutcome
+from guided.watchers.vocabulary_index import VocabularyIndex
 from special_tokens import SpecialTokens
 from special_tokens.errors import GrammarError, LimitExceeded, MatcherFailed, PlanError, RequestError, TokenizerError
 
@@ -107,8 +107,8 @@ class Engine:
         self._lock = threading.Lock()
         self._hits = self._misses = self._evictions = 0
         self._bytes: dict[int, bytes] = {}
-        self._watch_tokens: TokenBytes | None = None
-        #: What `guided.stop` keeps of stops that came before: they hold the engine, and go with it.
+        self._watch_tokens: VocabularyIndex | None = None
+        #: What `guided.stops.automaton` keeps of stops that came before: they hold the engine, and go with it.
         self.stop_automata: OrderedDict[Hashable, Any] = OrderedDict()
         self._ids: dict[bytes, list[int]] | None = None
         #: By token, the last for none yet: nothing was forced the last time that it was written; not worth asking.
@@ -143,7 +143,7 @@ class Engine:
         try:
             return self.compile(self.grammar_of(plan, entry)[0])
         except LimitExceeded as error:
-            error.place = error.place or costly_place(plan)
+            error.place = error.place or costliest_pattern_place(plan)
             raise
 
     def grammar_of(self, plan: Plan, entry: str = "") -> tuple[str, int | None]:
@@ -153,7 +153,7 @@ class Engine:
         allowed at every end, as it is behind a JSON value that is a grammar of its own.
         """
         if self.eos is not None:
-            text = plan.grammar.json_text(entry)
+            text = plan.grammar.json_text()
             if text is not None:
                 return text, self.eos
         return plan.engine_text(entry), None
@@ -202,10 +202,10 @@ class Engine:
             self._bytes[token_id] = found
         return found
 
-    def watch_tokens(self) -> TokenBytes:
+    def watch_tokens(self) -> VocabularyIndex:
         """The vocabulary as run-time watchers read it; its tables are made when they are asked for."""
         if self._watch_tokens is None:
-            self._watch_tokens = TokenBytes(self._ordinary)
+            self._watch_tokens = VocabularyIndex(self._ordinary)
         return self._watch_tokens
 
     def _ordinary(self) -> list[bytes]:
@@ -259,7 +259,7 @@ def compile_grammar(tokenizer: Any, grammar: str) -> Any:
 
     Raises `GrammarError` or `LimitExceeded` where the engine refuses the grammar or it has no sentence.  A grammar that
     costs the engine much is compiled in a helper process first, which is ended where it takes too long; what came out
-    is remembered.  All of it ends at the deadline of the thread (`grammars.deadline`), or one of its own.
+    is remembered.  All of it ends at the deadline of the thread (`grammars.limits.deadline`), or one of its own.
     """
     if is_late():
         raise LimitExceeded("the grammar is not compiled before the deadline of its request", hint=_SIMPLER)
@@ -277,7 +277,7 @@ def compile_grammar(tokenizer: Any, grammar: str) -> Any:
     return matcher
 
 
-def _check_verdict(verdict: Verdict) -> None:
+def _check_verdict(verdict: TrialOutcome) -> None:
     """Raise `LimitExceeded` for what must not be compiled in this process, now or at all."""
     if verdict.limit:
         raise LimitExceeded(verdict.limit, hint=_SIMPLER)

@@ -1,7 +1,7 @@
-"""Plans of requests that came before, found again by their parts.
+"""A cache of plans by the parts of their requests.
 
-Bounded by number and by bytes; the least recently used plan leaves first.  A plan is immutable, so the very same
-object is handed out, whose grammar text the engine's own cache then finds without looking at it.
+Bounded by number and by bytes; the least recently used plan is dropped first.  A plan is immutable, so the same object
+is returned, and the compile cache finds its grammar by identity of the text, without comparing it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
+from grammars.compose.cache_key import cache_key
 from grammars.compose.compose import Parts
-from grammars.compose.cache_key import parts_key
 from grammars.plan.plan import Plan
 from guided.engine.engine import CacheInfo
 
@@ -22,7 +22,7 @@ MAX_BYTES = 32 * 1024 * 1024
 
 
 class PlanCache:
-    """Plans by request parts.  Safe to share between threads; two threads may make the same plan at once."""
+    """A cache of plans by request parts.  Thread-safe; two threads may make the same plan at once."""
 
     def __init__(self, *, capacity: int = MAX_PLANS, max_bytes: int = MAX_BYTES) -> None:
         self.capacity = capacity
@@ -32,8 +32,8 @@ class PlanCache:
         self._hits = self._misses = self._evictions = self._bytes = 0
 
     def get(self, parts: Parts, make: Callable[[Parts], Plan]) -> Plan:
-        """The plan of equal parts, or the one that ``make`` makes now."""
-        key = parts_key(parts)
+        """Return the plan of equal parts, or the one that ``make`` makes now."""
+        key = cache_key(parts)
         if key is not None:
             with self._lock:
                 found = self._plans.get(key)
@@ -59,7 +59,7 @@ class PlanCache:
                 self._evictions += 1
 
     def info(self) -> CacheInfo:
-        """Counters since the cache was made; ``size_bytes`` is the text of keys and grammars that it holds."""
+        """Return counters since the cache was made; ``size_bytes`` is the text of its keys and grammars."""
         with self._lock:
             counters = self._hits, self._misses, self._evictions
             return CacheInfo(*counters, len(self._plans), self.capacity, self._bytes, self.max_bytes)
@@ -67,6 +67,4 @@ class PlanCache:
 
 def _size(key: Hashable, plan: Plan) -> int:
     data = key[0] if isinstance(key, tuple) else b""
-    subs = sum(len(text) for _, text in plan.grammar.subs)
-    starts = sum(len(text) for _, text in plan.grammar.starts)
-    return len(data) + len(plan.grammar.rules) + subs + starts
+    return len(data) + plan.grammar.size

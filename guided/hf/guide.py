@@ -1,40 +1,40 @@
-"""`Guide`: a model and its tokenizer, ready to write exactly what was asked for."""
+"""`Guide`: the public face of guided for a transformers model and its tokenizer."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from grammars.compose.compose import Parts, compose
-from grammars.values.constraints import Choice
-from grammars.deadline import deadline
+from grammars.json_schema.build import Policy
+from grammars.limits.deadline import deadline
+from grammars.plan.plan import Plan, RowPlan, Stops
 from grammars.prompt.describe import add_system_text, describe_plan
+from grammars.requests.read import read_request
+from grammars.values.constraints import Choice
 from grammars.values.format import Format
-from grammars.json_schema import Policy
-from grammars.plan.plan import Plan, Stops
-from grammars.requests import read_request
-from guided.state.entry import FRESH, begin_of
 from guided.engine.engine import CacheInfo, Engine
+from guided.engine.plan_cache import PlanCache
 from guided.hf.generate.call import Rows, check_rows, generate_kwargs, read_messages
+from guided.hf.generate.inputs import Inputs, pad_left
 from guided.hf.loop.choices import choice_probabilities
 from guided.hf.loop.decode import Streamer
-from guided.hf.model.wire_format import format_of
 from guided.hf.loop.generation import Generation
-from guided.hf.generate.inputs import Inputs, pad_left
 from guided.hf.loop.settings import row_samplings, token_limit
 from guided.hf.loop.stream import Stream
 from guided.hf.model.chat_template import messages_of, render_chat
-from guided.hf.model.tokenizer import facts_of, first_line, logits_widths, tokenizer_json
+from guided.hf.model.context import ModelContext
+from guided.hf.model.tokenizer import facts_of, first_line, logits_widths
+from guided.hf.model.wire_format import format_of
+from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_texts
 from guided.output.message import Message
-from guided.engine.plan_cache import PlanCache
+from guided.rows.sequence import OnError
 from guided.sampling import ChoiceProbability, Sampling, check_bias, sampling_of
-from guided.rows.sequence import OnError, RowPlan
-from guided.inspect.shortest import check_max_tokens, min_tokens, with_shortest
-from guided.stop import check_stops, stops_of
+from guided.state.entry import FRESH, begin_of
+from guided.stops.request import check_stops, stops_of
 from guided.stops.vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, PlanError, RequestError, shown
@@ -47,29 +47,27 @@ Chat = Sequence[Mapping[str, Any]] | str
 
 
 class Guide:
-    """A transformers causal language model under guidance.
+    """A transformers causal language model whose output follows plans.
 
-    ``format`` overrides what guided infers about the model's wire format.  Building a guide takes about a second
-    (the engine's tokenizer); plans and threads share it.
+    ``format`` overrides the wire format that guided infers from the chat template.  The engine's tokenizer is built on
+    first use, in about a second.  One guide serves any number of plans and threads.
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, format: Format | None = None) -> None:
-        self.model = model
-        self.tokenizer = tokenizer
-        self.tokens = SpecialTokens(facts_of(tokenizer, model=model))
-        self._check_width()
-        self.format = format or format_of(tokenizer, self.tokens)
+        tokens = SpecialTokens(facts_of(tokenizer, model=model))
+        check_logits_width(model, tokens)
+        self.context = ModelContext(model, tokenizer, tokens, format or format_of(tokenizer, tokens))
         self.plans = PlanCache()
 
     @classmethod
     def from_pretrained(cls, name: str | Path, *, format: Format | None = None, **model_kwargs: Any) -> Guide:
-        """The guide of any chat model that transformers can load; raises `ModelError` when it cannot."""
+        """Return the guide of a chat model that transformers can load; raise `ModelError` when it cannot be loaded."""
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         try:
             tokenizer = AutoTokenizer.from_pretrained(name)
             model = AutoModelForCausalLM.from_pretrained(name, **model_kwargs).eval()
-        except Exception as error:  # files of strangers make loaders raise anything
+        except Exception as error:  # loaders may raise anything for files of unknown origin
             raise ModelError(
                 f"cannot load {shown(str(name))}: {first_line(error)}",
                 place="model",
@@ -77,24 +75,39 @@ class Guide:
             ) from error
         return cls(model, tokenizer, format=format)
 
-    @cached_property
+    @property
+    def model(self) -> Any:
+        """The transformers model."""
+        return self.context.model
+
+    @property
+    def tokenizer(self) -> Any:
+        """The model's tokenizer."""
+        return self.context.tokenizer
+
+    @property
+    def tokens(self) -> SpecialTokens:
+        """The special tokens of tokenizer and model, with their roles."""
+        return self.context.tokens
+
+    @property
+    def format(self) -> Format:
+        """The model's wire format: inferred, or what the caller passed."""
+        return self.context.format
+
+    @property
     def engine(self) -> Engine:
         """The engine of this vocabulary, built on first use."""
-        return Engine(tokenizer_json(self.tokenizer), self.tokens)
+        return self.context.engine
+
+    @property
+    def pad_id(self) -> int:
+        """The id that fills short rows: the tokenizer's pad token, else an end token."""
+        return self.context.pad_id
 
     def cache_info(self) -> CacheInfo:
-        """Counters of the compile cache; those of the cache of plans are ``guide.plans.info()``."""
+        """Return the counters of the engine's compile cache; those of the plan cache are ``guide.plans.info()``."""
         return self.engine.cache_info()
-
-    def _check_width(self) -> None:
-        widths, vocabulary = logits_widths(self.model), self.tokens.facts.vocab_size
-        logits = min(widths, default=vocabulary)  # a last layer may be narrower than the config says
-        if logits < vocabulary:
-            raise ModelError(
-                f"the model's logits are {logits} wide, the tokenizer has ids up to {vocabulary - 1}",
-                place="tokenizer",
-                hint="resize the model's embeddings, or load the tokenizer that belongs to it",
-            )
 
     # -- plans
 
@@ -114,7 +127,7 @@ class Guide:
     ) -> Plan:
         """Compose and compile the plan for one request.
 
-        Raises `RequestError` or one of its subclasses for what cannot be honoured; nothing is ignored.
+        No argument is ignored: what cannot be enforced raises `RequestError` or one of its subclasses.
         """
         parts = Parts(
             response_format=response_format,
@@ -133,11 +146,11 @@ class Guide:
     def plan_from_request(
         self, body: Mapping[str, Any], *, trusted: bool = False, ignore_unknown: bool = False
     ) -> Plan:
-        """The plan for a request body as OpenAI's clients and those of other servers send it.
+        """Compose and compile the plan for a request body in OpenAI's form, with other servers' extensions.
 
-        Every key is read, listed in ``plan.ignored``, or refused (`RequestError`); see docs/requests.md.  ``trusted``
-        lets its grammars write tokens; ``ignore_unknown`` lists keys that nobody knows instead of refusing them.
-        Sampling keys are checked; `guided.read_request` hands them out.
+        Every key is used, listed in ``plan.ignored``, or refused (`RequestError`); see docs/requests.md.  ``trusted``
+        lets the body's grammars name special tokens; ``ignore_unknown`` lists unknown keys instead of refusing them.
+        Sampling keys are only checked here; `guided.read_request` returns them.
         """
         request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
         check_bias(Sampling(**request.sampling), self.tokens.vocab_size)
@@ -147,10 +160,10 @@ class Guide:
     def _planned(self, parts: Parts) -> Plan:
         if parts.tools is not None and not isinstance(parts.tools, str | bytes | Mapping | list | tuple):
             try:
-                parts = replace(parts, tools=list(parts.tools))  # they are looked at twice
+                parts = replace(parts, tools=list(parts.tools))  # iterated twice
             except TypeError:
                 raise RequestError(
-                    f"{type(parts.tools).__name__} is no list", place="tools", expected="a list of tools"
+                    f"{type(parts.tools).__name__} is not a list", place="tools", expected="a list of tools"
                 ) from None
         plan = self.plans.get(parts, self._composed)
         for note in plan.notes:
@@ -158,22 +171,44 @@ class Guide:
         return plan
 
     def _composed(self, parts: Parts) -> Plan:
-        with deadline():  # one for both
+        with deadline():  # one deadline for composing and compiling
             plan = compose(parts, tokens=self.tokens, format=self.format)
             self.engine.prepare(plan, plan.entries[0].name)
-        return with_shortest(plan, self.engine)
+        return plan
+
+    def shortest(self, plan: Plan) -> str | None:
+        """Return a shortest valid text of the plan's response format; None without a format or where none is found.
+
+        Searches anew at each call: in the schema, for up to some seconds (`grammars.limits.deadline`), then in the
+        masks for at most 1.5 s of this thread's processor time.  Where words are so intricate that a search for the
+        shortest gives up, the text is valid and may be longer.  Raises `PlanError` where masks are needed and the plan
+        belongs to another vocabulary.
+        """
+        return shortest(plan, self.engine)
+
+    def shortest_texts(self, plan: Plan, tool: str | None = None) -> Mapping[str, str | None]:
+        """Return shortest texts of subschemas by JSON pointer: of the response format, or of ``tool``'s parameters.
+
+        Each text is searched when it is first read from the mapping, and kept there; None where no value is valid,
+        none was found, or a keyword within is relaxed.  A format without a schema has only the whole (``""``); empty
+        without a format.  Raises `ToolError` for a tool that the plan does not have; reading raises `KeyError` for an
+        unknown pointer and `SchemaError` past the deadline of the thread.
+        """
+        return shortest_texts(plan, self.engine, tool)
 
     def min_tokens(self, plan: Plan) -> int:
-        """Tokens of the shortest answer found for ``plan``, its end included; found anew at each call.
+        """Return the number of tokens of the shortest answer found for ``plan``, its end included.
 
-        Raises `LimitExceeded` where no text is known and walks of 1.5 s of processor time find none.
+        Searches anew at each call, as `shortest` does.  Raises `LimitExceeded` where no text is known and walks of
+        1.5 s of processor time find none.
         """
         return min_tokens(plan, self.engine)
 
     def check_max_tokens(self, plan: Plan, max_tokens: int | None = None) -> None:
-        """Raise `RequestError` when ``max_tokens`` (the plan's own by default) cannot hold that answer.
+        """Raise `RequestError` when ``max_tokens`` (default: the plan's own) is less than `min_tokens`.
 
-        Nothing else asks: an answer that ``max_tokens`` cuts has ``finish_reason == "length"``, as with OpenAI.
+        No other method checks this: an answer that ``max_tokens`` cuts has ``finish_reason == "length"``, as with
+        OpenAI.
         """
         most = plan.max_tokens if max_tokens is None else max_tokens
         if most is not None:
@@ -184,9 +219,9 @@ class Guide:
     def inputs(
         self, chats: Sequence[Chat], plans: Sequence[RowPlan] | None = None, *, describe: bool = False
     ) -> Inputs:
-        """The chats as a left-padded batch, each rendered with its plan's template switches.
+        """Return the chats as a left-padded batch, each rendered with its plan's chat template arguments.
 
-        ``describe`` adds what `chat` tells the model of tools and response format; by default nothing is added.
+        ``describe`` adds the system text with which `chat` describes tools and response format to the model.
         """
         if isinstance(chats, str | Mapping):
             raise PlanError("chats is one chat", place="inputs", expected="a list of chats")
@@ -208,14 +243,6 @@ class Guide:
             messages = add_system_text(messages, describe_plan(plan))
         return render_chat(self.tokenizer, messages, self.format, plan, self.tokens)
 
-    @property
-    def pad_id(self) -> int:
-        """The id that fills short rows: the tokenizer's pad token, else an end."""
-        for candidate in (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, *self.tokens.end_ids):
-            if candidate is not None:
-                return int(candidate)
-        return 0
-
     def generate_kwargs(
         self,
         inputs: Inputs | None,
@@ -226,23 +253,23 @@ class Guide:
         max_rollbacks: int | None = None,
         in_place: bool = False,
     ) -> dict[str, Any]:
-        """What to pass to ``model.generate`` beside ``inputs``, for any number of calls one after the other.
+        """Return the keyword arguments for ``model.generate(**inputs, ...)``; reusable for one call after another.
 
-        A row of ``plans`` is a plan, stops alone (its logits stay untouched), or None.  A batch of None gets nothing
-        at all.  ``expand`` is num_beams or num_return_sequences, taken from the call itself by default.  Without
-        ``inputs`` one plan guides every row of whatever prompts come, as in a pipeline.  ``max_rollbacks`` ends a row
-        that a search or drafts take back more often.  ``in_place`` writes masks into the very tensor that ``generate``
-        hands over, which spares a copy of all scores and leaves ``output_logits`` masked.
+        A row of ``plans`` is a plan, stops alone (its logits stay untouched), or None; when all rows are None the
+        result is empty.  ``expand`` is num_beams or num_return_sequences; by default it is read off the call.  Without
+        ``inputs``, one plan guides every row of any prompts, as in a pipeline.  ``max_rollbacks`` fails a row that beam
+        search or drafts roll back more often.  ``in_place`` writes masks into the tensor that ``generate`` passes:
+        this saves a copy of all scores and leaves ``output_logits`` masked.
         """
-        return generate_kwargs(self, inputs, plans, Rows(expand, on_error, max_rollbacks, in_place))
+        return generate_kwargs(self.context, inputs, plans, Rows(expand, on_error, max_rollbacks, in_place))
 
     def messages(self, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
-        """The messages of what ``generate`` returned (a tensor or its output object) for these inputs and plans.
+        """Return the messages of ``output``, which ``model.generate`` returned for these inputs and plans.
 
-        Counters are those of the last `generate_kwargs` of ``inputs``.  Raises `PlanError` for an output that does not
-        belong to ``inputs``.
+        ``output`` is a tensor or an output object of transformers.  Counters are those of the last `generate_kwargs`
+        call for ``inputs``.  Raises `PlanError` for an output that does not belong to ``inputs``.
         """
-        return read_messages(self, output, inputs, plans)
+        return read_messages(self.context, output, inputs, plans)
 
     # -- the high-level path
 
@@ -259,11 +286,11 @@ class Guide:
         trace: bool = False,
         streamer: Streamer | None = None,
     ) -> list[Message]:
-        """The answers to a batch of chats, written by our own loop.
+        """Generate the answers to a batch of chats with guided's own decode loop.
 
-        ``plans`` has a plan, stops alone or None per chat; ``sampling`` is one for all or one per chat.  ``seed``
-        goes before the samplings' own: one for all chats, or one per chat.  A sampling with ``n`` above 1 gives that
-        many messages side by side.  Raises `RequestError` and its subclasses, `PlanError` for rows that do not fit.
+        ``plans`` has a plan, stops alone or None per chat; ``sampling`` and ``seed`` are one value for all chats or
+        one per chat, and ``seed`` overrides the samplings' own.  A sampling with ``n`` above 1 gives n adjacent
+        messages.  Raises `RequestError` and its subclasses, `PlanError` when the number of plans is wrong.
         """
         inputs = self.inputs(chats, plans, describe=describe)
         rows = check_rows(plans, inputs.num_rows)
@@ -272,7 +299,7 @@ class Guide:
         counts = [len(group) for group in samplings]
         index = [r for r, count in enumerate(counts) for _ in range(count)]
         run = Generation(
-            self,
+            self.context,
             inputs.repeated(counts),
             [rows[r] for r in index],
             [row for group in samplings for row in group],
@@ -286,7 +313,7 @@ class Guide:
         return run.messages()
 
     def chat(self, chat: Chat, plan: RowPlan = None, *, describe: bool = True, **options: Any) -> Message:
-        """One answer.  ``options`` are those of `plan` and of `stream`."""
+        """Return one answer.  ``options`` are those of `plan` and of `stream`."""
         stream = self.stream(chat, plan, describe=describe, **options)
         for _ in stream:
             pass
@@ -295,11 +322,11 @@ class Guide:
     def stream(
         self, chat: Chat, plan: RowPlan = None, *, describe: bool = True, trace: bool = False, **options: Any
     ) -> Stream:
-        """The answer as events while it is written; ``stream.message`` when it is done.
+        """Return an iterator over the events of one answer as it is generated; it holds the message at the end.
 
         The fields of `guided.Sampling` (``temperature``, ``top_p``, ``seed``, ``logprobs`` ...) and ``max_tokens``
-        have OpenAI's meaning; what is left open the model's own generation config decides.  No answer is longer than
-        the context leaves room for.  ``plan`` may be stops alone: then the answer is free text up to them.
+        have OpenAI's meaning; the model's generation config decides what is not given.  An answer never exceeds the
+        rest of the context.  ``plan`` may be stops alone: then the answer is free text up to a stop.
         """
         sampling = sampling_of(options)
         max_tokens = options.get("max_tokens")
@@ -307,25 +334,25 @@ class Guide:
             plan = self._plan_of(options)
         elif set(options) - {"max_tokens"}:
             raise RequestError(
-                f"{shown(sorted(set(options) - {'max_tokens'})[0])} beside a finished plan",
+                f"{shown(sorted(set(options) - {'max_tokens'})[0])} together with a finished plan",
                 place="chat",
                 hint="pass it to guide.plan()",
             )
         inputs = self.inputs([chat], [plan], describe=describe)
         (rows,) = row_samplings(sampling, None, 1, self.model, self.tokens.vocab_size)
         limit = token_limit(plan, max_tokens, inputs, self.model)
-        return Stream(Generation(self, inputs, [plan], rows, [limit], trace=trace))
+        return Stream(Generation(self.context, inputs, [plan], rows, [limit], trace=trace))
 
     def choice_probabilities(
         self, chat: Chat, choices: Sequence[str], *, describe: bool = True
     ) -> tuple[ChoiceProbability, ...]:
-        """How probable each of ``choices`` is as the whole answer, from one pass over all of them.
+        """Return the probability of each of ``choices`` as the whole answer, from one pass over all of them.
 
-        With ``describe`` the model is told of the choices.  Raises `RequestError` for what `plan` would refuse.
+        With ``describe`` the prompt lists the choices.  Raises `RequestError` for choices that `plan` would refuse.
         """
         plan = self.plan(response_format=Choice(choices))
         inputs = self.inputs([chat], [plan], describe=describe)
-        return choice_probabilities(self, inputs.prompt_ids[0], plan)
+        return choice_probabilities(self.context, inputs.prompt_ids[0], plan)
 
     def _plan_of(self, options: dict[str, Any]) -> Plan:
         try:
@@ -336,8 +363,20 @@ class Guide:
             raise
 
 
+def check_logits_width(model: Any, tokens: SpecialTokens) -> None:
+    """Raise `ModelError` when the model's logits are narrower than the tokenizer's vocabulary."""
+    vocabulary = tokens.facts.vocab_size
+    logits = min(logits_widths(model), default=vocabulary)  # a last layer may be narrower than the config says
+    if logits < vocabulary:
+        raise ModelError(
+            f"the model's logits are {logits} wide, the tokenizer has ids up to {vocabulary - 1}",
+            place="tokenizer",
+            hint="resize the model's embeddings, or load the tokenizer that belongs to it",
+        )
+
+
 def checked_stops(stop: str | Sequence[str] | Stops | None, engine: Engine) -> Stops:
-    """The stops of a request; raises `RequestError` for those that cannot be."""
+    """Return the stops of a request; raise `RequestError` for stops that are malformed or can never be written."""
     stops = stops_of(stop)
     check_stops(stops, engine.tokens)
     check_writable_stops(stops, engine)

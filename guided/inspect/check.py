@@ -14,17 +14,18 @@ from typing import Any
 import llguidance
 
 from grammars.compose.compose import compose
-from grammars.deadline import deadline
-from grammars.values.format import Format
-from grammars.json_schema import Policy, ReportRow
-from grammars.plan.plan import Plan
-from grammars.tree.render import render
-from grammars.requests import Request, read_request
 from grammars.compose.response import response_part
+from grammars.json_schema.build import Policy, ReportRow
+from grammars.limits.deadline import deadline
+from grammars.plan.plan import Plan
+from grammars.requests.read import Request, read_request
+from grammars.shortest.plan_texts import response_text
+from grammars.tree.render import render
+from grammars.values.format import Format
 from guided.engine.engine import Engine, compile_grammar
-from guided.sampling import Sampling, check_bias
 from guided.inspect.shortest import is_valid_text
-from guided.stop import check_stops
+from guided.sampling import Sampling, check_bias
+from guided.stops.request import check_stops
 from guided.stops.vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError
@@ -88,7 +89,7 @@ def check_format(response_format: Any, *, policy: Policy = "warn") -> CheckedFor
         raise RequestError("plain text has nothing to check", place="response_format", expected="a constraint")
     text = render(part.node).engine_text()
     compile_grammar(_bytes(), text)
-    found = part.plan.shortest
+    found = response_text(part.plan)
     shortest = found if found is not None and is_valid_text(found, part.plan) else None
     return CheckedFormat(part.plan.kind, part.plan.report.rows, shortest, len(text.encode()))
 

@@ -1,6 +1,6 @@
 """The engine's part of the cross-check: does the grammar built from a format let through what the template wrote?
 
-Each witness is composed, compiled, driven through the masks token by token to its end, and parsed back.  Where no
+Each golden is composed, compiled, driven through the masks token by token to its end, and parsed back.  Where no
 tokenizer is at hand a synthetic one stands in: single bytes, and one token for every marker of the format.
 """
 
@@ -13,20 +13,20 @@ from dataclasses import replace
 
 from grammars.compose.compose import Parts, compose
 from grammars.formats.check import TYPED_TOOLS
-from grammars.values.format import Format, ReasoningFormat
-from grammars.formats.infer import Inference, without_calls, without_frame, without_switch
-from grammars.formats.golden_texts import Witness
+from grammars.formats.golden_texts import GoldenText
+from grammars.formats.infer import Inference, without_calls, without_content_markers, without_switch
 from grammars.plan.plan import Plan
-from guided.state.entry import begin_of
+from grammars.values.format import Format, ReasoningFormat
 from guided.bitmask import allocate_bitmask, is_allowed
 from guided.engine.byte_tokenizer import byte_tokenizer
 from guided.engine.engine import Engine
 from guided.output.parser import ContentDelta, Event, OutputParser, ReasoningDelta, ToolCallArguments, ToolCallStart
+from guided.state.entry import begin_of
 from guided.state.state import GuidanceState
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError
 
-__all__ = ["check_witnesses", "engine_for", "verified"]
+__all__ = ["check_golden_texts", "engine_for", "verified"]
 
 _MARKER = re.compile(r"<[|/\w\uff5c\"][^<>\s]*>|\[/?[A-Z][A-Z_ ]+\]|\[\|[^|\]\s]*\|\]")
 
@@ -38,11 +38,11 @@ def verified(inference: Inference, tokens: SpecialTokens) -> Inference:
     """
     inference, check = _with_answers(inference, tokens)
     inference = _with_switch(inference, check)
-    with_calls = [witness for witness in inference.witnesses if witness.calls]
+    with_calls = [golden for golden in inference.golden_texts if golden.calls]
     wrong = check.wrong(with_calls)
     if wrong:
         inference = _with_calls_alone(inference, with_calls, check) or without_calls(inference, tokens, wrong)
-    return replace(inference, prompts=(), following=None)
+    return replace(inference, prompts=(), next_inference=None)
 
 
 def _with_answers(inference: Inference, tokens: SpecialTokens) -> tuple[Inference, _Check]:
@@ -52,12 +52,12 @@ def _with_answers(inference: Inference, tokens: SpecialTokens) -> tuple[Inferenc
     last = inference
     while candidate is not None:
         check = _Check(candidate.format, engine_for(candidate.format, tokens))
-        wrong = check.wrong(witness for witness in candidate.witnesses if not witness.calls)
+        wrong = check.wrong(golden for golden in candidate.golden_texts if not golden.calls)
         if not wrong:
             return (_said(candidate, said) if said else candidate), check
         said += tuple(f"cross-check failed: {what}" for what in wrong)
-        last, candidate = candidate, candidate.following() if candidate.following is not None else None
-    plain = without_frame(last)
+        last, candidate = candidate, candidate.next_inference() if candidate.next_inference is not None else None
+    plain = without_content_markers(last)
     said += ("answers are taken as they are: no frame of theirs reads back",)
     return _said(plain, said), _Check(plain.format, engine_for(plain.format, tokens))
 
@@ -109,21 +109,21 @@ def _wrong_switch(
     return None
 
 
-def _with_calls_alone(inference: Inference, found: Sequence[Witness], check: _Check) -> Inference | None:
+def _with_calls_alone(inference: Inference, found: Sequence[GoldenText], check: _Check) -> Inference | None:
     """The inference without text in front of calls, where all calls stand the check but those behind text."""
     calls = inference.format.tool_calls
-    alone = [witness for witness in found if not witness.content]
+    alone = [golden for golden in found if not golden.content]
     if calls is None or not alone or len(alone) == len(found):
         return None
     content = replace(inference.format.content, lead_start="", lead_end="")
     format = replace(inference.format, content=content, tool_calls=replace(calls, text_before=False))
-    if check_witnesses(format, alone, check.engine):
+    if check_golden_texts(format, alone, check.engine):
         return None
-    others = tuple(witness for witness in inference.witnesses if witness not in found or witness in alone)
-    wrong = check.wrong(witness for witness in found if witness.content)
+    others = tuple(golden for golden in inference.golden_texts if golden not in found or golden in alone)
+    wrong = check.wrong(golden for golden in found if golden.content)
     notes = (*inference.notes, *(f"cross-check failed: {what}" for what in wrong))
     return replace(
-        inference, format=format, witnesses=others, notes=(*notes, "calls are written without text in front of them")
+        inference, format=format, golden_texts=others, notes=(*notes, "calls are written without text in front of them")
     )
 
 
@@ -141,15 +141,15 @@ def engine_for(format: Format, tokens: SpecialTokens | None = None) -> Engine:
     return Engine(*byte_tokenizer((*markers, *ends), ends))
 
 
-def check_witnesses(format: Format, found: Iterable[Witness], engine: Engine) -> tuple[str, ...]:
+def check_golden_texts(format: Format, found: Iterable[GoldenText], engine: Engine) -> tuple[str, ...]:
     """Everything that the format cannot write or read of what the template wrote; empty where it can do all."""
     return _Check(format, engine).wrong(found)
 
 
 class _Check:
-    """One format under one engine: what it makes of witnesses and prompts.
+    """One format under one engine: what it makes of golden_texts and prompts.
 
-    Plans are composed once, with and without reasoning.  Many witnesses begin alike, so a state goes back to where
+    Plans are composed once, with and without reasoning.  Many golden_texts begin alike, so a state goes back to where
     the next one leaves the last instead of beginning again.
     """
 
@@ -160,11 +160,11 @@ class _Check:
         self._states: dict[tuple[bool | None, str], tuple[GuidanceState, list[int]]] = {}
         self._mask = allocate_bitmask(1, engine.vocab_size)
 
-    def wrong(self, found: Iterable[Witness]) -> tuple[str, ...]:
+    def wrong(self, found: Iterable[GoldenText]) -> tuple[str, ...]:
         """Everything that cannot be written or read; empty where all of it can."""
-        witnesses = tuple(found)
-        alike = sorted(range(len(witnesses)), key=lambda i: (witnesses[i].entry, witnesses[i].text))
-        wrong = {i: self._wrong(witnesses[i]) for i in alike}
+        golden_texts = tuple(found)
+        alike = sorted(range(len(golden_texts)), key=lambda i: (golden_texts[i].entry, golden_texts[i].text))
+        wrong = {i: self._wrong(golden_texts[i]) for i in alike}
         return tuple(what for _, what in sorted(wrong.items()) if what is not None)
 
     def entry(self, prompt: str) -> str:
@@ -177,15 +177,15 @@ class _Check:
             self._plans[thinking] = compose(parts, tokens=self.engine.tokens, format=self.format)
         return self._plans[thinking]
 
-    def _wrong(self, witness: Witness) -> str | None:
-        """What is wrong with one witness, or None."""
-        thinking = True if witness.reasoning else None
+    def _wrong(self, golden: GoldenText) -> str | None:
+        """What is wrong with one golden, or None."""
+        thinking = True if golden.reasoning else None
         try:
-            plan, ids = self._plan(thinking), self.engine.tokenize(witness.text)
-            wrong = self._refused(thinking, ids, witness.entry)
-            return f"{witness.text!r}: {wrong}" if wrong else _misread(plan, self.engine, ids, witness)
+            plan, ids = self._plan(thinking), self.engine.tokenize(golden.text)
+            wrong = self._refused(thinking, ids, golden.entry)
+            return f"{golden.text!r}: {wrong}" if wrong else _misread(plan, self.engine, ids, golden)
         except GuidedError as error:
-            return f"{witness.text!r}: {error}"
+            return f"{golden.text!r}: {error}"
 
     def _refused(self, thinking: bool | None, ids: Sequence[int], entry: str) -> str | None:
         """Where the masks stop the text; None where they let it through to an end."""
@@ -206,14 +206,14 @@ class _Check:
         return None if state.is_accepting else "may not end there"
 
 
-def _misread(plan: Plan, engine: Engine, ids: Sequence[int], witness: Witness) -> str | None:
-    parser = OutputParser(plan, engine, entry=plan.entry(witness.entry).name)
+def _misread(plan: Plan, engine: Engine, ids: Sequence[int], golden: GoldenText) -> str | None:
+    parser = OutputParser(plan, engine, entry=plan.entry(golden.entry).name)
     events = [*parser.feed(ids), *parser.finish()]
     reasoning, content, calls = _read(events)
-    wanted = [(call.name, call.arguments) for call in witness.calls]
+    wanted = [(call.name, call.arguments) for call in golden.calls]
     # A template that puts blanks around some texts and not around others is still the same format.
-    if (reasoning.strip(), content.strip()) != (witness.reasoning, witness.content) or calls != wanted:
-        return f"{witness.text!r} reads back as {(reasoning, content, calls)!r}"
+    if (reasoning.strip(), content.strip()) != (golden.reasoning, golden.content) or calls != wanted:
+        return f"{golden.text!r} reads back as {(reasoning, content, calls)!r}"
     return None
 
 

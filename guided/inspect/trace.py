@@ -1,97 +1,23 @@
-"""A picture of a generation: what was legal, what the model wanted, and what came of it, token by token.
+"""Build the trace of an answer from the model's log-probabilities and the plan.
 
-The picture is one page of HTML that needs nothing else: no script, style or font from anywhere.  Regions and events
-are read off the tokens by the plan's own table, so a trace is right for whatever loop wrote the tokens.
+Regions and events are derived from the tokens with the plan's own region table, so a trace is right for any loop that
+wrote the tokens.
 """
 
 from __future__ import annotations
 
-import html
-import json
-import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from importlib.resources import files
 from math import exp
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from grammars.plan.plan import Plan, RegionName
-from guided.state.entry import FRESH, Begin
+from grammars.plan.plan import Plan, RegionName, RowPlan
 from guided.engine.engine import Engine
-from guided.tracking.regions import RegionMap
+from guided.output.message import Message
+from guided.output.trace_records import TokenTrace, Trace
 from guided.sampling import TokenLogprob
-from guided.output.output_path import check_writable, unwritable
+from guided.state.entry import FRESH, Begin
+from guided.tracking.regions import RegionMap
 
-if TYPE_CHECKING:
-    from guided.output.message import Message
-    from guided.rows.sequence import RowPlan
-
-__all__ = ["TokenTrace", "Trace", "build_trace", "check_trace_file"]
-
-
-@dataclass(frozen=True, slots=True)
-class TokenTrace:
-    """One token.
-
-    ``region`` is the part of the answer in which it begins, ``marker`` for the markers between parts and what frames
-    them, ``end`` for an end of turn.  ``probability`` is the model's own, ``masked`` the one after mask, bias and
-    penalties, ``removed`` the model's own probability of all that was not legal; ``top`` and ``top_masked`` are the
-    best tokens before and after, as (text, probability).  ``events`` are sentences: stops, budgets, ends, errors.
-    """
-
-    token_id: int
-    text: str
-    region: str
-    num_allowed: int
-    forced: bool
-    overridden: bool
-    probability: float
-    masked: float
-    removed: float = 0.0
-    top: tuple[tuple[str, float], ...] = ()
-    top_masked: tuple[tuple[str, float], ...] = ()
-    events: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """All tokens of one answer."""
-
-    tokens: tuple[TokenTrace, ...]
-    vocab_size: int
-    prompt_tokens: int = 0
-    finish_reason: str = ""
-    stop_reason: str | int | None = None
-    title: str = "guided generation"
-    lark: str = field(default="", repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The trace as JSON values."""
-        return asdict(self)
-
-    def to_html(self) -> str:
-        """One self-contained page."""
-        page = files("guided").joinpath("trace.html").read_text(encoding="utf-8")
-        parts = {
-            "title": html.escape(self.title),
-            "tokens": "".join(_span(i, token) for i, token in enumerate(self.tokens)),
-            "data": _script_safe(_data(self)),
-        }
-        return re.sub(r"\{\{(\w+)\}\}", lambda slot: parts[slot[1]], page)
-
-    def write(self, path: str | Path) -> Path:
-        """Write the page to ``path``; raises `RequestError` when that cannot be done."""
-        try:
-            Path(path).write_text(self.to_html(), encoding="utf-8")
-        except OSError as error:
-            raise unwritable(path, "trace", error.strerror or str(error)) from error
-        return Path(path)
-
-
-def check_trace_file(path: str | Path) -> Path:
-    """Raise `RequestError` now when a trace could not be written to ``path`` after a long generation."""
-    return check_writable(path, "trace")
+__all__ = ["build_trace"]
 
 
 def build_trace(
@@ -232,58 +158,3 @@ class _Names:
 
     def text(self, token: int) -> str:
         return self._bytes(token).decode("utf-8", "backslashreplace")
-
-
-# -- the page
-
-
-def _span(number: int, token: TokenTrace) -> str:
-    classes = [f"r-{token.region.replace('_', '-')}"]
-    classes += ["forced"] * token.forced + ["over"] * token.overridden + ["event"] * bool(token.events)
-    bar = f"--p:{token.probability * 100:.0f}%"
-    return f'<span class="t {" ".join(classes)}" data-i="{number}" style="{bar}">{_visible(token.text)}</span>'
-
-
-def _visible(text: str) -> str:
-    """A token's text with its line breaks and blanks made visible, as HTML."""
-    out = html.escape(text).replace("\r", "␍").replace("\t", "⇥\t")
-    if not text.strip(" "):
-        out = out.replace(" ", "·")
-    return out.replace("\n", '<i class="nl">⏎</i>\n') or "∅"
-
-
-def _data(trace: Trace) -> dict[str, Any]:
-    """What the page's script shows, in short keys: a long answer has thousands of tokens."""
-    rows = [
-        [
-            token.token_id,
-            token.text,
-            token.region,
-            token.num_allowed,
-            int(token.forced),
-            int(token.overridden),
-            round(token.probability, 5),
-            round(token.masked, 5),
-            round(token.removed, 5),
-            [[text, round(p, 4)] for text, p in token.top],
-            [[text, round(p, 4)] for text, p in token.top_masked],
-            list(token.events),
-        ]
-        for token in trace.tokens
-    ]
-    return {
-        "tokens": rows,
-        "vocab": trace.vocab_size,
-        "prompt": trace.prompt_tokens,
-        "finish": trace.finish_reason,
-        "stop": trace.stop_reason,
-        "lark": trace.lark,
-    }
-
-
-def _script_safe(value: Any) -> str:
-    """JSON that may stand inside a script element: nothing in it can close the element."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text

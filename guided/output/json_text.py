@@ -1,4 +1,4 @@
-"""A JSON text as a value, and what a reader of JSON would pass over: keys that come twice, numbers that overflow."""
+"""Reads JSON text and reports faults that most parsers ignore: duplicate keys, and numbers that overflow."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["read_json"]
 
 
 def read_json(text: str) -> tuple[Any, tuple[str, ...]]:
-    """The value of a JSON text, and its faults: a key that is there twice, a number that no double holds.
+    """Return the value of a JSON text, and its faults: a duplicate key, a number too large for a double.
 
-    Raises `ValueError` for what is no JSON; ``NaN`` and ``Infinity`` are none.
+    Raises `ValueError` for invalid JSON, ``NaN`` and ``Infinity`` included.
     """
     faults: dict[str, None] = {}
 

@@ -10,8 +10,8 @@ from grammars.json_schema.python_types import read_value
 from grammars.plan.plan import Plan
 from guided.output.json_text import read_json
 from guided.output.parser import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
+from guided.output.trace_records import Trace
 from guided.sampling import TokenLogprob
-from guided.inspect.trace import Trace
 from guided.validation.validate import NOT_VALIDATED
 from guided.validation.validate import violations as violations_of
 from special_tokens.errors import GuidedError
@@ -26,7 +26,7 @@ FinishReason = Literal["stop", "length", "tool_calls", "error"]
 class ToolCall:
     """One call.  ``arguments`` is the JSON text exactly as written; ``parsed`` its value.
 
-    ``parsed`` is None where not every reader of JSON finds the same one: the text is broken, or holds a key twice.
+    ``parsed`` is None if JSON parsers may differ: the text is incomplete, has a duplicate key or a number too large.
     """
 
     id: str
@@ -53,7 +53,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """What guidance did to one answer.
+    """Counters of what guidance did to one answer.
 
     ``overridden`` counts steps at which the model's best raw score was masked, ``forced`` steps with one legal token,
     ``rescued`` steps at which other processors had forbidden every legal token, so that the grammar decided alone,
@@ -76,12 +76,12 @@ class Guidance:
 class Message:
     """One finished answer.
 
-    ``parsed`` is the response format's value (a model instance, a dict, the chosen text); None where there is no
-    format, the answer was cut, or something is wrong with it.  ``violations`` says what: a key that is there twice or
-    a number that overflows (in arguments of calls as well), what two independent validators find
-    (`guided.validation.validate`), where only the ``relaxed`` rows of the plan's schema report leave room, and what the response
-    format's Python type refuses.  Where neither validator has an opinion, it says so under such rows; without them the
-    masks alone vouch for ``parsed``, and ``notes`` says so.
+    ``parsed`` is the response format's value (a model instance, a dict, the chosen text); None if there is no format,
+    the answer was cut, or it has violations.  ``violations`` lists duplicate keys and numbers that overflow (in call
+    arguments as well), what two independent validators find (`guided.validation.validate`; possible only where the
+    plan's schema report has ``relaxed`` rows), and what the response format's Python type refuses.  If no validator
+    could judge the answer, ``violations`` says so when there are such rows; otherwise the masks alone guarantee
+    ``parsed``, and ``notes`` says so.
     """
 
     content: str | None = None
@@ -152,9 +152,9 @@ class MessageBuilder:
         whole: bool = True,
         token_ids: tuple[int, ...] = (),
     ) -> Message:
-        """The message; ``ended`` is false when max_tokens cut the answer, ``whole`` when a stop did.
+        """Return the message; ``ended`` is false if max_tokens cut the answer, ``whole`` is false if a stop cut it.
 
-        ``freed`` says that the row went on without guidance after ``error``.
+        ``freed``: the row continued without guidance after ``error``.
         """
         content = "".join(self._content)
         read = [self._tool_call(self._calls[index]) for index in sorted(self._calls)]
@@ -168,7 +168,7 @@ class MessageBuilder:
         parsed: Any = None
         unjudged: tuple[str, ...] = ()
         violations = tuple(f"the call of {call.name!r}: {fault}" for call, faults in read for fault in faults)
-        if ended and whole and error is None and not calls:  # a request that cuts its own answer violates nothing
+        if ended and whole and error is None and not calls:  # an answer cut by its own stop violates nothing
             parsed, violations, unjudged = self._parsed(content)
         return Message(
             content=content if content or not calls else None,
@@ -186,7 +186,7 @@ class MessageBuilder:
         )
 
     def _tool_call(self, call: _Call) -> tuple[ToolCall, tuple[str, ...]]:
-        """The call, and what is wrong with its arguments where they are JSON."""
+        """Return the call, and the faults of its arguments if they are JSON."""
         text = "".join(call.arguments)
         value: Any = None
         faults: tuple[str, ...] = ()
@@ -198,7 +198,7 @@ class MessageBuilder:
         return ToolCall(call.id, call.name, text, None if faults else value), faults
 
     def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
-        """The response format's value, what is wrong with it, and the note that no validator could say."""
+        """Return the response format's value, its violations, and a note if no validator could judge it."""
         response = self.plan.response if self.plan is not None else None
         if self.plan is None or response is None:
             return None, (), ()
@@ -210,9 +210,7 @@ class MessageBuilder:
             return None, (f"not JSON: {error}",), ()
         found = faults + violations_of(response.schema, value, documents=response.documents, must_judge=True)
         unjudged: tuple[str, ...] = ()
-        if (
-            not response.report.relaxed
-        ):  # the masks let nothing else pass: to be noted, and nothing to be held against it
+        if not response.report.relaxed:  # the masks guarantee the value: a missing verdict is a note, no violation
             unjudged = tuple(text for text in found if text.startswith(NOT_VALIDATED))
             found = tuple(text for text in found if not text.startswith(NOT_VALIDATED))
         if found or self.plan.python_type is None:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from grammars.tree.markers import Markers
 from grammars.plan.plan import Exit, Plan, RegionName
-from grammars.tool_calls import syntax
-from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallsParser, CallStarted, StrayText
 from grammars.tool_calls.ids import make_id
+from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallsParser, CallStarted, StrayText
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.tree.markers import Markers
 from guided.engine.engine import Engine
 from guided.tracking.regions import RegionMap
 

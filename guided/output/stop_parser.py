@@ -1,7 +1,7 @@
-"""Parsing behind stops: nothing of a stop, and nothing that may become one, reaches the parser.
+"""A parser that ends at stops: text of a stop, or text that may become one, does not reach the inner parser.
 
-The text of an answer ends where its stop begins, inside a token if need be.  What is held back comes out when it
-turns out to be no stop, or when the answer ends.
+The text of an answer ends where its stop begins, if necessary inside a token.  Text that is held back is passed on
+when it turns out not to be a stop, or when the answer ends.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Protocol
 
 from guided.engine.engine import Engine
 from guided.output.parser import ContentDelta, Event
-from guided.stop import StopHit, StopMatcher
+from guided.stops.matcher import StopHit, StopMatcher
 
-__all__ = ["Parser", "PlainParser", "StoppedParser"]
+__all__ = ["EventParser", "PlainParser", "StopAwareParser"]
 
 
-class Parser(Protocol):
-    """What turns tokens into events."""
+class EventParser(Protocol):
+    """Turns tokens into events."""
 
     def feed_part(self, token: int, first: int, last: int) -> list[Event]: ...
 
@@ -39,34 +39,34 @@ class PlainParser:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed_part(self, token: int, first: int, last: int) -> list[Event]:
-        """Bytes ``first`` to ``last`` of one token, whose earlier bytes were fed before."""
+        """Read bytes ``first`` to ``last`` of one token, whose earlier bytes were fed before."""
         if token in self._hidden:
             return []
         text = self._decoder.decode(self._bytes(token)[first:last])
         return [ContentDelta(text)] if text else []
 
     def finish(self) -> list[Event]:
-        """The end of the output: an unfinished character comes out as U+FFFD."""
+        """End the output: an incomplete character becomes U+FFFD."""
         text = self._decoder.decode(b"", final=True)
         return [ContentDelta(text)] if text else []
 
 
-class StoppedParser:
-    """A parser that ends at the row's first stop.  ``matcher`` None: nothing stops it.
+class StopAwareParser:
+    """A parser that ends at the row's first stop; with ``matcher`` None it never stops.
 
-    Ends of the turn must not be among the tokens fed.
+    End-of-turn tokens must not be fed.
     """
 
-    def __init__(self, parser: Parser, matcher: StopMatcher | None, engine: Engine) -> None:
+    def __init__(self, parser: EventParser, matcher: StopMatcher | None, engine: Engine) -> None:
         self._parser = parser
         self._matcher = matcher
         self._bytes = engine.token_bytes
-        self._waiting: list[tuple[int, int]] = []  # tokens not passed on whole, and the bytes passed on of each
+        self._waiting: list[tuple[int, int]] = []  # tokens not fully passed on, and the bytes of each that were
         self._num_fed = 0
 
     @property
     def hit(self) -> StopHit | None:
-        """The stop that ended the answer."""
+        """The stop that ended the answer, or None."""
         return self._matcher.hit if self._matcher is not None else None
 
     @property
@@ -74,7 +74,7 @@ class StoppedParser:
         return self._parser.reasoning_tokens
 
     def feed(self, tokens: Iterable[int]) -> list[Event]:
-        """The events that these tokens make certain; tokens after a stop are not read."""
+        """Read tokens and return the events that are certain; tokens after a stop are not read."""
         out: list[Event] = []
         for token in tokens:
             if self.hit is not None:
@@ -91,11 +91,11 @@ class StoppedParser:
         return out
 
     def finish(self) -> list[Event]:
-        """The end of the output: whatever was held back comes out."""
+        """End the output: pass on the text that was held back."""
         return self._pass_on(0) + self._parser.finish()
 
     def _after_cut(self, matcher: StopMatcher) -> int:
-        """Bytes from the cut to the last byte fed."""
+        """Return the number of bytes from the end of the answer to the last byte fed."""
         hit = matcher.hit
         assert hit is not None
         whole, part = (hit.until, hit.until_bytes) if matcher.stops.include else (hit.before, hit.before_bytes)

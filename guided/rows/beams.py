@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from guided.rows.unguided import FreeSequence
 from guided.rows.sequence import RowSequence
+from guided.rows.unguided import FreeSequence
 
 __all__ = ["Lineage", "Row"]
 

@@ -8,33 +8,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from copy import copy
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.plan.plan import Plan, Stops
-from guided.state.entry import FRESH, Begin
+from grammars.plan.plan import Plan, RowPlan
 from guided.engine.engine import Engine
-from guided.rows.unguided import FreeSequence
 from guided.output.message import Guidance, Message, MessageBuilder, Usage
-from guided.state.mask import Offer
 from guided.output.parser import MakeId, OutputParser
-from guided.tracking.regions import RegionMap
+from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
+from guided.rows.unguided import FreeSequence
+from guided.state.entry import FRESH, Begin
+from guided.state.mask import Offer
 from guided.state.state import GuidanceState
-from guided.stop import StopHit, StopMatcher, compile_stops
-from guided.output.stop_parser import Parser, PlainParser, StoppedParser
+from guided.stops.automaton import compile_stops
+from guided.stops.matcher import StopHit, StopMatcher
+from guided.tracking.regions import RegionMap
 from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError, TokenRefused
 
-__all__ = ["OnError", "RowPlan", "RowSequence", "check_on_error", "parser_of", "read_answer"]
+__all__ = ["OnError", "RowSequence", "check_on_error", "parser_of", "read_answer"]
 
 log = logging.getLogger("guided")
 
 #: ``end``: the row ends with ``finish_reason="error"``; ``unconstrained``: it goes on without guidance, marked.
 OnError = Literal["end", "unconstrained"]
-
-#: What a row may have: a plan, stops alone (its logits stay untouched), or nothing.
-RowPlan: TypeAlias = Plan | Stops | None
 
 
 def check_on_error(value: object) -> None:
@@ -329,12 +327,12 @@ def _is_whole(tokens: Sequence[int], hit: StopHit, plan: RowPlan, engine: Engine
 
 def parser_of(
     plan: RowPlan, engine: Engine, begin: Begin = FRESH, *, make_call_id: MakeId | None = None
-) -> StoppedParser:
+) -> StopAwareParser:
     """What reads the answer of a row: its plan's parser, behind its stops."""
-    parser: Parser = PlainParser(engine)
+    parser: EventParser = PlainParser(engine)
     if isinstance(plan, Plan):
         parser = OutputParser(plan, engine, entry=begin.entry, opened=begin.opened, make_call_id=make_call_id)
-    return StoppedParser(parser, _matcher(plan, engine, begin), engine)
+    return StopAwareParser(parser, _matcher(plan, engine, begin), engine)
 
 
 def _matcher(plan: RowPlan, engine: Engine, begin: Begin) -> StopMatcher | None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from grammars.plan.plan import Stops
 from guided.engine.engine import Engine
 from guided.output.message import Guidance
-from guided.stop import StopMatcher, compile_stops
+from guided.stops.automaton import compile_stops
+from guided.stops.matcher import StopMatcher
 from special_tokens.errors import GuidedError
 
 __all__ = ["FreeSequence"]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from grammars.plan.plan import Budget
-from guided.tracking.regions import RegionMap
 from guided.tracking.history import Trail
+from guided.tracking.regions import RegionMap
 
 __all__ = ["Closings"]
 

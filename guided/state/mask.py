@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from grammars.plan.plan import End, Plan
 from guided.bitmask import from_ids, num_words, only_id
 from guided.engine.engine import Engine
-from guided.watchers.watch import Watch
+from guided.watchers.watch import SequenceWatcher
 
 __all__ = ["MaskRow", "Offer", "Offers"]
 
@@ -208,7 +208,7 @@ class Offers:
             self.quiet[last] = False
         return offer
 
-    def read(self, matcher: Any, row: MaskRow, watch: Watch | None = None) -> Offer | None:
+    def read(self, matcher: Any, row: MaskRow, watch: SequenceWatcher | None = None) -> Offer | None:
         """What ``matcher`` offers, less what ``watch`` takes from it; None when the engine is in error or at a loss.
 
         The words are those of ``row`` in most cases, good until it is read into again.
@@ -216,7 +216,7 @@ class Offers:
         matcher.unsafe_compute_mask_ptr(row.address, row.nbytes)
         return self._judged(matcher, row, watch)
 
-    def _judged(self, matcher: Any, row: MaskRow, watch: Watch | None = None) -> Offer | None:
+    def _judged(self, matcher: Any, row: MaskRow, watch: SequenceWatcher | None = None) -> Offer | None:
         """What `read` says of the words that the engine has written."""
         if matcher.is_error():
             return None
@@ -240,7 +240,7 @@ class Offers:
         data = self.engine.token_bytes(only)
         return only in self._markers or data.startswith(b"[") or (self._blurs_spaces and b" " in data)
 
-    def _with_ends(self, matcher: Any, row: MaskRow, watch: Watch | None) -> Offer | None:
+    def _with_ends(self, matcher: Any, row: MaskRow, watch: SequenceWatcher | None) -> Offer | None:
         """The offer of a place where sentinels are set: they go, the ends that they stand for come."""
         items = row.items
         ends = tuple(end for at, bit, end in self._sentinels if items[at] & bit)
@@ -252,7 +252,9 @@ class Offers:
         items[self._last] &= self._below
         return self._finished(matcher, row, watch, ends)
 
-    def _finished(self, matcher: Any, row: MaskRow, watch: Watch | None, ends: tuple[End, ...]) -> Offer | None:
+    def _finished(
+        self, matcher: Any, row: MaskRow, watch: SequenceWatcher | None, ends: tuple[End, ...]
+    ) -> Offer | None:
         """The offer of a row without sentinels where ``ends`` are open."""
         words, repaired = row.words, False
         only = self._only_id(words, row)

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from grammars.plan.plan import End, Plan, RegionName
 from guided.bitmask import is_allowed
-from guided.state.budgets import Closings
 from guided.engine.engine import Engine
 from guided.engine.matcher import Counters, LiveMatcher
+from guided.state.budgets import Closings
 from guided.state.mask import Offer, Offers
-from guided.tracking.regions import RegionMap
 from guided.tracking.history import Trail
-from guided.watchers.watch import Watch
+from guided.tracking.regions import RegionMap
+from guided.watchers.watch import SequenceWatcher
 from special_tokens.errors import GuidanceError, TokenRefused
 
 __all__ = ["Counters", "GuidanceState", "StopReason"]
@@ -52,7 +52,7 @@ class GuidanceState:
         self.regions = regions or RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
         self.counters = Counters()
         self._trail = self._begin()
-        self._watch = Watch.of(plan, self.regions, self.entry.region, engine.watch_tokens)
+        self._watch = SequenceWatcher.of(plan, self.regions, self.entry.region, engine.watch_tokens)
         self._stop: StopReason | None = None
         self._offer: Offer | None = None
         self._live = LiveMatcher(plan, engine, self.entry.name)
@@ -162,7 +162,7 @@ class GuidanceState:
             offer = self._offer = self._offers.only(self.open_end_ids())
             return offer
         row, watch = self._row, self._watch
-        if self._closings is None and (watch is None or not watch.is_near(self._trail)):
+        if self._closings is None and (watch is None or not watch.may_restrict(self._trail)):
             offer = self._offers.next(self._live.matcher, row)  # the usual case
         else:
             offer = self._read()
@@ -200,10 +200,10 @@ class GuidanceState:
         watch = self._near_watch()
         return self._offers.next(matcher, self._row) if watch is None else self._offers.read(matcher, self._row, watch)
 
-    def _near_watch(self) -> Watch | None:
+    def _near_watch(self) -> SequenceWatcher | None:
         """The watch, where it may take something from the mask of this place."""
         watch = self._watch
-        return watch if watch is not None and watch.is_near(self._trail) else None
+        return watch if watch is not None and watch.may_restrict(self._trail) else None
 
     # -- moving
 

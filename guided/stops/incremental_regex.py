@@ -1,9 +1,9 @@
-"""An incremental regular expression: fed character by character, it knows at once when a match is complete.
+"""An incremental regular expression: fed character by character, it reports a match as soon as it is complete.
 
-Python's ``re`` reads the pattern (so its dialect is the one users know) and decides single characters; the search
-itself is a Thompson NFA turned into a DFA state by state, because ``re`` can neither go on where it stopped nor say
-where a match that is still open began.  A match is complete at the *earliest* character that completes one, and
-begins at the leftmost place from which it does: ``\\d+`` is complete at the first digit.
+Python's ``re`` parses the pattern (so its dialect is the one users know) and matches single characters.  The search is
+a Thompson NFA converted to a DFA state by state, because ``re`` can neither continue a search nor say where a match
+that is still open began.  A match ends at the *earliest* character that completes one, and begins at the leftmost
+position from which it does: ``\\d+`` is complete at the first digit.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 from special_tokens.errors import GrammarError, shown
 
-__all__ = ["Pattern", "Thread", "compile_pattern"]
+__all__ = ["IncrementalRegex", "Thread", "compile_pattern"]
 
 #: Most NFA states of one pattern; bounded repeats are written out.
 MAX_STATES = 10_000
 
 _PLACE = "stop.regex"
 _REFUSED = {
-    "AT": "an anchor or word border",
+    "AT": "an anchor or word boundary",
     "ASSERT": "look-around",
     "ASSERT_NOT": "look-around",
     "GROUPREF": "a back-reference",
@@ -37,7 +37,7 @@ _Leaf: TypeAlias = "re.Pattern[str]"
 
 
 class Thread(NamedTuple):
-    """A search on its way: DFA state, and where the open matches of its groups began (character counts)."""
+    """The state of a search: DFA state, and where the open match of each of its groups began (in characters)."""
 
     state: int = 0
     starts: tuple[int, ...] = ()
@@ -53,7 +53,7 @@ class _Step(NamedTuple):
 
 
 class _Nfa:
-    """States with empty moves and one optional move over a character."""
+    """An NFA: each state has empty moves or one move over a character."""
 
     def __init__(self) -> None:
         self.empty: list[list[int]] = []
@@ -67,7 +67,7 @@ class _Nfa:
         return len(self.empty) - 1
 
     def closure(self, states: Iterable[int]) -> set[int]:
-        """``states`` and all that empty moves reach from them."""
+        """Return ``states`` and all states that empty moves reach from them."""
         seen = set(states)
         stack = list(seen)
         while stack:
@@ -78,11 +78,11 @@ class _Nfa:
         return seen
 
 
-class Pattern:
-    """A compiled stop pattern.  Immutable for its users; it caches the DFA states that were met.
+class IncrementalRegex:
+    """A compiled stop pattern.  Immutable for its users; it caches the DFA states that it has visited.
 
     A DFA state is a tuple of groups, oldest match first; a group holds the NFA states of matches that began at the
-    same character, and an NFA state stands only in the oldest group that reaches it.
+    same character, and an NFA state is only in the oldest group that reaches it.
     """
 
     def __init__(self, source: str) -> None:
@@ -105,7 +105,7 @@ class Pattern:
         self._steps: dict[tuple[int, str], _Step] = {}
 
     def feed(self, thread: Thread, char: str, at: int) -> tuple[Thread, int | None]:
-        """One more character, which is number ``at`` of the text; also where a match that it completes began."""
+        """Read character number ``at`` of the text; return the state and where a match that it completes began."""
         step = self._steps.get((thread.state, char))
         if step is None:
             step = self._steps[thread.state, char] = self._step(thread.state, char)
@@ -146,7 +146,7 @@ class Pattern:
     # -- building
 
     def _build(self, items: Sequence[Any], at: int) -> int:
-        """Append ``items`` after state ``at``; the state after them."""
+        """Append ``items`` after state ``at``; return the state after them."""
         for op, argument in items:
             at = self._item(str(op), op, argument, at)
         return at
@@ -175,7 +175,7 @@ class Pattern:
         )
 
     def _after(self, state: int) -> int:
-        """A state of its own behind ``state``, so that a state has either empty moves or a character."""
+        """Add and return a new state after ``state``: a state has either empty moves or a character."""
         target = self._nfa.state()
         self._nfa.empty[state].append(target)
         return target
@@ -210,7 +210,7 @@ class Pattern:
         return _parse(self.source).state
 
     def _can_match(self) -> bool:
-        """Is the end reachable over characters that exist?"""
+        """Whether some text matches: each character class on the way must contain a character."""
         seen = set(self._first)
         stack = list(seen)
         while stack:
@@ -227,13 +227,13 @@ _ASCII = "".join(map(chr, range(128)))
 
 
 @lru_cache(maxsize=64)
-def compile_pattern(source: str) -> Pattern:
-    """The pattern of ``source`` in the dialect of Python's ``re``.
+def compile_pattern(source: str) -> IncrementalRegex:
+    """Compile ``source``, a pattern in the dialect of Python's ``re``.
 
-    Raises `GrammarError` for what is no pattern, matches the empty text or no text at all, and for what cannot be
-    decided character by character (anchors, look-around, back-references).
+    Raises `GrammarError` for an invalid pattern, one that matches the empty text or no text at all, and one that
+    cannot be decided character by character (anchors, look-around, back-references).
     """
-    return Pattern(source)
+    return IncrementalRegex(source)
 
 
 @lru_cache(maxsize=64)
@@ -241,7 +241,7 @@ def _parse(source: str) -> Any:
     try:
         return _parser.parse(source)
     except (re.error, OverflowError, RecursionError) as error:
-        raise GrammarError(f"{shown(source)} is not a pattern: {error}", place=_PLACE) from None
+        raise GrammarError(f"{shown(source)} is not a valid pattern: {error}", place=_PLACE) from None
 
 
 def _is_possible(leaf: _Leaf) -> bool:

@@ -1,26 +1,24 @@
-"""The stop pattern of one row: characters out of the pieces of tokens, and where they began."""
+"""The search for the stop pattern of one row: decodes content bytes to characters and feeds the incremental regex."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from guided.stops.incremental_regex import Pattern, Thread
+from guided.stops.automaton import StopAutomaton
+from guided.stops.incremental_regex import IncrementalRegex, Thread
 from guided.stops.scope import Piece
-from guided.stops.strings import Found
-
-if TYPE_CHECKING:
-    from guided.stop import StopAutomaton
+from guided.stops.strings import CompletedStop
 
 __all__ = ["PatternSearch"]
 
 
 class PatternSearch:
-    """The pattern of one row: characters out of pieces, and where they began."""
+    """The search for the stop pattern of one row, with one state per token so that it can be rolled back."""
 
     __slots__ = ("_history", "_pattern")
 
-    def __init__(self, pattern: Pattern) -> None:
+    def __init__(self, pattern: IncrementalRegex) -> None:
         self._pattern = pattern
         self._history: list[_Place] = [_IDLE]
 
@@ -30,8 +28,10 @@ class PatternSearch:
         starts = place.thread.starts
         return place.at - min(starts) if starts else len(place.partial)
 
-    def push(self, automaton: StopAutomaton, node: int, token: int, string: Found | None) -> Found | None:
-        """Read a token; the earlier of ``string`` and the pattern's first match in it."""
+    def push(
+        self, automaton: StopAutomaton, node: int, token: int, string: CompletedStop | None
+    ) -> CompletedStop | None:
+        """Read a token; return the earlier of ``string`` (a stop found otherwise) and the pattern's first match."""
         place, step = self._history[-1], node << 32 | token
         if place is _IDLE and step in automaton.idle:
             self._history.append(_IDLE)
@@ -46,14 +46,14 @@ class PatternSearch:
             return found or string
         return min(found, string, key=lambda f: (f.end, -f.length))
 
-    def _read_all(self, place: _Place, pieces: Iterable[Piece]) -> tuple[_Place, Found | None]:
+    def _read_all(self, place: _Place, pieces: Iterable[Piece]) -> tuple[_Place, CompletedStop | None]:
         for piece in pieces:
             place, found = self._read(place, piece)
             if found is not None:
                 return place, found
         return place, None
 
-    def _read(self, place: _Place, piece: Piece) -> tuple[_Place, Found | None]:
+    def _read(self, place: _Place, piece: Piece) -> tuple[_Place, CompletedStop | None]:
         thread, partial, at = _IDLE if piece.fresh else place
         for i, byte in enumerate(piece.data):
             partial += bytes((byte,))
@@ -64,7 +64,7 @@ class PatternSearch:
             thread, start = self._pattern.feed(thread, char, at - len(partial))
             partial = b""
             if start is not None:
-                return _IDLE, Found(piece.base + i + 1, at - start, self._pattern.source)
+                return _IDLE, CompletedStop(piece.base + i + 1, at - start, self._pattern.source)
         return _Place(thread, partial, at), None
 
     def rollback(self, num_tokens: int) -> None:
@@ -77,7 +77,7 @@ class PatternSearch:
 
 
 class _Place(NamedTuple):
-    """The search after some bytes: its thread, the bytes of an unfinished character, bytes read since it was idle."""
+    """The state of the search: its thread, the bytes of an unfinished character, bytes read since it was idle."""
 
     thread: Thread = Thread()
     partial: bytes = b""
@@ -88,7 +88,7 @@ _IDLE = _Place()
 
 
 def _character(data: bytes) -> str | None:
-    """The character that ``data`` is; None while bytes of it are missing; U+FFFD for bytes that are none."""
+    """Return the character that ``data`` encodes; None while it is incomplete; U+FFFD for invalid bytes."""
     first = data[0]
     size = 1 if first < 0x80 else 2 if first >> 5 == 6 else 3 if first >> 4 == 14 else 4 if first >> 3 == 30 else 1
     if len(data) < size and all(byte >> 6 == 2 for byte in data[1:]):

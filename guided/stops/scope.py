@@ -1,8 +1,8 @@
-"""Which bytes of an answer its stops look at.
+"""The scope of stops: selects the bytes of an answer in which stop strings and patterns are searched.
 
-Stops act on content: not inside reasoning or tool calls, not inside the strings of a JSON response, and not on a
-marker or the white space that frames it.  Bytes that may begin a marker written as text count as soon as they turn
-out not to.  A row without a plan, and a plan whose stops act everywhere, is all content.
+Stops apply to content: not inside reasoning or tool calls, not inside the strings of a JSON response, and not to a
+marker or the white space that frames it.  Bytes that may begin a marker written as text are held until they turn out
+to be content.  Without a plan, or if the plan's stops apply everywhere, all bytes are content.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ __all__ = ["BEGIN", "Piece", "Scope", "ScopeState"]
 
 
 class Piece(NamedTuple):
-    """Bytes of one token that count as content.
+    """Bytes of one token that are content.
 
-    ``base`` is where they begin in the token; negative when they begin in an earlier token (framing that turned
-    out to be text).  ``fresh``: they do not join the bytes that counted before.
+    ``base`` is their offset in the token; negative if they begin in an earlier token (framing that turned out to be
+    text).  ``fresh``: no match may continue from earlier content into them.
     """
 
     base: int
@@ -29,12 +29,11 @@ class Piece(NamedTuple):
 
 
 class ScopeState(NamedTuple):
-    """Where an answer stands.
+    """The position in an answer.
 
-    ``frame`` is the framing that may follow a marker and ``framed`` how much of it was read; ``pending`` are symbols
-    that may begin a marker; ``string`` is 0 outside
-    the strings of a JSON response, 1 inside, 2 after a backslash; ``joined`` is false where nothing before
-    the next byte of content can belong to one stop with it.
+    ``frame`` is the framing that may follow a marker and ``framed`` the number of its bytes read; ``pending`` are
+    symbols that may begin a marker; ``string`` is 0 outside the strings of a JSON response, 1 inside, 2 after a
+    backslash; ``joined``: a match may continue from earlier content into the next byte of content.
     """
 
     position: Position
@@ -46,7 +45,7 @@ class ScopeState(NamedTuple):
 
     @property
     def held(self) -> int:
-        """Bytes at the end of the text of which it is not known yet whether they count."""
+        """Number of bytes at the end of the text that may turn out to be content."""
         return self.framed + sum(map(len, self.pending))
 
 
@@ -56,7 +55,7 @@ _QUOTE, _BACKSLASH = 0x22, 0x5C
 
 
 class Scope:
-    """Splits tokens for one plan (None: everything counts).  Immutable."""
+    """Selects the content bytes of tokens for one plan (None: all bytes).  Immutable."""
 
     def __init__(self, plan: Plan | None, engine: Engine, *, everywhere: bool = False) -> None:
         self._bytes = engine.token_bytes
@@ -68,17 +67,17 @@ class Scope:
             self._plan = plan
 
     def begin(self, entry: str = "fresh") -> ScopeState:
-        """The state before the first token."""
+        """Return the state before the first token."""
         if self._regions is None:
             return BEGIN
         return ScopeState(self._regions.start(self._plan.entry(entry).region))
 
     def is_joined(self, state: ScopeState) -> bool:
-        """May the next bytes that count join those before?"""
+        """Whether a match may continue from earlier content into the next."""
         return self._regions is None or state.joined
 
     def step(self, state: ScopeState, token: int) -> tuple[ScopeState, tuple[Piece, ...]]:
-        """The state after ``token`` and its pieces."""
+        """Return the state after ``token``, and the pieces of content in it."""
         data = self._bytes(token)
         if self._regions is None:
             return BEGIN, (Piece(0, data, False),)
@@ -112,15 +111,15 @@ class _Reader:
         return ScopeState(position, self._frame, self._framed, self._pending, self._string, self._joined)
 
     def enter(self, frame: bytes) -> None:
-        """A region begins, after a marker with this framing."""
+        """Enter a region, after a marker with this framing."""
         self._frame, self._framed, self._pending, self._string, self._joined = frame, 0, (), 0, False
 
     def hold(self, parts: tuple[bytes, ...]) -> None:
-        """More symbols of the region."""
+        """Add symbols of the region to those that are held."""
         self._pending += parts
 
     def read(self, name: RegionName, keep: int, end: int) -> None:
-        """Read what is held but the last ``keep`` symbols; the last of all ends at byte ``end`` of the token."""
+        """Read all held symbols but the last ``keep``; the last of all ends at byte ``end`` of the token."""
         ready = self._pending[: len(self._pending) - keep]
         base = end - sum(map(len, self._pending))
         self._pending = self._pending[len(ready) :]
@@ -143,7 +142,7 @@ class _Reader:
             self._joined = True
 
     def _after_frame(self, data: bytes, base: int) -> tuple[bytes, int]:
-        """What is left of ``data`` when the framing is dropped; all of it, and what was read before, if it differs."""
+        """Return ``data`` without the framing and its offset; text that differs from the framing is content."""
         frame, done = self._frame, self._framed
         rest = frame[done:]
         if len(data) < len(rest) and rest.startswith(data):
@@ -155,7 +154,7 @@ class _Reader:
         return frame[:done] + data, base - done
 
     def _outside_strings(self, data: bytes, base: int) -> None:
-        """The pieces between strings; a string's own quotes belong to it."""
+        """Add the pieces between JSON strings; quotes belong to the strings."""
         begin = 0
         for i, byte in enumerate(data):
             if self._string == 2:

@@ -1,4 +1,4 @@
-"""Aho-Corasick over bytes: all stop strings of a request in one automaton."""
+"""Aho-Corasick automaton over bytes for all stop strings of a request; it goes on where the last token ended."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 from guided.stops.scope import Piece
 
-__all__ = ["Found", "Strings"]
+__all__ = ["AhoCorasick", "CompletedStop"]
 
 
-class Found(NamedTuple):
-    """A stop that a token completes: it ends ``end`` bytes after the token's start and is ``length`` bytes long."""
+class CompletedStop(NamedTuple):
+    """A stop that one token completes; it ends ``end`` bytes after the token's start and is ``length`` bytes long."""
 
     end: int
     length: int
     reason: str | int
 
 
-class Strings:
-    """Aho-Corasick over bytes.  Node 0 is the root; ``depth`` is the length of the open match."""
+class AhoCorasick:
+    """Aho-Corasick over bytes.  Node 0 is the root; ``depth[node]`` is the length of the partial match, in bytes."""
 
     def __init__(self, strings: Iterable[str]) -> None:
         self.goto: list[dict[int, int]] = [{}]
@@ -45,7 +45,7 @@ class Strings:
         self.word[node] = string
 
     def _link(self) -> None:
-        """Failure links, breadth first; a node without a word of its own takes its failure's."""
+        """Set the failure links, breadth first; a node without a word takes that of its failure link."""
         goto, fail, word = self.goto, self.fail, self.word
         queue = deque(goto[0].values())
         while queue:
@@ -59,8 +59,8 @@ class Strings:
                 fail[child] = goto[back].get(byte, 0)
                 queue.append(child)
 
-    def scan(self, node: int, piece: Piece) -> tuple[int, Found | None]:
-        """The node after ``piece``, or the first stop in it."""
+    def scan(self, node: int, piece: Piece) -> tuple[int, CompletedStop | None]:
+        """Return the node after ``piece``, and the first stop that it completes."""
         goto, fail, word = self.goto, self.fail, self.word
         if piece.fresh:
             node = 0
@@ -70,5 +70,5 @@ class Strings:
             node = goto[node].get(byte, 0)
             found = word[node]
             if found is not None:
-                return node, Found(piece.base + i + 1, len(found.encode("utf-8")), found)
+                return node, CompletedStop(piece.base + i + 1, len(found.encode("utf-8")), found)
         return node, None

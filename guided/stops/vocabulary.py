@@ -1,4 +1,4 @@
-"""Which texts a vocabulary can write: a stop that it cannot would never stop anything."""
+"""Checks that a vocabulary can write the stop strings: one that it cannot write would never match."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from special_tokens.errors import RequestError
 
 __all__ = ["WritableTexts", "check_writable_stops"]
 
-#: Stands between tokens whose bytes are written as Latin-1 characters; no byte is this character.
+#: Separates tokens, whose bytes are written as Latin-1 characters; no byte is this character.
 _BORDER = "\u0100"
 
 
 class WritableTexts:
-    """What some row of tokens of ``engine`` contains.
+    """The texts that sequences of tokens of ``engine`` can contain.
 
-    Where every byte of a text is a token by itself, as in most vocabularies, nothing more is looked at: that costs
-    a look-up a byte.  Only for other texts the whole vocabulary is read, once.
+    If every byte of a text is a token of its own, as in most vocabularies, one look-up per byte is enough.  Only for
+    other texts the whole vocabulary is read, once.
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._weak_engine = ref(engine)  # kept by the engine, and must not keep it
+        self._weak_engine = ref(engine)  # a strong reference would keep the engine alive
         self._alone: dict[int, bool] = {}
 
     def contains(self, data: bytes) -> bool:
-        """Is ``data`` a piece of what some tokens write one after the other?  The first and last may stand out."""
+        """Whether some sequence of tokens contains ``data``; the first and last token may extend past it."""
         return all(map(self._is_token, data)) or self._in_one(data) or self._over_several(data)
 
     def missing(self, data: bytes) -> bytes:
-        """The different bytes of ``data`` that no token holds."""
+        """Return the distinct bytes of ``data`` that no token contains."""
         return bytes(sorted(byte for byte in set(data) if not self._in_one(bytes((byte,)))))
 
     @property
@@ -65,7 +65,7 @@ class WritableTexts:
         return data.decode("latin-1") in self._joined
 
     def _over_several(self, data: bytes) -> bool:
-        """Places inside ``data`` where a token may end, from the first to the last."""
+        """Whether a sequence of two or more tokens contains ``data``."""
         text, most = data.decode("latin-1"), self._longest
         ends = [0]
         for at in range(1, len(text)):
@@ -79,9 +79,9 @@ _known: WeakKeyDictionary[Engine, WritableTexts] = WeakKeyDictionary()
 
 
 def check_writable_stops(stops: Stops, engine: Engine) -> None:
-    """Raise `RequestError` for a stop string that no row of tokens of this vocabulary contains.
+    """Raise `RequestError` for a stop string that no sequence of tokens of this vocabulary can contain.
 
-    Exact for strings; what a pattern matches is not held against the vocabulary.
+    Exact for strings; patterns are not checked.
     """
     if not stops.strings:
         return

@@ -1,9 +1,9 @@
-"""Finished values against their schema, by validators that we did not write.
+"""Validation of finished values against their schema, by independent validators.
 
-Two look at each value: ``jsonschema`` and, where it is installed, ``jsonschema-rs``.  Neither knows our grammars, so
-what they find is what a message reports.  Nothing is fetched: references lead into the schema, the documents that
-came with it, and the published meta-schemas.  A validator that fails itself, or does not finish within a second of
-processor time, has no opinion.
+Each value is checked by ``jsonschema`` and, if it is installed, by ``jsonschema-rs``.  Neither knows our grammars; a
+message reports what they find.  Nothing is fetched: references resolve to the schema, the documents passed with it,
+and the published meta-schemas.  A validator that fails, or needs more than a second of processor time, gives no
+verdict.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from urllib.parse import urljoin
 
 from jsonschema_specifications import REGISTRY
 
-from grammars.values.json_pointer import pointer_of
 from grammars.json_schema.document.dialects import Dialect, dialect_of
 from grammars.json_schema.passes.dialect import exclusive_flags, nullable
+from grammars.values.json_pointer import pointer_of
 from guided.validation.validate_python import by_jsonschema, texts_of
 
 _HAS_RUST = find_spec("jsonschema_rs") is not None  # an optional extra
@@ -27,14 +27,14 @@ if _HAS_RUST:
 
 __all__ = ["NOT_VALIDATED", "VALIDATORS", "Verdict", "judge", "needed_documents", "violations"]
 
-NOT_VALIDATED = "not validated: "  #: how it begins what `violations` says of a value that nobody judged
+NOT_VALIDATED = "not validated: "  #: prefix of the entry in `violations` for a value that no validator could judge
 
-_MOST = 20  # violations that one validator lists
+_MAX_VIOLATIONS = 20  # listed per validator
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one validator says.  ``violations`` is None when it could not judge, then ``failure`` says why."""
+    """The result of one validator.  ``violations`` is None if it could not judge; ``failure`` then says why."""
 
     validator: str
     violations: tuple[str, ...] | None
@@ -48,9 +48,9 @@ class Verdict:
 def violations(
     schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None, must_judge: bool = False
 ) -> tuple[str, ...]:
-    """What is wrong with ``value``, each as ``validator: place: what``; () when nothing is.
+    """Return the violations of ``value``, each as ``validator: place: text``; () if it is valid.
 
-    With ``must_judge`` it is a violation as well that no validator had an opinion.
+    With ``must_judge`` it is also a violation if no validator could judge.
     """
     verdicts = judge(schema, value, documents=documents)
     found = [f"{v.validator}: {text}" for v in verdicts for text in v.violations or ()]
@@ -60,36 +60,36 @@ def violations(
 
 
 def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None) -> tuple[Verdict, ...]:
-    """The verdict of every validator that is installed."""
+    """Return the verdict of every installed validator."""
     if not isinstance(schema, Mapping | bool):
         return ()
     try:
         dialect = dialect_of(schema)
         needed = needed_documents(schema, documents or {})
         others = {uri: _document(one, dialect_of(one, dialect)) for uri, one in needed.items()}
-        asked = _Question(_in_plain_words(schema, dialect), value, others)
+        task = _Task(_without_openapi(schema, dialect), value, others)
     except (ValueError, TypeError, RecursionError) as error:  # a document that is no schema
-        return tuple(_no_opinion(name, error) for name in VALIDATORS)
-    return tuple(_verdict(name, check, asked) for name, check in VALIDATORS.items())
+        return tuple(_no_verdict(name, error) for name in VALIDATORS)
+    return tuple(_verdict(name, check, task) for name, check in VALIDATORS.items())
 
 
-def _verdict(name: str, check: _Check, asked: _Question) -> Verdict:
-    """What ``check`` finds.  A validator's Rust has no opinion as well where it panics: that is no `Exception`."""
+def _verdict(name: str, check: _Check, task: _Task) -> Verdict:
+    """Return the verdict of ``check``.  A panic in a Rust validator is no verdict either; it is not an `Exception`."""
     try:
-        return Verdict(name, tuple(dict.fromkeys(check(asked))))
+        return Verdict(name, tuple(dict.fromkeys(check(task))))
     except BaseException as error:  # a broken schema, a pattern it cannot read, a reference it cannot follow
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        return _no_opinion(name, error)
+        return _no_verdict(name, error)
 
 
-def _no_opinion(name: str, error: BaseException) -> Verdict:
+def _no_verdict(name: str, error: BaseException) -> Verdict:
     reason = str(error).strip().splitlines()
     return Verdict(name, None, f"{type(error).__name__}: {reason[0][:200] if reason else ''}")
 
 
 def needed_documents(schema: Any, documents: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The documents that references come to: what is wrong with another must not end the judging of this schema."""
+    """Return the documents that references reach: an error in any other must not prevent a verdict."""
     named = {name: uri for uri, document in documents.items() for name in (uri, *_ids(document))}
     named = {name.rstrip("#"): uri for name, uri in named.items()}
     found: dict[str, Any] = {}
@@ -103,7 +103,7 @@ def needed_documents(schema: Any, documents: Mapping[str, Any]) -> Mapping[str, 
             if not to or to == base.partition("#")[0] or f"{to}#" in REGISTRY or to in REGISTRY:
                 continue
             if to not in named:
-                return documents  # it may have its name inside one of them
+                return documents  # one of them may define this name inside
             if named[to] not in found:
                 found[named[to]] = documents[named[to]]
                 todo.append((documents[named[to]], named[to]))
@@ -123,19 +123,19 @@ def _references(node: Any) -> Iterator[str]:
 
 
 def _document(document: Any, dialect: Dialect) -> Any:
-    """A document in plain words that names its dialect: its own, or that of the schema it came with."""
-    plain = _in_plain_words(document, dialect)
+    """Return a document without OpenAPI keywords that names its dialect: its own, or that of the schema."""
+    plain = _without_openapi(document, dialect)
     return {**plain, "$schema": dialect.uri} if isinstance(plain, dict) else plain
 
 
-def _in_plain_words(schema: Any, dialect: Dialect) -> Any:
-    """The schema without OpenAPI 3.0's words, which validators do not know: ``nullable``, flags beside bounds.
+def _without_openapi(schema: Any, dialect: Dialect) -> Any:
+    """Rewrite OpenAPI 3.0's keywords, which validators do not know: ``nullable`` and boolean exclusive bounds.
 
-    Not where they say nothing, beside a ``$ref`` that stands alone, and not where the flags are the dialect's own:
-    that of the resource.
+    They are left where they have no effect (siblings of a ``$ref`` in a dialect that ignores siblings), and where the
+    dialect of the resource defines the flags itself.
     """
     if isinstance(schema, list):
-        return [_in_plain_words(item, dialect) for item in schema]
+        return [_without_openapi(item, dialect) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
     if any(_ids(schema)):
@@ -145,10 +145,10 @@ def _in_plain_words(schema: Any, dialect: Dialect) -> Any:
         if key in _DATA:
             out[key] = value
         elif key in _MAPS and isinstance(value, Mapping):
-            out[key] = {name: _in_plain_words(sub, dialect) for name, sub in value.items()}
+            out[key] = {name: _without_openapi(sub, dialect) for name, sub in value.items()}
         else:
-            out[key] = _in_plain_words(value, dialect)
-    if "$ref" in out and dialect.ref_stands_alone:
+            out[key] = _without_openapi(value, dialect)
+    if "$ref" in out and dialect.ref_ignores_siblings:
         return out
     if out.get("nullable") is True:
         out = nullable(out, None, [])
@@ -166,8 +166,8 @@ _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "d
 
 
 @dataclass(slots=True)
-class _Question:
-    """What all validators are asked.  ``is_quick``: one has gone through all of it in so few steps that another may."""
+class _Task:
+    """The input of all validators.  ``is_quick``: a validator has finished in so few steps that others may try."""
 
     schema: Any
     value: Any
@@ -175,33 +175,32 @@ class _Question:
     is_quick: bool = False
 
 
-_Check = Callable[[_Question], Iterable[str]]
+_Check = Callable[[_Task], Iterable[str]]
 
-#: Steps of a walk that are few for Rust (50 ns each), and where each may leave an error that is made into words.
+#: Steps that Rust does quickly (50 ns each), and fewer where each may produce an error message.
 _FEW_STEPS, _FEW_ERRORS = 2_000_000, 20_000
 
 
-def _by_jsonschema(asked: _Question) -> list[str]:
-    found = by_jsonschema(asked.schema, asked.value, asked.documents, _MOST + 1)
-    asked.is_quick = found.steps <= (_FEW_ERRORS if found.errors else _FEW_STEPS)
-    return _told(found.errors)
+def _by_jsonschema(task: _Task) -> list[str]:
+    found = by_jsonschema(task.schema, task.value, task.documents, _MAX_VIOLATIONS + 1)
+    task.is_quick = found.steps <= (_FEW_ERRORS if found.errors else _FEW_STEPS)
+    return _texts(found.errors)
 
 
-def _by_jsonschema_rs(asked: _Question) -> list[str]:
-    schema, value, documents = asked.schema, asked.value, asked.documents
+def _by_jsonschema_rs(task: _Task) -> list[str]:
+    schema, value, documents = task.schema, task.value, task.documents
     length = sum(map(len, texts_of(value)))
     order = dialect_of(schema).order
-    return _told(
-        by_jsonschema_rs(schema, value, documents, _MOST + 1, order=order, is_quick=asked.is_quick, length=length)
-    )
+    limit = _MAX_VIOLATIONS + 1
+    return _texts(by_jsonschema_rs(schema, value, documents, limit, order=order, is_quick=task.is_quick, length=length))
 
 
-def _told(errors: list[tuple[list[Any], str]]) -> list[str]:
-    told = [f"{pointer_of(place) or 'the value'}: {words[:300]}" for place, words in errors[:_MOST]]
-    return [*told, "and more"] if len(errors) > _MOST else told
+def _texts(errors: list[tuple[list[Any], str]]) -> list[str]:
+    texts = [f"{pointer_of(place) or 'the value'}: {text[:300]}" for place, text in errors[:_MAX_VIOLATIONS]]
+    return [*texts, "and more"] if len(errors) > _MAX_VIOLATIONS else texts
 
 
-#: The validators that are installed, by name; the first says what the others cost.
+#: The installed validators by name; the first estimates the cost of the others.
 VALIDATORS: Mapping[str, _Check] = {"jsonschema": _by_jsonschema}
 if _HAS_RUST:
     VALIDATORS = {**VALIDATORS, "jsonschema-rs": _by_jsonschema_rs}

@@ -1,9 +1,8 @@
-"""Finished values by ``jsonschema``, in bounded time and in exact arithmetic.
+"""Validation by ``jsonschema`` in bounded time and exact arithmetic.
 
-A reference is followed once for each value it is asked about, so that conjunctions of references do not double at
-every level; what still goes on after a second of processor time ends without an opinion.  Numbers are compared and
-divided as they are written (0.07 is seven times 0.01, which no pair of doubles is), and equal values are found by
-their keys, not by comparing each with each.
+Each reference is followed once per value, so that conjunctions of references do not double the work at every level; a
+check that needs more than a second of processor time is stopped.  Numbers are compared and divided as decimals (0.07
+is seven times 0.01, which does not hold for doubles), and equal values are found by hash keys, not pairwise.
 """
 
 from __future__ import annotations
@@ -21,31 +20,31 @@ import jsonschema
 from jsonschema_specifications import REGISTRY
 from referencing.jsonschema import specification_with
 
-from grammars.regular.backtracking import effort, quietly
 from grammars.json_schema.document.dialects import Dialect, dialect_of
-from grammars.json_schema.report.document_rows import patterns_of
 from grammars.json_schema.keywords.numeric import exact
-from grammars.json_schema.shapes.equality_keys import Keys
+from grammars.json_schema.report.document_rows import patterns_of
+from grammars.json_schema.shapes.equality_keys import EqualityKeys
+from grammars.limits.time_limits import time_limits
+from grammars.regular.backtracking import backtracking_steps, no_nested_set_warnings
 
-__all__ = ["Found", "Unfinished", "by_jsonschema", "texts_of"]
+__all__ = ["Unfinished", "ValidationResult", "by_jsonschema", "texts_of"]
 
-_SECONDS = 1.0  # of this thread's processor time
-_SHARE = 0.2  # of them that one step counts for: more is, as a rule, a collection of garbage, which is not its work
-_ROOM = 80  # frames that following a reference takes, with much to spare
-_KEPT = 4  # errors of a reference that are told again where it is asked about the same value
+_SHARE = 0.2  # at most this part of the time limit is charged to one step: a longer one is mostly a garbage collection
+_ROOM = 80  # stack frames that following a reference takes, with a wide margin
+_KEPT = 4  # errors of a reference that are repeated when it is checked against the same value again
 
-_MOST_STEPS = 50_000_000  # of a backtracking engine over all strings of a value: a second at the worst
-_MOST_PATTERNS = 400  # that ``re`` keeps compiled, with some to spare
+_MAX_STEPS = 50_000_000  # of a backtracking engine over all strings of a value: a second at worst
+_MAX_PATTERNS = 400  # somewhat less than ``re`` keeps compiled
 
 
 class Unfinished(Exception):
-    """The validator was stopped: it has no opinion."""
+    """The validator was stopped: it gives no verdict."""
 
 
-class Found(NamedTuple):
-    """What is wrong, as places and words, and the steps of the walk: as many as they are without sparing any.
+class ValidationResult(NamedTuple):
+    """Violations, as paths and messages, and the number of steps that a validator without our caches needs.
 
-    So many cost another validator time; infinitely many where the walk was not gone to its end.
+    The steps estimate the cost of another validator; infinite if the check did not run to its end.
     """
 
     errors: list[tuple[list[Any], str]]
@@ -53,7 +52,7 @@ class Found(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What a reference said of a value; both are kept, so that nothing else comes to stand at their addresses."""
+    """The result of a reference for a value; both are kept alive, so that their ids are not reused."""
 
     errors: list[Any]
     steps: float
@@ -62,22 +61,23 @@ class _Known(NamedTuple):
 
 
 class _Walk:
-    """One value on its way through one schema.  ``dialects``: of the schemas that have another one than the root."""
+    """The state of one check.  ``dialects``: by id, those of subschemas whose dialect differs from the root's."""
 
     def __init__(self, dialects: Mapping[int, Dialect]) -> None:
         self.seen, self.spent = time.thread_time(), 0.0
+        self.seconds = time_limits().validation_cpu_s
         self.steps: float = 0
         self.dialects = dialects
         self.known: dict[Hashable, _Known] = {}
-        self.listed: dict[int, tuple[Keys, frozenset[Hashable]]] = {}
+        self.listed: dict[int, tuple[EqualityKeys, frozenset[Hashable]]] = {}
 
     def step(self, weight: float = 1) -> None:
         self.steps += weight
         now = time.thread_time()
-        self.spent += min(now - self.seen, _SECONDS * _SHARE)
+        self.spent += min(now - self.seen, self.seconds * _SHARE)
         self.seen = now
-        if self.spent > _SECONDS:
-            raise Unfinished(f"not finished within {_SECONDS:g} s of processor time")
+        if self.spent > self.seconds:
+            raise Unfinished(f"not finished within {self.seconds:g} s of processor time")
 
 
 class _Here(threading.local):
@@ -87,24 +87,28 @@ class _Here(threading.local):
 _here = _Here()
 
 
-def by_jsonschema(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> Found:
-    """What is wrong with ``value``, at ``most`` so many things; raises `Unfinished` where that would take too long."""
+def by_jsonschema(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> ValidationResult:
+    """Return at most ``most`` violations of ``value``; raise `Unfinished` if finding them would take too long."""
     texts = Counter(_rounded(len(text)) for text in texts_of(value))
     patterns = [p for one in (schema, *documents.values()) for p in patterns_of(one)]
-    with quietly(*(p for several in patterns for p in several)):
+    with no_nested_set_warnings(*(p for several in patterns for p in several)):
         if any(_are_slow(several, texts) for several in patterns):
-            raise Unfinished("a pattern that may take its backtracking engine for ever")
-        found = _found(schema, value, documents, most)
-        # What `re` does not read it has not met, and nobody has said what it costs.
-        return found if all(effort(p, 1) for several in patterns for p in several) else found._replace(steps=math.inf)
+            raise Unfinished("a pattern may take exponential time in a backtracking engine")
+        found = _checked(schema, value, documents, most)
+        # Of a pattern that `re` cannot parse the cost is unknown.
+        return (
+            found
+            if all(backtracking_steps(p, 1) for several in patterns for p in several)
+            else found._replace(steps=math.inf)
+        )
 
 
-def _found(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> Found:
+def _checked(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> ValidationResult:
     dialect = dialect_of(schema)
     named = {uri: dialect_of(document, dialect) for uri, document in documents.items()}
     kinds = {uri: specification_with(its.uri) for uri, its in named.items()}
     resources = [(uri, kinds[uri].create_resource(document)) for uri, document in documents.items()]
-    if isinstance(schema, Mapping):  # it is known, and `referencing` has its own idea of those that are not
+    if isinstance(schema, Mapping):  # known already; `referencing` may read an unknown one otherwise
         schema = {key: sub for key, sub in schema.items() if key != "$schema"}
     dialects: dict[int, Dialect] = {}
     for document, its in ((schema, dialect), *((documents[uri], its) for uri, its in named.items())):
@@ -113,14 +117,14 @@ def _found(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> 
     walk = _here.walk = _Walk(dialects)
     validator = kind(schema, registry=REGISTRY.with_resources(resources), format_checker=kind.FORMAT_CHECKER)
     errors = [(list(error.absolute_path), error.message) for error in islice(validator.iter_errors(value), most)]
-    return Found(errors, walk.steps if len(errors) < most else math.inf)
+    return ValidationResult(errors, walk.steps if len(errors) < most else math.inf)
 
 
 # -- dialects
 
 
 def _note_dialects(document: Any, dialect: Dialect, found: dict[int, Dialect]) -> None:
-    """The dialect of every place of a document: a pointer may lead into the middle of it."""
+    """Record the dialect of every subschema in ``found``: a JSON pointer may reference any of them."""
     todo = [(document, dialect)]
     while todo:
         node, its = todo.pop()
@@ -132,7 +136,7 @@ def _note_dialects(document: Any, dialect: Dialect, found: dict[int, Dialect]) -
 
 
 def _own_dialect(schema: Any, around: Dialect) -> Dialect:
-    """A ``$schema`` is heard where a resource begins, and nowhere else."""
+    """Return the dialect of ``schema``; ``$schema`` counts only where a resource begins."""
     if isinstance(schema, dict) and "$schema" in schema and ("$id" in schema or "id" in schema):
         return dialect_of(schema, around)
     return around
@@ -140,7 +144,7 @@ def _own_dialect(schema: Any, around: Dialect) -> Dialect:
 
 @lru_cache(maxsize=16)
 def _kind(dialect: Dialect) -> Any:
-    """The validator class of a dialect: the library's, with the checks of this module."""
+    """Return the validator class of a dialect: the library's, with the checks of this module."""
     library: Any = jsonschema.validators.validator_for({"$schema": dialect.uri})
     own: dict[str, Any] = {
         name: _once(check) for name, check in library.VALIDATORS.items() if name.lower().endswith("ref")
@@ -151,7 +155,7 @@ def _kind(dialect: Dialect) -> Any:
     fields = [(field.name, field.alias) for field in kind.__attrs_attrs__ if field.init]
 
     def evolve(self: Any, **changes: Any) -> Any:
-        """The validator of a subschema, which is a step: in its own dialect, and of our class in each."""
+        """Count a step and return the validator of a subschema, in its own dialect and always of our class."""
         walk = _here.walk
         walk.step()
         schema = changes.setdefault("schema", self.schema)
@@ -162,7 +166,7 @@ def _kind(dialect: Dialect) -> Any:
         return (kind if its is dialect else _kind(its))(**changes)
 
     def is_valid(self: Any, value: Any) -> bool:
-        """Is there no error?  Looks at all keywords in any case: who measures by us may begin with another one."""
+        """Whether there is no error.  Checks all keywords: our steps estimate validators with another order."""
         errors = self.iter_errors(value)
         if next(errors, None) is None:
             return True
@@ -181,9 +185,9 @@ def _kind(dialect: Dialect) -> Any:
 
 
 def _once(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
-    """The check of a reference, done once for each value.
+    """Return the check of a reference, made once per value.
 
-    It ends a recursion here and not in the Rust below, where it would be a panic.
+    Endless recursion raises here and not in the Rust code below, where it would be a panic.
     """
 
     def checked(validator: Any, reference: Any, value: Any, schema: Any) -> Iterator[Any]:
@@ -204,7 +208,7 @@ def _once(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
                     errors.append(_copied(error))
                 yield error
             is_whole = True
-        finally:  # also where the first error is enough for who asks
+        finally:  # also if the caller stops at the first error
             if is_whole or errors:
                 spent = walk.steps - begun if walk.steps < math.inf else math.inf
                 walk.known[key] = _Known(errors, spent, schema, value)
@@ -213,7 +217,7 @@ def _once(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
 
 
 def _copied(error: Any) -> Any:
-    """As much of an error as is told, below the reference that found it: who gets one adds to its path."""
+    """Return a copy of an error with its path below the reference: callers extend the path in place."""
     return jsonschema.ValidationError(error.message, path=tuple(error.relative_path))
 
 
@@ -226,7 +230,7 @@ def _recurse(frames: int) -> None:
 
 
 def _number(check: Callable[[Any, Any, Any], str]) -> Callable[..., Iterator[Any]]:
-    """The check of a number by what ``check`` says is wrong: (value, the keyword's value, the schema)."""
+    """Return the check of a number; ``check`` (value, the keyword's value, schema) returns the fault or ""."""
 
     def checked(validator: Any, bound: Any, value: Any, schema: Any) -> Iterator[Any]:
         if validator.is_type(value, "number"):
@@ -280,7 +284,7 @@ def _enum(validator: Any, values: Any, value: Any, schema: Any) -> Iterator[Any]
     walk.step(len(values))
     listed = walk.listed.get(id(values))
     if listed is None:
-        keys = Keys()
+        keys = EqualityKeys()
         listed = walk.listed[id(values)] = keys, frozenset(map(keys, values))
     keys, known = listed
     if keys(value) not in known:
@@ -288,15 +292,15 @@ def _enum(validator: Any, values: Any, value: Any, schema: Any) -> Iterator[Any]
 
 
 def _unique_items(validator: Any, unique: Any, value: Any, schema: Any) -> Iterator[Any]:
-    if unique and validator.is_type(value, "array") and len(set(map(Keys(), value))) < len(value):
+    if unique and validator.is_type(value, "array") and len(set(map(EqualityKeys(), value))) < len(value):
         yield jsonschema.ValidationError(f"{value!r} has non-unique elements")
 
 
 def _format(validator: Any, name: Any, value: Any, schema: Any) -> Iterator[Any]:
-    """As the library checks it; a text that should be a pattern is compiled for it, which may warn."""
+    """Check as the library does, without the warnings of ``re`` when it compiles a text for ``regex``."""
     library: Any = jsonschema.Draft202012Validator
     check = library.VALIDATORS["format"]
-    with quietly(value if name == "regex" and isinstance(value, str) else ""):
+    with no_nested_set_warnings(value if name == "regex" and isinstance(value, str) else ""):
         errors = list(check(validator, name, value, schema))
     yield from errors
 
@@ -317,7 +321,7 @@ _CHECKS: Mapping[str, Callable[..., Iterator[Any]]] = {
 
 
 def texts_of(value: Any) -> Iterator[str]:
-    """All strings and keys of a value."""
+    """Return all strings and keys of a value."""
     todo = [value]
     while todo:
         one = todo.pop()
@@ -331,13 +335,13 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def _rounded(length: int) -> int:
-    """A length in three figures of two, never less: few numbers for many texts."""
+    """Round a length up to three significant bits, so that many texts share few lengths."""
     unit = max(length.bit_length() - 3, 3)
     return -(-length >> unit) << unit
 
 
 def _are_slow(patterns: tuple[str, ...], texts: Mapping[int, int]) -> bool:
-    """May the patterns of one object take for ever over so many texts of these lengths?"""
-    if len(patterns) > _MOST_PATTERNS and sum(texts.values()) > 10:  # each is compiled again for each key
+    """Whether the patterns of one object may be too slow on ``texts``, a count by length."""
+    if len(patterns) > _MAX_PATTERNS and sum(texts.values()) > 10:  # each is compiled again for each key
         return True
-    return sum(effort(p, length) * count for p in patterns for length, count in texts.items()) > _MOST_STEPS
+    return sum(backtracking_steps(p, length) * count for p in patterns for length, count in texts.items()) > _MAX_STEPS

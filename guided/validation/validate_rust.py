@@ -1,6 +1,7 @@
-"""Finished values by ``jsonschema-rs``, in bounded time.
+"""Validation by ``jsonschema-rs`` in bounded time.
 
-Nothing interrupts Rust: only what is known to be quick runs here, all else in a helper process (`guided.engine.worker`).
+Rust code cannot be interrupted: only a check that is known to be quick runs here, every other runs in a worker process
+(`guided.engine.worker`) that can be ended.
 """
 
 from __future__ import annotations
@@ -16,17 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from grammars.json_schema.report.document_rows import patterns_of
+from grammars.limits.time_limits import TimeLimits, time_limits
 from guided.engine.worker import Ended, Helper
 from guided.validation.validate_rust_script import errors_of
 
 __all__ = ["by_jsonschema_rs"]
 
-_SECONDS = 1.0  # of processor time that a helper may take over one value
 _BYTES = 1 << 30
-_OUT_OF_TIME = getattr(signal, "SIGPROF", None)  # how the helper ends then
-_WAIT = 5.0  # seconds by the clock on the wall, those included in which others ask
+_OUT_OF_TIME = getattr(signal, "SIGPROF", None)  # ends the worker when its time is up
 
-#: States of all patterns together, by their counts, and those times the characters that they may run over.
+#: Estimated states of all patterns together, and states times the characters that they may be matched against.
 _FEW_STATES, _FEW_MOVES = 3_000_000, 3_000_000_000
 _DYNAMIC = frozenset(("$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"))
 _COUNTED = re.compile(r"\{(\d{1,9})(?:,(\d{1,9})?)?\}")
@@ -35,10 +35,10 @@ _COUNTED = re.compile(r"\{(\d{1,9})(?:,(\d{1,9})?)?\}")
 def by_jsonschema_rs(
     schema: Any, value: Any, documents: Mapping[str, Any], most: int, *, order: int, is_quick: bool, length: int
 ) -> list[tuple[list[Any], str]]:
-    """What is wrong with ``value``, as places and words, at ``most`` so many things.
+    """Return at most ``most`` violations of ``value``, each as its path and a message.
 
-    ``is_quick``: surely so, but for the patterns, which run over ``length`` characters.  All else a helper does.
-    Raises where the validator does, and `TimeoutError` where it comes to no end.
+    ``is_quick``: the check is quick, patterns aside, which run over ``length`` characters.  A check that may be slow
+    runs in the worker.  Raises what the validator raises, and `TimeoutError` if it does not finish in time.
     """
     schemas = [schema, *documents.values()]
     is_quick = is_quick and not _unfolds(schemas)
@@ -47,11 +47,12 @@ def by_jsonschema_rs(
     if is_quick and states <= _FEW_STATES and states * length <= _FEW_MOVES:
         return errors_of(schema, value, documents, order, most)
     request = {"schema": schema, "value": value, "documents": dict(documents), "order": order, "most": most}
-    return _asked(json.dumps(request | {"seconds": _SECONDS, "bytes": _BYTES}).encode())
+    limits = time_limits()
+    return _from_worker(json.dumps(request | {"seconds": limits.validation_cpu_s, "bytes": _BYTES}).encode(), limits)
 
 
 def _unfolds(schemas: Iterable[Any]) -> bool:
-    """May building the validator take long, whatever the value?  Dynamic references are followed from every scope."""
+    """Whether building the validator may be slow: it follows dynamic references from every scope."""
     todo = list(schemas)
     while todo:
         value = todo.pop()
@@ -65,7 +66,7 @@ def _unfolds(schemas: Iterable[Any]) -> bool:
 
 
 def _states(pattern: str) -> int:
-    """About how many states an automaton of the pattern has, a million at the most."""
+    """Estimate the states of the pattern's automaton, capped at a million."""
     states = len(pattern)
     for least, most in _COUNTED.findall(pattern):
         states = min(states * max(int(most or least), 1), 1_000_000)
@@ -79,13 +80,13 @@ def _helper() -> Any:
     return helper
 
 
-def _asked(body: bytes) -> list[tuple[list[Any], str]]:
-    """What a helper finds; one question after the other."""
-    answer = _helper().ask(body, _WAIT)
+def _from_worker(body: bytes, limits: TimeLimits) -> list[tuple[list[Any], str]]:
+    """Return what the worker finds; one request at a time."""
+    answer = _helper().ask(body, limits.validation_s)
     if isinstance(answer, Ended):
         if answer.late or (_OUT_OF_TIME is not None and answer.code == -_OUT_OF_TIME):
-            raise TimeoutError(f"not finished within {_SECONDS:g} s of processor time")
-        raise OSError(f"its helper process ended with {answer.code}")
+            raise TimeoutError(f"not finished within {limits.validation_cpu_s:g} s of processor time")
+        raise OSError(f"its worker process ended with exit code {answer.code}")
     if answer["failure"]:
         raise ValueError(answer["failure"])
     return [(place, words) for place, words in answer["errors"]]

@@ -1,4 +1,4 @@
-"""The script in the helper process of `guided.validation.validate_rust`: it imports nothing of ours, to start at once."""
+"""The worker script of `guided.validation.validate_rust`; imports none of our packages, so that it starts quickly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["errors_of"]
 def errors_of(
     schema: Any, value: Any, documents: Mapping[str, Any], order: int, most: int
 ) -> list[tuple[list[Any], str]]:
-    """What is wrong with ``value``, as places and words, at ``most`` so many things."""
+    """Return at most ``most`` violations of ``value``, each as its path and a message."""
     registry = jsonschema_rs.Registry(list(documents.items())) if documents else None
     options = {"validate_formats": True, "retriever": _published, "registry": registry, "pattern_options": _PATTERNS}
     validator = _KINDS[order](schema, **options)
@@ -27,11 +27,11 @@ def errors_of(
 
 
 def _published(uri: str) -> Any:
-    """A published meta-schema; raises for any other document, for nothing is fetched."""
+    """Return a published meta-schema; raise for any other document, because nothing is fetched."""
     return REGISTRY[uri.removesuffix("#")].contents
 
 
-#: A search that is given up counts as a text that does not match: that is no opinion, and here a clock ends searches.
+#: At this limit the library reports "no match", which may be wrong: it is so high that the time limit comes first.
 _PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=1_000_000_000)
 
 _KINDS: Mapping[int, Any] = {
@@ -44,7 +44,7 @@ _KINDS: Mapping[int, Any] = {
 
 
 def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answers until there is nothing more to read."""
+    """Answer requests until the input ends."""
     while head := requests.read(4):
         body = json.dumps(_answer(json.loads(requests.read(struct.unpack(">I", head)[0])))).encode()
         answers.write(struct.pack(">I", len(body)) + body)
@@ -52,7 +52,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
-    """The errors, or in words why there is no opinion.  What takes too long ends this process."""
+    """Return the errors, or why there is no verdict.  A check that takes too long ends this process."""
     _bound(request["seconds"], request["bytes"])
     try:
         found = errors_of(**{name: request[name] for name in ("schema", "value", "documents", "order", "most")})
@@ -65,7 +65,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bound(seconds: float, size: int | None) -> None:
-    """From now on so much time and memory, where the system knows how."""
+    """Limit processor time and memory from now on, where the system supports it."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
     if size is not None and sys.platform != "win32":

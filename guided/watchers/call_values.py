@@ -1,19 +1,19 @@
-"""Follows the text of tool calls to the JSON values in it, by the table in the plan (`grammars.call_steps`)."""
+"""Finds the JSON values in the text of tool calls, by the table in the plan (`grammars.values.call_values`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grammars.call_steps import CallStep
 from grammars.plan.plan import Exit
+from grammars.values.call_values import CallStep
 from guided.tracking.regions import Position, automaton, symbols_of
 
-__all__ = ["CallMap"]
+__all__ = ["CallValueTable"]
 
 _START = Position(0, 0)
 
 
-class CallMap:
+class CallValueTable:
     """The compiled table of one plan.  Immutable; share it."""
 
     def __init__(self, steps: Sequence[CallStep]) -> None:
@@ -22,18 +22,18 @@ class CallMap:
         self._states = [automaton(number, found) for number, found in enumerate(ways)]
 
     def enter(self, opening: Sequence[int]) -> Position:
-        """The position at the beginning of a section, behind the symbols that opened it."""
+        """Return the position at the beginning of a section, after the symbols that opened it."""
         position = _START
         for symbol in opening:
             position = self.advance(position, symbol)
         return position
 
-    def behind(self, step: int) -> Position:
-        """The position behind the value at ``step``."""
+    def after_value(self, step: int) -> Position:
+        """Return the position after the value at ``step``."""
         return Position(self.steps[step].to, 0)
 
     def advance(self, position: Position, symbol: int) -> Position:
-        """The position after one more symbol."""
+        """Return the position after one more symbol."""
         state = self._states[position.state]
         node = state.next(position.node, symbol)
         found = state.output[node]

@@ -1,7 +1,7 @@
-"""The ways in which JSON can spell one text: ``\\n`` is ``\\u000a`` and ``\\u000A`` as well.
+"""The escaped forms of a JSON string: ``\\n`` can also be written ``\\u000a`` and ``\\u000A``.
 
-Strings are compared in one spelling, ``canonical``; what would write the rest of a string that was written before is
-looked up in all its spellings.  Texts are bytes between quotes, as they stand in the answer.
+Strings are compared in one form, `canonical`; tokens that would complete an earlier string are looked up in all its
+escaped forms.  Texts are the bytes between the quotes, as the answer has them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from json.encoder import encode_basestring
 
-__all__ = ["canonical", "decoded", "spellings", "unfinished"]
+__all__ = ["canonical", "decoded", "escaped_forms", "unfinished_escape"]
 
 _PAIR = rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _OTHERS = re.compile(_PAIR + rb"|\\u[0-9a-fA-F]{4}|\\[^u]|\x7f", re.DOTALL)
@@ -20,7 +20,7 @@ _UNITS = re.compile(rb"\\u[0-9a-f]{4}|\\.|[^\\]+", re.DOTALL)
 
 
 def canonical(text: bytes) -> bytes:
-    """The one spelling of what ``text`` spells; an escape that is not finished stays as it is, at the end."""
+    """Return the canonical form of ``text``; an unfinished escape at its end is left as it is."""
     if b"\\" not in text and b"\x7f" not in text:
         return text
     return _OTHERS.sub(lambda found: _canonical_unit(found[0]), text)
@@ -38,7 +38,7 @@ def _canonical_unit(unit: bytes) -> bytes:
 
 
 def decoded(text: bytes) -> str:
-    """What ``text`` spells."""
+    """Return the string that ``text`` stands for."""
     if b"\\" in text:
         try:
             return str(json.loads(b'"%s"' % text, strict=False))
@@ -47,8 +47,8 @@ def decoded(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
-def unfinished(text: bytes) -> bytes:
-    """The escape that ``text`` ends in the middle of; empty where it does not."""
+def unfinished_escape(text: bytes) -> bytes:
+    """Return the unfinished escape at the end of ``text``; empty if there is none."""
     if b"\\" not in text[-5:]:
         return b""
     rest = _OTHERS.sub(b"", text)
@@ -56,10 +56,10 @@ def unfinished(text: bytes) -> bytes:
     return rest[at:] if at >= 0 else b""
 
 
-def spellings(rest: bytes, begun: bytes, may_be: Callable[[bytes], bool]) -> list[bytes]:
-    """How ``rest``, which is canonical, can be written where its first escape has ``begun`` already.
+def escaped_forms(rest: bytes, begun: bytes, has_token: Callable[[bytes], bool]) -> list[bytes]:
+    """Return the ways to write ``rest`` (canonical), of whose first escape ``begun`` is written already.
 
-    Of spellings that begin alike as far as ``may_be`` follows them, none goes further: there may be very many.
+    A form ends where ``has_token`` says that no token begins like it: there may be very many.
     """
     if not begun and b"\\" not in rest:
         return [rest]
@@ -73,8 +73,8 @@ def spellings(rest: bytes, begun: bytes, may_be: Callable[[bytes], bool]) -> lis
             units = tuple(way[len(begun) :] for way in units if way.startswith(begun))
             begun = b""
         longer = dict.fromkeys(way + more for way in ways for more in units)
-        ways = [way for way in longer if may_be(way)]
-        done += [way for way in longer if not may_be(way)]
+        ways = [way for way in longer if has_token(way)]
+        done += [way for way in longer if not has_token(way)]
         if not ways:
             return done
     return done + ways
@@ -82,7 +82,7 @@ def spellings(rest: bytes, begun: bytes, may_be: Callable[[bytes], bool]) -> lis
 
 @lru_cache(maxsize=512)
 def _ways(unit: bytes) -> tuple[bytes, ...]:
-    """All spellings of one canonical unit."""
+    """Return all ways to write one canonical character."""
     if not unit.startswith(b"\\"):
         return (unit,)
     code = ord(json.loads(b'"%s"' % unit))

@@ -1,8 +1,7 @@
-"""An incremental JSON scanner whose states are values: feed bytes, get the next state; go back by keeping the old one.
+"""An incremental JSON scanner with immutable states: `feed` bytes to a state to get the next; an old one still works.
 
-It follows text that a grammar has already made sure is JSON, so it only remembers what the watchers ask for: where
-the text stands, and which keys and items were written before.  A state never changes; a repeat is reported by the
-state that ends it (``repeated``).
+The grammar already guarantees that the text is JSON, so a state holds only what the watchers need: the position, and
+the keys and items written before it.  The state that ends a duplicate key or item says so (``is_duplicate``).
 """
 
 from __future__ import annotations
@@ -13,15 +12,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from grammars.values.watchers import UniqueNode
-from guided.watchers.persistent_set import Mode, Seen
 from guided.watchers.json_escapes import canonical, decoded
+from guided.watchers.persistent_set import Mode, PersistentSet
 
 __all__ = [
     "NUMBER_BYTES",
-    "Frame",
-    "Mode",
+    "ScanFrame",
     "ScanState",
-    "Seen",
     "feed",
     "is_compared",
     "item_value",
@@ -30,40 +27,40 @@ __all__ = [
 ]
 
 
-_NOTHING = Seen()
+_NOTHING = PersistentSet()
 
 
-class Frame(NamedTuple):
+class ScanFrame(NamedTuple):
     """An open array or object.
 
-    ``seen`` are the keys, or the items that must differ, written so far (texts `canonical`); ``node`` is the number
-    of its `UniqueNode` (-1: none); ``armed`` says that this frame or one around it has seen something.
+    ``written`` are the keys, or the items that must differ, written so far (texts `canonical`); ``node`` is the number
+    of its `UniqueNode` (-1: none); ``any_written``: this frame or one around it holds a key or an item.
     """
 
     is_object: bool
     node: int
-    parent: Frame | None
-    seen: Seen = _NOTHING
-    at: int = 0
-    below: int = -1  #: node of the value that is being written
-    armed: bool = False
+    parent: ScanFrame | None
+    written: PersistentSet = _NOTHING
+    item_index: int = 0  #: of the current item of an array
+    child_node: int = -1  #: node of the value being written
+    any_written: bool = False
 
 
 class ScanState(NamedTuple):
-    """Where the text stands; ``text`` is what was written of the current key or scalar, quotes left out.
+    """The position in the text; ``text`` is the current key or scalar so far, without quotes.
 
-    Of a string that nothing is compared with it stays empty: it may be long, and every token keeps its state.
+    For a string that is compared with nothing ``text`` stays empty: it may be long, and one state is kept per token.
     """
 
     mode: Mode = Mode.VALUE
-    frame: Frame | None = None
+    frame: ScanFrame | None = None
     text: bytes = b""
     escaped: bool = False
-    repeated: bool = False
+    is_duplicate: bool = False
 
     @property
-    def is_whole(self) -> bool:
-        """Is the value complete?  Then nothing is read any more."""
+    def is_complete(self) -> bool:
+        """Whether the value is complete; then nothing more is read."""
         return self.mode is Mode.AFTER and self.frame is None
 
 
@@ -74,7 +71,7 @@ _IN_STRING = re.compile(rb'["\\]')
 
 
 def item_value(mode: Mode, text: bytes) -> object:
-    """What an item is compared by: a string by its text, a number by its value, a literal by its word."""
+    """Return what items are compared by: of a string its text, of a number its value, of a literal its word."""
     if mode is Mode.NUMBER:
         try:
             return number_value(text)
@@ -84,9 +81,9 @@ def item_value(mode: Mode, text: bytes) -> object:
 
 
 def number_value(text: bytes) -> Fraction:
-    """A number as readers of JSON hold it: of fractions and exponents what a double does, of integers all digits.
+    """Return a number as JSON parsers read it: as a double if it has a fraction or exponent, else with all digits.
 
-    Raises `ValueError` for what is no number yet, or has an exponent that nobody works out.
+    Raises `ValueError` for an incomplete number, and for an exponent too large to compute with.
     """
     digits = text.decode("ascii")
     if b"." in text or b"e" in text or b"E" in text:
@@ -100,14 +97,14 @@ def number_value(text: bytes) -> Fraction:
 
 
 def feed(state: ScanState, data: bytes, nodes: tuple[UniqueNode, ...]) -> ScanState:
-    """The state after ``data``; ``repeated`` when it ends a key or an item for the second time."""
+    """Return the state after ``data``, with ``is_duplicate`` set if a key or an item ended for the second time."""
     return read_value(state, data, nodes)[0]
 
 
 def read_value(state: ScanState, data: bytes, nodes: tuple[UniqueNode, ...]) -> tuple[ScanState, int]:
-    """The state after ``data``, and how much of it belongs to the value."""
+    """Return the state after ``data``, and how many of its bytes belong to the value."""
     at, size = 0, len(data)
-    repeated = False
+    is_duplicate = False
     while at < size and not (state.mode is Mode.AFTER and state.frame is None):
         if state.mode is Mode.STRING or state.mode is Mode.IN_KEY:
             state, at = _in_string(state, data, at, nodes)
@@ -116,14 +113,14 @@ def read_value(state: ScanState, data: bytes, nodes: tuple[UniqueNode, ...]) -> 
         else:
             state = _structure(state, data[at], nodes)
             at += 1
-        repeated = repeated or state.repeated
-    if repeated and not state.repeated:
-        state = state._replace(repeated=True)
+        is_duplicate = is_duplicate or state.is_duplicate
+    if is_duplicate and not state.is_duplicate:
+        state = state._replace(is_duplicate=True)
     return state, at
 
 
-def is_compared(frame: Frame | None, nodes: tuple[UniqueNode, ...]) -> bool:
-    """Is ``frame`` an array whose items must differ?"""
+def is_compared(frame: ScanFrame | None, nodes: tuple[UniqueNode, ...]) -> bool:
+    """Whether ``frame`` is an array whose items must differ."""
     return frame is not None and not frame.is_object and frame.node >= 0 and nodes[frame.node].unique
 
 
@@ -142,11 +139,11 @@ def _in_string(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, 
             if mode is Mode.IN_KEY:
                 return _key_ended(state, text, nodes), at
             return _scalar_ended(state, Mode.STRING, text, nodes), at
-        at += 1  # what a backslash takes with it
+        at += 1  # the byte after a backslash
     escaped = at > size
     if mode is Mode.IN_KEY or is_compared(frame, nodes):
         return ScanState(mode, frame, state.text + data[start:], escaped), size
-    if escaped is state.escaped and not state.repeated:
+    if escaped is state.escaped and not state.is_duplicate:
         return state, size
     return ScanState(mode, frame, b"", escaped), size
 
@@ -165,14 +162,16 @@ def _in_word(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, ..
 def _key_ended(state: ScanState, text: bytes, nodes: tuple[UniqueNode, ...]) -> ScanState:
     frame = state.frame
     assert frame is not None
-    below = -1
+    child_node = -1
     text = canonical(text)
     if frame.node >= 0:
         node = nodes[frame.node]
         name = decoded(text)
-        below = next((n for key, n in node.keys if key == name), node.others)
-    after = Frame(True, frame.node, frame.parent, frame.seen.with_value(text), frame.at, below, True)
-    return ScanState(Mode.AFTER_KEY, after, repeated=text in frame.seen)
+        child_node = next((n for key, n in node.keys if key == name), node.others)
+    after = ScanFrame(
+        True, frame.node, frame.parent, frame.written.with_value(text), frame.item_index, child_node, True
+    )
+    return ScanState(Mode.AFTER_KEY, after, is_duplicate=text in frame.written)
 
 
 def _scalar_ended(state: ScanState, mode: Mode, text: bytes, nodes: tuple[UniqueNode, ...]) -> ScanState:
@@ -180,8 +179,10 @@ def _scalar_ended(state: ScanState, mode: Mode, text: bytes, nodes: tuple[Unique
     if frame is None or not is_compared(frame, nodes):
         return ScanState(Mode.AFTER, frame)
     value = item_value(mode, text)
-    after = Frame(False, frame.node, frame.parent, frame.seen.with_value(value), frame.at, frame.below, True)
-    return ScanState(Mode.AFTER, after, repeated=value in frame.seen)
+    after = ScanFrame(
+        False, frame.node, frame.parent, frame.written.with_value(value), frame.item_index, frame.child_node, True
+    )
+    return ScanState(Mode.AFTER, after, is_duplicate=value in frame.written)
 
 
 def _structure(state: ScanState, byte: int, nodes: tuple[UniqueNode, ...]) -> ScanState:
@@ -196,8 +197,10 @@ def _structure(state: ScanState, byte: int, nodes: tuple[UniqueNode, ...]) -> Sc
         case "{" | "[" as bracket:
             node = _node_below(frame, nodes)
             is_object = bracket == "{"
-            below = -1 if is_object else _item_node(node, 0, nodes)
-            opened = Frame(is_object, node, frame, below=below, armed=frame is not None and frame.armed)
+            child_node = -1 if is_object else _item_node(node, 0, nodes)
+            opened = ScanFrame(
+                is_object, node, frame, child_node=child_node, any_written=frame is not None and frame.any_written
+            )
             return ScanState(Mode.KEY if is_object else Mode.VALUE, opened)
         case "}" | "]":
             return ScanState(Mode.AFTER, frame.parent if frame is not None else None)
@@ -206,18 +209,20 @@ def _structure(state: ScanState, byte: int, nodes: tuple[UniqueNode, ...]) -> Sc
         case "," if frame is not None and frame.is_object:
             return ScanState(Mode.KEY, frame)
         case "," if frame is not None:
-            index = frame.at + 1
-            return ScanState(Mode.VALUE, frame._replace(at=index, below=_item_node(frame.node, index, nodes)))
+            index = frame.item_index + 1
+            return ScanState(
+                Mode.VALUE, frame._replace(item_index=index, child_node=_item_node(frame.node, index, nodes))
+            )
         case ",":
             return state
     mode = Mode.NUMBER if byte in NUMBER_BYTES else Mode.LITERAL
     return ScanState(mode, frame, bytes((byte,)))
 
 
-def _node_below(frame: Frame | None, nodes: tuple[UniqueNode, ...]) -> int:
+def _node_below(frame: ScanFrame | None, nodes: tuple[UniqueNode, ...]) -> int:
     if frame is None:
         return 0 if nodes else -1
-    return frame.below
+    return frame.child_node
 
 
 def _item_node(node: int, index: int, nodes: tuple[UniqueNode, ...]) -> int:

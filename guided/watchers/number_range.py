@@ -1,17 +1,17 @@
-"""How large an exponent may get: what a double, and so nearly every reader of JSON, can hold."""
+"""The largest exponent of a number: the one that a double, and so nearly every JSON parser, can hold."""
 
 from __future__ import annotations
 
-__all__ = ["most_exponent"]
+__all__ = ["max_exponent"]
 
 _LARGEST = "17976931348623157"  # digits of the largest double, which is 1.7976931348623157e308
-_LEAST = 307  # the least exponent whose numbers are all held in full precision, as a number without its sign
+_LEAST = 307  # without its sign: down to 1e-307 every double has full precision
 
 
-def most_exponent(mantissa: str, *, is_negative: bool) -> int:
-    """The largest exponent, without its sign, that ``mantissa`` (``-12.5``) may have before it overflows a double.
+def max_exponent(mantissa: str, *, is_negative: bool) -> int:
+    """Return the largest exponent, without its sign, at which ``mantissa`` (``-12.5``) does not overflow a double.
 
-    Negative exponents only lose digits; they are bounded alike, for readers that compute with all of them.
+    Negative exponents only lose digits; they are bounded as well, for parsers that compute exactly.
     """
     if is_negative:
         return _LEAST

@@ -1,8 +1,8 @@
-"""The keys or the items that were written so far: a value that grows, and answers in a time that hardly grows with it.
+"""A persistent set: the keys or items of a JSON value written so far.
 
-A state of the scanner never changes and is shared by all that go on from it, so what was written is kept in runs that
-never change either: of sizes that double, as a binary counter carries.  To add a value costs the merge of a few runs,
-to look one up a look into each of them; nothing is copied for those that go on otherwise.
+Scanner states are immutable and shared by their successors, so the set is made of immutable runs whose sizes double,
+like the digits of a binary counter.  Adding a value merges a few runs, a look-up asks each run, and nothing is copied
+when two continuations differ.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from enum import IntEnum
 from fractions import Fraction
 
-__all__ = ["Mode", "Seen"]
+__all__ = ["Mode", "PersistentSet"]
 
-_END = b"\xff"  # behind every byte of a text that is UTF-8
+_END = b"\xff"  # greater than every byte of UTF-8 text
 
 
 class Mode(IntEnum):
-    """What the next byte belongs to, and of what kind an item was."""
+    """The part of JSON that the next byte belongs to; also the kind of an item."""
 
-    VALUE = 0  #: a value is to come (or the end of an empty array)
-    KEY = 1  #: a key is to come (or the end of an object)
+    VALUE = 0  #: a value comes next (or the end of an empty array)
+    KEY = 1  #: a key comes next (or the end of an object)
     IN_KEY = 2
     AFTER_KEY = 3
     STRING = 4
@@ -32,83 +32,83 @@ class Mode(IntEnum):
 
 
 class _Run:
-    """Some values, and the texts of keys and strings among them."""
+    """Some values, and the texts of the keys and strings among them."""
 
-    __slots__ = ("has_numbers", "size", "texts", "texts_in_order", "values")
+    __slots__ = ("has_numbers", "size", "sorted_texts", "texts", "values")
 
     def __init__(self, value: object) -> None:
         text = value[1] if isinstance(value, tuple) and value[0] is Mode.STRING else value
-        self.size = 1  #: how many were added, the same one counted as often as it was
+        self.size = 1  #: values added, duplicates counted
         self.values = frozenset((value,))
-        self.texts_in_order = (text,) if isinstance(text, bytes) else ()
-        self.texts = frozenset(self.texts_in_order)
+        self.sorted_texts = (text,) if isinstance(text, bytes) else ()
+        self.texts = frozenset(self.sorted_texts)
         self.has_numbers = isinstance(value, Fraction)
 
     def merged(self, other: _Run) -> _Run:
         whole = object.__new__(_Run)
         whole.size = self.size + other.size
         whole.values = self.values | other.values
-        whole.texts_in_order = tuple(sorted((*self.texts_in_order, *other.texts_in_order)))  # two in order: one pass
+        whole.sorted_texts = tuple(sorted((*self.sorted_texts, *other.sorted_texts)))  # one pass over sorted runs
         whole.texts = self.texts | other.texts
         whole.has_numbers = self.has_numbers or other.has_numbers
         return whole
 
 
-class Seen:
-    """The keys (texts) or items (a mode and a text, or numbers) written so far; only strings count as texts.
+class PersistentSet:
+    """The keys (texts) or items (a mode and a text, or a number) written so far; only strings count as texts.
 
-    It grows by one value at a time and shares all earlier ones.
+    Immutable: `with_value` returns a set with one more value that shares the earlier ones.
     """
 
     __slots__ = ("_before", "_runs", "_size", "_value")
 
-    def __init__(self, value: object = None, before: Seen | None = None) -> None:
+    def __init__(self, value: object = None, before: PersistentSet | None = None) -> None:
         self._value = value
         self._before = before
         self._size: int = 0 if before is None else before._size + 1
         self._runs: tuple[_Run, ...] | None = () if before is None else None
 
-    def with_value(self, value: object) -> Seen:
-        return Seen(value, self)
+    def with_value(self, value: object) -> PersistentSet:
+        return PersistentSet(value, self)
 
     def __iter__(self) -> Iterator[object]:
-        """The latest first."""
+        """The values, latest first."""
         at = self
         while at._before is not None:
             yield at._value
             at = at._before
 
     def __contains__(self, value: object) -> bool:
-        return any(value in run.values for run in self._known())
+        return any(value in run.values for run in self._all_runs())
 
     def __len__(self) -> int:
         return self._size
 
     @property
     def has_numbers(self) -> bool:
-        return any(run.has_numbers for run in self._known())
+        return any(run.has_numbers for run in self._all_runs())
 
-    def beginning(self, prefix: bytes, most: float = math.inf) -> list[bytes] | None:
-        """The keys, or the texts of the items, that begin so; None where they are more than ``most``."""
+    def with_prefix(self, prefix: bytes, limit: float = math.inf) -> list[bytes] | None:
+        """Return the keys, or the texts of the items, with this prefix; None if they are more than ``limit``."""
         found: list[bytes] = []
-        for run in self._known():
-            start = bisect_left(run.texts_in_order, prefix)
-            end = bisect_left(run.texts_in_order, prefix + _END, start)
-            if len(found) + end - start > most:
+        for run in self._all_runs():
+            start = bisect_left(run.sorted_texts, prefix)
+            end = bisect_left(run.sorted_texts, prefix + _END, start)
+            if len(found) + end - start > limit:
                 return None
-            found += run.texts_in_order[start:end]
+            found += run.sorted_texts[start:end]
         return found
 
     def has_text(self, text: bytes) -> bool:
-        """Is it a key, or the text of an item?"""
-        return any(text in run.texts for run in self._known())
+        """Whether ``text`` is a key, or the text of an item."""
+        return any(text in run.texts for run in self._all_runs())
 
-    def among(self, texts: frozenset[bytes]) -> list[bytes]:
-        """Those of ``texts`` that are a key or the text of an item."""
-        return [text for run in self._known() for text in texts & run.texts]
+    def intersection(self, texts: frozenset[bytes]) -> list[bytes]:
+        """Return those of ``texts`` that are a key or the text of an item."""
+        return [text for run in self._all_runs() for text in texts & run.texts]
 
-    def _known(self) -> tuple[_Run, ...]:
-        """The runs, the largest first; worked out when they are first asked for, from those of what was before."""
+    def _all_runs(self) -> tuple[_Run, ...]:
+        """The runs, largest first; computed on first use from those of an earlier set."""
         at, later = self, []
         while at._runs is None:
             later.append(at)

@@ -1,4 +1,4 @@
-"""The ordinary tokens of a vocabulary by their bytes, in the groups that run-time watchers ask for."""
+"""An index of a vocabulary for the run-time watchers: its ordinary tokens by bytes, in the groups that they need."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.bitmask import from_ids, is_allowed
-from guided.watchers.boundary_tokens import Crossings
+from guided.watchers.boundary_tokens import BoundaryTokens
 from guided.watchers.json_scanner import NUMBER_BYTES
 
-__all__ = ["Beginnings", "DigitTokens", "TokenBytes", "clear_ids"]
+__all__ = ["DigitTokens", "PrefixTokens", "VocabularyIndex", "clear_ids"]
 
-_UNCLOSED = rb'(?:[^"\\]|\\.)*\\?'  # what stands in a string that is not closed
-_COUNTED = 6  # digits of a token that are read as a number; no exponent in use has more
+_UNCLOSED = rb'(?:[^"\\]|\\.)*\\?'  # the content of an unclosed string
+_COUNTED = 6  # digits of a token that are read as a number; a double's exponent has at most three
 
 
 @dataclass(frozen=True, slots=True)
 class DigitTokens:
-    """Tokens that begin with a digit: ids, how many digits come first, and their value (of very many: a large one)."""
+    """Tokens that begin with a digit: their ids, the number of leading digits, and their value (capped at 10**6)."""
 
     ids: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -31,8 +31,8 @@ class DigitTokens:
     longest: int  #: the largest of the sizes
 
 
-class Beginnings:
-    """Tokens that begin a text and do not end it, by how much of it they write."""
+class PrefixTokens:
+    """Tokens that open a string and do not end it, by the part of the string that they write."""
 
     def __init__(self, found: Iterable[tuple[bytes, int]]) -> None:
         self.ids: dict[bytes, list[int]] = {}
@@ -40,12 +40,12 @@ class Beginnings:
             self.ids.setdefault(text, []).append(i)
         self._prefixes = {text[:size] for text in self.ids for size in range(len(text) + 1)}
 
-    def may_be(self, text: bytes) -> bool:
-        """Does a token write ``text`` and perhaps more?"""
+    def has_prefix(self, text: bytes) -> bool:
+        """Whether a token writes ``text``, and perhaps more."""
         return text in self._prefixes
 
-    def of(self, text: bytes) -> list[int]:
-        """Ids of the tokens that write some of ``text``, all of it included."""
+    def prefixes_of(self, text: bytes) -> list[int]:
+        """Return the ids of the tokens that write a prefix of ``text``, or all of it."""
         found: list[int] = []
         for size in range(len(text) + 1):
             if text[:size] not in self._prefixes:
@@ -54,48 +54,48 @@ class Beginnings:
         return found
 
 
-class TokenBytes:
+class VocabularyIndex:
     """The ordinary tokens of a vocabulary by their bytes; one per vocabulary.
 
-    ``read`` gives the bytes of each id, empty for markers and padding; it is called once, when the first of them is
-    asked for, and each group is made when it is (all of them: some 0.5 s for 200k tokens).
+    ``read`` returns the bytes of each id, empty for markers and padding; it is called once, on first use.  Each group
+    is built on first use as well (all of them: about 0.5 s for 200k tokens).
     """
 
     def __init__(self, read: Callable[[], Sequence[bytes]]) -> None:
         self._read = read
 
     @cached_property
-    def of(self) -> Sequence[bytes]:
+    def token_bytes(self) -> Sequence[bytes]:
         """The bytes of each id."""
         return self._read()
 
     @cached_property
     def _sorted(self) -> list[tuple[bytes, int]]:
-        of = self.of
+        of = self.token_bytes
         return [(of[i], i) for i in sorted(range(len(of)), key=of.__getitem__) if of[i]]
 
     @cached_property
     def ids(self) -> dict[bytes, list[int]]:
         """Ids by bytes."""
         found: dict[bytes, list[int]] = {}
-        for i, data in enumerate(self.of):
+        for i, data in enumerate(self.token_bytes):
             if data:
                 found.setdefault(data, []).append(i)
         return found
 
     @cached_property
-    def crossings(self) -> Crossings:
-        """Tokens that may end more than one JSON token: they are followed byte by byte."""
-        return Crossings(self.of)
+    def boundary_tokens(self) -> BoundaryTokens:
+        """Tokens that may span a JSON boundary; they are scanned byte by byte."""
+        return BoundaryTokens(self.token_bytes)
 
     @cached_property
     def _text(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The bytes of all tokens in a row, and where each begins."""
-        sizes = np.fromiter(map(len, self.of), dtype=np.int64, count=len(self.of))
-        return np.frombuffer(b"".join(self.of), dtype=np.uint8), np.cumsum(sizes) - sizes
+        """The bytes of all tokens, concatenated, and the offset of each."""
+        sizes = np.fromiter(map(len, self.token_bytes), dtype=np.int64, count=len(self.token_bytes))
+        return np.frombuffer(b"".join(self.token_bytes), dtype=np.uint8), np.cumsum(sizes) - sizes
 
     def _holding(self, letters: bytes) -> NDArray[np.int64]:
-        """Ids of the tokens that hold one of these bytes, ascending: a fast first look before a pattern."""
+        """Ids of the tokens that contain one of these bytes, ascending: a fast filter before a regex."""
         text, starts = self._text
         at = np.flatnonzero(_table(letters)[text])
         return np.unique(np.searchsorted(starts, at, side="right") - 1)
@@ -107,45 +107,37 @@ class TokenBytes:
         return full[_table(letters)[text[starts[full]]]]
 
     @cached_property
-    def inside(self) -> NDArray[np.int32]:
-        """Tokens that end no scalar wherever they stand in one."""
-        _, starts = self._text
-        ending = np.zeros(len(starts), dtype=np.bool_)
-        ending[self._holding(b'",]}: \t\n\r\v\f')] = True
-        return self._row(i for i in np.flatnonzero(~ending).tolist() if self.of[i])
-
-    @cached_property
     def number_ends(self) -> dict[bytes, NDArray[np.int32]]:
-        """Tokens that end a number, by the digits that they still add to it."""
+        """Tokens that end a number, by the part of the number that they add."""
         ending = re.compile(rb"([-+.0-9eE]*)[,\]}\s]")
         groups: dict[bytes, list[int]] = {}
         for i in self._beginning(NUMBER_BYTES + b",]} \t\n\r\v\f").tolist():
-            found = ending.match(self.of[i])
+            found = ending.match(self.token_bytes[i])
             if found is not None:
                 groups.setdefault(found.group(1), []).append(i)
         return {prefix: self._row(ids) for prefix, ids in groups.items()}
 
     @cached_property
     def number_tails(self) -> bytes:
-        """By id: 1 where a number may go on behind the token, or nothing is written."""
-        return bytes(not data or data[-1] in NUMBER_BYTES for data in self.of)
+        """By id: 1 if a number may continue after the token, or the token is empty."""
+        return bytes(not data or data[-1] in NUMBER_BYTES for data in self.token_bytes)
 
     @cached_property
-    def behind_numbers(self) -> list[int]:
-        """A few tokens one of which may stand behind a number that may end there, in most places."""
+    def after_numbers(self) -> list[int]:
+        """A few tokens, one of which mostly may follow a number that is complete."""
         return [i for data in (b",", b", ", b"}", b"]") for i in self.ids.get(data, ())[:1]]
 
     @cached_property
     def exponents_of_zero(self) -> NDArray[np.int32]:
-        """Tokens that write an exponent behind nothing but zeros."""
+        """Tokens that write an exponent after nothing but zeros."""
         exponent = re.compile(rb"[-\s.0]*[eE]")
-        return self._row(i for i in self._holding(b"eE").tolist() if exponent.match(self.of[i]))
+        return self._row(i for i in self._holding(b"eE").tolist() if exponent.match(self.token_bytes[i]))
 
     @cached_property
     def large_exponents(self) -> NDArray[np.int32]:
-        """Tokens that write three digits of an exponent or more, with what comes before them: ``e400``, ``-400``."""
+        """Tokens that write at least three digits of an exponent and its beginning: ``e400``, ``-400``."""
         exponent = re.compile(rb"(?:(?:^|[0-9.])[eE][-+]?|^[-+])0*[1-9][0-9]{2}")
-        return self._row(i for i in self._holding(b"0123456789").tolist() if exponent.search(self.of[i]))
+        return self._row(i for i in self._holding(b"0123456789").tolist() if exponent.search(self.token_bytes[i]))
 
     @cached_property
     def has_large_exponents(self) -> bool:
@@ -156,7 +148,7 @@ class TokenBytes:
         """Tokens that begin with a digit."""
         first = re.compile(rb"[0-9]+")
         begin = self._beginning(b"0123456789").tolist()
-        found = [(i, run.group()) for i in begin if (run := first.match(self.of[i])) is not None]
+        found = [(i, run.group()) for i in begin if (run := first.match(self.token_bytes[i])) is not None]
         return DigitTokens(
             np.array([i for i, _ in found], dtype=np.int64),
             np.array([len(run) for _, run in found], dtype=np.int64),
@@ -165,53 +157,53 @@ class TokenBytes:
         )
 
     @cached_property
-    def keys_begun(self) -> Beginnings:
-        """Tokens that begin a key where one is to come, by what stands behind its quote."""
+    def key_beginnings(self) -> PrefixTokens:
+        """Tokens that begin a key where one comes next, by the text after its quote."""
         found = re.compile(rb'[ \t\n\r]*"(' + _UNCLOSED + rb")", re.DOTALL)
         ids = self._holding(b'"').tolist()
-        return Beginnings((m.group(1), i) for i in ids if (m := found.fullmatch(self.of[i])) is not None)
+        return PrefixTokens((m.group(1), i) for i in ids if (m := found.fullmatch(self.token_bytes[i])) is not None)
 
     @cached_property
     def string_ends(self) -> dict[bytes, list[int]]:
-        """Tokens that end a string, by what of it they still write; not for the middle of an escape."""
+        """Tokens that end a string, by the text before its quote; not valid in the middle of an escape."""
         found = re.compile(rb'((?:[^"\\]|\\.)*)"', re.DOTALL)
         groups: dict[bytes, list[int]] = {}
         for i in self._holding(b'"').tolist():
-            if (m := found.match(self.of[i])) is not None:
+            if (m := found.match(self.token_bytes[i])) is not None:
                 groups.setdefault(m.group(1), []).append(i)
         return groups
 
     @cached_property
-    def begun_later(self) -> list[int]:
-        """Tokens that end something and begin the next string or number, of which they write something."""
+    def next_value_beginnings(self) -> list[int]:
+        """Tokens that end something and write the beginning of the next string or number."""
         blank = rb"[ \t\n\r]*"
         found = re.compile(rb".*," + blank + rb'(?:"(?!$)' + _UNCLOSED + rb"|[-0-9][-+.0-9eE]*)", re.DOTALL)
-        return [i for i in self._holding(b",").tolist() if found.fullmatch(self.of[i])]
+        return [i for i in self._holding(b",").tolist() if found.fullmatch(self.token_bytes[i])]
 
     @cached_property
-    def keys_crossed(self) -> list[int]:
-        """Tokens in which a key has its value, behind which the next may be to come or begin: `": 1, "a`."""
+    def member_crossings(self) -> list[int]:
+        """Tokens that end a key, hold its value, and end before or in the next key: `": 1, "a`."""
         found = re.compile(rb'.*"[ \t\n\r]*:.*,[ \t\n\r]*(?:"' + _UNCLOSED + rb")?", re.DOTALL)
-        return [i for i in self._holding(b":").tolist() if found.fullmatch(self.of[i])]
+        return [i for i in self._holding(b":").tolist() if found.fullmatch(self.token_bytes[i])]
 
     @cached_property
     def commas(self) -> list[int]:
-        """Tokens behind which a key or an item may be to come, or its first quote."""
+        """Tokens that end with a comma, or with the quote that begins the next key or item."""
         last = re.compile(rb',[ \t\n\r]*"?$')
-        return [i for i in self._holding(b",").tolist() if last.search(self.of[i])]
+        return [i for i in self._holding(b",").tolist() if last.search(self.token_bytes[i])]
 
     @cached_property
     def blanks(self) -> list[int]:
-        """Tokens that are nothing but white space."""
-        return [i for i in self._beginning(b" \t\n\r").tolist() if not self.of[i].strip(b" \t\n\r")]
+        """Tokens of white space only."""
+        return [i for i in self._beginning(b" \t\n\r").tolist() if not self.token_bytes[i].strip(b" \t\n\r")]
 
-    def may_be(self, prefix: bytes) -> bool:
-        """Does a token begin with ``prefix``?"""
+    def has_prefix(self, prefix: bytes) -> bool:
+        """Whether a token begins with ``prefix``."""
         start = bisect_left(self._sorted, (prefix, -1))
         return start < len(self._sorted) and self._sorted[start][0].startswith(prefix)
 
-    def within(self, text: bytes) -> list[int]:
-        """Ids of the tokens that write some of ``text``, all of it included."""
+    def prefixes_of(self, text: bytes) -> list[int]:
+        """Return the ids of the tokens that are a prefix of ``text``, or all of it."""
         ids = self.ids
         found: list[int] = []
         for size in range(1, min(len(text), self._longest) + 1):
@@ -220,23 +212,28 @@ class TokenBytes:
 
     @cached_property
     def _longest(self) -> int:
-        return max(map(len, self.of), default=0)
+        return max(map(len, self.token_bytes), default=0)
 
     @cached_property
-    def longest_of_number(self) -> int:
-        """The most bytes of a token that is nothing but a part of a number, white space before it included."""
+    def max_number_part(self) -> int:
+        """The length of the longest token that is part of a number only, leading white space included, in bytes."""
         part = re.compile(rb"[ \t\n\r]*[-+.0-9eE]+")
         return max(
-            (len(self.of[i]) for i in self._holding(NUMBER_BYTES).tolist() if part.fullmatch(self.of[i])), default=1
+            (
+                len(self.token_bytes[i])
+                for i in self._holding(NUMBER_BYTES).tolist()
+                if part.fullmatch(self.token_bytes[i])
+            ),
+            default=1,
         )
 
     @cached_property
-    def digits_alone(self) -> list[int]:
-        """Tokens that are nothing but digits."""
-        return [i for i in self._beginning(b"0123456789").tolist() if self.of[i].isdigit()]
+    def all_digits(self) -> list[int]:
+        """Tokens of digits only."""
+        return [i for i in self._beginning(b"0123456789").tolist() if self.token_bytes[i].isdigit()]
 
-    def beginning(self, prefix: bytes) -> list[int]:
-        """Ids of the tokens that begin with ``prefix``."""
+    def with_prefix(self, prefix: bytes) -> list[int]:
+        """Return the ids of the tokens that begin with ``prefix``."""
         start = bisect_left(self._sorted, (prefix, -1))
         found = []
         for data, i in self._sorted[start:]:
@@ -246,11 +243,11 @@ class TokenBytes:
         return found
 
     def _row(self, ids: Iterable[int]) -> NDArray[np.int32]:
-        return from_ids(ids, len(self.of))
+        return from_ids(ids, len(self.token_bytes))
 
 
 def clear_ids(words: NDArray[np.int32], ids: Iterable[int]) -> None:
-    """Take the bits of ``ids`` out of one row of a bitmask."""
+    """Clear the bits of ``ids`` in one row of a bitmask."""
     view = words.view(np.uint32)
     for i in ids:
         if is_allowed(words, i):
@@ -258,7 +255,7 @@ def clear_ids(words: NDArray[np.int32], ids: Iterable[int]) -> None:
 
 
 def _table(letters: bytes) -> NDArray[np.bool_]:
-    """Is a byte one of ``letters``, for each byte."""
+    """Return for each byte whether it is one of ``letters``."""
     found = np.zeros(256, dtype=np.bool_)
     found[list(letters)] = True
     return found

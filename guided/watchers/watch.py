@@ -1,8 +1,8 @@
-"""Run-time watchers of one sequence: tokens that would write a key or an item twice, or numbers without bound.
+"""Run-time watchers of one sequence: remove tokens that would write a key or an item twice, or an unbounded number.
 
-The watchers of a plan come with its schemas (`grammars.values.watchers`): of the response, and of the JSON values
-in tool calls.  A `Watch` follows the text to each of these values, from its first byte to its last, and only when it
-is asked: where nothing but the length of numbers is watched, a look at the last tokens mostly answers.
+The watchers of a plan come with its schemas (`grammars.values.watchers`): that of the response and those of the JSON
+values in tool calls.  A `SequenceWatcher` follows the text of each of these values from its first byte to its last.
+It reads lazily: where only the length of numbers is limited, the last few tokens are mostly enough to answer.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.plan.plan import Plan, RegionName
-from guided.watchers.call_values import CallMap
-from guided.watchers.json_scanner import NUMBER_BYTES, ScanState, feed, read_value
-from guided.tracking.regions import Position, RegionMap, symbols_of
-from guided.watchers.vocabulary_index import TokenBytes
 from guided.tracking.history import Trail
-from guided.watchers.value_watch import ValueWatch
+from guided.tracking.regions import Position, RegionMap, symbols_of
+from guided.watchers.call_values import CallValueTable
+from guided.watchers.json_scanner import NUMBER_BYTES, ScanState, feed, read_value
+from guided.watchers.value_watch import ValueWatcher
+from guided.watchers.vocabulary_index import VocabularyIndex
 
-__all__ = ["TokenBytes", "Watch"]
+__all__ = ["SequenceWatcher"]
 
 _BEGIN = ScanState()
 
 
 class _Record(NamedTuple):
-    """The watch after one token: the value that is being written, if one is, and the place among calls, if there."""
+    """The state after one token: the value being written, if any, and the position in the tool calls, if there."""
 
-    value: ValueWatch | None = None
+    value: ValueWatcher | None = None
     scan: ScanState = _BEGIN
     call: Position | None = None
 
@@ -39,38 +39,41 @@ class _Record(NamedTuple):
 _IDLE = _Record()
 
 
-class Watch:
-    """The watchers of one plan on one sequence, whose `Trail` every question brings along.
+class SequenceWatcher:
+    """The watchers of one plan on one sequence; the caller passes the sequence's `Trail`.
 
-    ``fork`` copies; ``cut`` follows a rollback; ``restrict`` narrows a mask in place.  Cost: some 2 us a token inside
-    values, less than one where only numbers are watched and none is near, a few hundred where a repeat is near.
+    ``fork`` copies; ``cut`` follows a rollback; ``restrict`` narrows a mask in place.  Cost: about 2 us a token inside
+    values, less than 1 us where only numbers are limited and none is near, a few hundred us near a duplicate.
     """
 
-    def __init__(self, plan: Plan, regions: RegionMap, entry: int, tokens: TokenBytes) -> None:
+    def __init__(self, plan: Plan, regions: RegionMap, entry: int, tokens: VocabularyIndex) -> None:
         self.tokens = tokens
         self.regions = regions
-        self._response = ValueWatch(plan.watchers, tokens) if plan.watchers else None
-        self._calls = CallMap(plan.call_steps) if plan.call_steps else None
-        self._values = [ValueWatch(s.watchers, tokens) if s.is_value else None for s in plan.call_steps]
+        self._response = ValueWatcher(plan.watchers, tokens) if plan.watchers else None
+        self._calls = CallValueTable(plan.call_steps) if plan.call_steps else None
+        self._values = [ValueWatcher(s.watchers, tokens) if s.is_value else None for s in plan.call_steps]
         name = regions.regions[entry].name
-        self._records = [_Record(self._response) if name is RegionName.RESPONSE else _IDLE]  # the first, and by token
+        #: the state before the first token, then one per token
+        self._records = [_Record(self._response) if name is RegionName.RESPONSE else _IDLE]
 
     @classmethod
-    def of(cls, plan: Plan, regions: RegionMap, entry: int, tokens: Callable[[], TokenBytes]) -> Watch | None:
-        """The watch of a sequence that begins in region number ``entry``; None where the plan has no watchers."""
+    def of(
+        cls, plan: Plan, regions: RegionMap, entry: int, tokens: Callable[[], VocabularyIndex]
+    ) -> SequenceWatcher | None:
+        """Return the watcher of a sequence that begins in region number ``entry``; None if the plan has none."""
         return cls(plan, regions, entry, tokens()) if plan.watchers or plan.call_steps else None
 
     @cached_property
     def _room(self) -> float | None:
-        """Bytes of a number that is not near anywhere; None where more than numbers is watched."""
+        """The length up to which no number is restricted, in bytes; None if more than numbers is watched."""
         values = [value for value in (self._response, *self._values) if value is not None]
-        if self.tokens.has_large_exponents or not all(value.is_numeric for value in values):
+        if self.tokens.has_large_exponents or not all(value.bounds_numbers_only for value in values):
             return None
         room = min((value.room for value in values), default=math.inf)
         return room if room >= 0 else None
 
     def _follow(self, trail: Trail) -> None:
-        """Come up with ``trail``."""
+        """Read the tokens of ``trail`` that are new."""
         for i in range(len(self._records) - 1, len(trail)):
             self._read(trail.tokens[i], trail.positions[i], trail.positions[i + 1])
 
@@ -80,7 +83,7 @@ class Watch:
         last = records[-1]
         response = self._response
         if before is after and last.value is response is not None and last.call is None:  # the usual case
-            scan = feed(last.scan, self.tokens.of[token_id], response.nodes)
+            scan = feed(last.scan, self.tokens.token_bytes[token_id], response.nodes)
             records.append(last if scan is last.scan else _Record(response, scan))
             return
         number = regions.region_number(after)
@@ -90,58 +93,58 @@ class Watch:
         if number != regions.region_number(before):
             symbols = regions.symbols(token_id)
             spans, _ = regions.spans(before, symbols)
-            way = next((span for span in reversed(spans) if span.exit is not None), None)
+            leaving = next((span for span in reversed(spans) if span.exit is not None), None)
             last = _IDLE
-            if way is not None and way.exit is not None:
-                begin, opening = way.last, symbols_of(way.exit.trigger)
+            if leaving is not None and leaving.exit is not None:
+                begin, opening = leaving.last, symbols_of(leaving.exit.trigger)
         name = regions.regions[number].name
         if name is RegionName.RESPONSE and response is not None:
-            scan = feed(last.scan, self.tokens.of[token_id][begin:], response.nodes)
+            scan = feed(last.scan, self.tokens.token_bytes[token_id][begin:], response.nodes)
             records.append(_Record(response, scan))
         elif name is RegionName.TOOL_CALLS and self._calls is not None:
-            record = last if last.call is not None else self._settled(_Record(call=self._calls.enter(opening)))
+            record = last if last.call is not None else self._with_value(_Record(call=self._calls.enter(opening)))
             rest = (symbols if symbols is not None else regions.symbols(token_id))[begin:]
             records.append(self._in_calls(self._calls, record, rest))
         else:
             records.append(_IDLE)
 
-    def _in_calls(self, calls: CallMap, record: _Record, symbols: tuple[int, ...]) -> _Record:
-        """The record after more symbols of a section of calls."""
+    def _in_calls(self, calls: CallValueTable, record: _Record, symbols: tuple[int, ...]) -> _Record:
+        """Return the record after more symbols of the tool calls."""
         at = 0
         while at < len(symbols):
             value, scan, position = record
             assert position is not None
             if value is None:
-                record = self._settled(_Record(call=calls.advance(position, symbols[at])))
+                record = self._with_value(_Record(call=calls.advance(position, symbols[at])))
                 at += 1
                 continue
-            data = bytes(symbols[at:]) if symbols[at] < 256 else b""  # a marker stands alone, and in no value
+            data = bytes(symbols[at:]) if symbols[at] < 256 else b""  # a marker is one symbol, in no value
             scan, used = read_value(scan, data, value.nodes)
             at += used
-            if scan.is_whole or not data:
-                record = self._settled(_Record(call=calls.behind(position.state)))
+            if scan.is_complete or not data:
+                record = self._with_value(_Record(call=calls.after_value(position.state)))
             else:
                 record = _Record(value, scan, position)
         return record
 
-    def _settled(self, record: _Record) -> _Record:
-        """The record with the value that begins there, if one does."""
+    def _with_value(self, record: _Record) -> _Record:
+        """Return the record with the watcher of the value that begins there, if one does."""
         value = self._values[record.call.state] if record.call is not None else None
         return record if value is None else record._replace(value=value)
 
     def cut(self, num_tokens: int) -> None:
-        """Only the first ``num_tokens`` tokens are left."""
+        """Keep only the first ``num_tokens`` tokens."""
         del self._records[num_tokens + 1 :]
 
-    def fork(self) -> Watch:
+    def fork(self) -> SequenceWatcher:
         """An independent copy at the same position."""
-        twin = object.__new__(Watch)
+        twin = object.__new__(SequenceWatcher)
         twin.__dict__.update(self.__dict__)
         twin._records = self._records.copy()
         return twin
 
-    def is_near(self, trail: Trail) -> bool:
-        """Could `restrict` take anything behind ``trail``?"""
+    def may_restrict(self, trail: Trail) -> bool:
+        """Whether `restrict` could remove a token after ``trail``."""
         room = self._room
         if room is not None:
             tokens = trail.tokens
@@ -149,15 +152,15 @@ class Watch:
                 return False  # the usual case
         self._follow(trail)
         value, scan, _ = self._records[-1]
-        return value is not None and value.is_near(scan)
+        return value is not None and value.may_restrict(scan)
 
     def _is_number_near(self, tokens: Sequence[int], room: float) -> bool:
-        """Could a number of more than ``room`` bytes, or with an exponent, end ``tokens``, be it in a string?"""
+        """Whether ``tokens`` may end with a number longer than ``room`` bytes or with an exponent, even in a string."""
         size, has_digits, has_exponent = 0, False, False
         for token in reversed(tokens):
             if not self.tokens.number_tails[token]:
                 return False
-            data = self.tokens.of[token]
+            data = self.tokens.token_bytes[token]
             rest = data.rstrip(NUMBER_BYTES)
             run = data[len(rest) :]
             size += len(run)
@@ -170,7 +173,7 @@ class Watch:
         return False
 
     def restrict(self, words: NDArray[np.int32], matcher: Any, *, may_end: bool = False) -> None:
-        """Take what must not be written out of ``words`` where it was found near, see `ValueWatch.restrict`."""
+        """Clear the forbidden tokens in ``words``; call it after `may_restrict`.  See `ValueWatcher.restrict`."""
         value, scan, _ = self._records[-1]
         if value is not None:
             value.restrict(words, scan, matcher, may_end=may_end)

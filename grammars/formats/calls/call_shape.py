@@ -1,8 +1,8 @@
-"""The shape of one call, read off the sample calls: a pattern with holes, and what stands around it.
+"""Infer the shape of one call from the sample calls: a pattern with holes, and the text around it.
 
-Three readings are tried in order: one JSON object that holds name and arguments; a name and somewhere behind it the
-arguments as one JSON object; arguments one by one.  None of them knows a family; whether a reading is right is
-shown afterwards by writing the same calls with it.
+Three shapes are tried in order: one JSON object with name and arguments; a name followed by the arguments as one JSON
+object; arguments one by one.  None is specific to a family.  Whether a shape is right is checked later, by writing the
+sample calls with it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grammars.formats.probe import samples as s
-from grammars.formats.probe.sample_calls import CallTexts
 from grammars.formats.calls.list_shape import ListShape, read_list
 from grammars.formats.calls.numbered_calls import read_series
+from grammars.formats.probe import samples as s
 from grammars.formats.probe.json_spelling import json_spans
+from grammars.formats.probe.sample_calls import CallTexts
 from grammars.formats.probe.text_units import Units
 from grammars.tool_calls.pattern import Hole, Pattern, fill, parse_pattern, pattern_text
 
@@ -28,9 +28,9 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class CallShape:
-    """One call of ``both`` taken apart: ``before`` and ``after`` the pattern, and between two calls ``middle``.
+    """A rendered call: its pattern, the text ``before`` and ``after`` it, and the text between two calls (``middle``).
 
-    ``kind`` is ``object``, ``name`` or ``list``; ``middle`` is None where a second call is not written.
+    ``kind`` is ``object``, ``name`` or ``list``; ``middle`` is None if the template writes no second call.
     """
 
     kind: str
@@ -40,15 +40,15 @@ class CallShape:
     middle: str | None = None
     index_base: int | None = None
     list: ListShape | None = None
-    empty: str = ""  #: how a call without arguments is written where that is another way, as a pattern
-    empty_ends: str = ""  #: what of ``after`` closes a call and stands behind no such one
-    is_unread: bool = False  #: the template writes more calls, and not in this shape
+    empty: str = ""  #: the pattern of a call without arguments if it differs
+    empty_ends: str = ""  #: the part of ``after`` that does not follow such a call
+    is_unread: bool = False  #: the template writes further calls, but not in this shape
 
 
 def read_shape(texts: CallTexts, units: Units) -> CallShape | None:
-    """The shape of a call; None where no reading fits.
+    """The shape of a call; None if none fits.
 
-    A template that writes several calls has a shape only where each of them is found in it.
+    If the template writes several calls, each of them must have the shape; otherwise ``is_unread`` is set.
     """
     unread: CallShape | None = None
     for shape in _shapes(texts, units):
@@ -70,7 +70,7 @@ def _shapes(texts: CallTexts, units: Units) -> Iterator[CallShape]:
 
 
 def _objects_of_calls(texts: CallTexts) -> Iterator[CallShape]:
-    """The objects around the arguments that hold the name as well, the outermost first."""
+    """The shapes with a JSON object that contains both name and arguments, the outermost object first."""
     arguments = next(json_spans(texts.both, s.BOTH), None)
     if arguments is None:
         return
@@ -90,7 +90,7 @@ def _name_and_json(texts: CallTexts) -> CallShape | None:
 
 
 def _beginning(text: str) -> int:
-    """Where the variable part of a call begins: at the name, or at an id in front of it."""
+    """The position where the variable part of a call begins: at the name, or at an id before it."""
     places = [text.index(word) for word in (s.NAME, s.ID) if word in text]
     return min(places)
 
@@ -125,9 +125,9 @@ def _named(literal: str) -> list[str | Hole]:
 
 
 def _with_more(shape: CallShape, texts: CallTexts) -> CallShape | None:
-    """The shape with what stands between two calls, and with the hole of a call's number where it has one.
+    """The shape with the text between two calls and, if calls are numbered, with the hole for the number.
 
-    None where the template writes more calls and not in this shape.
+    None if the template writes further calls, but not in this shape.
     """
     if texts.two is None or s.OTHER_NAME not in texts.two:
         return shape  # one call only
@@ -139,9 +139,9 @@ def _with_more(shape: CallShape, texts: CallTexts) -> CallShape | None:
     taken = pattern_text((*found.left, *found.pattern, *found.right))
     kind = "name" if shape.kind == "object" and (found.left or found.right) else shape.kind
     if shape.list is not None and found.right:
-        return None  # no syntax has a number behind arguments that are written one by one
+        return None  # no syntax has a number after arguments that are written one by one
     before, after = _without(shape.before, found.left, found.base), _without(shape.after, found.right, found.base, 1)
-    ends_alike = found.after.startswith(after)  # some close a section only behind more
+    ends_alike = found.after.startswith(after)  # some templates close a section only after several calls
     return replace(
         shape,
         kind=kind,
@@ -154,7 +154,7 @@ def _with_more(shape: CallShape, texts: CallTexts) -> CallShape | None:
 
 
 def _with_empty(shape: CallShape, texts: CallTexts, units: Units) -> CallShape | None:
-    """The shape of a template that writes a call without arguments in a way of its own; None where it does not."""
+    """The shape with a special pattern for calls without arguments; None if the template has no such pattern."""
     if texts.none is None or texts.three is None or not texts.none.startswith(shape.before):
         return None
     rest = texts.none[len(shape.before) :]
@@ -173,13 +173,13 @@ def _with_empty(shape: CallShape, texts: CallTexts, units: Units) -> CallShape |
 
 
 def _without(text: str, taken: Pattern, index: int | None, side: int = 0) -> str:
-    """``text`` without what the pattern takes in of its end, or of its beginning (``side`` 1)."""
+    """``text`` without the part at its end, or at its beginning (``side`` 1), that the pattern has taken over."""
     length = sum(len(str(index)) if isinstance(part, Hole) else len(part) for part in taken)
     return text[length:] if side else text[: len(text) - length]
 
 
 def _values(shape: CallShape, texts: CallTexts, number: int) -> list[dict[str, str]]:
-    """What the holes of each call are: with the arguments of ``both``, with none, and as the first again."""
+    """The values of the holes in each sample call: one with arguments, one without, and one like the first."""
     if shape.list is not None:
         given = (shape.list.both, "")
     else:

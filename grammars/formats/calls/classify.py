@@ -1,4 +1,4 @@
-"""The shape of a call to a `ToolCallFormat`: which syntax writes it, and every delimiter as data."""
+"""Turn the shape of a call into a `ToolCallFormat`: the syntax that writes it, and all delimiters as data."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import json
 import re
 from dataclasses import dataclass
 
-from grammars.formats.probe import samples as s
 from grammars.formats.calls.call_shape import CallShape
-from grammars.formats.probe.sample_calls import LONG_ID, CallTexts
-from grammars.values.format import Option, ToolCallFormat
 from grammars.formats.calls.list_shape import KEY_AGAIN, ListShape
+from grammars.formats.probe import samples as s
 from grammars.formats.probe.json_spelling import is_sorted, spelling_of
+from grammars.formats.probe.sample_calls import LONG_ID, CallTexts
 from grammars.formats.probe.text_units import Units
 from grammars.tool_calls.pattern import escape_literal
+from grammars.values.format import Option, ToolCallFormat
 
 __all__ = ["Wrappers", "classify", "split_wrappers"]
 
 
 @dataclass(frozen=True, slots=True)
 class Wrappers:
-    """What stands around calls and around each call."""
+    """The delimiters around a section of calls and around each call."""
 
-    gap: str  #: white space in front of it all
+    gap: str  #: white space before the section
     section_start: str
     section_end: str
     call_start: str
@@ -31,7 +31,7 @@ class Wrappers:
 
 
 def split_wrappers(before: str, after: str, middle: str | None, units: Units) -> Wrappers:
-    """Tells the wrapper of a section from that of a call by what a second call repeats."""
+    """Separate the delimiters of a section from those of a call: only the latter are repeated for a second call."""
     gap = _gap(before, units)
     before = before[len(gap) :]
     if middle is None:
@@ -50,14 +50,14 @@ def split_wrappers(before: str, after: str, middle: str | None, units: Units) ->
 
 
 def _gap(before: str, units: Units) -> str:
-    """The line breaks in front of the calls; blanks too where a marker follows them."""
+    """The line breaks before the calls; all white space if a marker follows it."""
     white = before[: len(before) - len(before.lstrip())]
     first = next(iter(units.split(before.lstrip())), "")
     return white if units.is_marker(first) else white[: len(white) - len(white.lstrip("\n"))]
 
 
 def classify(shape: CallShape, texts: CallTexts, wrappers: Wrappers, units: Units) -> ToolCallFormat:
-    """The format of this shape, but for what stands beside calls."""
+    """The format of calls of this shape, except the fields about text before or after calls."""
     syntax, options = _syntax(shape, texts, wrappers)
     call_start, id_style = wrappers.call_start, _id_style(shape, texts)
     if syntax == "harmony":
@@ -111,7 +111,7 @@ _USUAL_BODY = re.compile(r'\{("[^"$]+"): "\$name", ("[^"$]+"): \$arguments\}')
 
 
 def _object_options(pattern: str) -> dict[str, Option]:
-    """The two keys where the object is spelled in the usual way, else the whole pattern."""
+    """The two keys if the object is spelled in the usual way, else the whole pattern."""
     usual = _USUAL_BODY.fullmatch(pattern)
     if usual is None:
         return {"body": pattern}
@@ -158,7 +158,7 @@ def _tag_syntax(found: ListShape) -> str:
 
 
 def _quotes(found: ListShape) -> tuple[str, str]:
-    """What stands around strings and not around numbers."""
+    """The texts before and after strings that numbers do not have."""
     if not found.word_value.startswith(found.number_value) or not found.word_end.endswith(found.number_end):
         return "", ""
     return (
@@ -168,7 +168,7 @@ def _quotes(found: ListShape) -> tuple[str, str]:
 
 
 def _flagged(found: ListShape, texts: CallTexts, options: dict[str, Option]) -> str:
-    """The literal between key and value, with a hole where it tells the value's type."""
+    """The literal between key and value, with a hole for the value's type if it contains that."""
     word, number = found.word_value, found.number_value
     if word == number or options.get("strings") == "json":
         return _escaped(number)
@@ -183,7 +183,7 @@ def _flagged(found: ListShape, texts: CallTexts, options: dict[str, Option]) -> 
 
 
 def _around_flag(word: str, number: str) -> tuple[str, str]:
-    """What stands before and behind the word in which two literals differ."""
+    """The texts before and after the word in which two literals differ."""
     at = next((i for i, (a, b) in enumerate(zip(word, number, strict=False)) if a != b), min(len(word), len(number)))
     while at and (word[at - 1].isalnum() or word[at - 1] == "_"):
         at -= 1
@@ -195,18 +195,18 @@ _TYPE_OF_KEY = {0: "string", 1: "integer", 2: "number", 3: "boolean", 4: "null",
 
 
 def _flag_words(prefix: str, suffix: str, texts: CallTexts) -> dict[str, str]:
-    """JSON type -> flag, as far as the template shows them."""
+    """JSON type -> type flag, as far as the template shows them."""
     flags: dict[str, str] = {}
     for index, name in _TYPE_OF_KEY.items():
         shown = re.search(re.escape(s.KEYS[index] + prefix) + r"(\w+)" + re.escape(suffix), texts.all_types or "")
         flags[name] = shown[1] if shown else name
     if flags["integer"] == flags["number"]:
-        del flags["integer"]  # it tells no whole numbers from others
+        del flags["integer"]  # the flag does not distinguish integers
     return flags
 
 
 def _words(texts: CallTexts) -> str:
-    """How the template spells true, false and null."""
+    """The template's words for true, false and null, separated by spaces."""
     text = texts.all_types or ""
     true = _value_after(text, s.KEYS[3], s.KEYS[4])
     null = _value_after(text, s.KEYS[4], s.KEYS[5])
@@ -224,7 +224,7 @@ def _value_after(text: str, key: str, following: str) -> str:
 
 
 def _id_style(shape: CallShape, texts: CallTexts) -> str:
-    """``alnum9`` where the template refuses an id as OpenAI's are, or shortens it."""
+    """``alnum9`` if the template refuses or shortens an id in OpenAI's style, else ""."""
     shortened = texts.long_id is not None and "$id" in shape.pattern and LONG_ID not in texts.long_id
     return "alnum9" if texts.long_id is None or shortened else ""
 
@@ -237,6 +237,6 @@ def _word_before_name(call_start: str, units: Units) -> str:
 
 
 def _numbered_id(pattern: str) -> str:
-    """The run around name and number without markers or white space: what the call is known by afterwards."""
+    """The text around name and number without markers or white space, which serves as the call's id."""
     found = re.search(r"[\w.:/-]*\$name[\w.:/-]*\$index[\w.:/-]*", pattern)
     return found[0] if found else ""

@@ -1,4 +1,4 @@
-"""The shape of arguments that are written one by one: what opens a key, leads to a value, and closes it."""
+"""Infer the shape of arguments written one by one: the texts before a key, between key and value, after a value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grammars.formats.probe.text_units import Units
 
 __all__ = ["KEY_AGAIN", "ListShape", "read_list"]
 
-#: Stands in `ListShape` where what closes a value names its key again.
+#: In `ListShape`: placeholder for the key if the text after a value repeats it.
 KEY_AGAIN = "\ue000"
 
 
@@ -19,7 +19,7 @@ KEY_AGAIN = "\ue000"
 class ListShape:
     """``name head (opening KEY value VALUE value_end separator)* end``, for a string and for a number.
 
-    ``both`` is the whole list of ``CallTexts.both``, ``end`` everything behind it.
+    ``both`` is the text of the list in ``CallTexts.both``, ``end`` everything after it.
     """
 
     head: str
@@ -35,7 +35,7 @@ class ListShape:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
+class _Pieces:
     """``NAME lead KEY0 word_value WORD word_key KEY1 number_value NUMBER tail``."""
 
     lead: str
@@ -46,11 +46,11 @@ class _Cut:
 
 
 def read_list(texts: CallTexts, units: Units) -> ListShape | None:
-    """The list's shape; None where key, value, key, value do not follow each other behind the name."""
+    """The shape of the list; None if key, value, key and value do not follow the name in this order."""
     cut = _cut(texts.both)
     if cut is None:
         return None
-    for head, end in _frames(cut, texts, units):
+    for head, end in _surroundings(cut, texts, units):
         opening = cut.lead[len(head) :]
         number_end = cut.tail[: len(cut.tail) - len(end)]
         word_end = _word_end(texts, cut, end)
@@ -66,12 +66,12 @@ def read_list(texts: CallTexts, units: Units) -> ListShape | None:
                 separator=cut.word_key[len(word_end) : len(cut.word_key) - len(opening)],
                 end=end,
                 both=_between(texts.both, head, end),
-                is_sorted=_is_sorted(texts.turned),
+                is_sorted=_is_sorted(texts.reversed_keys),
             )
     return None
 
 
-def _cut(text: str) -> _Cut | None:
+def _cut(text: str) -> _Pieces | None:
     pieces, at = [], 0
     for word in (s.NAME, s.KEYS[0], s.WORD, s.KEYS[1], str(s.NUMBER)):
         found = text.find(word, at)
@@ -81,13 +81,13 @@ def _cut(text: str) -> _Cut | None:
         at = found + len(word)
     lead, word_value, word_key, number_value = pieces[1:]
     word_key, tail = word_key.replace(s.KEYS[0], KEY_AGAIN), text[at:].replace(s.KEYS[1], KEY_AGAIN)
-    return _Cut(lead, word_value, word_key, number_value, tail)
+    return _Pieces(lead, word_value, word_key, number_value, tail)
 
 
-def _frames(cut: _Cut, texts: CallTexts, units: Units) -> Iterator[tuple[str, str]]:
-    """Pairs of what stands between name and list, and what stands behind it.
+def _surroundings(cut: _Pieces, texts: CallTexts, units: Units) -> Iterator[tuple[str, str]]:
+    """Candidates for the pair of texts between name and list and after the list.
 
-    A call without arguments shows both; where the family writes that in a way of its own, what the beginning of
+    A call without arguments shows both.  If the family writes such a call differently, the text that the beginning of
     the list shares with its middle belongs to the keys.
     """
     if texts.none is not None:
@@ -99,8 +99,8 @@ def _frames(cut: _Cut, texts: CallTexts, units: Units) -> Iterator[tuple[str, st
     yield cut.lead[: len(cut.lead) - len(opening)], cut.tail[len(closing) :]
 
 
-def _word_end(texts: CallTexts, cut: _Cut, end: str) -> str:
-    """What closes a string: in a call with nothing but a string it stands right in front of the call's end."""
+def _word_end(texts: CallTexts, cut: _Pieces, end: str) -> str:
+    """The text that closes a string: in a call with only a string it directly precedes the end of the call."""
     if texts.word is None or s.WORD not in texts.word:
         return cut.tail[: len(cut.tail) - len(end)]
     alone = texts.word[texts.word.index(s.WORD) + len(s.WORD) :]
@@ -113,5 +113,5 @@ def _between(text: str, head: str, end: str) -> str:
 
 
 def _is_sorted(turned: str | None) -> bool:
-    """Did the template bring keys into order that were given in another one?"""
+    """Whether the template sorted keys that were passed in another order."""
     return turned is not None and 0 <= turned.find(s.KEYS[0]) < turned.find(s.KEYS[1])

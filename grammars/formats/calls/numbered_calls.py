@@ -1,6 +1,6 @@
-"""One call after the other, in renderings of several: what stands between them, and where they carry their number.
+"""Find consecutive calls in a rendering: the text between them, and the numbers that count them.
 
-A number that goes up by one from call to call is a hole; any other text must be the same in every call.
+A number that increases by one from call to call becomes a hole; all other text must be the same in every call.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from itertools import pairwise
 
 from grammars.tool_calls.pattern import Hole, Pattern
 
-__all__ = ["Series", "read_series"]
+__all__ = ["CallSeries", "read_series"]
 
 _NUMBER = re.compile(r"(?<![0-9.])([0-9]+)(?![0-9])")
 _INDEX = Hole("index")
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """Calls that follow each other.
+class CallSeries:
+    """Consecutive calls in one rendering.
 
-    ``left`` and ``right`` are what the pattern takes in of the text around it, from or up to its outermost number;
-    ``between`` stands from the end of the first call to the beginning of the second, ``after`` behind the last.
-    ``base`` is the number of the first call, None where calls carry none.
+    ``left`` and ``right`` are the parts by which the pattern grows so that it includes the outermost numbers around it;
+    ``between`` is the text between two calls, ``after`` the text after the last.  ``base`` is the number of the first
+    call, None if calls are not numbered.
     """
 
     pattern: Pattern
@@ -35,10 +35,10 @@ class Series:
     base: int | None
 
 
-def read_series(text: str, pattern: Pattern, values: Sequence[dict[str, str]], before: str) -> Series | None:
+def read_series(text: str, pattern: Pattern, values: Sequence[dict[str, str]], before: str) -> CallSeries | None:
     """The calls in ``text``, each written by ``pattern`` with its own ``values`` of holes.
 
-    ``before`` is what stands in front of a single call.  None where they do not follow each other that way.
+    ``before`` is the text before a single call.  None if the text has other calls or differing texts between them.
     """
     parts = tuple(_cut(pattern))
     spans: list[tuple[int, int]] = []
@@ -62,11 +62,11 @@ def read_series(text: str, pattern: Pattern, values: Sequence[dict[str, str]], b
     between = {gap[begin:end] for gap, begin, end in zip(gaps, begins, ends, strict=False)}
     if len(between) > 1:
         return None
-    return Series(read, left, right, between.pop(), last[begins[-1] :], base)
+    return CallSeries(read, left, right, between.pop(), last[begins[-1] :], base)
 
 
 def _cut(pattern: Pattern) -> Iterator[str | Hole]:
-    """The pattern with each number that may count calls as a part of its own."""
+    """The pattern split so that each number, which may count calls, is a part of its own."""
     for part in pattern:
         if isinstance(part, Hole):
             yield part
@@ -81,9 +81,9 @@ def _regex(part: str | Hole, values: dict[str, str]) -> str:
 
 
 def _counted(numbers: Sequence[tuple[str, ...]]) -> list[int | None] | None:
-    """For each number of the pattern what it is in the first call, or None where it is the same in all.
+    """For each number of the pattern its value in the first call, or None if it is the same in all calls.
 
-    None where some number does neither, or where two of them count from different numbers.
+    None altogether if a number neither counts nor stays the same, or if two of them count from different values.
     """
     out: list[int | None] = []
     for column in zip(*numbers, strict=True):
@@ -97,7 +97,7 @@ def _counted(numbers: Sequence[tuple[str, ...]]) -> list[int | None] | None:
 
 
 def _counts(column: Sequence[str]) -> bool:
-    """Does the first call have the number 0 or 1, and each other one more than the one before?"""
+    """Whether the first number is 0 or 1 and each other one is greater by one than the previous."""
     return column[0] in ("0", "1") and all(number == str(int(column[0]) + i) for i, number in enumerate(column))
 
 
@@ -111,7 +111,7 @@ def _with_holes(parts: Sequence[str | Hole], counted: Sequence[int | None]) -> P
 
 
 def _grown(texts: Sequence[str], base: int | None, *, backwards: bool = False) -> tuple[Pattern, int | None]:
-    """What all texts begin with, up to and with the last number that counts, as a pattern; and the calls' base."""
+    """The common prefix of all texts up to the last number that counts, as a pattern; and the base of the numbers."""
     units = [re.findall(r"[0-9]+|[^0-9]", text) for text in texts]
     out: list[str | Hole] = []
     kept = 0

@@ -1,4 +1,4 @@
-"""How a template spells JSON: its separators and its white space, read off values that it was given."""
+"""Infer how a template spells JSON, its separators and white space, from the values that it was given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grammars.formats.probe import samples as s
 from grammars.formats.probe.sample_calls import CallTexts
 from grammars.values.spelling import DEFAULT_SPELLING, Spelling
 
-__all__ = ["is_sorted", "json_spans", "spelling_of", "usually_spelled"]
+__all__ = ["is_sorted", "json_spans", "spelling_of", "with_default_spelling"]
 
 _DECODER = json.JSONDecoder()
 #: A nested value of the sample call with values of all types.
@@ -19,7 +19,7 @@ _NESTED = s.ALL_TYPES[s.KEYS[5]]
 
 
 def json_spans(text: str, value: Any) -> Iterator[tuple[int, int]]:
-    """Where in ``text`` an object stands that says ``value``."""
+    """The spans in ``text`` of JSON objects that equal ``value``."""
     for match in re.finditer(r"\{", text):
         try:
             found, end = _DECODER.raw_decode(text, match.start())
@@ -30,7 +30,7 @@ def json_spans(text: str, value: Any) -> Iterator[tuple[int, int]]:
 
 
 def spelling_of(texts: CallTexts) -> Spelling:
-    """The spelling of JSON in calls; the default where the template shows none, or none that can be told."""
+    """The spelling of JSON in calls; the default if the template writes none that is recognised."""
     for text, value in ((texts.both, s.BOTH), (texts.all_types, _NESTED)):
         span = next(json_spans(text, value), None) if text is not None else None
         if text is not None and span is not None:
@@ -39,7 +39,7 @@ def spelling_of(texts: CallTexts) -> Spelling:
 
 
 def _read(text: str, value: Any, longest: str) -> Spelling:
-    """The spelling of ``value`` in ``text``; ``longest`` shows how far its lines are indented."""
+    """The spelling of ``value`` in ``text``; ``longest`` shows the deepest indentation."""
     if "\n" in text:
         blanks = max((len(run) for run in re.findall(r"\n +", longest)), default=1)
         return Spelling(max_whitespace=2 * blanks)
@@ -52,16 +52,16 @@ def _read(text: str, value: Any, longest: str) -> Spelling:
 
 
 def is_sorted(texts: CallTexts) -> bool:
-    """Did the template bring the keys of an arguments object into order that were given in another one?"""
+    """Whether the template sorted the keys of an arguments object that were passed in another order."""
     first, second = s.BOTH
-    turned = texts.turned
+    turned = texts.reversed_keys
     if turned is None or next(json_spans(turned, {second: s.BOTH[second], first: s.BOTH[first]}), None) is None:
         return False
     return turned.find(f'"{first}"') < turned.find(f'"{second}"')
 
 
-def usually_spelled(text: str, form_spelling: Spelling) -> str:
-    """``text`` with the sample's arguments spelled as `grammars` would, where white space is free."""
+def with_default_spelling(text: str, form_spelling: Spelling) -> str:
+    """``text`` with the sample's arguments in the default spelling if ``form_spelling`` leaves white space free."""
     if not form_spelling.max_whitespace:
         return text
     for value in (s.BOTH, {}):

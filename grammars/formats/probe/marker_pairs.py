@@ -1,4 +1,4 @@
-"""Which marker closes which: read off their spelling, ``<x>`` and ``</x>``, ``<|START_X|>`` and ``<|END_X|>``."""
+"""Pair markers by their spelling: ``<x>`` and ``</x>``, ``<|START_X|>`` and ``<|END_X|>``."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _MARKER = re.compile(r"<[|/\w\uff5c][^<>\s'\"]*>|\[/?[A-Z][A-Z_ ]+\]")
 
 
 def is_pair(opening: str, closing: str) -> bool:
-    """Does ``closing`` close what ``opening`` opens?"""
+    """Whether ``closing`` is the closing marker of ``opening``."""
     return opening != closing and is_closing(closing) and _skeleton(opening) == _skeleton(closing)
 
 
 def closing_of(opening: str, candidates: Iterable[str]) -> str | None:
-    """The first candidate that closes ``opening``."""
+    """The first candidate that closes ``opening``, or None."""
     return next((text for text in candidates if is_pair(opening, text)), None)
 
 
 def markers_in_template(template: str, tokens: SpecialTokens) -> list[str]:
-    """Markers that the template's text spells, in order, and then those of the vocabulary."""
+    """The markers spelled in the template's text, in order, then the added tokens of the vocabulary."""
     spelled = dict.fromkeys(_MARKER.findall(template))
     return [*spelled, *(token.text for token in tokens.added.values() if token.text not in spelled)]
 
 
 def is_closing(marker: str) -> bool:
-    """Is the marker spelled as one that closes something?"""
+    """Whether the marker is spelled like a closing one."""
     words = _words(marker)
     return "/" in marker[:3] or any(word in _WORDS for word in words) or re.match(r"<[^|].*\|>$", marker) is not None
 

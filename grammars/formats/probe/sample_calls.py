@@ -1,4 +1,4 @@
-"""The sample calls as one template writes them: the texts from which the shape of a call is read."""
+"""The sample calls as a template writes them, from which the shape of a call is inferred."""
 
 from __future__ import annotations
 
@@ -7,56 +7,55 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grammars.formats.probe import samples as s
-from grammars.formats.probe.renderings import Asking, Renderings
-from grammars.formats.probe.turns import Turn, call_text
+from grammars.formats.probe.renderings import Probe, Renderings
 from grammars.formats.probe.text_units import Units
+from grammars.formats.probe.turns import Turn, call_text
 
 __all__ = ["CallTexts", "in_one_turn", "read_call_texts"]
 
 
 @dataclass(frozen=True, slots=True)
 class CallTexts:
-    """Each from where the assistant's own text begins to the end of the rendering; None where the template fails.
+    """Rendered calls, each from the beginning of the assistant's text to the end; None if the template fails.
 
-    ``both`` calls with a string and an integer, ``word`` with the string alone, ``none`` without arguments,
-    ``all_types`` with a value of every type, ``turned`` with the two keys in reverse order and a name that
-    ``keeps_names`` says is written as it was given, ``two`` makes a second
-    call without arguments, ``three`` a third one like the first, ``beside`` has text beside the call, ``answered`` is
-    followed by the call's result, and ``long_id`` has an id as OpenAI's are (`LONG_ID`).
+    ``both``: a string and an integer argument; ``word``: the string alone; ``none``: no arguments; ``all_types``: a
+    value of every type; ``reversed_keys``: the keys of ``both`` reversed and an unusual name (``keeps_names``: it is
+    written unchanged); ``two``: a second call without arguments; ``three``: a third call like the first; ``with_text``:
+    content next to the call; ``answered``: the call's result follows; ``long_id``: an id in OpenAI's style (`LONG_ID`).
     """
 
     both: str
     word: str | None
     none: str | None
     all_types: str | None
-    turned: str | None
+    reversed_keys: str | None
     keeps_names: bool
     two: str | None
     three: str | None
-    beside: str | None
+    with_text: str | None
     answered: str | None
     long_id: str | None
 
 
 def read_call_texts(
-    renderings: Renderings, asking: Asking, units: Units, turn: Turn | None, strip: Callable[[str], str]
+    renderings: Renderings, probe: Probe, units: Units, turn: Turn | None, strip: Callable[[str], str]
 ) -> CallTexts | None:
-    """The texts of a template; ``strip`` takes a reasoning block off their beginning."""
+    """Render the sample calls; ``strip`` removes a reasoning block from their beginning."""
 
     def own(*after: dict[str, Any]) -> str | None:
-        rendering = renderings.turn(asking, *after, tools=True)
+        rendering = renderings.turn(probe, *after, tools=True)
         if rendering is None or s.NAME not in rendering:
             return None
-        return strip(call_text(renderings, asking, units, turn, rendering))
+        return strip(call_text(renderings, probe, units, turn, rendering))
 
     def calling(*calls: tuple[str, Any], **fields: Any) -> dict[str, Any]:
-        return renderings.calling(asking, calls, **fields)
+        return renderings.calling(probe, calls, **fields)
 
     both = own(calling((s.NAME, s.BOTH)))
     if both is None:
         return None
     first, second = s.BOTH.items()
-    turned = renderings.turn(asking, calling((s.ODD_NAME, dict([second, first]))), tools=True)
+    turned = renderings.turn(probe, calling((s.ODD_NAME, dict([second, first]))), tools=True)
     two = own(calling((s.NAME, s.BOTH), (s.OTHER_NAME, {})))
     goes_on = two is not None and s.OTHER_NAME in two
     return CallTexts(
@@ -64,33 +63,33 @@ def read_call_texts(
         word=own(calling((s.NAME, dict([first])))),
         none=own(calling((s.NAME, {}))),
         all_types=own(calling((s.NAME, s.ALL_TYPES))),
-        turned=turned,
+        reversed_keys=turned,
         keeps_names=turned is None or s.ODD_NAME in turned,
         two=two,
         three=own(calling((s.NAME, s.BOTH), (s.OTHER_NAME, {}), (s.NAME, s.BOTH))) if goes_on else None,
-        beside=_beside(renderings, asking),
-        answered=own(calling((s.NAME, s.BOTH)), s.result(call_id=asking.call(s.NAME, {}, 0)["id"])),
-        long_id=_with_long_id(renderings, asking),
+        with_text=_with_text(renderings, probe),
+        answered=own(calling((s.NAME, s.BOTH)), s.result(call_id=probe.call(s.NAME, {}, 0)["id"])),
+        long_id=_with_long_id(renderings, probe),
     )
 
 
 def in_one_turn(texts: CallTexts, end: str) -> CallTexts:
-    """The texts without those calls that the template writes behind the end of the turn, and so can write no more."""
+    """The texts without ``three`` if the template writes its later calls after the end of the turn."""
     three = texts.three
     if three is None or not end or end not in three[three.find(s.OTHER_NAME) : three.rfind(s.NAME)]:
         return texts
     return replace(texts, three=None)
 
 
-def _beside(renderings: Renderings, asking: Asking) -> str | None:
-    return renderings.turn(asking, renderings.calling(asking, [(s.NAME, s.BOTH)], s.TEXT), tools=True)
+def _with_text(renderings: Renderings, probe: Probe) -> str | None:
+    return renderings.turn(probe, renderings.calling(probe, [(s.NAME, s.BOTH)], s.TEXT), tools=True)
 
 
-#: An id as OpenAI's are: longer than nine characters and not only letters and digits.
+#: An id in OpenAI's style: longer than nine characters and not only letters and digits.
 LONG_ID = "call_0123456789abcdefq"
 
 
-def _with_long_id(renderings: Renderings, asking: Asking) -> str | None:
-    message = renderings.calling(asking, [(s.NAME, s.BOTH)])
+def _with_long_id(renderings: Renderings, probe: Probe) -> str | None:
+    message = renderings.calling(probe, [(s.NAME, s.BOTH)])
     message["tool_calls"][0]["id"] = LONG_ID
-    return renderings.turn(asking, message, tools=True)
+    return renderings.turn(probe, message, tools=True)

@@ -1,7 +1,7 @@
-"""Sample conversations full of words that no template contains, by which renderings are read.
+"""Sample conversations made of words that no template contains, so that they can be found in renderings.
 
-Names, keys and values are plain ASCII words without quotes or brackets; call ids are nine letters and digits,
-because some templates refuse any other; tools carry every member that some template asks for.
+Names, keys and values are ASCII words without quotes or brackets; call ids are nine letters and digits, because some
+templates refuse any others; tools have every member that some template requires.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ __all__ = [
 USER, NEXT, SYSTEM = "Userq1", "Nextq2", "Systemq3"
 ANSWER, TEXT, REASON, RESULT = "Answerq4", "Textq5", "Reasonq6", "Resultq7"
 NAME, OTHER_NAME = "tool_qa8", "tool_qb9"
-#: A name with the other two characters that names may have and that some templates write otherwise.
+#: A name with "-" and ".", which names may contain and some templates replace.
 ODD_NAME = "tool-q.c7"
-#: Keys in alphabetical order, so that a template that sorts them does not disturb the reading.
+#: Keys in alphabetical order, so that sorting by a template changes nothing.
 KEYS = ("karg0", "karg1", "karg2", "karg3", "karg4", "karg5", "karg6", "karg7")
 WORD, NUMBER, FRACTION = "Valueq0", 73519, 61.25
 ID, OTHER_ID, THIRD_ID = "Callq1234", "Callq5678", "Callq9012"
-#: A string in which every character that some format escapes, trims or ends at stands.
+#: A string with every character that some format escapes, trims or ends a value with.
 TRICKY = ' it\'s "q0"\n<b>&\u00e9'
 
 BOTH: Mapping[str, Any] = {KEYS[0]: WORD, KEYS[1]: NUMBER}
@@ -63,7 +63,7 @@ ALL_TYPES: Mapping[str, Any] = {
     KEYS[7]: TRICKY,
 }
 
-#: Only plain types are declared: some templates recurse without end on arrays.
+#: Only scalar types are declared: some templates recurse without end on arrays.
 _TYPES = {KEYS[0]: "string", KEYS[1]: "integer", KEYS[2]: "number", KEYS[3]: "boolean", KEYS[7]: "string"}
 
 

@@ -1,6 +1,6 @@
-"""Rendered text in units: markers, words, single characters, so that nothing is ever cut inside a marker.
+"""Split rendered text into units (markers, words, single characters), so that no marker is ever cut.
 
-A character-wise common prefix of ``<|channel>`` and ``<|tool_call>`` ends inside both; a unit-wise one does not.
+The common prefix of ``<|channel>`` and ``<|tool_call>`` by characters ends inside both; by units it is empty.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from special_tokens import SpecialTokens
 
 __all__ = ["Units"]
 
-#: A word in doubled brackets, or in brackets that no prose has around single words.
+#: A word in doubled brackets, or in brackets that prose does not put around single words.
 _DOUBLED = (
     r"<</?[\w|:.-]+>>|\[\[/?[\w|:.-]+\]\]|[\u27e6\u3010\u27ea\u300a\u00ab]/?[\w|:.-]+[\u27e7\u3011\u27eb\u300b\u00bb]"
 )
-#: Tags and bracketed markers as templates spell them; an unclosed one (``<parameter=``) is a unit too.
+#: Tags and bracketed markers as templates spell them, and unclosed ones (``<parameter=``).
 _UNIT = re.compile(rf"{_DOUBLED}|<\|[^<>\s]*?\|>|<[^<>\s]*>?|\[/?[A-Z][A-Z_ ]*\]|\[\|[^|\]\s]*\|\]|\w+|\s|[\s\S]")
 _MARKER = re.compile(rf"{_DOUBLED}|<[|\w/\uff5c\"][^<>\s]*>|\[/?[A-Z][A-Z_ ]+\]|\[\|[^|\]\s]*\|\]")
 
 
 class Units:
-    """Splits text for one vocabulary."""
+    """Splits text into units for one vocabulary."""
 
     def __init__(self, tokens: SpecialTokens) -> None:
         self.tokens = tokens
         self._known: dict[str, list[str]] = {}
 
     def split(self, text: str) -> list[str]:
-        """The units of ``text``; joined they are the text again.  Do not change the list."""
+        """The units of ``text``, whose concatenation is ``text``.  The list is cached: do not modify it."""
         out = self._known.get(text)
         if out is not None:
             return out
@@ -39,7 +39,7 @@ class Units:
         return out
 
     def is_marker(self, unit: str) -> bool:
-        """Is it a token of its own, or spelled as templates spell markers?"""
+        """Whether the unit is an added token or spelled like a marker."""
         return self.tokens.id_of(unit) is not None or _MARKER.fullmatch(unit) is not None
 
     def markers(self, text: str) -> list[str]:
@@ -47,11 +47,11 @@ class Units:
         return [unit for unit in self.split(text) if self.is_marker(unit)]
 
     def common_prefix(self, *texts: str) -> str:
-        """The longest run of units that all texts begin with."""
+        """The longest prefix of whole units that all texts share."""
         return "".join(_shared([self.split(text) for text in texts]))
 
     def common_suffix(self, *texts: str) -> str:
-        """The longest run of units that all texts end with."""
+        """The longest suffix of whole units that all texts share."""
         return "".join(reversed(_shared([self.split(text)[::-1] for text in texts])))
 
 

@@ -1,4 +1,4 @@
-"""What generation prompts have behind the assistant's header, and how far into a reasoning block that goes."""
+"""Prompt suffixes: the text of generation prompts after the assistant's header, which may open or close reasoning."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-from grammars.formats.reasoning.switches import Effects, Tried
-from grammars.formats.probe.turns import Turn
 from grammars.formats.probe.text_units import Units
+from grammars.formats.probe.turns import Turn
+from grammars.formats.reasoning.switches import SwitchEffects
 from grammars.tool_calls.pattern import escape_literal
 
-__all__ = ["Framing", "State", "Tails", "tag_at_end"]
+__all__ = ["BlockState", "PromptSuffixes", "ReasoningMarkers", "tag_at_end"]
 
-State: TypeAlias = Literal["open", "closed", "fresh"]
+#: Whether a prompt suffix leaves a reasoning block open, has closed it, or contains none.
+BlockState: TypeAlias = Literal["open", "closed", "fresh"]
 
 
 @dataclass(frozen=True, slots=True)
-class Framing:
-    """A reasoning block's opening and closing, and what shows them."""
+class ReasoningMarkers:
+    """The markers that open and close a reasoning block, and their evidence."""
 
     start: str
     end: str
     content_start: str = ""
-    given_as: str = ""
+    reasoning_as: str = ""
     evidence: str = "rendering"
-    shown_by: str = ""  #: the same more exactly, for whoever asks how ``start`` and ``end`` are known
+    shown_by: str = ""  #: more precise evidence for ``start`` and ``end``
 
     @property
-    def is_tellable(self) -> bool:
-        """Can both be told from a thought's own text?"""
+    def is_recognisable(self) -> bool:
+        """Whether both markers can be recognised in text; white space alone cannot."""
         return bool(self.start.strip() and self.end.strip())
 
 
-class Tails:
-    """The tails of all generation prompts that were tried."""
+class PromptSuffixes:
+    """The suffixes of all generation prompts that were tried."""
 
-    def __init__(self, header: str, effects: Effects, turn: Turn | None, units: Units) -> None:
+    def __init__(self, header: str, effects: SwitchEffects, turn: Turn | None, units: Units) -> None:
         self.header = header
         self.effects = effects
         self.turn = turn
@@ -46,109 +47,105 @@ class Tails:
         self.default = self.after_header(effects.default.turn)
 
     def after_header(self, text: str) -> str:
-        """``text`` behind the header; "" where there is none."""
+        """``text`` after the header; "" if it does not contain the header."""
         if text.startswith(self.header):
             return text[len(self.header) :]
         at = text.rfind(self.header.lstrip()) if self.header.strip() else -1
         return text[at + len(self.header.lstrip()) :] if at >= 0 else ""
 
     def of(self, name: str, value: Any) -> str:
-        """The tail under one value of one argument; None stands for leaving it out."""
+        """The suffix with the argument ``name`` set to ``value``; None means that it is left out."""
         return self.after_header(self.effects.of(name).get(value, self.effects.default).turn)
 
-    def is_changed(self, tried: Tried) -> bool:
-        """Did the argument change how the prompt ends, rather than a text further up?"""
-        return self.after_header(tried.turn) != self.default
-
     def all(self) -> list[str]:
-        """All tails, the default's first."""
+        """All distinct suffixes, the default one first."""
         found = [self.default, *(self.after_header(change.turn) for change in self.effects.changes)]
         return list(dict.fromkeys(found))
 
-    def empty(self, framing: Framing) -> str:
-        """The empty block that an answer without reasoning has in front of it."""
+    def empty(self, markers: ReasoningMarkers) -> str:
+        """The empty block before an answer without reasoning; "" if there is none."""
         if self.turn is None:
             return ""
-        lead = self.after_header(self.turn.lead).removesuffix(framing.content_start)
-        return lead if self.state(lead, framing) == "closed" else ""
+        lead = self.after_header(self.turn.lead).removesuffix(markers.content_start)
+        return lead if self.state(lead, markers) == "closed" else ""
 
-    def state(self, tail: str, framing: Framing) -> State:
-        """How far into a reasoning block does the tail go?"""
-        start, end = framing.start.strip(), _core(framing.end, self.units)
-        opened = _last_opening(tail, start)
-        if end and end in tail and (opened is None or tail.rfind(end) >= opened[0]):
+    def state(self, suffix: str, markers: ReasoningMarkers) -> BlockState:
+        """Whether ``suffix`` leaves a reasoning block open, has closed it, or contains none."""
+        start, end = markers.start.strip(), _main_marker(markers.end, self.units)
+        opened = _last_opening(suffix, start)
+        if end and end in suffix and (opened is None or suffix.rfind(end) >= opened[0]):
             return "closed"
-        return "open" if opened is not None and not tail[opened[1] :].strip() else "fresh"
+        return "open" if opened is not None and not suffix[opened[1] :].strip() else "fresh"
 
-    def states(self, name: str, framing: Framing) -> Mapping[Any, State]:
-        """Value -> state, of every value of an argument that the template takes, and of leaving it out (None).
+    def states(self, name: str, markers: ReasoningMarkers) -> Mapping[Any, BlockState]:
+        """Value -> state of the prompt, for all accepted values of an argument and for leaving it out (None).
 
-        A value under which the prompt does not open the assistant's turn says nothing of reasoning.
+        Values with which the prompt does not open the assistant's turn are left out.
         """
         found = {tried.value: tried for tried in self.effects.tried if tried.name == name}
         opening = {value: tried for value, tried in found.items() if self.header.strip() in tried.turn}
-        states = {value: self.state(self.after_header(tried.turn), framing) for value, tried in opening.items()}
-        return {None: self.state(self.default, framing), **states}
+        states = {value: self.state(self.after_header(tried.turn), markers) for value, tried in opening.items()}
+        return {None: self.state(self.default, markers), **states}
 
-    def opened_by(self, framing: Framing) -> str:
-        """How prompts open the block where they write more than ``framing.start``: a pattern, ``$value`` what varies.
+    def opened_by(self, markers: ReasoningMarkers) -> str:
+        """The pattern with which prompts open the block, with ``$value`` for what varies; "" if it is the start itself.
 
-        "" where every prompt that opens the block ends with the start itself.
+        Some prompts write attributes into the opening tag.
         """
         tags: dict[str, None] = {}
         for tried in (self.effects.default, *self.effects.changes):
-            tail = self.after_header(tried.turn)
-            tag = tag_at_end(tail) if self.state(tail, framing) == "open" else None
+            suffix = self.after_header(tried.turn)
+            tag = tag_at_end(suffix) if self.state(suffix, markers) == "open" else None
             if tag is not None:
                 tags[tag[0]] = None
-                if tried.name and str(tried.value) in tag[0].removeprefix(tag[1]):  # it may be any other value
+                if tried.name and str(tried.value) in tag[0].removeprefix(tag[1]):  # other values must match as well
                     tags[tag[1] + tag[0].removeprefix(tag[1]).replace(str(tried.value), "", 1)] = None
-        return "" if set(tags) <= {framing.start.strip()} else _pattern(tags)
+        return "" if set(tags) <= {markers.start.strip()} else _pattern(tags)
 
 
 #: A tag with or without attributes, at the very end of a text.
-_TAG = re.compile(r"(?P<head>[<\[{(|]{1,3}\w[\w.-]*)(?P<inside>(?:[\s=:][^<>\[\]{}]*)?)(?P<tail>[|\]>})]{1,3})\s*$")
+_TAG = re.compile(r"(?P<head>[<\[{(|]{1,3}\w[\w.-]*)(?P<inside>(?:[\s=:][^<>\[\]{}]*)?)(?P<suffix>[|\]>})]{1,3})\s*$")
 
 
 def tag_at_end(text: str) -> tuple[str, str, str] | None:
-    """The tag that ``text`` ends with, its name with the brackets in front of it, and the brackets behind it."""
+    """The tag at the end of ``text``, its beginning up to the name, and its closing brackets; None without a tag."""
     found = _TAG.search(text)
-    return (found[0].rstrip(), found["head"], found["tail"]) if found is not None else None
+    return (found[0].rstrip(), found["head"], found["suffix"]) if found is not None else None
 
 
 @lru_cache(maxsize=64)
 def _opening(start: str) -> re.Pattern[str]:
-    """``start`` itself; where it is one tag, also the same tag with other attributes."""
+    """A regex for ``start``; if that is one tag, also for the same tag with other attributes."""
     tag = tag_at_end(start)
     if tag is None or tag[0] != start:
         return re.compile(re.escape(start))
     return re.compile(rf"{re.escape(start)}|{re.escape(tag[1])}(?:[\s=:][^<>\[\]{{}}]*)?{re.escape(tag[2])}")
 
 
-def _last_opening(tail: str, start: str) -> tuple[int, int] | None:
-    """Begin and end of the last place where ``start`` opens a block."""
-    found = list(_opening(start).finditer(tail)) if start else []
+def _last_opening(suffix: str, start: str) -> tuple[int, int] | None:
+    """Begin and end of the last place where ``start`` opens a block, or None."""
+    found = list(_opening(start).finditer(suffix)) if start else []
     return found[-1].span() if found else None
 
 
 def _pattern(texts: Iterable[str]) -> str:
-    """One pattern for all texts: what they begin and end with, and a hole where they differ."""
+    """One pattern for all texts: their common prefix and suffix, with a hole between."""
     first, *others = texts
-    before = behind = len(first)
+    before = after = len(first)
     for other in others:
         before = min(before, _shared(first, other))
-        behind = min(behind, _shared(first[::-1], other[::-1]))
+        after = min(after, _shared(first[::-1], other[::-1]))
     if not others:
         return escape_literal(first)
-    behind = min(behind, min(map(len, (first, *others))) - before)
-    return f"{escape_literal(first[:before])}$value{escape_literal(first[len(first) - behind :])}"
+    after = min(after, min(map(len, (first, *others))) - before)
+    return f"{escape_literal(first[:before])}$value{escape_literal(first[len(first) - after :])}"
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """The length of the common prefix."""
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _core(framing: str, units: Units) -> str:
-    """The marker of a framing; all of it where there is none."""
-    return next(iter(units.markers(framing)), framing.strip())
+def _main_marker(text: str, units: Units) -> str:
+    """The first marker in ``text``; all of it, stripped, if there is none."""
+    return next(iter(units.markers(text)), text.strip())

@@ -1,6 +1,7 @@
-"""Which of an argument's values opens the reasoning block and which closes it: read off the prompts, not off names.
+"""Find the argument, and its two values, that switch reasoning on and off.
 
-Only where an argument does nothing but tell the model, in a text further up, its name has to say what it means.
+The prompts rendered with each value decide.  The argument's name decides only if the argument merely changes an
+instruction to the model earlier in the prompt.
 """
 
 from __future__ import annotations
@@ -8,44 +9,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from grammars.formats.reasoning.prompt_suffixes import BlockState, PromptSuffixes, ReasoningMarkers
+from grammars.formats.reasoning.switches import LEVELS, is_about_history, is_negated, on_and_off, suggests_reasoning
 from grammars.values.format import Switch
-from grammars.formats.reasoning.switches import LEVELS, is_about_history, on_and_off, says_no, speaks_of_thinking
-from grammars.formats.reasoning.prompt_suffixes import Framing, State, Tails
 
 __all__ = ["is_hinted", "read_switch"]
 
-#: How far a prompt goes towards reasoning.
-_RANK: Mapping[State, int] = {"closed": 0, "fresh": 1, "open": 2}
+#: The order of prompt states towards reasoning.
+_RANK: Mapping[BlockState, int] = {"closed": 0, "fresh": 1, "open": 2}
 
 
-def read_switch(tails: Tails, framing: Framing) -> Switch | None:
-    """The argument that opens or closes the block, or that at least tells the model to; None where there is none."""
-    for name in tails.effects.names:
-        found = _by_prompts(name, tails.states(name, framing))
+def read_switch(suffixes: PromptSuffixes, markers: ReasoningMarkers) -> Switch | None:
+    """The argument that opens or closes the block, or at least instructs the model to reason; None if there is none."""
+    for name in suffixes.effects.names:
+        found = _by_prompts(name, suffixes.states(name, markers))
         if found is not None:
             return found
-    if tails.state(tails.default, framing) != "fresh":
-        return None  # the block is open or closed whatever the model is told
-    return next((switch for name in tails.effects.names if (switch := _by_name(name, tails, framing))), None)
+    if suffixes.state(suffixes.default, markers) != "fresh":
+        return None  # the block is open or closed whatever the instructions say
+    return next((switch for name in suffixes.effects.names if (switch := _by_name(name, suffixes, markers))), None)
 
 
-def is_hinted(tails: Tails) -> bool:
-    """Does some argument that is about thinking by its name change the prompt at all?"""
-    return any(_may_tell(name) for name in tails.effects.names)
+def is_hinted(suffixes: PromptSuffixes) -> bool:
+    """Whether an argument whose name suggests reasoning changes the prompt."""
+    return any(_may_instruct(name) for name in suffixes.effects.names)
 
 
-def _by_prompts(name: str, states: Mapping[Any, State]) -> Switch | None:
-    """The switch that shows in how prompts end: one value leads further towards reasoning than another."""
+def _by_prompts(name: str, states: Mapping[Any, BlockState]) -> Switch | None:
+    """The switch by the states of prompts: one value leads further towards reasoning than another."""
     ranks = {value: _RANK[state] for value, state in states.items()}
     if len(set(ranks.values())) == 1:
         return None
-    if "effort" in name:  # levels are words; true and false are what a template makes of anything
+    if "effort" in name:  # levels are words; many templates also accept true and false without meaning them
         return _by_word(name, ranks, str) or _pair(name, ranks)
     return _pair(name, ranks) or _by_word(name, ranks, object)
 
 
 def _pair(name: str, ranks: Mapping[Any, int]) -> Switch | None:
-    """The two usual values, whichever of them is the one that opens."""
+    """The switch with the two usual values, in either sense."""
     first, second = on_and_off(name)
     if first not in ranks or second not in ranks or ranks[first] == ranks[second]:
         return None
@@ -53,7 +54,7 @@ def _pair(name: str, ranks: Mapping[Any, int]) -> Switch | None:
 
 
 def _by_word(name: str, ranks: Mapping[Any, int], kind: type) -> Switch | None:
-    """One of the values that go furthest and one that goes least far; leaving the argument out is the first choice."""
+    """The switch with a value of the highest and one of the lowest rank; leaving the argument out is preferred."""
     given = {value: rank for value, rank in ranks.items() if isinstance(value, kind) or value is None}
     least, most = min(given.values()), max(given.values())
     if least == most:
@@ -64,7 +65,7 @@ def _by_word(name: str, ranks: Mapping[Any, int], kind: type) -> Switch | None:
 
 
 def _one(values: Iterable[Any], *, weakest: bool = False) -> list[Any]:
-    """The value to take, in a list; an empty list where there is none."""
+    """The value to use, in a list; [] if there is none."""
     found = list(values)
     if None in found:
         return [None]
@@ -76,16 +77,16 @@ def _strength(value: Any) -> int:
     return LEVELS.index(value) if value in LEVELS else len(LEVELS)
 
 
-def _by_name(name: str, tails: Tails, framing: Framing) -> Switch | None:
-    """A switch that only tells the model: its name says in which sense."""
-    if not _may_tell(name) or "effort" in name:
+def _by_name(name: str, suffixes: PromptSuffixes, markers: ReasoningMarkers) -> Switch | None:
+    """A switch that only instructs the model; its name decides the sense of its values."""
+    if not _may_instruct(name) or "effort" in name:
         return None
     values = on_and_off(name)
-    if not set(values) <= set(tails.effects.values(name)):
+    if not set(values) <= set(suffixes.effects.values(name)):
         return None
-    on, off = reversed(values) if says_no(name) else values
+    on, off = reversed(values) if is_negated(name) else values
     return Switch(name, on, off)
 
 
-def _may_tell(name: str) -> bool:
-    return speaks_of_thinking(name) and not is_about_history(name)
+def _may_instruct(name: str) -> bool:
+    return suggests_reasoning(name) and not is_about_history(name)

@@ -1,7 +1,7 @@
-"""Which of a template's arguments turn reasoning on and off or set its effort, found by trying.
+"""Find by trial the template arguments that turn reasoning on and off or set its effort.
 
-A template ignores arguments that it does not know without a word, so each candidate is rendered and compared.
-Candidates are the words of the template's text that speak of thinking.
+A template silently ignores unknown arguments, so a prompt is rendered with each candidate and compared.  Candidates are
+the names in the template's text that suggest reasoning, and names that it tests in conditions.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grammars.values.format import EffortSwitch
-from grammars.formats.probe.renderings import Asking, Renderings
+from grammars.formats.probe.renderings import Probe, Renderings
 from grammars.formats.probe.text_units import Units
+from grammars.values.format import EffortSwitch
 
 __all__ = [
     "LEVELS",
-    "Effects",
-    "Tried",
+    "SwitchEffects",
+    "TriedArgument",
     "compared_words",
     "effort_switch",
     "is_about_history",
+    "is_negated",
     "on_and_off",
-    "says_no",
-    "speaks_of_thinking",
+    "suggests_reasoning",
     "try_switches",
 ]
 
-#: Arguments that a template may read; a word after a dot or in quotes is a field or a text.
+#: Names that suggest reasoning; a word after a dot or in quotes is a field or a string, not an argument.
 _WORD = re.compile(r"(?<![\w.'\"\[])[a-z_]*(?:think|reason|effort|cot|budget)[a-z_]*\b(?!\s*\()")
-#: Arguments that a template asks about; whether they switch reasoning, only what they do can tell.
+#: Names in conditions: arguments that may switch reasoning, whatever they are called.
 _TAG = re.compile(r"\{[%{]-?\s*(.*?)\s*-?[%}]\}", re.DOTALL)
 _ASKED = re.compile(r"\b(?:if|elif|and|or|not)\s+\(*([a-z_]\w*)\b(?!\s*[.(\[])")
 _GIVEN = re.compile(r"^(?:set|for|macro)\s+([a-z_]\w*)(?:\s*,\s*([a-z_]\w*))?")
@@ -39,9 +39,9 @@ _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _WORDS = r"(?:\s*\|\s*\w+)*\s*(?:==|!=|not\s+in|in)\s*(\[[^\]]*\]|\([^)]*\)|'[^']*'|\"[^\"]*\")"
 _NO_ARGUMENTS = {"messages", "tools", "documents", "add_generation_prompt", "loop", "message", "defined", "string"}
 _NO_ARGUMENTS |= {"in", "is", "not", "and", "or", "true", "false", "none", "mapping"}
-#: Known to every engine, tried first and in this order.
+#: The usual names, tried first and in this order.
 _USUAL = ("thinking", "enable_thinking", "reasoning", "reasoning_effort", "thinking_effort", "thinking_budget")
-#: These words tell what becomes of older reasoning, not whether there is any.
+#: Words in names of arguments that only control the reasoning of earlier turns.
 _HISTORY = re.compile(r"preserve|clear|truncate|drop|keep|retain|history|past|include|skip")
 
 _NEGATION = re.compile(r"(?:^|_)(?:no|not|non|disable[ds]?|skip|without|hide|suppress|off)(?:_|$)|^no(?=think|reason)")
@@ -54,8 +54,8 @@ _NONSENSE = "zzqx"
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """One argument with one value: the text after the user's message, and the whole prompt."""
+class TriedArgument:
+    """The rendering with one argument set to one value: the text after the user's message, and the whole prompt."""
 
     name: str
     value: Any
@@ -64,41 +64,42 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Effects:
-    """What the generation prompt became.  ``default`` is the prompt when nothing is said.
+class SwitchEffects:
+    """The generation prompts with all candidate arguments; ``default`` is the prompt without any.
 
-    ``tried`` is every argument with every value that the template takes, with or without effect.
+    ``tried`` has every argument with every value that the template accepts, with or without effect.
     """
 
-    default: Tried
-    tried: tuple[Tried, ...]
+    default: TriedArgument
+    tried: tuple[TriedArgument, ...]
 
     @property
-    def changes(self) -> tuple[Tried, ...]:
-        """What changed the prompt."""
+    def changes(self) -> tuple[TriedArgument, ...]:
+        """The tried arguments that changed the prompt."""
         return tuple(tried for tried in self.tried if tried.prompt != self.default.prompt)
 
-    def of(self, name: str) -> dict[Any, Tried]:
-        """Value -> effect of one argument; a value without effect is not among them."""
+    def of(self, name: str) -> dict[Any, TriedArgument]:
+        """Value -> rendering of one argument, for the values that changed the prompt."""
         return {change.value: change for change in self.changes if change.name == name}
 
     def values(self, name: str) -> tuple[Any, ...]:
-        """The values of one argument that the template takes, among those that were tried."""
+        """The tried values of one argument that the template accepts."""
         return tuple(tried.value for tried in self.tried if tried.name == name)
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The arguments that changed the prompt."""
         return tuple(dict.fromkeys(change.name for change in self.changes))
 
 
-def try_switches(renderings: Renderings, asking: Asking, template: str) -> Effects:
-    """Renders the generation prompt with every candidate and keeps what made a difference."""
-    default = _tried(renderings, asking, "", None)
+def try_switches(renderings: Renderings, probe: Probe, template: str) -> SwitchEffects:
+    """Render the generation prompt with every value of every candidate argument."""
+    default = _tried(renderings, probe, "", None)
     assert default is not None, "a plain prompt renders by now"
     found = (
-        _tried(renderings, asking, name, value) for name in _candidates(template) for value in _values(name, template)
+        _tried(renderings, probe, name, value) for name in _candidates(template) for value in _values(name, template)
     )
-    return Effects(default, tuple(tried for tried in found if tried is not None))
+    return SwitchEffects(default, tuple(tried for tried in found if tried is not None))
 
 
 def _candidates(template: str) -> list[str]:
@@ -108,7 +109,7 @@ def _candidates(template: str) -> list[str]:
 
 
 def _asked(template: str) -> set[str]:
-    """Names in conditions that the template does not give values to itself."""
+    """The names in conditions to which the template assigns no value itself."""
     tags = [_QUOTED.sub("", tag) for tag in _TAG.findall(template)]
     given = {name for tag in tags for found in _GIVEN.findall(tag) for name in found}
     return {name for tag in tags for name in _ASKED.findall(tag)} - given
@@ -124,9 +125,9 @@ def _values(name: str, template: str) -> tuple[Any, ...]:
 
 
 def compared_words(name: str, template: str) -> list[str]:
-    """The words that the template compares an argument with (``mode == "deep"``, ``mode in ["deep", "fast"]``).
+    """The words with which the template compares an argument (``mode == "deep"``, ``mode in ["deep", "fast"]``).
 
-    Also under the names that it gives the argument: ``{% set m = mode | default("deep") %}{% if m == "fast" %}``.
+    Variables made from the argument count too: ``{% set m = mode | default("deep") %}{% if m == "fast" %}``.
     """
     names = "|".join(map(re.escape, _also_called(name, template)))
     found = re.findall(rf"(?<![\w.])(?:{names}){_WORDS}", template)
@@ -134,7 +135,7 @@ def compared_words(name: str, template: str) -> list[str]:
 
 
 def _also_called(name: str, template: str) -> list[str]:
-    """The argument's own name, and those of variables that are set to something made of it."""
+    """The argument's name and the names of variables computed from it."""
     names = [name]
     for given, value in _SET.findall(template):
         own = re.compile(rf"(?<![\w.'\"\[])(?:{'|'.join(map(re.escape, names))})\b(?!\s*\()")
@@ -143,29 +144,29 @@ def _also_called(name: str, template: str) -> list[str]:
     return names
 
 
-def _tried(renderings: Renderings, asking: Asking, name: str, value: Any) -> Tried | None:
+def _tried(renderings: Renderings, probe: Probe, name: str, value: Any) -> TriedArgument | None:
     kwargs = {name: value} if name else {}
-    turn, prompt = renderings.turn(asking, **kwargs), renderings.prompt(asking, **kwargs)
-    return Tried(name, value, turn, prompt) if turn is not None and prompt is not None else None
+    turn, prompt = renderings.turn(probe, **kwargs), renderings.prompt(probe, **kwargs)
+    return TriedArgument(name, value, turn, prompt) if turn is not None and prompt is not None else None
 
 
-def speaks_of_thinking(name: str) -> bool:
-    """Does the name itself say that the argument is about thinking?"""
+def suggests_reasoning(name: str) -> bool:
+    """Whether the argument's name suggests reasoning."""
     return _WORD.fullmatch(name) is not None
 
 
 def is_about_history(name: str) -> bool:
-    """Does the argument only say what becomes of older reasoning?"""
+    """Whether the argument's name suggests that it only controls the reasoning of earlier turns."""
     return _HISTORY.search(name) is not None
 
 
 def on_and_off(name: str) -> tuple[Any, Any]:
-    """The values that a switch of this name takes, in the sense that names have unless they say no."""
+    """The values that turn on and off a switch of this name, unless the name is a negation."""
     return (-1, 0) if "budget" in name else (True, False)
 
 
-def says_no(name: str) -> bool:
-    """Is the argument's name a negation?  Only asked where nothing but the name can tell."""
+def is_negated(name: str) -> bool:
+    """Whether the argument's name is a negation."""
     return _NEGATION.search(name) is not None
 
 
@@ -173,35 +174,35 @@ def says_no(name: str) -> bool:
 
 
 def effort_switch(
-    renderings: Renderings, asking: Asking, template: str, units: Units, on: Mapping[str, Any], off: Any
+    renderings: Renderings, probe: Probe, template: str, units: Units, on: Mapping[str, Any], off: Any
 ) -> EffortSwitch | None:
-    """The argument that takes a level of effort, with its legal values; ``on`` turns reasoning on, ``off`` does not.
+    """The argument that takes a level of effort, with its legal values, or None.
 
-    Legal is a level whose text differs from what a word without meaning gives.  Where the template just prints
-    what it is given, the three levels that every model with levels knows are taken.  Words of the template's own
-    stand in its own order.
+    ``on`` holds the arguments that turn reasoning on, ``off`` is the value that turns it off.  A level is legal if its
+    prompt differs from that of a meaningless word.  If the template just prints its value, the levels are the usual
+    low, medium and high.  Levels that only this template knows keep its order.
     """
     for name in _candidates(template):
         if "effort" in name:
             own = [word for word in compared_words(name, template) if word not in ("none", off)]
-            values = _levels(renderings, asking, units, name, on, own)
+            values = _levels(renderings, probe, units, name, on, own)
             if values:
                 return EffortSwitch(name, values)
     return None
 
 
 def _levels(
-    renderings: Renderings, asking: Asking, units: Units, name: str, on: Mapping[str, Any], own: Sequence[str]
+    renderings: Renderings, probe: Probe, units: Units, name: str, on: Mapping[str, Any], own: Sequence[str]
 ) -> tuple[str, ...]:
     def prompt(value: str) -> str | None:
-        return renderings.prompt(asking, **{**on, name: value})
+        return renderings.prompt(probe, **{**on, name: value})
 
     nonsense = prompt(_NONSENSE)
     if nonsense is not None and _NONSENSE in nonsense:
         return ("low", "medium", "high")
     words = LEVELS if set(own) <= set(LEVELS) else own
     texts = {level: text for level in words if (text := prompt(level)) is not None}
-    if nonsense is None:  # a template that refuses what it does not know
+    if nonsense is None:  # the template refuses unknown values
         return tuple(texts)
     different = [level for level in texts if level != "none" and texts[level] != nonsense]
     if not different:
@@ -211,7 +212,7 @@ def _levels(
 
 
 def _levels_spoken(units: Units, text: str, other: str) -> set[str]:
-    """Levels that ``text`` names where it differs from ``other``: what the template falls back to."""
+    """The levels named in the part of ``text`` that differs from ``other``: the template's default level."""
     before = len(units.common_prefix(text, other))
     after = len(units.common_suffix(text[before:], other[before:]))
     words = {word.lower() for word in re.findall(r"\w+", text[before : len(text) - after])}

@@ -1,18 +1,18 @@
-"""The dialects of JSON Schema as rows: which URI names them, which keywords they know.
+"""The dialects of JSON Schema as table rows: the URI that names them and the keywords they have.
 
-``referencing`` does the work of bases and anchors; its specifications are named by the same URIs.
+``referencing`` handles base URIs and anchors; its specifications are named by the same URIs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["DEFAULT_DIALECT", "DIALECTS", "Dialect", "dialect_of", "is_known"]
+__all__ = ["DEFAULT_DIALECT", "DIALECTS", "Dialect", "dialect_of", "is_metaschema_uri"]
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One dialect.  ``order`` counts drafts; ``unknown`` are assertion keywords that came later."""
+    """One dialect.  ``order`` counts drafts; ``unknown`` are assertion keywords that later drafts added."""
 
     name: str
     uri: str
@@ -21,8 +21,8 @@ class Dialect:
     unknown: frozenset[str] = field(default_factory=frozenset)
 
     @property
-    def ref_stands_alone(self) -> bool:
-        """Up to draft 7 everything beside ``$ref`` is ignored."""
+    def ref_ignores_siblings(self) -> bool:
+        """Whether keywords next to ``$ref`` are ignored, as up to draft 7."""
         return self.order <= 7
 
 
@@ -55,10 +55,10 @@ DIALECTS: tuple[Dialect, ...] = (
     _row("draft 2020-12", "https://json-schema.org/draft/2020-12/schema", 9),
 )
 
-#: What a schema without ``$schema``, or with one that is not known (OpenAPI 3.1, a house's own), is read as.
+#: The dialect of a schema without ``$schema``, or with an unknown one (OpenAPI 3.1, a vendor's own).
 DEFAULT_DIALECT = DIALECTS[-1]
 
-#: Pieces of URIs, so that https for http, a missing "#", and draft 3 find the nearest row.
+#: Parts of URIs, so that https for http, a missing "#", and draft 3 find the nearest row.
 _NAMES = (
     ("draft-03", DIALECTS[0]),
     ("draft-04", DIALECTS[0]),
@@ -70,15 +70,15 @@ _NAMES = (
 )
 
 
-def is_known(uri: str) -> bool:
-    """Is this the URI of a published meta-schema, however it is spelled?"""
+def is_metaschema_uri(uri: str) -> bool:
+    """Whether this is the URI of a published meta-schema, in any spelling."""
     return "json-schema.org" in uri and (
         any(piece in uri for piece, _ in _NAMES) or uri.rstrip("#").endswith("/schema")
     )
 
 
 def dialect_of(schema: object, inherited: Dialect = DEFAULT_DIALECT) -> Dialect:
-    """The dialect that a schema resource names, or the one of the resource around it."""
+    """Return the dialect that a schema resource names, or else the one of the enclosing resource."""
     named = schema.get("$schema") if isinstance(schema, dict) else None
     if not isinstance(named, str):
         return inherited

@@ -1,7 +1,7 @@
-"""Schema documents: the places in them, and where references lead.
+"""The schema documents of a request: locations in them, and the targets of references.
 
-Which values are subschemas, and which identifiers and anchors they carry, is asked of the ``referencing`` library;
-documents beyond the caller's schema come from the caller.  Nothing is ever fetched.
+The ``referencing`` library says which values are subschemas, and which identifiers and anchors they have.  Documents
+other than the caller's schema are passed by the caller.  Nothing is ever fetched.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from referencing.jsonschema import specification_with
 
-from grammars.values.json_pointer import NOWHERE, Ways, pointer_into, step_into, unescaped, way, ways_into
-from grammars.json_schema.document.required_keys import demanded_keys
 from grammars.json_schema.document.dialects import Dialect, dialect_of
-from grammars.limits.schema_limits import DEFAULT_LIMITS, Limits, Survey, survey
 from grammars.json_schema.document.places import Place
+from grammars.json_schema.document.required_keys import collect_required_keys
+from grammars.limits.schema_limits import DEFAULT_LIMITS, Limits, Survey, survey
+from grammars.values.json_pointer import MISSING, Parents, parents_in, pointer_to, step_into, steps_to, unescaped
 from special_tokens.errors import SchemaError, shown
 
 __all__ = ["Documents"]
@@ -30,7 +30,7 @@ _DYNAMIC = {"$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor"
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """Where a subschema lives: the base URI there and its dialect."""
+    """The base URI and the dialect at a subschema."""
 
     base: str
     dialect: Dialect
@@ -44,33 +44,35 @@ class Documents:
     ) -> None:
         self.limits = limits
         self.survey: Survey = survey(schema, limits)
-        self.early_formats = True  #: are formats enforced that a dialect does not have?
-        self.met_early = False  #: was one of them met?
+        self.enforce_later_formats = True  #: whether formats are enforced that the dialect does not have yet
+        self.met_later_format = False  #: whether such a format was found
         self.places: list[Place | None] = [None]  # literals count from 1
         self._known: dict[tuple[int, tuple[str, ...]], Place] = {}
-        self._keep: list[Any] = []  # schemas made here: an id() must not be used twice
+        self._keep: list[Any] = []  # generated schemas, kept alive so that no id() is used twice
         self._others = {_bare(uri): document for uri, document in (documents or {}).items()}
         self._dialect = dialect_of(schema)
         self._resources: dict[str, Any] = {}  # base URI -> schema of the resource
         self._anchors: dict[tuple[str, str], tuple[Any, bool]] = {}
         self._homes: dict[int, _Home] = {}
         self._roots: dict[int, Place] = {}  # id of a document -> its place
-        self._ways: dict[int, Ways] = {}  # and how its values are reached, once that was asked
+        self._ways: dict[int, Parents] = {}  # id of a document -> how its values are reached; filled on demand
         self._plain = not (self.survey.keys & _IDENTIFIERS)
         self._dynamic = bool(self.survey.keys & _DYNAMIC)
         base = "" if self._plain else self._index(schema, "", self._dialect)
         self._base = base
         self.root = self._add(schema, None, (), self._dialect, base, self._entered((), base))
         self._roots[id(schema)] = self.root
-        self._demanded: frozenset[str] | None = None
+        self._required_keys: frozenset[str] | None = None
 
     @property
-    def demanded(self) -> frozenset[str]:
-        """The keys that something in the documents may ask for: of ``required`` and its like, and of constants."""
-        if self._demanded is None:
-            found = chain.from_iterable(map(demanded_keys, (self.root.schema, *self._others.values())))
-            self._demanded = frozenset(found)
-        return self._demanded
+    def required_keys(self) -> frozenset[str]:
+        """The keys that something in the documents may require: from ``required`` and similar keywords, and from
+        constants.
+        """
+        if self._required_keys is None:
+            found = chain.from_iterable(map(collect_required_keys, (self.root.schema, *self._others.values())))
+            self._required_keys = frozenset(found)
+        return self._required_keys
 
     # -- places
 
@@ -80,7 +82,7 @@ class Documents:
         return place
 
     def at(self, parent: Place, schema: Any, *steps: str | int) -> Place:
-        """The place of ``schema``, found ``steps`` below ``parent``."""
+        """Return the place of ``schema``, found ``steps`` below ``parent``."""
         known = self._known.get((id(schema), parent.scope))
         if known is not None and isinstance(schema, dict):
             return known
@@ -93,7 +95,7 @@ class Documents:
         return self._add(schema, parent, steps, home.dialect, home.base, scope)
 
     def made(self, owner: Place, schema: Any, *steps: str | int) -> Place:
-        """The place of a schema that we made on behalf of ``owner``; it answers for the pointer below it."""
+        """Return the place of a schema that we generated on behalf of ``owner``, whose pointer it shares."""
         self._keep.append(schema)
         return self._add(schema, owner, steps, owner.dialect, owner.base, owner.scope)
 
@@ -119,8 +121,8 @@ class Documents:
     def _entered(self, scope: tuple[str, ...], base: str) -> tuple[str, ...]:
         """The dynamic scope after entering a resource.
 
-        Only resources that bring a dynamic anchor of a new name are kept: any other could never be chosen, as the
-        outermost one wins, and scopes that differ for nothing would multiply the places.
+        Only resources that bring a dynamic anchor of a new name are kept.  Any other could never be chosen, as the
+        outermost one wins, and would multiply the places without effect.
         """
         if not self._dynamic or base in scope:
             return scope
@@ -137,7 +139,7 @@ class Documents:
     # -- references
 
     def target(self, place: Place, ref: Any, keyword: str = "$ref") -> Place:
-        """Where a reference at ``place`` leads; raises `SchemaError` when it leads nowhere."""
+        """Return the place that a reference at ``place`` leads to; raises `SchemaError` if there is none."""
         if not isinstance(ref, str):
             raise SchemaError(
                 f"{keyword!r} is {shown(ref)}", pointer=place.pointer, keyword=keyword, expected="a URI reference"
@@ -166,7 +168,7 @@ class Documents:
         for raw in fragment.split("/")[1:]:
             step = unescaped(unquote(raw))
             value = step_into(value, step)
-            if value is NOWHERE:
+            if value is MISSING:
                 raise SchemaError(
                     f"the reference {shown(f'#{fragment}')} leads nowhere: there is no {shown(step)}",
                     pointer=place.pointer,
@@ -186,14 +188,14 @@ class Documents:
         return self._add(value, start, (*before, *steps), home.dialect, home.base, scope)
 
     def _start(self, resource: Any, base: str) -> tuple[Place, tuple[str | int, ...]]:
-        """The document's place that a resource lies in, and the steps from there to it."""
+        """The place of the document that contains a resource, and the steps from there to it."""
         if id(resource) in self._roots:
             return self._roots[id(resource)], ()
         for place in self._roots.values():
             ways = self._ways.get(id(place.schema))
             if ways is None:
-                ways = self._ways[id(place.schema)] = ways_into(place.schema)
-            found = way(ways, resource)
+                ways = self._ways[id(place.schema)] = parents_in(place.schema)
+            found = steps_to(ways, resource)
             if found is not None:
                 return place, found
         root = Place(0, resource, None, (), self._dialect, base, (), f"{base}#")
@@ -259,25 +261,25 @@ class Documents:
     # -- the index of identifiers and anchors
 
     def _index(self, document: Any, base: str, dialect: Dialect) -> str:
-        """Note every resource and anchor of a document; returns the base URI of its root."""
+        """Index every resource and anchor of a document; return the base URI of its root."""
         root_base: str | None = None
         stack: list[tuple[Any, str, Dialect]] = [(document, base, dialect)]
         while stack:
             schema, base, dialect = stack.pop()
             if not isinstance(schema, dict):
                 continue
-            own = dialect_of(schema, dialect)  # heard at the root of a resource alone
+            own = dialect_of(schema, dialect)  # honoured only at the root of a resource
             named = schema.get(own.id_keyword)
-            alone = own.ref_stands_alone and "$ref" in schema
+            alone = own.ref_ignores_siblings and "$ref" in schema
             is_resource = isinstance(named, str) and not alone and not named.startswith("#")
-            # Validators hear a $schema beside either word, and call nothing by the one of another dialect.
+            # Validators honour a $schema next to "$id" or "id", but identify nothing by the one of another dialect.
             other = schema.get("$id", schema.get("id")) if own != dialect and not alone else None
             if is_resource or root_base is None or (isinstance(other, str) and not other.startswith("#")):
                 dialect = own
-            alone = dialect.ref_stands_alone and "$ref" in schema
+            alone = dialect.ref_ignores_siblings and "$ref" in schema
             specification = specification_with(dialect.uri)
             if is_resource:
-                pointer = partial(pointer_into, document, schema)
+                pointer = partial(pointer_to, document, schema)
                 base = _bare(_joined(base, str(named), pointer, own.id_keyword))
                 self._resources.setdefault(base, schema)
             if root_base is None:
@@ -291,7 +293,7 @@ class Documents:
                     self._anchors[base, schema[keyword]] = (schema, keyword == "$dynamicAnchor")
             try:
                 below = list(specification.subresources_of(schema))
-            except (AttributeError, TypeError, KeyError):  # a keyword of the wrong kind; said where it is read
+            except (AttributeError, TypeError, KeyError):  # a keyword of the wrong kind; reported where it is read
                 below = []
             stack.extend((sub, base, dialect) for sub in reversed(below))
         return root_base or ""
@@ -301,10 +303,10 @@ _ABSENT = object()
 
 
 def _metaschema(uri: str) -> Any:
-    """The published meta-schema or vocabulary of that URI, `_ABSENT` for any other."""
+    """The published meta-schema or vocabulary with that URI, `_ABSENT` for any other."""
     if "json-schema.org/" not in uri:
         return _ABSENT
-    from jsonschema_specifications import REGISTRY  # reads its files: only for schemas that refer to them
+    from jsonschema_specifications import REGISTRY  # reads its files, so only for schemas that refer to them
 
     try:
         return REGISTRY[uri].contents
@@ -317,12 +319,12 @@ def _bare(uri: str) -> str:
 
 
 def _joined(base: str, ref: str, pointer: Callable[[], str], keyword: str) -> str:
-    """``ref`` seen from ``base``; raises `SchemaError` for what is no URI."""
+    """Resolve ``ref`` against ``base``; raises `SchemaError` if it is not a URI."""
     try:
         return urljoin(base, ref)
     except ValueError as error:
         raise SchemaError(
-            f"{shown(ref)} at {shown(base)} is no URI: {error}",
+            f"{shown(ref)} at {shown(base)} is not a URI: {error}",
             pointer=pointer(),
             keyword=keyword,
             expected="a URI reference",

@@ -1,7 +1,7 @@
-"""Subschemas where they stand, and by which words: those that are written, or those of draft 2020-12 they are read as.
+"""Locations of subschemas in a document, and their pointers in terms of the keywords as written.
 
-A `Place` is a subschema with all that its meaning depends on: its dialect, its base URI, the dynamic scope it was
-entered by.  `grammars.json_schema.document.documents` makes them.
+A `Place` is a subschema with everything its meaning depends on: its dialect, its base URI, and the dynamic scope by
+which it was entered.  `grammars.json_schema.document.documents` creates them.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from grammars.values.json_pointer import escaped
 from grammars.json_schema.document.dialects import Dialect
+from grammars.values.json_pointer import escaped
 
-__all__ = ["OLDER", "Place", "is_wrapped", "written_word"]
+__all__ = ["OLDER_KEYWORDS", "Place", "is_nullable_wrapped", "written_keyword"]
 
 
 class Place:
-    """A subschema at a pointer.  ``number`` is its literal; ``pointer`` is into the document as it was given."""
+    """A subschema at a pointer.  ``number`` is its literal; ``pointer`` points into the document as the caller passed
+    it.
+    """
 
     __slots__ = ("base", "dialect", "number", "parent", "root", "schema", "scope", "steps")
 
@@ -38,11 +40,11 @@ class Place:
         self.dialect = dialect
         self.base = base
         self.scope = scope
-        self.root = root  # what stands before the pointer: "" or the URI of another document with "#"
+        self.root = root  # the prefix of the pointer: "" or the URI of another document with "#"
 
     @property
     def pointer(self) -> str:
-        """Where it stands in the document, by the words that are written there."""
+        """The JSON pointer of the place, by the keywords as written in the document."""
         parts: list[str] = []
         place: Place | None = self
         prefix = ""
@@ -55,32 +57,32 @@ class Place:
 
 
 def _as_written(place: Place) -> tuple[str | int, ...]:
-    """The steps to a place from its parent, which may be in words of draft 2020-12 where others are written."""
+    """The steps to a place from its parent, with keywords of draft 2020-12 replaced by those actually written."""
     owner = place.parent
     while owner is not None and owner.parent is not None and not owner.steps:
-        owner = owner.parent  # what we made on behalf of it
+        owner = owner.parent  # a schema that we generated on its behalf
     steps = place.steps
     if owner is None or not isinstance(owner.schema, dict) or not steps:
         return steps
-    word, others = written_word(owner.schema, str(steps[0])), steps[1:]
+    word, others = written_keyword(owner.schema, str(steps[0])), steps[1:]
     if word == "items" and steps[0] == "items" and isinstance(owner.schema["items"], list) and not others:
         word = "additionalItems"
-    elif steps[0] == "anyOf" and is_wrapped(owner.schema):
+    elif steps[0] == "anyOf" and is_nullable_wrapped(owner.schema):
         return others[1:]
     elif steps[0] == "enum" and word == "const":
         others = others[1:]
     return (word or steps[0], *others)
 
 
-def is_wrapped(schema: Mapping[str, Any]) -> bool:
-    """Is OpenAPI's ``nullable`` read as an ``anyOf`` around the schema, for want of a ``type`` to add null to?"""
+def is_nullable_wrapped(schema: Mapping[str, Any]) -> bool:
+    """Whether OpenAPI's ``nullable`` becomes an ``anyOf`` around the schema, as there is no ``type`` to add null to."""
     return schema.get("nullable") is True and "type" not in schema and not _WRAPPED.isdisjoint(schema)
 
 
 _WRAPPED = frozenset(("$ref", "allOf", "anyOf", "oneOf", "enum"))
 
-#: Words of draft 2020-12, and what schemas may have in their place.
-OLDER = {
+#: Keywords of draft 2020-12, and the older ones that schemas may have in their place.
+OLDER_KEYWORDS = {
     "prefixItems": "items",
     "dependentSchemas": "dependencies",
     "dependentRequired": "dependencies",
@@ -88,9 +90,9 @@ OLDER = {
 }
 
 
-def written_word(schema: Mapping[str, Any], word: str) -> str | None:
-    """The keyword of ``schema`` that ``word`` is read from; None where there is none."""
+def written_keyword(schema: Mapping[str, Any], word: str) -> str | None:
+    """Return the keyword of ``schema`` that ``word`` was read from; None if there is none."""
     if word in schema:
         return word
-    older = OLDER.get(word)
+    older = OLDER_KEYWORDS.get(word)
     return older if older in schema else None

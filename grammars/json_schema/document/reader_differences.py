@@ -1,7 +1,8 @@
-"""Where validators read a schema otherwise than we do: words of other dialects, a ``$schema`` that begins no resource.
+"""Differences between our reading of a schema and that of validators.
 
-What is found here has a row in the report, and proofs for all validators take it into account
-(`grammars.json_schema.solver.solver.Space.widest`).
+They concern keywords of other dialects and a ``$schema`` outside the root of a resource.  Each has a row in the
+report, and proofs that must hold for all validators take it into account
+(`grammars.json_schema.solver.solver.MemoisedSolver.widest`).
 """
 
 from __future__ import annotations
@@ -12,27 +13,27 @@ from itertools import islice
 from typing import Any
 
 from grammars.json_schema.document.dialects import DIALECTS, Dialect, dialect_of
-from grammars.json_schema.document.string_formats import FORMATS
 from grammars.json_schema.document.places import Place
+from grammars.json_schema.document.string_formats import FORMATS
 
 __all__ = [
-    "asks_for_more",
-    "disputed_words",
+    "disputed_keywords",
+    "has_ignored_dialect",
     "has_later_formats",
-    "is_astray",
-    "read_alike",
-    "reads_differ",
-    "stray_dialects",
-    "unheard",
+    "ignored_dialect_reason",
+    "ignored_dialects",
+    "means_the_same",
+    "stricter_keywords",
+    "validators_may_differ",
 ]
 
 
-def reads_differ(place: Place, *, is_document: bool = False) -> bool:
-    """May a validator take more than we would write for what stands at the place, because it reads it otherwise?
+def validators_may_differ(place: Place, *, is_document: bool = False) -> bool:
+    """Whether a validator may accept more at the place than we would write, because it reads it differently.
 
-    That is where a format is wider when it is negated, or not of the dialect, where a pattern is, ``unevaluated*``
-    narrowed, or a word read as another dialect does.  What a reference leads to may hold one; of a whole
-    document only a reference that leads out of it.
+    Causes: a negated format with a wider outer pattern, a format the dialect does not have, a pattern that readers
+    match differently, narrowed ``unevaluated*``, a keyword read as in another dialect.  A reference may lead to one of
+    these; for a whole document only a reference that leads out of it.
     """
     order, todo = place.dialect.order, [place.schema]
     while todo:
@@ -43,9 +44,9 @@ def reads_differ(place: Place, *, is_document: bool = False) -> bool:
             named, refs = value.get("format"), [value[word] for word in _REFERENCES if word in value]
             if isinstance(named, str) and named in FORMATS and (FORMATS[named].outer or FORMATS[named].since > order):
                 return True
-            if "$schema" in value and (value is not place.schema or is_astray(place)):  # of another dialect
+            if "$schema" in value and (value is not place.schema or has_ignored_dialect(place)):
                 return True
-            if not _UNEVALUATED.isdisjoint(value) or disputed_words(value, order):
+            if not _UNEVALUATED.isdisjoint(value) or disputed_keywords(value, order):
                 return True
             keys = value.get("patternProperties")
             patterns = [value.get("pattern"), *(keys if isinstance(keys, dict) else ())]
@@ -62,13 +63,13 @@ _UNEVALUATED = frozenset(("unevaluatedProperties", "unevaluatedItems"))
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-# -- words that we read as another dialect does
+# -- keywords that we read as another dialect does
 
 
-def disputed_words(schema: Mapping[str, Any], order: int) -> list[str]:
-    """Keywords that we read as another dialect does, since schemas of this one mean it: some validators do not.
+def disputed_keywords(schema: Mapping[str, Any], order: int) -> list[str]:
+    """Return the keywords that we read as another dialect does, because schemas mean it; some validators do not.
 
-    ``order`` is the dialect's.  In draft 4 bounds that are numbers, as in draft 6; ``dependencies`` after draft 7.
+    ``order`` is the dialect's.  In draft 4 numeric exclusive bounds, as in draft 6; ``dependencies`` after draft 7.
     """
     if order > 7:
         return ["dependencies"] if schema.get("dependencies") else []
@@ -77,23 +78,25 @@ def disputed_words(schema: Mapping[str, Any], order: int) -> list[str]:
     return [flag for flag in ("exclusiveMinimum", "exclusiveMaximum") if type(schema.get(flag)) in (int, float)]
 
 
-# -- a $schema that is not heard
+# -- a $schema that is not honoured
 
 
-def unheard(dialect: Dialect) -> str:
-    """What is said of a ``$schema`` that is not heard."""
-    return f"not heard where no resource begins: read as {dialect.name}"
+def ignored_dialect_reason(dialect: Dialect) -> str:
+    """The report's reason for a ``$schema`` that is not honoured."""
+    return f"not honoured outside the root of a resource: read as {dialect.name}"
 
 
-def is_astray(place: Place) -> bool:
-    """Is a dialect named there that is not heard, and would say something else?"""
+def has_ignored_dialect(place: Place) -> bool:
+    """Whether a dialect named at the place is not honoured but would change the meaning."""
     schema = place.schema
     named = dialect_of(schema, place.dialect)
-    return named != place.dialect and (has_later_formats(schema) or not read_alike(schema, named, place.dialect))
+    return named != place.dialect and (has_later_formats(schema) or not means_the_same(schema, named, place.dialect))
 
 
-def stray_dialects(place: Place) -> list[Dialect]:
-    """Dialects that are named there or around it where no resource begins: some validators heed them, we do not."""
+def ignored_dialects(place: Place) -> list[Dialect]:
+    """Return the dialects named at or around the place outside a resource root: some validators honour them, we do
+    not.
+    """
     found = []
     at: Place | None = place
     while at is not None and at.dialect == place.dialect:
@@ -102,8 +105,8 @@ def stray_dialects(place: Place) -> list[Dialect]:
     return [dialect for dialect in found if dialect != place.dialect]
 
 
-def asks_for_more(schema: Mapping[str, Any], named: Dialect, ours: Dialect) -> list[str]:
-    """Keywords of a schema that ask for more in the dialect that is named, for what stands beside them."""
+def stricter_keywords(schema: Mapping[str, Any], named: Dialect, ours: Dialect) -> list[str]:
+    """Return the keywords of a schema that are stricter in the named dialect, given their siblings."""
     found = []
     if "contains" in schema:
         least, knows = schema.get("minContains"), "minContains" not in ours.unknown
@@ -119,16 +122,16 @@ def _is_counted(schema: Mapping[str, Any]) -> bool:
     return "minContains" in schema or "maxContains" in schema
 
 
-def read_alike(schema: Mapping[str, Any], other: Dialect, ours: Dialect) -> bool:
-    """Do the words of a schema surely mean in ``other`` what we read in ``ours``, formats and its own name aside?
+def means_the_same(schema: Mapping[str, Any], other: Dialect, ours: Dialect) -> bool:
+    """Whether a schema surely means the same in ``other`` as in ``ours``, apart from formats and ``$schema`` itself.
 
-    False as well for one of more than `_MOST` objects.
+    Also False for a schema of more than `_MOST` objects.
     """
     if other == ours:
         return True
     different = (other.unknown ^ ours.unknown) | _RENAMED
-    is_alone = other.ref_stands_alone != ours.ref_stands_alone
-    if is_alone and ours.ref_stands_alone:
+    is_alone = other.ref_ignores_siblings != ours.ref_ignores_siblings
+    if is_alone and ours.ref_ignores_siblings:
         different |= {"dependencies"}
     if (other.order > 4) != (ours.order > 4):
         different |= {"exclusiveMinimum", "exclusiveMaximum"}
@@ -144,14 +147,14 @@ def read_alike(schema: Mapping[str, Any], other: Dialect, ours: Dialect) -> bool
 
 
 def has_later_formats(schema: Mapping[str, Any]) -> bool:
-    """May a schema, or one below, name a format that draft 4 does not have?  True for more than `_MOST` objects."""
+    """Whether the schema or a subschema may name a format that draft 4 does not have; True beyond `_MOST` objects."""
     several = list(islice(_schemas(schema), _MOST))
     named = [FORMATS.get(name) for value in several if isinstance(name := value.get("format"), str)]
     return len(several) == _MOST or any(row is not None and row.since > DIALECTS[0].order for row in named)
 
 
 def _schemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The schema and those below, its other objects among them, but for data."""
+    """The schema and its subschemas (and other objects in it), without data such as constants."""
     todo: list[Any] = [schema]
     while todo:
         value = todo.pop()
@@ -166,7 +169,7 @@ def _schemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
                     todo.append(below)
 
 
-_MOST = 500  # objects: each schema that names another dialect is looked through
+_MOST = 500  # objects: each schema that names another dialect is walked through
 _RENAMED = frozenset(("$recursiveRef", "$dynamicRef", "additionalItems", "unevaluatedItems"))
 _MAPS = frozenset(
     ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired", "dependencies")

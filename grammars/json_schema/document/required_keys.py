@@ -1,20 +1,21 @@
-"""Keys that a schema may ask objects for by name."""
+"""The keys that a schema may require of objects by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["demanded_keys"]
+__all__ = ["collect_required_keys"]
 
 _LISTS = frozenset(("required", "dependentRequired", "dependencies", "propertyNames"))
 _VALUES = frozenset(("const", "enum"))
 
 
-def demanded_keys(document: Any) -> Iterator[str]:
-    """The names in ``required`` and its like anywhere in a document, and in ``propertyNames``; the keys of constants.
+def collect_required_keys(document: Any) -> Iterator[str]:
+    """Yield the names in ``required`` and similar keywords anywhere in a document, in ``propertyNames``, and in
+    constants.
 
-    What only looks like one of these keywords is taken for it: the names are more rather than less.
+    Whatever looks like one of these keywords counts, so the result may contain further names.
     """
     todo: list[tuple[Any, bool, bool]] = [(document, False, False)]
     while todo:

@@ -1,13 +1,13 @@
 """The string formats of JSON Schema as regular languages.
 
-Each row is a pattern in our own ECMA dialect, after the RFC that the specification names.  Where the RFC has rules
-that no regular language can check, the row is the largest safe part that can (``narrowed``): a format is never
-wider than its RFC.  Where a format is negated the same must hold, so such a row has an outer pattern as well, wider
-than the RFC and than the checkers we know: what is written there surely is not of the format.
+Each row is a pattern in our own ECMA dialect, after the RFC that the specification names.  If the RFC has rules that
+no regular language can check, the row is the largest safe subset that can be checked (``narrowed``): a format is never
+wider than its RFC.  A negated format must not be wider either, so such a row also has an outer pattern, wider than the
+RFC and than the checkers we know: a string outside it surely is not of the format.
 
-A format is enforced in drafts before its own too, for whoever writes ``uuid`` means it; to them it is an annotation,
-so there it cannot be broken (though jsonschema-rs knows dates in all of them).  A format that is not in the table is an
-annotation, as the specification has it, and the report says so.
+A format is also enforced in drafts before its own, since a schema that says ``uuid`` means it; to those drafts it is
+an annotation, which cannot be violated (though jsonschema-rs checks dates in all of them).  A format that is not in
+the table is an annotation, as the specification says, and the report mentions it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grammars.json_schema.document.dialects import Dialect
-from grammars.regular.syntax.ecma import language
 from grammars.regular.languages import Regular
+from grammars.regular.syntax.ecma import language
 from grammars.values.report import Outcome
 
-__all__ = ["FORMATS", "Format", "early_format", "ignored_format"]
+__all__ = ["FORMATS", "StringFormat", "later_format_reason", "unknown_format_reason"]
 
 
 @dataclass(frozen=True)
-class Format:
-    """One format: its source, a whole-string pattern, what the pattern leaves out, and a pattern that leaves out
-    nothing (where it is not the same)."""
+class StringFormat:
+    """One format: its source, a whole-string pattern, what the pattern excludes, and an outer pattern if that differs.
+
+    The outer pattern excludes no string of the format.
+    """
 
     source: str
     pattern: str
@@ -45,23 +47,23 @@ class Format:
 
     @cached_property
     def outer_language(self) -> Regular:
-        """Every string of the format, and maybe more: what is not in it surely is not of the format."""
+        """A superset of the format: a string outside it surely is not of the format."""
         return language(f"^(?:{self.outer})$") if self.outer else self.language
 
     @property
     def outer_reason(self) -> str:
-        """What is left out where the format is negated; "" where nothing is."""
-        return "negated: what may be of the format after all is not written" if self.outer else ""
+        """The strings excluded where the format is negated; "" if none."""
+        return "negated: strings that some checker may count to the format are not written" if self.outer else ""
 
 
-def early_format(name: str, dialect: Dialect) -> str:
-    """The report's words for a format that the dialect does not have; "" for one that it has."""
+def later_format_reason(name: str, dialect: Dialect) -> str:
+    """The report's reason for a format that the dialect does not have yet; "" for one that it has."""
     row = FORMATS[name]
     return f"enforced, though {dialect.name} has no such format" if dialect.order < row.since else ""
 
 
-def ignored_format(name: str) -> str:
-    """The report's words for a format that is not in the table."""
+def unknown_format_reason(name: str) -> str:
+    """The report's reason for a format that is not in the table."""
     return f"{name!r} is not a format of JSON Schema: an annotation, not enforced"
 
 
@@ -73,7 +75,7 @@ _DATE = (
     f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     f"|02-(?:0[1-9]|1[0-9]|2[0-8]))|{_LEAP_YEAR}-02-29)"
 )
-# some checkers know a year 0; jsonschema-rs takes the signs before the digits for some (*020-01-01)
+# some checkers accept a year 0; jsonschema-rs accepts the characters before the digits as digits (*020-01-01)
 _ANY_DIGIT = "[*-9]"
 _ANY_DATE = f"{_ANY_DIGIT}{{4}}-[01]{_ANY_DIGIT}-[0-3]{_ANY_DIGIT}"
 _FRACTION = "(?:\\.[0-9]{1,18})?"
@@ -96,7 +98,7 @@ _LS32 = f"(?:{_H16}:{_H16}|{_IPV4})"
 
 
 def _ipv6() -> str:
-    """RFC 3986, appendix A: where ``::`` stands, and how many groups come after it."""
+    """RFC 3986, appendix A: the position of ``::`` and the number of groups after it."""
     rows = [f"(?:{_H16}:){{6}}{_LS32}"]
     for before in range(8):
         head = f"(?:(?:{_H16}:){{0,{before - 1}}}{_H16})?" if before > 1 else f"(?:{_H16})?" if before else ""
@@ -110,8 +112,8 @@ def _ipv6() -> str:
 
 _IPV6 = _ipv6()
 
-# labels of at most 63 characters; those with hyphens in third and fourth place are A-labels, which only a
-# Punycode decoder can judge, and are left out
+# labels of at most 63 characters; those with hyphens at the third and fourth position are A-labels, which only a
+# Punycode decoder can judge, and are excluded
 _LD, _LDH = "[a-zA-Z0-9]", "[a-zA-Z0-9-]"
 _LABEL = (
     f"(?:{_LD}(?:{_LDH}?{_LD})?|{_LD}{_LDH}(?:{_LD}{_LD}|-{_LD})|{_LD}{_LDH}(?:{_LD}{_LDH}|-{_LD}){_LDH}{{0,58}}{_LD})"
@@ -130,7 +132,7 @@ _SAFE_LETTERS = (
 _IDN_LABEL = f"[{_SAFE_LETTERS}](?:-?[{_SAFE_LETTERS}]){{0,14}}"
 
 _ATEXT = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]"
-_QTEXT = "[ !#-;=-\\[\\]-~]"  # a < behind a space begins an address for some checkers
+_QTEXT = "[ !#-;=-\\[\\]-~]"  # a < after a space begins an address for some checkers
 _QUOTED = f'"(?:{_QTEXT}{{0,62}}|(?:{_QTEXT}|\\\\[!-~]){{0,31}})"'  # at most 64 characters, by RFC 5321
 _EMAIL_HOST = f"(?:{_MAIL_HOST}|\\[{_IPV4}\\])"
 _LOCAL = f"(?:{_ATEXT}{{1,64}}|{_ATEXT}{{1,20}}(?:\\.{_ATEXT}{{1,20}}){{1,2}}|{_QUOTED})"
@@ -146,7 +148,7 @@ _PRIVATE = "\\ue000-\\uf8ff"
 
 
 def _identifier(letters: str, private: str, *, relative: bool) -> str:
-    """URI or IRI (``letters``: what may stand beside the ASCII ones), with or without the relative forms."""
+    """The pattern of a URI or IRI (``letters``: the non-ASCII ones), with or without relative forms."""
     safe = letters + _SUB + _UNRESERVED
     pchar = f"(?:[:@{safe}]|{_PCT})"
     host = f"(?:\\[(?:{_IPV6}|[vV][0-9a-fA-F]+\\.[:{_SUB}{_UNRESERVED}]+)\\]|(?:[{safe}]|{_PCT})*)"
@@ -195,66 +197,68 @@ _URI, _URI_REFERENCE = (_identifier("", "", relative=relative) for relative in (
 _BEYOND = "\\u00a0-\\u{10ffff}"
 _ANY_IRI, _ANY_IRI_REFERENCE = (f"(?:{_identifier(_BEYOND, '', relative=relative)})\\n?" for relative in (False, True))
 
-FORMATS: Mapping[str, Format] = {
-    "date": Format("RFC 3339 full-date", _DATE, outer=_ANY_DATE, since=7),
-    "time": Format("RFC 3339 full-time", _TIME, _NO_LEAP, f"{_ANY_TIME}\\n?", since=7),
-    "date-time": Format("RFC 3339 date-time", f"{_DATE}[Tt]{_TIME}", _NO_LEAP, f"{_ANY_DATE}[Tt ]{_ANY_TIME}\\n?"),
-    "duration": Format(
+FORMATS: Mapping[str, StringFormat] = {
+    "date": StringFormat("RFC 3339 full-date", _DATE, outer=_ANY_DATE, since=7),
+    "time": StringFormat("RFC 3339 full-time", _TIME, _NO_LEAP, f"{_ANY_TIME}\\n?", since=7),
+    "date-time": StringFormat(
+        "RFC 3339 date-time", f"{_DATE}[Tt]{_TIME}", _NO_LEAP, f"{_ANY_DATE}[Tt ]{_ANY_TIME}\\n?"
+    ),
+    "duration": StringFormat(
         "RFC 3339 appendix A", _DURATION, "numbers have at most 12 digits", "[+-]?P[0-9A-Z.,+-]*", since=8
     ),
-    "email": Format(
+    "email": StringFormat(
         "RFC 5321 Mailbox",
         f"{_LOCAL}@{_EMAIL_HOST}",
         f"no long dotted names, no < and few pairs in quoted ones, no IPv6 literals, and {_ONE_LABEL}",
         _ANY_MAIL,
     ),
-    "idn-email": Format(
+    "idn-email": StringFormat(
         "RFC 6531 Mailbox",
         f"(?:{_UTEXT}{{1,20}}(?:\\.{_UTEXT}{{1,20}}){{0,2}})@(?:{_EMAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL})*)",
         "only letters outside the contextual rules of IDNA are written",
         _ANY_MAIL,
     ),
-    "hostname": Format(
+    "hostname": StringFormat(
         "RFC 1123", _NAME, f"names of many long labels, and {_ONE_LABEL}", "[a-zA-Z0-9._\\u0080-\\u{10ffff}-]+\\n?"
     ),
-    "idn-hostname": Format(
+    "idn-hostname": StringFormat(
         "RFC 5890",
         f"{_MAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL}){{0,6}}",
         "only letters outside the contextual rules of IDNA are written",
         "[a-zA-Z0-9._\\u0080-\\u{10ffff}-]+",
         since=7,
     ),
-    "ipv4": Format("RFC 2673", _IPV4),
-    "ipv6": Format("RFC 4291", _IPV6),
-    "uri": Format("RFC 3986", _URI, outer=f"(?:{_URI})\\n?"),
-    "uri-reference": Format("RFC 3986", _URI_REFERENCE, outer=f"(?:{_URI_REFERENCE})\\n?", since=6),
-    "iri": Format("RFC 3987", _identifier(_UCS, _PRIVATE, relative=False), _PLANES, _ANY_IRI, since=7),
-    "iri-reference": Format(
+    "ipv4": StringFormat("RFC 2673", _IPV4),
+    "ipv6": StringFormat("RFC 4291", _IPV6),
+    "uri": StringFormat("RFC 3986", _URI, outer=f"(?:{_URI})\\n?"),
+    "uri-reference": StringFormat("RFC 3986", _URI_REFERENCE, outer=f"(?:{_URI_REFERENCE})\\n?", since=6),
+    "iri": StringFormat("RFC 3987", _identifier(_UCS, _PRIVATE, relative=False), _PLANES, _ANY_IRI, since=7),
+    "iri-reference": StringFormat(
         "RFC 3987", _identifier(_UCS, _PRIVATE, relative=True), _PLANES, _ANY_IRI_REFERENCE, since=7
     ),
-    "uri-template": Format(
+    "uri-template": StringFormat(
         "RFC 6570 with erratum 6937",
         _TEMPLATE,
-        "no % is written in names of variables, and no prefix beyond 999",  # which Python's checker does not know
+        "no % is written in variable names, and no prefix above 999",  # which Python's checker does not know
         "(?:[^{}]|\\{[^{}]+\\})*",
         since=6,
     ),
-    "uuid": Format(
+    "uuid": StringFormat(
         "RFC 4122",
         "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}",
-        # Python takes "urn:uuid:" and braces away and reads the rest by int()
+        # Python strips "urn:uuid:" and braces and parses the rest by int()
         outer=f"{_ANY}{{8}}-(?:{_ANY}{{4}}-){{3}}{_ANY}*",
         since=8,
     ),
-    "json-pointer": Format("RFC 6901", _POINTER, since=6),
-    "relative-json-pointer": Format(
+    "json-pointer": StringFormat("RFC 6901", _POINTER, since=6),
+    "relative-json-pointer": StringFormat(
         "draft-handrews-relative-json-pointer",
         f"(?:0|[1-9]{{1,8}}0?)(?:#|{_POINTER})",  # Python's checker takes 102 for a number that begins with 0
-        "numbers have at most 9 digits and none behind a 0",
+        "numbers have at most 9 digits and none after a 0",
         f"[0-9\\u0080-\\u{{10ffff}}]+(?:#|{_POINTER})",
         since=7,
     ),
-    "regex": Format(
+    "regex": StringFormat(
         "ECMA-262",
         _regex(),
         "patterns with look-around or groups more than two deep are not written",

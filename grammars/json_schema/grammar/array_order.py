@@ -1,4 +1,4 @@
-"""Array forms as tracks: items by position, then the rest, while what must be counted is counted."""
+"""Member-order automata of array forms: items by position, then the rest, with the counts still to be met."""
 
 from __future__ import annotations
 
@@ -6,62 +6,62 @@ from collections.abc import Iterator
 from itertools import product
 from typing import cast
 
-from grammars.json_schema.shapes.shapes import ArrayForm, Conj, both
-from grammars.json_schema.tracks import Builder, Edge, Node, Track
+from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode, NodeBuilder
+from grammars.json_schema.shapes.shapes import ArrayForm, Conj, conjoin
 
-__all__ = ["array_track"]
-
-
-def array_track(form: ArrayForm, limit: int) -> Track:
-    """The track of a form: its prefix by position, then the rest, with what `Count`s still ask for."""
-    return _ArrayTrack(form, limit).track()
+__all__ = ["array_automaton"]
 
 
-class _ArrayTrack:
+def array_automaton(form: ArrayForm, limit: int) -> MemberAutomaton:
+    """The automaton of a form.  Raises `TooManyNodes` past ``limit`` nodes."""
+    return _ArrayAutomaton(form, limit).automaton()
+
+
+class _ArrayAutomaton:
     def __init__(self, form: ArrayForm, limit: int) -> None:
         self.form = form
-        self.number = Builder(limit)
+        self.builder = NodeBuilder(limit)
 
-    def track(self) -> Track:
+    def automaton(self) -> MemberAutomaton:
         form = self.form
-        start = self._tight(0, tuple((c.least, c.most) for c in form.counts), form.least, form.most)
+        start = self._node_key(0, tuple((c.least, c.most) for c in form.counts), form.least, form.most)
         if start is None:
-            return Track([Node()], form.unique)
-        return Track(self.number.build(start, self._node), form.unique)
+            return MemberAutomaton([MemberNode()], form.unique)
+        return MemberAutomaton(self.builder.build(start, self._node), form.unique)
 
-    def _tight(
+    def _node_key(
         self, index: int, counts: tuple[tuple[int, int | None], ...], least: int, most: int | None
     ) -> tuple[object, ...] | None:
-        """A node key: position (the prefix's length stands for all later ones), debts, items left."""
+        """The key of a node: position (all past the prefix are one), counts, bounds; None when they cannot be met."""
         if any(high is not None and low > high for low, high in counts):
             return None
         if most is not None and max(least, *(low for low, _ in counts), 0) > most:
             return None
         return (index, counts, least, most)
 
-    def _node(self, key: object) -> Node:
+    def _node(self, key: object) -> MemberNode:
         index, counts, least, most = cast(tuple[int, tuple[tuple[int, int | None], ...], int, int | None], key)
         final = least == 0 and all(low == 0 for low, _ in counts)
-        node = Node(final=final)
+        node = MemberNode(final=final)
         item = self.form.item(index)
         if item is None or most == 0:
             return node
         past = index >= len(self.form.prefix)
         started = all(index >= c.start for c in self.form.counts)
         if past and all(low == 0 and high is None for low, high in counts) and started:
-            node.run = ((Edge(item, 0),), max(least, 1), most)
+            node.run = ((MemberEdge(item, 0),), max(least, 1), most)
             return node
         following = index if past and started else index + 1
         for conj, after in self._counted(item, index, counts):
-            target = self._tight(following, after, max(0, least - 1), None if most is None else most - 1)
+            target = self._node_key(following, after, max(0, least - 1), None if most is None else most - 1)
             if target is not None:
-                node.edges.append(Edge(conj, self.number(target)))
+                node.edges.append(MemberEdge(conj, self.builder.number(target)))
         return node
 
     def _counted(
         self, item: Conj, index: int, counts: tuple[tuple[int, int | None], ...]
     ) -> Iterator[tuple[Conj, tuple[tuple[int, int | None], ...]]]:
-        """The item as each combination of counted and not; uncounted only under a maximum means "is not one"."""
+        """The item counted or not by each count; under an upper bound an uncounted item must not match."""
         choices: list[tuple[str, ...]] = []
         for count, (low, high) in zip(self.form.counts, counts, strict=True):
             if index < count.start or (low == 0 and high is None):
@@ -73,19 +73,19 @@ class _ArrayTrack:
             after: list[tuple[int, int | None]] = []
             for how, count, (low, high) in zip(choice, self.form.counts, counts, strict=True):
                 if how == "in":
-                    conj = both(conj, count.item)
+                    conj = conjoin(conj, count.item)
                     high = None if high is None else high - 1
                     if high is not None and high < 0:
                         conj = None
                     after.append((max(0, low - 1), high))
                 else:
                     if how == "out":
-                        conj = both(conj, _not(count.item))
+                        conj = conjoin(conj, _not(count.item))
                     after.append((low, high))
             if conj is not None:
                 yield conj, tuple(after)
 
 
 def _not(conj: Conj) -> Conj | None:
-    """The negation of the single literal of a count (everything has none)."""
+    """The negation of the single literal of a count; None for a count of any items."""
     return (-conj[0],) if conj else None

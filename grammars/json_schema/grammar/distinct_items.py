@@ -1,25 +1,25 @@
-"""Arrays of distinct items where values are few: are there enough of them, and can the last of them be used up?"""
+"""Arrays of distinct items with few possible values: whether they suffice, and whether a later item may lack one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
-from grammars.regular.finite import few_words
-from grammars.regular.languages import NONE
+from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode
 from grammars.json_schema.shapes.shapes import ArrayForm, Conj, Count, Shape
-from grammars.json_schema.tracks import Edge, Node, Track
+from grammars.regular.finite import finite_words
+from grammars.regular.languages import NONE
 
-__all__ = ["Values", "is_short", "may_run_out", "values_of"]
+__all__ = ["Values", "has_too_few_values", "may_run_out", "values_of"]
 
-#: The values of a conjunction where they are few scalars; None for others.
+#: The values of a conjunction; None unless they are few scalars.
 Values: TypeAlias = Callable[[Conj], frozenset[Hashable] | None]
 
-_MOST = 200  # values, and positions of an array that are told apart
+_MOST = 200  # limit on values, and on positions of an array that are distinguished
 
 
 def values_of(shape: Shape) -> frozenset[Hashable] | None:
-    """The values of a shape; None where they are not few scalars."""
+    """The values of a shape; None unless they are few scalars."""
     if shape.arrays or shape.objects:
         return None
     found: set[Hashable] = {("null",)} if shape.null else set()
@@ -30,18 +30,18 @@ def values_of(shape: Shape) -> frozenset[Hashable] | None:
             return None
         found |= {("number", value) for value, _ in listed}
     if shape.strings != NONE:
-        words = few_words(shape.strings, _MOST)
+        words = finite_words(shape.strings, _MOST)
         if words is None:
             return None
         found |= {("string", word) for word in words}
     return frozenset(found) if len(found) <= _MOST else None
 
 
-def is_short(form: ArrayForm, values: Values) -> bool:
-    """Are there surely not enough different values for the items that the form must have?"""
+def has_too_few_values(form: ArrayForm, values: Values) -> bool:
+    """Whether there are surely fewer different values than the items that the form must have."""
     if not form.unique:
         return False
-    if any(_is_short_of(count, values) for count in form.counts):
+    if any(_lacks_values_for(count, values) for count in form.counts):
         return True
     owners: dict[Hashable, int] = {}
     choices: list[frozenset[Hashable]] = []
@@ -57,21 +57,23 @@ def is_short(form: ArrayForm, values: Values) -> bool:
         if len(choices) >= _MOST:
             return False
         choices.append(rest)
-        if not _seated(len(choices) - 1, choices, owners):
+        if not _assign_value(len(choices) - 1, choices, owners):
             return True
     return False
 
 
-def _is_short_of(count: Count, values: Values) -> bool:
+def _lacks_values_for(count: Count, values: Values) -> bool:
     found = values(count.item) if count.least > 1 else None
     return found is not None and len(found) < count.least
 
 
-def _seated(new: int, choices: Sequence[frozenset[Hashable]], owners: dict[Hashable, int]) -> bool:
-    """Give the position a value of its own, others moving where they can (a matching, path by path)."""
+def _assign_value(new: int, choices: Sequence[frozenset[Hashable]], owners: dict[Hashable, int]) -> bool:
+    """Assign a value of its own to the position, moving others if needed (augmenting path of a matching); False if none
+    is.
+    """
     came_from: dict[Hashable, tuple[int, Hashable | None]] = {}
     todo: list[tuple[int, Hashable | None]] = [(new, None)]
-    for position, freed in todo:  # grows while it is walked
+    for position, freed in todo:  # the list grows during iteration
         for value in choices[position]:
             if value in came_from:
                 continue
@@ -88,14 +90,14 @@ def _seated(new: int, choices: Sequence[frozenset[Hashable]], owners: dict[Hasha
     return False
 
 
-def may_run_out(track: Track, values: Values) -> bool:
-    """May an item have to be written when all its values are used up, by items that stand before it?
+def may_run_out(automaton: MemberAutomaton, values: Values) -> bool:
+    """Whether an item may have to be written when earlier items have used up all its values.
 
     Where all items have the same values the watcher counts them, and no further item is begun.
     """
-    here = [_together(_edges(node), values) for node in track.nodes]
-    every = _together([edge for node in track.nodes for edge in _edges(node)], values)
-    most = _most_before(track.nodes)
+    here = [_together(node.all_edges(), values) for node in automaton.nodes]
+    every = _together([edge for node in automaton.nodes for edge in node.all_edges()], values)
+    most = _most_before(automaton.nodes)
     for found, before in zip(here, most, strict=True):
         if found is None or not found or (every is not None and found == every):
             continue
@@ -104,7 +106,7 @@ def may_run_out(track: Track, values: Values) -> bool:
     return False
 
 
-def _together(edges: Sequence[Edge], values: Values) -> frozenset[Hashable] | None:
+def _together(edges: Sequence[MemberEdge], values: Values) -> frozenset[Hashable] | None:
     found: frozenset[Hashable] = frozenset()
     for edge in edges:
         one = values(edge.value)
@@ -114,12 +116,8 @@ def _together(edges: Sequence[Edge], values: Values) -> frozenset[Hashable] | No
     return found
 
 
-def _edges(node: Node) -> list[Edge]:
-    return [*node.edges, *(node.run[0] if node.run is not None else ())]
-
-
-def _most_before(nodes: Sequence[Node]) -> list[int | None]:
-    """The most items that may stand before one that is written at each node; None where there is no such number."""
+def _most_before(nodes: Sequence[MemberNode]) -> list[int | None]:
+    """The largest number of items before one written at each node; None where there is no limit."""
     most: list[int | None] = [-1] * len(nodes)
     most[0] = 0
     for _ in range(len(nodes) + 1):

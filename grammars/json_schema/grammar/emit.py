@@ -1,7 +1,7 @@
-"""States to grammar nodes: one rule for each state with arrays or objects, lexemes for the rest.
+"""From nonterminals to grammar nodes: one rule for each with arrays or objects, lexemes for the others.
 
-Lexemes end where JSON tokens end (a whole string, a whole number, one separator), in every rule alike: two rules
-that are open at once would otherwise cut the text differently and the greedy lexer would lose one of them.
+Lexemes end where JSON tokens end (a whole string, a whole number, one separator), in all rules alike: two rules that
+are active at once would otherwise cut the text differently, and the greedy lexer would lose one of them.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from grammars.json_schema.report.dependent_keywords import as_written, leaning
-from grammars.limits.schema_limits import check_deadline
-from grammars.regular.languages import ALL
-from grammars.values.report import ReportRow
+from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode
+from grammars.json_schema.grammar.nonterminals import INFINITE, Nonterminal, Nonterminals
 from grammars.json_schema.grammar.scalars import finite_values, scalar_nodes
+from grammars.json_schema.report.dependent_keywords import as_written, dependent_rows
 from grammars.json_schema.shapes.shapes import TRUE, Conj
-from grammars.json_schema.grammar.nonterminals import INFINITE, State, States
+from grammars.limits.schema_limits import check_deadline
 from grammars.regular.json_strings import STRING, lexeme, spell
-from grammars.json_schema.tracks import Edge, Track
-from grammars.json_schema.tracks import Node as TrackNode
+from grammars.regular.languages import ALL
 from grammars.tree.nodes import (
     EMPTY,
     Group,
@@ -35,38 +33,39 @@ from grammars.tree.nodes import (
     repeat,
     seq,
 )
+from grammars.values.report import ReportRow
 
 __all__ = ["Emitted", "emit"]
 
 _OPEN, _CLOSE, _LEFT, _RIGHT = Text("["), Text("]"), Text("{"), Text("}")
-_DEEPEST = 30  # options within each other that are written in one rule
-_SET_SIZE = 63  # bits of a rule's parameter that can be counted up to
+_DEEPEST = 30  # nesting depth of options in one rule
+_SET_SIZE = 63  # bits of a rule's parameter
 
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """The grammar of the start state, the rows that writing it down brought up, and the arrays to be watched."""
+    """The grammar of the start, the report rows found while writing it, and the arrays to be watched."""
 
     node: Node
     rows: tuple[ReportRow, ...]
-    watched: list[tuple[Conj, Track]]
+    watched: list[tuple[Conj, MemberAutomaton]]
 
 
-def emit(states: States) -> Emitted:
-    """The grammar of all states."""
-    writer = _Writer(states)
-    start = writer.value(states.start)
+def emit(nonterminals: Nonterminals) -> Emitted:
+    """The grammar of all nonterminals."""
+    writer = _Writer(nonterminals)
+    start = writer.value(nonterminals.start)
     writer.write_all()
     node = Group("json", start, writer.rules) if writer.rules else start
-    root = states.space.documents.root.schema
-    rows = [*writer.rows, *leaning(states.space, writer.rows)]
+    root = nonterminals.solver.documents.root.schema
+    rows = [*writer.rows, *dependent_rows(nonterminals.solver, writer.rows)]
     return Emitted(node, tuple(dict.fromkeys(as_written(row, root) for row in rows)), writer.watched)
 
 
 class _Writer:
-    def __init__(self, states: States) -> None:
-        self.states = states
-        spelling = states.spelling
+    def __init__(self, nonterminals: Nonterminals) -> None:
+        self.nonterminals = nonterminals
+        spelling = nonterminals.spelling
         self.space_node = spelling.space()
         self.comma = seq(self.space_node, spelling.item_text, self.space_node)
         self.colon = seq(self.space_node, spelling.key_text, self.space_node)
@@ -75,52 +74,52 @@ class _Writer:
         self.names: dict[Conj, str] = {}
         self.todo: list[Conj] = []
         self.taken: set[str] = set()
-        self.numbers: dict[str, int] = {}  # the last that was put behind a hint
+        self.numbers: dict[str, int] = {}  # the last suffix that each hint was given
         self.rows: list[ReportRow] = []
-        self.watched: list[tuple[Conj, Track]] = []
+        self.watched: list[tuple[Conj, MemberAutomaton]] = []
         self.scalars: dict[Conj, Node] = {}
 
-    # -- states
+    # -- nonterminals
 
     def value(self, conj: Conj) -> Node:
-        """A reference to the state's rule, or the state itself where it is only scalars."""
+        """A reference to the nonterminal's rule, or its lexemes if it has only scalars."""
         known = self.scalars.get(conj)
         if known is not None:
             return known
         if conj in self.names:
             return Ref(self.names[conj])
-        state = self.states[conj]
-        if not state.arrays and not state.objects:
-            node = alt(*self.scalar_options(state))
+        nonterminal = self.nonterminals[conj]
+        if not nonterminal.arrays and not nonterminal.objects:
+            node = alt(*self.scalar_options(nonterminal))
             self.scalars[conj] = node
             return node
-        name = self.free(self.hint(conj))
+        name = self.unused_name(self.hint(conj))
         self.names[conj] = name
         self.todo.append(conj)
         return Ref(name)
 
     def write_all(self) -> None:
-        """Write the rules of all states that were named, and of those they name."""
+        """Write the rules of all nonterminals that are referenced, including those that these rules reference."""
         while self.todo:
             check_deadline()
             conj = self.todo.pop()
-            state = self.states[conj]
+            nonterminal = self.nonterminals[conj]
             name = self.names[conj]
-            options = self.scalar_options(state)
-            for track in state.arrays:
-                options += self.array(track, name, conj)
-            for track in state.objects:
-                options += self.track(track, name, _LEFT, _RIGHT)
+            options = self.scalar_options(nonterminal)
+            for automaton in nonterminal.arrays:
+                options += self.array(automaton, name, conj)
+            for automaton in nonterminal.objects:
+                options += self.automaton(automaton, name, _LEFT, _RIGHT)
             self.rules[name] = RuleDef(alt(*options))
 
     def hint(self, conj: Conj) -> str:
         if conj == TRUE:
             return "value"
-        place = self.states.space.documents[conj[0]]
-        step = next((s for s in reversed(place.steps) if isinstance(s, str) and s not in _DULL), "")
+        place = self.nonterminals.solver.documents[conj[0]]
+        step = next((s for s in reversed(place.steps) if isinstance(s, str) and s not in _UNNAMED), "")
         return re.sub(r"[^a-z0-9]+", "_", step.lower()).strip("_")[:24] or "value"
 
-    def free(self, hint: str) -> str:
+    def unused_name(self, hint: str) -> str:
         number = self.numbers.get(hint, 1)
         name = hint if number == 1 else f"{hint}_{number}"
         while name in self.taken:
@@ -131,15 +130,19 @@ class _Writer:
         return name
 
     def rule(self, hint: str, body: Node) -> Ref:
-        name = self.free(hint)
+        name = self.unused_name(hint)
         self.rules[name] = RuleDef(body)
         return Ref(name)
 
-    def scalar_options(self, state: State) -> list[Node]:
-        """The state's scalars as nodes; called once per state, so what is to be said of the state is said here."""
-        options, notes = scalar_nodes(state.shape, self.options)
-        self.rows += state.notes
-        place = self.states.space.documents[state.conj[0]] if state.conj else self.states.space.documents.root
+    def scalar_options(self, nonterminal: Nonterminal) -> list[Node]:
+        """The scalars as nodes.  Called once per nonterminal, so it also adds the report rows."""
+        options, notes = scalar_nodes(nonterminal.shape, self.options)
+        self.rows += nonterminal.notes
+        place = (
+            self.nonterminals.solver.documents[nonterminal.conj[0]]
+            if nonterminal.conj
+            else self.nonterminals.solver.documents.root
+        )
         self.rows += [
             ReportRow(pointer, keyword, outcome, reason)
             for outcome, pointers, keyword, reason in notes
@@ -149,28 +152,28 @@ class _Writer:
 
     # -- arrays
 
-    def array(self, track: Track, name: str, conj: Conj) -> list[Node]:
-        if track.unique:
-            bits = self.unique_set(track, name)
+    def array(self, automaton: MemberAutomaton, name: str, conj: Conj) -> list[Node]:
+        if automaton.unique:
+            bits = self.unique_set(automaton, name)
             if bits is not None:
                 return [bits]
-            self.watched.append((conj, track))
-        return self.track(track, name, _OPEN, _CLOSE)
+            self.watched.append((conj, automaton))
+        return self.automaton(automaton, name, _OPEN, _CLOSE)
 
-    def unique_set(self, track: Track, name: str) -> Node | None:
-        """Distinct items out of at most `_SET_SIZE` values: a rule whose parameter holds those written."""
-        if len(track.nodes) != 1 or track.nodes[0].run is None:
+    def unique_set(self, automaton: MemberAutomaton, name: str) -> Node | None:
+        """Distinct items out of at most `_SET_SIZE` values: a rule whose parameter is the set of those written."""
+        if len(automaton.nodes) != 1 or automaton.nodes[0].run is None:
             return None
-        (edge,), least, most = track.nodes[0].run
-        values = finite_values(self.states[edge.value])
+        (edge,), least, most = automaton.nodes[0].run
+        values = finite_values(self.nonterminals[edge.value])
         if values is None or len(values) > _SET_SIZE:
             return None
         count = len(values)
-        final = track.nodes[0].final
+        final = automaton.nodes[0].final
         if least > count:
-            return seq(_OPEN, _CLOSE)  # only where that is enough: no other array was let through
+            return seq(_OPEN, _CLOSE)  # the empty array suffices here: other arrays were excluded before
         span = f"[0:{count}]"
-        item, more = self.free(f"{name}_set"), self.free(f"{name}_more")
+        item, more = self.unused_name(f"{name}_set"), self.unused_name(f"{name}_more")
         top = count if most is None else min(most, count)
         self.rules[item] = RuleDef(
             alt(*(When(seq(v, Ref(more, f"set_bit({i})")), f"bit_clear({i})") for i, v in enumerate(values))),
@@ -182,15 +185,15 @@ class _Writer:
         body = seq(_OPEN, self.space_node, Ref(item, "0x0"), self.space_node, _CLOSE)
         return alt(seq(_OPEN, self.space_node, _CLOSE), body) if final else body
 
-    # -- tracks
+    # -- automata
 
-    def track(self, track: Track, name: str, left: Node, right: Node) -> list[Node]:
-        """The texts of a track between its brackets; no option when it has no end."""
-        walk = _Walk(self, track, name)
+    def automaton(self, automaton: MemberAutomaton, name: str, left: Node, right: Node) -> list[Node]:
+        """The texts of an automaton with its brackets; no option when it has no end."""
+        walk = _AutomatonWriter(self, automaton, name)
         body = walk.first()
         return [] if body is None else [seq(left, self.space_node, body, self.space_node, right)]
 
-    def member(self, edge: Edge) -> Node:
+    def member(self, edge: MemberEdge) -> Node:
         value = self.value(edge.value)
         if edge.key is not None:
             return seq(Text(spell(edge.key)), self.colon, value)
@@ -199,7 +202,8 @@ class _Writer:
         return value
 
 
-_DULL = {
+#: Steps of a pointer that give no name to a rule.
+_UNNAMED = {
     "properties",
     "items",
     "prefixItems",
@@ -212,25 +216,27 @@ _DULL = {
 }
 
 
-class _Walk:
-    """One track as nodes; a node of the track that several lead to becomes a rule."""
+class _AutomatonWriter:
+    """One automaton as grammar nodes; a node with several predecessors becomes a rule."""
 
-    def __init__(self, writer: _Writer, track: Track, name: str) -> None:
+    def __init__(self, writer: _Writer, automaton: MemberAutomaton, name: str) -> None:
         self.writer = writer
-        self.nodes = track.nodes
+        self.nodes = automaton.nodes
         self.name = name
-        states = writer.states
-        self.costs = states.track_costs(track)
+        nonterminals = writer.nonterminals
+        self.costs = nonterminals.node_costs(automaton)
         self.rest_costs = list(self.costs)
         if self.nodes:
-            self.rest_costs[0] = states._node_cost(self.nodes[0], self.costs, states.comma)
-        self.alive = {id(edge) for node in self.nodes for edge in _all_edges(node) if states.edge_cost(edge) < INFINITE}
+            self.rest_costs[0] = nonterminals._node_cost(self.nodes[0], self.costs, nonterminals.comma)
+        self.alive = {
+            id(edge) for node in self.nodes for edge in node.all_edges() if nonterminals.edge_cost(edge) < INFINITE
+        }
         self.refs: dict[int, int] = {}
         self.bodies: dict[int, Node] = {}
         self.rule_names: dict[int, str] = {}
 
     def first(self) -> Node | None:
-        """What may stand between the brackets; None when nothing can."""
+        """The text between the brackets; None when there is none."""
         chain = self.start_chain()
         self.count_refs(chain)
         self.build_rests()
@@ -258,14 +264,14 @@ class _Walk:
             at = self.nodes[at].skip
         return chain
 
-    def live(self, node: TrackNode) -> list[Edge]:
+    def live(self, node: MemberNode) -> list[MemberEdge]:
         return [e for e in node.edges if id(e) in self.alive and self.rest_costs[e.target] < INFINITE]
 
-    def skip(self, node: TrackNode) -> int | None:
+    def skip(self, node: MemberNode) -> int | None:
         return node.skip if node.skip is not None and self.rest_costs[node.skip] < INFINITE else None
 
     def count_refs(self, chain: list[int]) -> None:
-        """How often each node is continued into, over the nodes that are continued into at all."""
+        """Count the references to each node that is reachable."""
         todo = [e.target for i in chain for e in self.live(self.nodes[i])]
         while todo:
             i = todo.pop()
@@ -287,13 +293,13 @@ class _Walk:
         order = sorted(self.refs, reverse=True)
         for i in order:
             if self.refs[i] > 1 or self.is_loop(i):
-                self.rule_names[i] = self.writer.free(f"{self.name}_{i}")
+                self.rule_names[i] = self.writer.unused_name(f"{self.name}_{i}")
         depths: dict[int, int] = {}
-        for i in order:  # later nodes first, so that what is used once can be put in place
+        for i in order:  # later nodes first, so that those used once can be inlined
             body = self.rest_body(i)
             depths[i] = 1 + max((depths.get(to, 0) for to in self.targets(i) if to in self.bodies), default=0)
             if depths[i] > _DEEPEST and i not in self.rule_names:
-                self.rule_names[i] = self.writer.free(f"{self.name}_{i}")
+                self.rule_names[i] = self.writer.unused_name(f"{self.name}_{i}")
             if i in self.rule_names:
                 self.writer.rules[self.rule_names[i]] = RuleDef(body)
             else:
@@ -304,7 +310,7 @@ class _Walk:
         return [edge.target for edge in self.live(self.nodes[i])] + ([skip] if skip is not None else [])
 
     def is_loop(self, i: int) -> bool:
-        """Does the node lead back to an earlier one (or itself)?  Then its body cannot be put in place there."""
+        """Whether the node leads back to itself or an earlier one, so that its body cannot be inlined."""
         node = self.nodes[i]
         return any(e.target <= i for e in self.live(node))
 
@@ -313,7 +319,7 @@ class _Walk:
             return Ref(self.rule_names[i])
         if i in self.bodies:
             return self.bodies[i]
-        self.rule_names[i] = self.writer.free(f"{self.name}_{i}")
+        self.rule_names[i] = self.writer.unused_name(f"{self.name}_{i}")
         return Ref(self.rule_names[i])
 
     def rest_body(self, i: int) -> Node:
@@ -336,8 +342,8 @@ class _Walk:
             options.append(EMPTY)
         return alt(*options) if options else EMPTY
 
-    def run(self, node: TrackNode, *, first: bool) -> Node | None:
-        """Repeated members; ``first`` without a separator before the first of them."""
+    def run(self, node: MemberNode, *, first: bool) -> Node | None:
+        """Repeated members; ``first``: without a separator before the first of them."""
         assert node.run is not None
         edges, least, most = node.run
         members = [self.writer.member(e) for e in edges if id(e) in self.alive]
@@ -346,7 +352,7 @@ class _Walk:
         member = alt(*members)
         again = seq(self.writer.comma, member)
         if first:
-            # left recursion: the separator after a member, as the engine's own sequences have it
+            # left recursion: the separator follows each member, as in the engine's own sequences
             ahead = repeat(seq(member, self.writer.comma), least - 1, None if most is None else most - 1)
             return seq(ahead, member)
         if node.final and least == 1:
@@ -356,7 +362,3 @@ class _Walk:
 
 def _is_star(node: Node) -> bool:
     return getattr(node, "least", None) == 0
-
-
-def _all_edges(node: TrackNode) -> list[Edge]:
-    return [*node.edges, *(node.run[0] if node.run is not None else ())]

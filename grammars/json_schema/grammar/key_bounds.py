@@ -1,30 +1,34 @@
-"""How soon an object may run out of keys that no schema lists, by the languages of these keys."""
+"""Bounds on the keys that an object can take beyond those that its schema lists, by the languages of these keys."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from grammars.regular.finite import number_of_words
+from grammars.json_schema.grammar.nonterminals import Nonterminals
+from grammars.regular.finite import count_words
 from grammars.regular.languages import Regular, lengths
-from grammars.json_schema.grammar.nonterminals import States
 
 __all__ = ["KeyBounds", "joined", "key_bounds", "key_bounds_of"]
 
 
 class KeyBounds(NamedTuple):
-    """What the languages of keys that no schema lists mean for `UniqueWatch`."""
+    """The facts that `UniqueWatch` needs about keys that no schema lists.
+
+    ``tight``: a key may begin in a way that only keys already written complete; ``fewest``: the smallest number of such
+    keys that some object has, 0 if practically unlimited.
+    """
 
     tight: bool = False
     fewest: int = 0
 
 
-def key_bounds(states: States) -> KeyBounds:
+def key_bounds(nonterminals: Nonterminals) -> KeyBounds:
     """The bounds of all objects together."""
     found = KeyBounds()
-    for state in states.by_conj.values():
-        for track in state.objects:
-            for node in track.nodes:
+    for nonterminal in nonterminals.by_conj.values():
+        for automaton in nonterminal.objects:
+            for node in automaton.nodes:
                 for edges in (node.run[0] if node.run is not None else (), *((edge,) for edge in node.edges)):
                     found = joined(found, key_bounds_of([edge.keys for edge in edges if edge.keys is not None]))
     return found
@@ -39,12 +43,12 @@ def key_bounds_of(languages: Sequence[Regular]) -> KeyBounds:
     """The bounds of an object whose further keys are of these languages."""
     if all(map(_goes_on, languages)):
         return KeyBounds()
-    words = number_of_words(languages)
+    words = count_words(languages)
     return KeyBounds(True, 0 if words is None else max(1, words))
 
 
 def _goes_on(language: Regular) -> bool:
-    """Can everything that is begun be continued in endlessly many ways?  False where that is not easily seen."""
+    """Whether every prefix can be continued in infinitely many ways; False where that is not easily seen."""
     match language.op:
         case "rep":
             return language.args[2] is None

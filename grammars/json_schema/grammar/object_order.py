@@ -1,4 +1,4 @@
-"""Object forms as tracks: listed keys in one order, then the others, with what the keys owe one another."""
+"""Member-order automata of object forms: listed keys in one order, then the others, with the conditions across keys."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from grammars.regular.finite import number_of_words
+from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode, NodeBuilder
+from grammars.json_schema.shapes.shapes import TRUE, Clause, Conj, Fact, ObjectForm, conjoin
+from grammars.regular.finite import count_words
 from grammars.regular.languages import ALL, Regular, inter, matches, neg, words
-from grammars.json_schema.shapes.shapes import TRUE, Clause, Conj, Fact, ObjectForm, both
-from grammars.json_schema.tracks import Builder, Edge, Node, Track
 
-__all__ = ["key_orders", "narrow", "object_track"]
+__all__ = ["choose_facts", "key_orders", "object_automaton"]
 
 
-class _Left(NamedTuple):
-    """What an object still owes before entry ``at``."""
+class _Remaining(NamedTuple):
+    """The conditions that an object still has to meet before entry ``at``."""
 
     at: int
     clauses: frozenset[Clause]
@@ -24,20 +24,20 @@ class _Left(NamedTuple):
     most: int | None
 
 
-def key_orders(form: ObjectForm, naming: list[str]) -> list[list[str]]:
-    """The orders in which a form's keys may come: the schema's, and the form's own where it is another."""
+def key_orders(form: ObjectForm, schema_order: list[str]) -> list[list[str]]:
+    """The orders of a form's keys: that of the schema, and the form's own if it differs."""
     named = form.required.union(*({f.what for f in c if f.kind in ("has", "lacks")} for c in form.clauses))
     extra = named.difference(form.props)
     late = [key for key in form.late if key in extra]
     own = [*form.props, *late, *sorted(extra.difference(late))]
-    rank = {key: i for i, key in enumerate(naming)}
+    rank = {key: i for i, key in enumerate(schema_order)}
     first = sorted(own, key=lambda key: rank.get(key, len(rank)))
     written = [key for key in own if form.props.get(key, TRUE) is not None]
     return [first] if [key for key in first if form.props.get(key, TRUE) is not None] == written else [first, own]
 
 
-def object_track(form: ObjectForm, order: list[str], limit: int) -> Track:
-    """The track of a form; the keys of ``order`` (see `key_orders`) come first, other keys after them."""
+def object_automaton(form: ObjectForm, order: list[str], limit: int) -> MemberAutomaton:
+    """The automaton of a form; the keys of ``order`` (see `key_orders`) come first, other keys after them."""
     props: dict[str, Conj | None] = dict(form.props)
     for key in order:
         if key not in props:
@@ -45,13 +45,13 @@ def object_track(form: ObjectForm, order: list[str], limit: int) -> Track:
     entries = [(key, conj) for key in order if (conj := props[key]) is not None]
     taken = neg(words(props)) if props else ALL
     others = [(inter(language, taken), conj) for language, conj in form.cells]
-    return _ObjectTrack(form, entries, others, limit).track()
+    return _ObjectAutomaton(form, entries, others, limit).automaton()
 
 
-def narrow(form: ObjectForm) -> ObjectForm | None:
-    """The form with each clause met by one fact, chosen so that one key meets many; None without clauses.
+def choose_facts(form: ObjectForm) -> ObjectForm | None:
+    """The form with one fact chosen for each clause, so that one key meets many; None without clauses.
 
-    What is left is smaller, never larger: the way out when deciding the clauses key by key takes too many nodes.
+    The result is narrower, never wider: a way out when deciding the clauses key by key takes too many nodes.
     """
     if not form.clauses:
         return None
@@ -68,14 +68,14 @@ def narrow(form: ObjectForm) -> ObjectForm | None:
     return replace(form, clauses=tuple(frozenset((fact,)) for fact in met))
 
 
-class _ObjectTrack:
+class _ObjectAutomaton:
     def __init__(
         self, form: ObjectForm, entries: list[tuple[str, Conj]], others: list[tuple[Regular, Conj]], limit: int
     ) -> None:
         self.form = form
         self.entries = entries
         self.others = others
-        self.number = Builder(limit)
+        self.builder = NodeBuilder(limit)
         self._most_others: float | None = None
         self._rank = _ranks(form.clauses)
         self._met: dict[tuple[Regular, tuple[Regular, ...]], Regular] = {}
@@ -83,12 +83,12 @@ class _ObjectTrack:
         for i in range(len(entries) - 1, -1, -1):
             self.required_after[i] = self.required_after[i + 1] + (entries[i][0] in form.required)
 
-    def track(self) -> Track:
-        start = self._tight(0, frozenset(self.form.clauses), self.form.least, self.form.most)
-        return Track([Node()] if start is None else self.number.build(start, self._node))
+    def automaton(self) -> MemberAutomaton:
+        start = self._remaining_key(0, frozenset(self.form.clauses), self.form.least, self.form.most)
+        return MemberAutomaton([MemberNode()] if start is None else self.builder.build(start, self._node))
 
-    def _tight(self, index: int, clauses: frozenset[Clause], least: int, most: int | None) -> _Left | None:
-        """The debts with bounds that no longer matter dropped; None when they cannot be paid."""
+    def _remaining_key(self, index: int, clauses: frozenset[Clause], least: int, most: int | None) -> _Remaining | None:
+        """The conditions without bounds that no longer matter; None when they cannot be met."""
         room, need = len(self.entries) - index, self.required_after[index]
         if most is not None:
             if most < need:
@@ -101,36 +101,36 @@ class _ObjectTrack:
             return None
         if most is not None and least > most:
             return None
-        return _Left(index, clauses, least, most)
+        return _Remaining(index, clauses, least, most)
 
-    def _node(self, key: object) -> Node:
-        assert isinstance(key, _Left)
-        left = key
-        if left.at == len(self.entries):
-            return self._rest(left)
-        name, value = self.entries[left.at]
-        node = Node()
-        for conj, clauses in self._written(name, value, left.clauses):
-            after = self._after(left, clauses, written=True)
+    def _node(self, key: object) -> MemberNode:
+        assert isinstance(key, _Remaining)
+        remaining = key
+        if remaining.at == len(self.entries):
+            return self._rest(remaining)
+        name, value = self.entries[remaining.at]
+        node = MemberNode()
+        for conj, clauses in self._written(name, value, remaining.clauses):
+            after = self._after(remaining, clauses, written=True)
             if after is not None:
-                node.edges.append(Edge(conj, self.number(after), key=name))
+                node.edges.append(MemberEdge(conj, self.builder.number(after), key=name))
         if name not in self.form.required:
-            skipped = _without(left.clauses, name)
-            after = None if skipped is None else self._after(left, skipped, written=False)
+            skipped = _without(remaining.clauses, name)
+            after = None if skipped is None else self._after(remaining, skipped, written=False)
             if after is not None:
-                node.skip = self.number(after)
+                node.skip = self.builder.number(after)
         return node
 
-    def _after(self, left: _Left, clauses: frozenset[Clause], *, written: bool) -> _Left | None:
+    def _after(self, remaining: _Remaining, clauses: frozenset[Clause], *, written: bool) -> _Remaining | None:
         if not written:
-            return self._tight(left.at + 1, clauses, left.least, left.most)
-        if left.most == 0:
+            return self._remaining_key(remaining.at + 1, clauses, remaining.least, remaining.most)
+        if remaining.most == 0:
             return None
-        most = None if left.most is None else left.most - 1
-        return self._tight(left.at + 1, clauses, max(0, left.least - 1), most)
+        most = None if remaining.most is None else remaining.most - 1
+        return self._remaining_key(remaining.at + 1, clauses, max(0, remaining.least - 1), most)
 
     def _written(self, name: str, value: Conj, clauses: frozenset[Clause]) -> Iterator[tuple[Conj, frozenset[Clause]]]:
-        """The values that the key may have, by which open facts they satisfy, with the clauses left then."""
+        """The key's value, narrowed to each choice of undecided facts, with the clauses that are left then."""
         wanted = {
             f.value
             for clause in clauses
@@ -138,47 +138,49 @@ class _ObjectTrack:
             if f.value and (f.what == name if f.kind == "has" else f.kind == "some" and matches(f.what, name))
         }
         for conj, chosen in _choices(value, sorted(wanted)):  # sorted: every process writes the same grammar
-            self.number.spend(len(clauses))
+            self.builder.spend(len(clauses))
             after = _with(clauses, name, chosen)
             if after is not None:
                 yield conj, after
 
-    def _rest(self, left: _Left) -> Node:
+    def _rest(self, remaining: _Remaining) -> MemberNode:
         """Keys that are not listed, in any order."""
-        if left.least > 1 and left.least > self.most_others:
-            return Node()  # there are not so many
-        if not left.clauses:
-            if not self.others or left.most == 0:
-                return Node(final=left.least == 0)
-            edges = tuple(Edge(conj, 0, keys=language) for language, conj in self.others)
-            return Node(final=left.least == 0, run=(edges, max(left.least, 1), left.most))
-        final = left.least == 0 and all(any(f.kind == "most" for f in clause) for clause in left.clauses)
-        node = Node(final=final)
-        if left.most == 0:
+        if remaining.least > 1 and remaining.least > self.most_others:
+            return MemberNode()  # there are fewer keys
+        if not remaining.clauses:
+            if not self.others or remaining.most == 0:
+                return MemberNode(final=remaining.least == 0)
+            edges = tuple(MemberEdge(conj, 0, keys=language) for language, conj in self.others)
+            return MemberNode(final=remaining.least == 0, run=(edges, max(remaining.least, 1), remaining.most))
+        final = remaining.least == 0 and all(any(f.kind == "most" for f in clause) for clause in remaining.clauses)
+        node = MemberNode(final=final)
+        if remaining.most == 0:
             return node
-        most = None if left.most is None else left.most - 1
-        open_ = sorted({f for clause in left.clauses for f in clause if f.kind == "some"}, key=self._rank.__getitem__)
+        most = None if remaining.most is None else remaining.most - 1
+        open_ = sorted(
+            {f for clause in remaining.clauses for f in clause if f.kind == "some"}, key=self._rank.__getitem__
+        )
         for language, value in self.others:
             for conj, chosen in _choices(value, open_):
-                self.number.spend(1 + len(left.clauses))
-                after = _counted(left.clauses, frozenset(chosen))
+                self.builder.spend(1 + len(remaining.clauses))
+                after = _counted(remaining.clauses, frozenset(chosen))
                 if after is None:
                     continue
                 keys = self._keys(language, tuple(f.what for f in chosen))
-                target = _Left(left.at, after, max(0, left.least - 1), most)
-                node.edges.append(Edge(conj, self.number(target), keys=keys))
+                target = _Remaining(remaining.at, after, max(0, remaining.least - 1), most)
+                node.edges.append(MemberEdge(conj, self.builder.number(target), keys=keys))
         return node
 
     @property
     def most_others(self) -> float:
-        """How many keys there are that are not listed, as far as they are counted."""
+        """The number of keys that are not listed, infinite where it is not counted."""
         if self._most_others is None:
-            count = number_of_words(language for language, _ in self.others)
+            count = count_words(language for language, _ in self.others)
             self._most_others = math.inf if count is None else count
         return self._most_others
 
     def _keys(self, language: Regular, also: tuple[Regular, ...]) -> Regular:
-        """What is in all of the languages: few combinations, asked for at every node."""
+        """The intersection of the languages, cached: there are few combinations, needed at every node."""
         found = self._met.get((language, also))
         if found is None:
             found = self._met[language, also] = inter(language, *also)
@@ -200,7 +202,7 @@ _MAX_CHOICES = 5  # facts about one value whose every combination is tried; beyo
 
 
 def _choices(value: Conj, wanted: list[Any]) -> Iterator[tuple[Conj, list[Any]]]:
-    """The value as it is, and narrowed to each set of ``wanted`` (conjunctions, or facts that carry one)."""
+    """The value as it is, and narrowed to each set of ``wanted`` (conjunctions, or facts with one)."""
     count = len(wanted)
     if count <= _MAX_CHOICES:
         subsets = [[wanted[i] for i in range(count) if bits >> i & 1] for bits in range(1 << count)]
@@ -209,7 +211,7 @@ def _choices(value: Conj, wanted: list[Any]) -> Iterator[tuple[Conj, list[Any]]]
     for chosen in subsets:
         conj: Conj | None = value
         for one in chosen:
-            conj = both(conj, one.value if isinstance(one, Fact) else one)
+            conj = conjoin(conj, one.value if isinstance(one, Fact) else one)
         if conj is not None:
             yield conj, chosen
 
@@ -246,11 +248,11 @@ def _with(clauses: frozenset[Clause], name: str, chosen: list[Conj]) -> frozense
     return _counted(frozenset(out), frozenset())
 
 
-def _counted(clauses: frozenset[Clause], paid: frozenset[Fact]) -> frozenset[Clause] | None:
-    """The clauses left after one more key: ``paid`` facts hold, counts go down by one."""
+def _counted(clauses: frozenset[Clause], satisfied: frozenset[Fact]) -> frozenset[Clause] | None:
+    """The clauses left after one more key: facts in ``satisfied`` hold, counts go down by one."""
     out: set[Clause] = set()
     for clause in clauses:
-        if not paid.isdisjoint(clause):
+        if not satisfied.isdisjoint(clause):
             continue
         rest: set[Fact] = set()
         met = False

@@ -1,37 +1,35 @@
-"""In which order the keys of an object are written.
+"""The order in which the keys of an object are written.
 
-Two orders are accepted where they differ: the one in which the schema first names the keys, over all its branches,
-and a branch's own.  Both are the schema's order to somebody who reads it.
+Two orders are accepted where they differ: that in which the schema first names the keys, over all its branches, and a
+branch's own.  A reader of the schema may take either for its order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from grammars.json_schema.passes.normalise import normalise
 from grammars.json_schema.document.places import Place
+from grammars.json_schema.passes.normalise import normalise
 from grammars.json_schema.shapes.shapes import Conj
+from grammars.json_schema.solver.protocol import Solver
 
-if TYPE_CHECKING:
-    from grammars.json_schema.solver.solver import Space
-
-__all__ = ["naming_order"]
+__all__ = ["property_order"]
 
 _LISTS = ("allOf", "anyOf", "oneOf")
 _SINGLES = ("if", "then", "else")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-def naming_order(space: Space, conj: Conj) -> list[str]:
-    """The keys that the schemas of a conjunction name, in order of their first mention.
+def property_order(solver: Solver, conj: Conj) -> list[str]:
+    """The keys that the schemas of a conjunction name, in order of first mention.
 
-    Keys that are only required come after all that have a schema; one that only has others depend on it, before those.
+    Keys that are only required come after all that have a schema; a key on which others depend comes before those.
     """
-    walk = _Walk(space)
+    walk = _Walk(solver)
     for literal in conj:
         if literal > 0:
-            walk.visit(space.documents[literal])
+            walk.visit(solver.documents[literal])
     before: dict[int, list[str]] = {}  # the keys that come before the listed one of that number
     for key, at in walk.triggers.items():
         if key not in walk.listed:
@@ -42,8 +40,8 @@ def naming_order(space: Space, conj: Conj) -> list[str]:
 
 
 class _Walk:
-    def __init__(self, space: Space) -> None:
-        self.space = space
+    def __init__(self, solver: Solver) -> None:
+        self.solver = solver
         self.seen: set[int] = set()
         self.listed: dict[str, int] = {}  # and their numbers
         self.required: dict[str, None] = {}
@@ -82,9 +80,9 @@ class _Walk:
 
     def enter(self, place: Place, sub: Any, *steps: str | int) -> None:
         if isinstance(sub, dict):
-            self.visit(self.space.documents.at(place, sub, *steps))
+            self.visit(self.solver.documents.at(place, sub, *steps))
 
     def follow(self, place: Place, schema: dict[str, Any], keyword: str) -> None:
-        conj = self.space.target(place, schema, keyword)
+        conj = self.solver.target(place, schema, keyword)
         if conj:
-            self.visit(self.space.documents[conj[0]])
+            self.visit(self.solver.documents[conj[0]])

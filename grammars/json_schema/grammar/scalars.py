@@ -7,17 +7,25 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from grammars.json_schema.grammar.nonterminals import Nonterminal
 from grammars.json_schema.shapes.engine_multiples import engine_steps
-from grammars.json_schema.shapes.extreme_numbers import far_regexes
-from grammars.limits.schema_limits import timely
-from grammars.json_schema.shapes.number_texts import FARTHEST, Digits, digits, regexes, step_digits
-from grammars.json_schema.shapes.numbers import ANY_NUMBER, MAX_DIGITS, Numbers, as_doubles, num_decimals, tight, writable
-from grammars.regular.languages import NONE
-from grammars.values.report import Outcome
+from grammars.json_schema.shapes.extreme_numbers import extreme_regexes
+from grammars.json_schema.shapes.number_texts import FARTHEST, Digits, digits, multiples_regex, regexes
+from grammars.json_schema.shapes.numbers import (
+    ANY_NUMBER,
+    MAX_DIGITS,
+    Numbers,
+    as_doubles,
+    num_decimals,
+    tightened,
+    within_digits,
+)
 from grammars.json_schema.shapes.shapes import Shape
-from grammars.json_schema.grammar.nonterminals import State
+from grammars.limits.schema_limits import timely
 from grammars.regular.json_strings import lexeme, spell
+from grammars.regular.languages import NONE
 from grammars.tree.nodes import And, Json, Lexeme, Node, Not, Pattern, Text, alt
+from grammars.values.report import Outcome
 from special_tokens.errors import GrammarError
 
 __all__ = ["engine_number", "finite_values", "scalar_nodes"]
@@ -26,22 +34,22 @@ _NULL, _FALSE, _TRUE = Text("null"), Text("false"), Text("true")
 _WHOLE = Numbers(integer=True)
 _NUMBER = Lexeme("number", Pattern(regexes(ANY_NUMBER)[0][0]))
 _INTEGER = Lexeme("integer", Pattern(regexes(_WHOLE)[0][0]))
-_MAX_STEP = 10_000  # the engine's automaton of a step grows with it
-_MOST_GAPS = 20  # numbers left out between multiples: each is an alternative
-_TOP = 10**15  # how far multiples are counted
+_MAX_STEP = 10_000  # the engine's automaton grows with the step
+_MOST_GAPS = 20  # excluded multiples: each gap between them is an alternative
+_TOP = 10**15  # limit on the multiples that the engine is asked for
 
-#: Outcome, pointers (none: where the lexeme stands), keyword and reason of something that a lexeme does not hold to.
+#: Outcome, pointers (none: the place of the lexeme), keyword and reason of something that a lexeme does not enforce.
 Note = tuple[Outcome, tuple[str, ...], str, str]
 
 
 def scalar_nodes(shape: Shape, options: Mapping[str, Any]) -> tuple[list[Node], list[Note]]:
-    """The lexemes of a shape's scalars, and what they leave unenforced.  ``options`` are for the engine's numbers."""
+    """The lexemes of a shape's scalars, and what they do not enforce.  ``options`` are for the engine's numbers."""
     notes: list[Note] = []
     out: list[Node] = [_NULL] if shape.null else []
     out += [_FALSE] if shape.booleans & 1 else []
     out += [_TRUE] if shape.booleans & 2 else []
     for numbers in shape.numbers:
-        far = _far_node(numbers, notes)
+        far = _extreme_node(numbers, notes)
         found = [far] if far is not None else [_number_node(part, options, notes) for part in as_doubles(numbers)]
         out += [node for node in found if node is not None]
     if shape.strings != NONE:
@@ -49,12 +57,12 @@ def scalar_nodes(shape: Shape, options: Mapping[str, Any]) -> tuple[list[Node], 
     return out, notes
 
 
-def _far_node(numbers: Numbers, notes: list[Note]) -> Node | None:
-    """Numbers that are all beyond the digits of those without exponent."""
-    found = far_regexes(numbers)
+def _extreme_node(numbers: Numbers, notes: list[Note]) -> Node | None:
+    """Numbers that digits without an exponent cannot express; None for others."""
+    found = extreme_regexes(numbers)
     if found is None:
         return None
-    reason = "numbers so far out are written with an exponent, and one digit before the point"
+    reason = "numbers of this size are written with an exponent, and one digit before the point"
     notes.append((Outcome.NARROWED, (), _edge(numbers), reason))
     return Lexeme("number", And(tuple(map(Pattern, found))))
 
@@ -64,28 +72,30 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
         return _NUMBER
     if numbers == _WHOLE:
         return _INTEGER
-    named, reachable = _edge(numbers), writable(numbers)
+    named, reachable = _edge(numbers), within_digits(numbers)
     if numbers.integer and _is_cut(numbers):
         reason = f"integers are written with at most {MAX_DIGITS} digits"
         notes.append((Outcome.NARROWED, (), named, reason))
     if reachable.values is not None and numbers.values is None:
-        reason = "beyond what the digits of a number without exponent reach, only the bound itself is written"
+        reason = "beyond the range of numbers without exponent, only the bound itself is written"
         notes.append((Outcome.NARROWED, (), named, reason))
     near = _without_far_steps(reachable.listed(), notes)
-    numbers = _without_far_points(tight(near).listed(), notes)
+    numbers = _without_far_points(tightened(near).listed(), notes)
     if numbers.is_empty():
         return None
-    if any(step_digits(s) is None for s in numbers.steps):
+    if any(multiples_regex(s) is None for s in numbers.steps):
         return _multiples(numbers, options, notes)
     match digits(numbers):
         case Digits.SHORT | Digits.NEAR:
-            reason = "numbers are written with at most 15 digits where more would count, as doubles keep no more apart"
+            reason = (
+                "numbers are written with at most 15 digits where more would matter, as doubles distinguish no more"
+            )
             notes.append((Outcome.NARROWED, numbers.steps_at, _cause(numbers), reason))
         case Digits.LOST:
-            reason = "numbers of more than 15 digits are not enforced: doubles do not keep them apart"
+            reason = "numbers of more than 15 digits are not enforced: doubles do not distinguish them"
             notes.append((Outcome.RELAXED, numbers.steps_at, _cause(numbers), reason))
     if numbers.integer is None and _edge(numbers):
-        reason = "numbers are written without exponent but where every number of it is allowed"
+        reason = "numbers are written without exponent unless every number with that exponent is allowed"
         notes.append((Outcome.NARROWED, (), named, reason))
     wanted, unwanted = regexes(numbers)
     parts: list[Node] = [Pattern(w) for w in wanted]
@@ -94,7 +104,7 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
 
 
 def _is_cut(numbers: Numbers) -> bool:
-    """Are there bounds on both sides (of one that is open something is said anyhow) beyond the digits of a text?"""
+    """Whether there are bounds on both sides and one is beyond the digits of a text (an open side has a row anyway)."""
     top = 10**MAX_DIGITS
     if numbers.low is None or numbers.high is None:
         return False
@@ -102,7 +112,7 @@ def _is_cut(numbers: Numbers) -> bool:
 
 
 def _without_far_steps(numbers: Numbers, notes: list[Note]) -> Numbers:
-    """The set without steps of which the digits of a text reach 0 alone."""
+    """The set without steps so large that the digits of a text reach no multiple except 0."""
     if numbers.values is not None or all(step < 10 ** (MAX_DIGITS - 1) for step in (*numbers.steps, numbers.step or 0)):
         return numbers
     notes.append((Outcome.RELAXED, numbers.steps_at, "multipleOf", "not enforced: beyond the digits that are written"))
@@ -110,7 +120,7 @@ def _without_far_steps(numbers: Numbers, notes: list[Note]) -> Numbers:
 
 
 def _without_far_points(numbers: Numbers, notes: list[Note]) -> Numbers:
-    """Multiples of a step so large that the short texts of numbers with a point reach none of them: as integers."""
+    """The set, as integers if its step is so large that short texts with a point reach no multiple."""
     step = numbers.step
     if numbers.integer is not None or numbers.values is not None or step is None:
         return numbers
@@ -118,11 +128,11 @@ def _without_far_points(numbers: Numbers, notes: list[Note]) -> Numbers:
         return numbers
     reason = "multiples beyond 15 digits are written without point and exponent"
     notes.append((Outcome.NARROWED, numbers.steps_at, "multipleOf", reason))
-    return tight(replace(numbers, integer=True)).listed()
+    return tightened(replace(numbers, integer=True)).listed()
 
 
 def _edge(numbers: Numbers) -> str:
-    """A keyword for which numbers are compared digit by digit; "" where there is none."""
+    """The keyword because of which numbers are compared digit by digit; "" if there is none."""
     if numbers.steps or numbers.not_steps:
         return "multipleOf"
     if numbers.low is not None:
@@ -133,14 +143,14 @@ def _edge(numbers: Numbers) -> str:
 
 
 def _cause(numbers: Numbers) -> str:
-    """The keyword for which numbers have few digits."""
+    """The keyword because of which numbers have few digits."""
     if numbers.integer is False and not numbers.steps and not numbers.not_steps:
         return "type"
     return _edge(numbers)
 
 
 def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) -> Node | None:
-    """Multiples of a step that its last digits do not decide: the engine counts remainders."""
+    """Multiples of a step that its last digits do not decide: the engine tracks remainders."""
     step = numbers.step
     assert step is not None
     parts = _without_exceptions(numbers)
@@ -153,16 +163,16 @@ def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) 
     if step.numerator > _MAX_STEP or step.denominator > 10**6 or numbers.not_steps or numbers.excluded:
         reason = f"not enforced: the step is above {_MAX_STEP} or has exceptions"
     elif numbers.integer is False:
-        reason = "not enforced: the engine counts no multiples without the integers among them"
+        reason = "not enforced: the engine cannot exclude the integers among the multiples"
     elif places is None or engine_steps(step) is None:
-        reason = "not enforced: the engine reads the digits of the step as others"
+        reason = "not enforced: the engine does not read the step exactly"
     else:
         found = [_with_places(numbers, n, options) for n in range(places + 1)]
         reason = "" if any(found) else f"not enforced: the bounds are beyond {_TOP:.0e}"
     counted = [node for node in found if node is not None]
     if reason:
         notes.append((Outcome.RELAXED, numbers.steps_at, "multipleOf", reason))
-        decided = tuple(s for s in numbers.steps if step_digits(s) is not None)
+        decided = tuple(s for s in numbers.steps if multiples_regex(s) is not None)
         return _number_node(replace(numbers, steps=decided), options, notes)
     reason = "multiples are written without exponent, with no more decimals than the step, and at most 15 digits"
     notes.append((Outcome.NARROWED, numbers.steps_at, "multipleOf", reason))
@@ -170,7 +180,7 @@ def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) 
 
 
 def _without_exceptions(numbers: Numbers) -> tuple[Numbers, ...]:
-    """The numbers between the few multiples that are excluded, one set for each gap; one set where there are none."""
+    """The gaps between the excluded multiples, one set each, if these are few; else the set itself."""
     whole = replace(numbers, excluded=frozenset())
     members = sorted(filter(whole.holds, numbers.excluded))
     if numbers.not_steps or len(members) > _MOST_GAPS:
@@ -183,10 +193,10 @@ def _without_exceptions(numbers: Numbers) -> tuple[Numbers, ...]:
 
 
 def _with_places(numbers: Numbers, places: int, options: Mapping[str, Any]) -> Node | None:
-    """The multiples with so many decimals, in 15 digits; None where there are none.
+    """The multiples with exactly ``places`` decimals, in 15 digits; None if there are none.
 
-    The engine sees a multiple only in a text with just as many decimals as its step, and in the integers: of 0.75 it
-    takes 1.50 and not 1.5.  So each number of decimals has a step of its own.
+    The engine accepts a multiple only with exactly as many decimals as its step, and integers: for 0.75 it accepts 1.50
+    but not 1.5.  So each number of decimals has a step of its own.
     """
     assert numbers.step is not None
     step = replace(numbers, steps=(numbers.step, Fraction(1, 10**places))).step
@@ -211,7 +221,7 @@ def _with_places(numbers: Numbers, places: int, options: Mapping[str, Any]) -> N
 
 
 def _within(numbers: Numbers, step: Fraction, top: Fraction) -> Numbers:
-    """The multiples of ``step`` that are no farther out than ``top``, between bounds that are there."""
+    """The multiples of ``step`` between -``top`` and ``top``, with both bounds set."""
     low, high = numbers.low, numbers.high
     inside = Numbers(-top, False, top, False, steps=(step,))
     if low is not None and low >= -top:
@@ -221,24 +231,24 @@ def _within(numbers: Numbers, step: Fraction, top: Fraction) -> Numbers:
     return inside
 
 
-#: What a number of the engine may be asked: it takes no notice of any other word.
+#: The keywords of the engine's numbers that we use: it ignores unknown ones silently.
 _ENGINE_WORDS = frozenset(("type", "multipleOf", "minimum", "maximum", "allOf"))
 
 
 def engine_number(schema: Mapping[str, Any], options: Mapping[str, Any]) -> Json:
-    """A number by the engine's own compiler.  Raises `GrammarError` for a word that it would pass over in silence."""
+    """A number by the engine's own compiler.  Raises `GrammarError` for a keyword that it would silently ignore."""
     unknown = {word for part in (schema, *schema.get("allOf", ())) for word in part} - _ENGINE_WORDS
     if unknown:
         raise GrammarError(
-            f"the engine's numbers know no {sorted(unknown)[0]!r}", expected=", ".join(sorted(_ENGINE_WORDS))
+            f"the engine's numbers have no keyword {sorted(unknown)[0]!r}", expected=", ".join(sorted(_ENGINE_WORDS))
         )
     return Json(dict(schema), options)
 
 
-def finite_values(state: State) -> list[Node] | None:
-    """The values of a state one by one, or None when they are not finitely many scalars."""
-    shape = state.shape
-    if state.arrays or state.objects or (shape.strings != NONE and shape.strings.op != "words"):
+def finite_values(nonterminal: Nonterminal) -> list[Node] | None:
+    """The values of a nonterminal one by one, or None unless they are finitely many scalars."""
+    shape = nonterminal.shape
+    if nonterminal.arrays or nonterminal.objects or (shape.strings != NONE and shape.strings.op != "words"):
         return None
     out: list[Node] = [_NULL] if shape.null else []
     out += [_FALSE] if shape.booleans & 1 else []

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from grammars.json_schema.shapes.number_texts import step_digits
-from grammars.json_schema.shapes.numbers import ANY_NUMBER, Numbers, negated
 from grammars.json_schema.document.places import Place
+from grammars.json_schema.shapes.number_texts import multiples_regex
+from grammars.json_schema.shapes.numbers import ANY_NUMBER, Numbers, complement
 from grammars.values.report import Outcome, ReportRow
 
 __all__ = ["KEYWORDS", "allow", "deny", "exact"]
@@ -17,7 +17,7 @@ KEYWORDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multi
 
 
 def exact(value: Any) -> Fraction:
-    """A JSON number as it is written: 0.1 is one tenth, not the nearest float."""
+    """A JSON number exactly as written: 0.1 is one tenth, not the nearest float."""
     return Fraction(value) if isinstance(value, int) else Fraction(float.__repr__(value))
 
 
@@ -38,10 +38,10 @@ def _bound(schema: Mapping[str, Any], name: str, exclusive: str, tighter: Any) -
 
 
 def deny(schema: Mapping[str, Any], place: Place, notes: list[ReportRow]) -> tuple[Numbers, ...]:
-    """The numbers that break at least one keyword; of a step that the last digits do not decide all, with a note."""
+    """The numbers that break at least one keyword; all, with a note, if the last digits do not decide a step."""
     found = allow(schema)
-    if any(step_digits(step) is None for step in found.steps):
+    if any(multiples_regex(step) is None for step in found.steps):
         reason = "that a number is no multiple cannot be enforced for this step"
         notes.append(ReportRow(place.pointer, "multipleOf", Outcome.RELAXED, reason))
         return (ANY_NUMBER,)
-    return negated(found)
+    return complement(found)

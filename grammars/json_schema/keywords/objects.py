@@ -1,4 +1,4 @@
-"""``properties`` and its kin, ``required``, ``propertyNames``, dependencies and counts of properties."""
+"""The keywords of objects: ``properties`` and the like, ``required``, ``propertyNames``, dependencies and counts."""
 
 from __future__ import annotations
 
@@ -7,16 +7,27 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from grammars.json_schema.document.documents import Documents
-from grammars.json_schema.keywords.arrays import Child, counted, most_of, negation
-from grammars.json_schema.keywords.text import pattern_language, reading_rows, readings
 from grammars.json_schema.document.places import Place
+from grammars.json_schema.keywords.arrays import Child, countable, negation, upper_bound
+from grammars.json_schema.keywords.text import pattern_language, pattern_reading_rows, pattern_readings
+from grammars.json_schema.shapes.shapes import (
+    TRUE,
+    Clause,
+    Conj,
+    Evaluated,
+    Fact,
+    ObjectForm,
+    conjoin,
+    has,
+    lacks,
+    some,
+)
+from grammars.regular.json_strings import without_surrogates
 from grammars.regular.languages import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, surely_empty, words
 from grammars.values.report import Outcome, ReportRow
-from grammars.json_schema.shapes.shapes import TRUE, Clause, Conj, Fact, ObjectForm, Seen, both, has, lacks, some
-from grammars.regular.json_strings import writable
 from special_tokens.errors import SchemaError
 
-__all__ = ["KEYWORDS", "allow", "cells_of", "deny"]
+__all__ = ["KEYWORDS", "allow", "cut_into_cells", "deny"]
 
 KEYWORDS = (
     "properties",
@@ -29,14 +40,14 @@ KEYWORDS = (
     "maxProperties",
 )
 
-_MAX_CUTS = 150  # overlaps of patterns that are worked out; each is a search
-_FEW_NAMES = 64  # finitely many names up to here are listed one by one, so that none can be written twice
-_MAX_PAIRS = 6  # pairs of dependentRequired whose negation is written out
-_CLOSING = "additionalProperties"
-_NOT_ADDITIONAL = "not enforced: a pattern beside it is not understood, and its keys are no additional ones"
+_MAX_CUTS = 150  # overlaps of patterns that are computed; each is a search
+_FEW_NAMES = 64  # at most this many names are listed one by one, so that none can be written twice
+_MAX_PAIRS = 6  # pairs of dependentRequired whose negation is expanded
+_ADDITIONAL = "additionalProperties"
+_NOT_ADDITIONAL = "not enforced: a sibling pattern is not understood, and its keys are not additional"
 
-#: The strings that a schema allows, from its literal.
-Names = Callable[[Conj], Regular]
+#: The strings that a conjunction allows.
+StringsOf = Callable[[Conj], Regular]
 
 Cells = tuple[tuple[Regular, Conj], ...]
 
@@ -46,45 +57,45 @@ def allow(
     place: Place,
     documents: Documents,
     child: Child,
-    names: Names,
+    strings_of: StringsOf,
     notes: list[ReportRow],
     *,
     widest: bool = False,
 ) -> ObjectForm:
     """The objects that satisfy the keywords.
 
-    ``widest``: a pattern whose keys readings differ on asks nothing of its values, and no key is additional to it.
+    ``widest``: a pattern that readers disagree on says nothing about its values, and no key is additional to it.
     """
     props: dict[str, Conj | None] = {
         key: child(place, s, "properties", key) for key, s in schema.get("properties", {}).items()
     }
     patterns = _patterns(schema, place, documents, child, notes)
-    extra = child(place, schema["additionalProperties"], "additionalProperties") if _CLOSING in schema else TRUE
+    extra = child(place, schema["additionalProperties"], "additionalProperties") if _ADDITIONAL in schema else TRUE
     known = [p for p in patterns if p is not None and not (widest and p.surely != p.maybe)]
     if len(known) < len(patterns):
         if extra != TRUE and None in patterns:
-            notes.append(ReportRow(place.pointer, _CLOSING, Outcome.RELAXED, _NOT_ADDITIONAL))
-        extra = TRUE  # a key of the unknown pattern is not an additional one
-    cells = (*cells_of(known, extra), *_disputed_cells(known, extra, documents, props))
+            notes.append(ReportRow(place.pointer, _ADDITIONAL, Outcome.RELAXED, _NOT_ADDITIONAL))
+        extra = TRUE  # a key that matches the unknown pattern is not additional
+    cells = (*cut_into_cells(known, extra), *_disputed_cells(known, extra, documents, props))
     for key, conj in props.items():
         for pattern in known:
             if matches(pattern.maybe, key):
-                conj = both(conj, pattern.value)
+                conj = conjoin(conj, pattern.value)
         props[key] = conj
     if "propertyNames" in schema:
         legal = child(place, schema["propertyNames"], "propertyNames")
-        language = NONE if legal is None else names(legal)
+        language = NONE if legal is None else strings_of(legal)
         props = {k: v if matches(language, k) else None for k, v in props.items()}
         if language.op == "words" and len(language.args) <= _FEW_NAMES:
-            props.update({key: lookup(cells, key) for key in _ordered(language, schema) if key not in props})
+            props.update({key: cell_value(cells, key) for key in _ordered(language, schema) if key not in props})
             cells = ()
         else:
-            cells = restrict(cells, language)
-    seen = Seen(
+            cells = _restrict(cells, language)
+    evaluated = Evaluated(
         frozenset(schema.get("properties", ())),
         tuple(pattern.surely for pattern in known),
-        _CLOSING in schema,
-        any_key=len(known) < len(patterns),
+        _ADDITIONAL in schema,
+        unknown_keys=len(known) < len(patterns),
     )
     return ObjectForm(
         props,
@@ -92,21 +103,21 @@ def allow(
         frozenset(schema.get("required", ())),
         tuple(_dependencies(schema)),
         schema.get("minProperties", 0),
-        most_of(schema, "maxProperties"),
-        late=_late(schema),
-        seen=seen,
+        upper_bound(schema, "maxProperties"),
+        late=_late_keys(schema),
+        evaluated=evaluated,
     )
 
 
 def _ordered(language: Regular, schema: Mapping[str, Any]) -> list[str]:
-    """Few names in the order of the ``enum`` that lists them, if one does."""
+    """A few names, in the order of the ``enum`` that lists them if there is one."""
     given = schema["propertyNames"].get("enum", ()) if isinstance(schema["propertyNames"], dict) else ()
     rank = {name: i for i, name in enumerate(given) if isinstance(name, str)}
     return sorted(language.args, key=lambda name: (rank.get(name, len(rank)), name))
 
 
-def _late(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Keys named outside ``properties``: required ones, then what depends comes after what it depends on."""
+def _late_keys(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Keys named outside ``properties``: required ones, then each dependent key after those that it depends on."""
     found = dict.fromkeys(schema.get("required", ()))
     for key, others in schema.get("dependentRequired", {}).items():
         found.update(dict.fromkeys((*others, key)))
@@ -123,9 +134,10 @@ def _dependencies(schema: Mapping[str, Any]) -> list[Clause]:
 
 
 class KeyPattern(NamedTuple):
-    """A pattern of keys: the keys that it ``surely`` has, those that it ``maybe`` has, and what their values satisfy.
+    """A pattern of keys: those that match for every reader (``surely``) and for some (``maybe``), and their values'
+    condition.
 
-    Between the two stand keys that ECMA-262 and validators read differently (see `readings`).
+    ECMA-262 and validators disagree on the keys in between (see `pattern_readings`).
     """
 
     surely: Regular
@@ -136,22 +148,22 @@ class KeyPattern(NamedTuple):
 def _patterns(
     schema: Mapping[str, Any], place: Place, documents: Documents, child: Child, notes: list[ReportRow]
 ) -> list[KeyPattern | None]:
-    """The patterns of ``patternProperties``; None for one whose language cannot be said."""
+    """The patterns of ``patternProperties``; None for one whose language is not known."""
     out: list[KeyPattern | None] = []
     for pattern, sub in schema.get("patternProperties", {}).items():
         known = pattern_language(pattern, "patternProperties", place, documents, notes) is not None
         value = child(place, sub, "patternProperties", pattern)
-        out.append(KeyPattern(*readings(pattern), value) if known else None)
+        out.append(KeyPattern(*pattern_readings(pattern), value) if known else None)
         if known:
-            closing = (word for word in (_CLOSING, "unevaluatedProperties") if word in schema)
-            notes.extend(row for word in closing for row in reading_rows(pattern, word, place))
+            closing = (word for word in (_ADDITIONAL, "unevaluatedProperties") if word in schema)
+            notes.extend(row for word in closing for row in pattern_reading_rows(pattern, word, place))
     return out
 
 
-def cells_of(patterns: list[KeyPattern], extra: Conj | None) -> Cells:
+def cut_into_cells(patterns: list[KeyPattern], extra: Conj | None) -> Cells:
     """All keys cut into cells by the patterns that they match; keys that match none get ``extra``.
 
-    Keys that readings of a pattern differ on are in no cell, see `_disputed_cells`.
+    Keys on which readers of a pattern disagree are in no cell, see `_disputed_cells`.
     """
     cells: list[tuple[Regular, Conj | None]] = []
     cuts = 0
@@ -169,15 +181,15 @@ def cells_of(patterns: list[KeyPattern], extra: Conj | None) -> Cells:
                     hint="use patterns that exclude each other",
                 )
             inside, outside = inter(cell, surely), inter(cell, neg(maybe))
-            cut += [(inside, both(conj, value))] if possible(inside) else []
-            cut += [(outside, conj)] if possible(outside) else []
+            cut += [(inside, conjoin(conj, value))] if may_hold_keys(inside) else []
+            cut += [(outside, conj)] if may_hold_keys(outside) else []
             own = inter(own, neg(cell))
         for before in patterns[:number]:
             if before.surely is not before.maybe:
                 own = inter(own, neg(before.maybe))
-        cells = [*cut, (own, value)] if possible(own) else cut
+        cells = [*cut, (own, value)] if may_hold_keys(own) else cut
     rest = neg(alt(*(pattern.maybe for pattern in patterns)))
-    if extra is not None and possible(rest):
+    if extra is not None and may_hold_keys(rest):
         cells.append((rest, extra))
     return tuple((cell, conj) for cell, conj in cells if conj is not None)
 
@@ -185,38 +197,38 @@ def cells_of(patterns: list[KeyPattern], extra: Conj | None) -> Cells:
 def _disputed_cells(
     patterns: list[KeyPattern], extra: Conj | None, documents: Documents, props: Mapping[str, Any]
 ) -> Iterator[tuple[Regular, Conj]]:
-    """Cells of those keys that readings of a pattern differ on and that something asks for.
+    """Cells of those keys on which readers of a pattern disagree and that the schema asks for by name.
 
-    Their values satisfy what they must by every reading: what the pattern asks, and what is asked of other keys.
+    Their values satisfy the condition of each possible reading: that of the pattern and that of additional keys.
     """
     unsure = [pattern for pattern in patterns if pattern.surely is not pattern.maybe]
     if extra is None or not unsure:
         return
     keys: dict[Conj, list[str]] = {}
-    for key in sorted(documents.demanded.difference(props)):
+    for key in sorted(documents.required_keys.difference(props)):
         if not any(matches(p.maybe, key) and not matches(p.surely, key) for p in unsure):
             continue
         value: Conj | None = extra
         for pattern in patterns:
-            value = both(value, pattern.value) if matches(pattern.maybe, key) else value
+            value = conjoin(value, pattern.value) if matches(pattern.maybe, key) else value
         if value is not None:
             keys.setdefault(value, []).append(key)
-    yield from ((words(names), value) for value, names in keys.items())
+    yield from ((words(strings_of), value) for value, strings_of in keys.items())
 
 
-def possible(language: Regular, budget: int = 400) -> bool:
-    """False when surely no key of the language can be written."""
-    return language == ALL or not surely_empty(writable(language), budget)
+def may_hold_keys(language: Regular, budget: int = 400) -> bool:
+    """False only when surely no key of the language can be written."""
+    return language == ALL or not surely_empty(without_surrogates(language), budget)
 
 
-def restrict(cells: Cells, language: Regular) -> Cells:
+def _restrict(cells: Cells, language: Regular) -> Cells:
     """The cells cut down to the keys of ``language``."""
     cut = ((inter(cell, language), conj) for cell, conj in cells)
-    return tuple((cell, conj) for cell, conj in cut if possible(cell))
+    return tuple((cell, conj) for cell, conj in cut if may_hold_keys(cell))
 
 
-def lookup(cells: Cells, key: str) -> Conj | None:
-    """What the value of a key that is not listed must satisfy; None when the key is forbidden."""
+def cell_value(cells: Cells, key: str) -> Conj | None:
+    """The condition on the value of a key that is not listed; None when the key is forbidden."""
     for language, conj in cells:
         if matches(language, key):
             return conj
@@ -228,14 +240,14 @@ def deny(
     place: Place,
     documents: Documents,
     child: Child,
-    names: Names,
+    strings_of: StringsOf,
     notes: list[ReportRow],
     *,
     widest: bool = False,
 ) -> ObjectForm | None:
     """Objects that break at least one keyword: one form with one clause; None when no keyword can be broken.
 
-    ``widest``: that break it as any validator reads the patterns of keys.
+    ``widest``: objects that break one for some reader of the key patterns.
     """
     facts: list[Fact] = []
     properties = schema.get("properties", {})
@@ -245,34 +257,34 @@ def deny(
     patterns = _patterns(schema, place, documents, child, notes)
     known = [pattern for pattern in patterns if pattern is not None]
     if len(known) < len(patterns):
-        return ObjectForm()  # what is not understood may be broken by any object
+        return ObjectForm()  # any object may break a pattern that is not understood
     for pattern in known:
         broken = negation(pattern.value)
         facts += [some(pattern.maybe if widest else pattern.surely, broken)] if broken is not None else []
-    if _CLOSING in schema:
-        broken = negation(child(place, schema[_CLOSING], _CLOSING))
+    if _ADDITIONAL in schema:
+        broken = negation(child(place, schema[_ADDITIONAL], _ADDITIONAL))
         if broken is not None:
             others = (pattern.surely if widest else pattern.maybe for pattern in known)
             facts.append(some(neg(alt(words(properties), *others)), broken))
     if "propertyNames" in schema:
         broken = negation(child(place, schema["propertyNames"], "propertyNames"))
         if broken is not None:
-            facts.append(some(names(broken), TRUE))
+            facts.append(some(strings_of(broken), TRUE))
     facts += [lacks(key) for key in schema.get("required", ())]
     if schema.get("minProperties"):
-        if counted(schema["minProperties"] - 1) is None:
-            return ObjectForm()  # no object has so many
+        if countable(schema["minProperties"] - 1) is None:
+            return ObjectForm()  # every object has fewer keys
         facts.append(Fact("most", schema["minProperties"] - 1))
-    if most_of(schema, "maxProperties") is not None:
+    if upper_bound(schema, "maxProperties") is not None:
         facts.append(Fact("least", schema["maxProperties"] + 1))
     broken_dependencies = _broken_dependencies(schema)
     if broken_dependencies is None:
         return ObjectForm()
-    return _broken_form(facts, broken_dependencies, _late(schema))
+    return _broken_form(facts, broken_dependencies, _late_keys(schema))
 
 
 def _broken_dependencies(schema: Mapping[str, Any]) -> list[tuple[Fact, Fact]] | None:
-    """Pairs of facts that break ``dependentRequired`` together; None when there are too many of them."""
+    """Pairs of facts that together break ``dependentRequired``; None when there are too many of them."""
     pairs = [
         (has(key), lacks(other)) for key, others in schema.get("dependentRequired", {}).items() for other in others
     ]
@@ -282,6 +294,6 @@ def _broken_dependencies(schema: Mapping[str, Any]) -> list[tuple[Fact, Fact]] |
 def _broken_form(facts: list[Fact], pairs: list[tuple[Fact, Fact]], late: tuple[str, ...]) -> ObjectForm | None:
     if not facts and not pairs:
         return None
-    # any of the facts, or both facts of any pair: distributed over the choices of one fact from each pair
+    # any of the facts, or both facts of any pair, in conjunctive form: one clause for each choice of a fact per pair
     clauses = [frozenset((*facts, *choice)) for choice in product(*pairs)]
     return ObjectForm(clauses=tuple(dict.fromkeys(clauses)), late=late)

@@ -1,4 +1,4 @@
-"""``minLength``, ``maxLength``, ``pattern`` and ``format``."""
+"""The keywords of strings: ``minLength``, ``maxLength``, ``pattern`` and ``format``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,32 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, cast
 
-from grammars.regular.syntax.character_classes import has_disputed_classes
 from grammars.json_schema.document.documents import Documents
-from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, has_borders, has_foreign_borders, language
-from grammars.regular.syntax.ecma_parser import has_disputed_case
-from grammars.regular.lexer_cost import bearable, num_floating
-from grammars.json_schema.document.string_formats import FORMATS, early_format, ignored_format
 from grammars.json_schema.document.places import Place
-from grammars.regular.languages import ALL, ANY, EPS, NONE, Regular, chars, disjoint, inter, neg, remembered, rep
+from grammars.json_schema.document.string_formats import FORMATS, later_format_reason, unknown_format_reason
+from grammars.regular.languages import (
+    ALL,
+    ANY,
+    EPS,
+    NONE,
+    Regular,
+    chars,
+    disjoint,
+    inter,
+    lru_cache_in_budget,
+    neg,
+    rep,
+)
+from grammars.regular.lexer_cost import affordable_superset, num_floating_counts
+from grammars.regular.syntax.character_classes import has_disputed_classes
+from grammars.regular.syntax.ecma import (
+    InvalidPattern,
+    NotRegular,
+    has_disputed_boundaries,
+    has_disputed_boundary_matches,
+    language,
+)
+from grammars.regular.syntax.ecma_parser import has_disputed_case
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
@@ -21,15 +39,15 @@ __all__ = [
     "KEYWORDS",
     "allow",
     "deny",
-    "ignored_rows",
+    "expanded_size",
     "is_costly",
     "pattern_language",
-    "reading_rows",
-    "readings",
-    "written_out",
+    "pattern_reading_rows",
+    "pattern_readings",
+    "unknown_format_rows",
 ]
 
-_MAX_STATES = 1_000  # product of nested counts that may overlap with what follows
+_MAX_STATES = 1_000  # limit on the product of nested counts that may overlap with what follows
 
 KEYWORDS = ("minLength", "maxLength", "pattern", "format")
 
@@ -37,9 +55,9 @@ KEYWORDS = ("minLength", "maxLength", "pattern", "format")
 def allow(
     schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow], *, widest: bool = False
 ) -> Regular:
-    """The strings that satisfy the keywords; what has no regular language is noted as relaxed.
+    """The strings that satisfy the keywords; a keyword without a regular language is noted as relaxed.
 
-    ``widest``: those that some validator takes for such, not those that all do.
+    ``widest``: the strings that some validator accepts, instead of those that all accept.
     """
     parts = _parts(schema, place, documents, notes, negated=widest, widest=widest)
     return inter(*parts) if parts else ALL
@@ -55,17 +73,17 @@ def deny(
     own: list[ReportRow] = []
     parts = _parts(schema, place, documents, own, negated=not widest, widest=widest)
     notes += own
-    if any(row.outcome is Outcome.RELAXED and row.reason != _BORDERS for row in own):
-        return ALL  # what is not understood may be broken by any string
+    if any(row.outcome is Outcome.RELAXED and row.reason != _BOUNDARIES for row in own):
+        return ALL  # any string may break a pattern that is not understood
     return neg(inter(*parts)) if parts else None
 
 
-def ignored_rows(schema: Mapping[str, Any], place: Place) -> list[ReportRow]:
-    """What to say of a format that nothing is known of; those of numbers are among them."""
+def unknown_format_rows(schema: Mapping[str, Any], place: Place) -> list[ReportRow]:
+    """The row for an unknown format, including those of numbers."""
     name = schema.get("format")
     if not isinstance(name, str) or name in FORMATS:
         return []
-    return [ReportRow(place.pointer, "format", Outcome.EXACT, ignored_format(name))]
+    return [ReportRow(place.pointer, "format", Outcome.EXACT, unknown_format_reason(name))]
 
 
 def _parts(
@@ -77,13 +95,13 @@ def _parts(
     negated: bool = False,
     widest: bool = False,
 ) -> list[Regular]:
-    """The language of each keyword: never wider than the keyword, or never narrower where it is to be negated."""
+    """The language of each keyword: never wider than the keyword, or, if it is to be negated, never narrower."""
     parts: list[Regular] = []
-    notes += ignored_rows(schema, place)
+    notes += unknown_format_rows(schema, place)
     if "minLength" in schema or "maxLength" in schema:
         parts.append(_length(schema, place, documents))
     if "pattern" in schema:
-        found = (_proving if widest else pattern_language)(
+        found = (_language_for_proof if widest else pattern_language)(
             schema["pattern"], "pattern", place, documents, notes, wide=negated
         )
         parts += [found] if found is not None else []
@@ -119,7 +137,7 @@ def pattern_language(
     *,
     wide: bool | None = None,
 ) -> Regular | None:
-    """The strings in which a pattern is found (``wide``: see `language`); None, with a note, when it cannot be said."""
+    """The strings in which a pattern matches (``wide``: see `language`); None, with a note, if that is not regular."""
     try:
         found = ends = language(pattern, wide)
         if "$" in pattern and wide is not None:
@@ -134,7 +152,7 @@ def pattern_language(
     except NotRegular as error:
         notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, f"not enforced: {error}"))
         return None
-    size = written_out(found)
+    size = expanded_size(found)
     if size > documents.limits.regex:
         raise SchemaError(
             f"the pattern {_shown(pattern)} with its repeats written out has {size} characters, "
@@ -143,58 +161,61 @@ def pattern_language(
             keyword=keyword,
             hint="use smaller repeats",
         )
-    is_last_line = found != ends and not num_floating(ends)  # else more ends would multiply the states of counts
-    row = _NEWLINE if is_last_line else _END if found != ends else None
-    found = found if is_last_line else ends
+    # with floating counts the additional ends would multiply the lexer's states
+    accepts_final_newline = found != ends and not num_floating_counts(ends)
+    row = _NEWLINE if accepts_final_newline else _END if found != ends else None
+    found = found if accepts_final_newline else ends
     written = neg(found) if wide else found
-    borne = ALL if is_costly(written) else bearable(written)
-    if borne not in (written, NONE):
-        reason = "not enforced: its counted repeats overlap with what is beside them, which multiplies their states"
-        is_kept = not wide and borne != ALL and borne.plain  # of others nobody knows what is left to the engine
-        notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, f"not all {reason[4:]}" if is_kept else reason))
-        if not is_kept:
+    affordable = ALL if is_costly(written) else affordable_superset(written)
+    if affordable not in (written, NONE):
+        reason = "not enforced: its counted repeats overlap with their neighbours, which multiplies the lexer's states"
+        keep_weaker = not wide and affordable != ALL and affordable.plain  # others may still be too costly
+        reason = f"not all {reason[4:]}" if keep_weaker else reason
+        notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
+        if not keep_weaker:
             return None
     elif row is not None:
         notes.append(ReportRow(place.pointer, keyword, *row))
-    notes.extend(reading_rows(pattern, keyword, place))
-    return found if borne == NONE or wide else borne
+    notes.extend(pattern_reading_rows(pattern, keyword, place))
+    return found if affordable == NONE or wide else affordable
 
 
-def _proving(
+def _language_for_proof(
     pattern: str, keyword: str, place: Place, documents: Documents, notes: list[ReportRow], *, wide: bool
 ) -> Regular | None:
-    """As `pattern_language`, for proofs: the engine does not see it, and what is not known well is not known."""
+    """As `pattern_language`, for proofs only: the engine never sees it, and no doubtful language is returned."""
     try:
         found = language(pattern, wide)
-        if not has_borders(pattern) and written_out(found) <= documents.limits.regex:
+        if not has_disputed_boundaries(pattern) and expanded_size(found) <= documents.limits.regex:
             return found
     except NotRegular:
         pass
-    notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, "not known well enough to prove something"))
+    notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, "not known exactly enough for a proof"))
     return None
 
 
-def reading_rows(pattern: str, keyword: str, place: Place) -> Iterator[ReportRow]:
-    """What to say of a pattern that readers take for others.  Raises `NotRegular`.
+def pattern_reading_rows(pattern: str, keyword: str, place: Place) -> Iterator[ReportRow]:
+    """Rows for a pattern that readers interpret differently.  Raises `NotRegular`.
 
-    Borders of words are more and less than validators take; of the rest what is written is what all of them take.
+    Word boundaries are both wider and narrower than in validators; otherwise only strings that all readers accept are
+    written.
     """
-    if has_borders(pattern):
-        yield ReportRow(place.pointer, keyword, Outcome.NARROWED, _BORDERS)
-    if has_foreign_borders(pattern):
-        yield ReportRow(place.pointer, keyword, Outcome.RELAXED, _BORDERS)
+    if has_disputed_boundaries(pattern):
+        yield ReportRow(place.pointer, keyword, Outcome.NARROWED, _BOUNDARIES)
+    if has_disputed_boundary_matches(pattern):
+        yield ReportRow(place.pointer, keyword, Outcome.RELAXED, _BOUNDARIES)
     if has_disputed_classes(pattern):
         yield ReportRow(place.pointer, keyword, Outcome.NARROWED, _DISPUTED)
     if has_disputed_case(pattern):
         yield ReportRow(place.pointer, keyword, Outcome.NARROWED, _CASE)
 
 
-@remembered(4_096)
-def readings(pattern: str) -> tuple[Regular, Regular]:
-    """The strings in which every reading of a pattern finds it, and those in which any does (see `language`).
+@lru_cache_in_budget(4_096)
+def pattern_readings(pattern: str) -> tuple[Regular, Regular]:
+    """The strings in which every reader of a pattern finds a match, and those in which any does (see `language`).
 
-    It is for keys, of which nobody means one with a newline at its end: ``$`` is the end there, as ECMA-262 has it.
-    Raises `InvalidPattern` or `NotRegular`.
+    For keys: none is meant to end with a newline, so ``$`` matches only at the end, as in ECMA-262.  Raises
+    `InvalidPattern` or `NotRegular`.
     """
     sure, maybe = (language(pattern, wide, final_newline=False) for wide in (False, True))
     if sure == maybe or disjoint(maybe, neg(sure)):
@@ -204,19 +225,19 @@ def readings(pattern: str) -> tuple[Regular, Regular]:
 
 _NEWLINE = (
     Outcome.NARROWED,
-    "negated, `$` is found before a newline at the end as well, as Python's validator has it",
+    "negated, `$` also matches before a final newline, as in Python's validator",
 )
 _END = (
     Outcome.EXACT,
-    "negated, `$` is the end only, as ECMA-262 has it: Python's validator finds it before a newline at the end as well",
+    "negated, `$` matches at the end only, as in ECMA-262: in Python's validator also before a final newline",
 )
-_BORDERS = "borders of words are those of ECMA-262, by ASCII letters: validators know other letters too"
-_DISPUTED = "beside look-around \\w, \\d and \\s leave out what Unicode adds or takes away"
+_BOUNDARIES = "word boundaries are those of ECMA-262, by ASCII letters: validators know other letters too"
+_DISPUTED = "together with look-around \\w, \\d and \\s leave out the characters that Unicode adds or removes"
 _CASE = "letters that not all readers fold alike (i and the Turkish ones) are alike only where that forbids them"
 
 
-def written_out(term: Regular) -> int:
-    """How many characters a term has when its repeats are written out: what it costs the engine."""
+def expanded_size(term: Regular) -> int:
+    """The number of characters of a term with its repeats expanded: its cost for the engine."""
     match term.op:
         case "chars":
             return 1
@@ -224,15 +245,15 @@ def written_out(term: Regular) -> int:
             return sum(map(len, term.args))
         case "rep":
             body, least, most = cast(tuple[Regular, int, int | None], term.args)
-            return written_out(body) * max(1, least if most is None else most)
-    return sum(written_out(p) for p in term.args) + 1
+            return expanded_size(body) * max(1, least if most is None else most)
+    return sum(expanded_size(p) for p in term.args) + 1
 
 
 def is_costly(term: Regular, around: int = 1) -> bool:
-    """Does a counted repeat, itself repeated, share characters with what follows it?
+    """Whether a counted repeat, itself repeated, shares characters with what follows it.
 
-    In ``(.{1,63}\\.){1,127}`` every dot may end the inner repeat or not: the engine's states multiply until its
-    limits end the generation.  ``around`` is the product of the counts outside.
+    In ``(.{1,63}\\.){1,127}`` every dot may end the inner repeat or not: the engine's states multiply until its limits
+    end the generation.  ``around`` is the product of the counts outside.
     """
     if term.op in ("chars", "words"):
         return False
@@ -263,18 +284,18 @@ def _first(term: Regular) -> Regular:
 
 
 def _format(
-    name: str, place: Place, documents: Documents, notes: list[ReportRow], negated: bool, beside: Regular
+    name: str, place: Place, documents: Documents, notes: list[ReportRow], negated: bool, siblings: Regular
 ) -> Regular | None:
-    """The language of a format, or None where it asks for nothing; ``beside``: what the other keywords ask for."""
+    """The language of a format, None if it requires nothing; ``siblings``: the language of the other keywords."""
     source = FORMATS.get(name)
     if source is None:
         return None
-    early = early_format(name, place.dialect)
-    documents.met_early = documents.met_early or bool(early)
-    if early and (negated or not documents.early_formats or disjoint(source.language, beside)):
+    early = later_format_reason(name, place.dialect)
+    documents.met_later_format = documents.met_later_format or bool(early)
+    if early and (negated or not documents.enforce_later_formats or disjoint(source.language, siblings)):
         reason = f"{place.dialect.name} has no such format: an annotation, not enforced here"
         notes.append(ReportRow(place.pointer, "format", Outcome.EXACT, reason))
-        return None  # nothing breaks it, and what contradicts it is valid
+        return None  # as an annotation it can be neither broken nor contradicted
     reason = source.outer_reason if negated else source.reason
     notes.extend(ReportRow(place.pointer, "format", Outcome.NARROWED, why) for why in (early, reason) if why)
     return source.outer_language if negated else source.language

@@ -1,1 +1,1 @@
-"""The passes of the normaliser: each a function from one schema object to an equivalent simpler one."""
+"""The passes of the normaliser: each turns one schema object into an equivalent simpler one."""

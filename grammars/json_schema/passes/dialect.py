@@ -1,4 +1,4 @@
-"""What older and neighbouring dialects write differently, rewritten to the words of draft 2020-12."""
+"""Passes that rewrite older and neighbouring dialects to the keywords of draft 2020-12."""
 
 from __future__ import annotations
 
@@ -6,60 +6,66 @@ from collections.abc import Mapping
 from typing import Any
 
 from grammars.json_schema.document.dialects import Dialect, dialect_of
+from grammars.json_schema.document.places import Place, is_nullable_wrapped
+from grammars.json_schema.document.reader_differences import (
+    disputed_keywords,
+    has_ignored_dialect,
+    ignored_dialect_reason,
+    ignored_dialects,
+    stricter_keywords,
+)
 from grammars.json_schema.passes.kinds import CHECKS
-from grammars.json_schema.document.places import Place, is_wrapped
-from grammars.json_schema.document.reader_differences import asks_for_more, disputed_words, is_astray, stray_dialects, unheard
 from grammars.values.report import Outcome, ReportRow
 
 __all__ = [
-    "drop_disputed",
-    "drop_later_words",
+    "drop_disputed_keywords",
+    "drop_later_keywords",
+    "drop_ref_siblings",
     "exclusive_flags",
-    "ignored_beside",
-    "lone_reference",
+    "ignored_ref_siblings",
+    "note_ignored_dialect",
     "nullable",
     "positional_items",
     "split_dependencies",
-    "stray_dialect",
 ]
 
 
-def stray_dialect(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
-    """A ``$schema`` that begins no resource is not heard; some validators hear it."""
-    if is_astray(place):
-        rows.append(ReportRow(place.pointer, "$schema", Outcome.NARROWED, unheard(place.dialect)))
-        words = asks_for_more(schema, dialect_of(schema), place.dialect)
-        rows += [ReportRow(place.pointer, w, Outcome.RELAXED, "asks for less" + _OTHERWISE) for w in words]
+def note_ignored_dialect(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
+    """Report a ``$schema`` outside the root of a resource: we do not honour it, some validators do."""
+    if has_ignored_dialect(place):
+        rows.append(ReportRow(place.pointer, "$schema", Outcome.NARROWED, ignored_dialect_reason(place.dialect)))
+        words = stricter_keywords(schema, dialect_of(schema), place.dialect)
+        rows += [ReportRow(place.pointer, w, Outcome.RELAXED, "requires less" + _OTHERWISE) for w in words]
     return schema
 
 
-def lone_reference(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
-    """Up to draft 7 the keywords beside ``$ref`` are ignored."""
-    if "$ref" not in schema or not place.dialect.ref_stands_alone or len(schema) == 1:
+def drop_ref_siblings(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
+    """Drop the keywords next to ``$ref``, which drafts up to 7 ignore."""
+    if "$ref" not in schema or not place.dialect.ref_ignores_siblings or len(schema) == 1:
         return schema
-    ignored = ignored_beside(schema, place.dialect)
+    ignored = ignored_ref_siblings(schema, place.dialect)
     if ignored:
-        is_doubted = not all(dialect.ref_stands_alone for dialect in stray_dialects(place))
+        is_doubted = not all(dialect.ref_ignores_siblings for dialect in ignored_dialects(place))
         outcome, doubt = (Outcome.RELAXED, _OTHERWISE) if is_doubted else (Outcome.EXACT, "")
         rows += [ReportRow(place.pointer, keyword, outcome, reason + doubt) for keyword, reason in ignored]
     return {"$ref": schema["$ref"]}
 
 
-def ignored_beside(schema: Mapping[str, Any], dialect: Dialect) -> list[tuple[str, str]]:
-    """The keywords beside a ``$ref`` that stands alone, each with the reason why it says nothing."""
-    reason = f"ignored: in {dialect.name} nothing counts beside $ref"
+def ignored_ref_siblings(schema: Mapping[str, Any], dialect: Dialect) -> list[tuple[str, str]]:
+    """Return the ignored keywords next to a ``$ref``, each with the reason for the report."""
+    reason = f"ignored: {dialect.name} ignores keywords next to $ref"
     return [(keyword, reason) for keyword in schema if keyword in CHECKS and keyword != "$ref"]
 
 
-_OTHERWISE = ", though a $schema beside or around it says otherwise"
+_OTHERWISE = ", though a $schema next to or around it says otherwise"
 
 
-def drop_later_words(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
-    """Keywords that the dialect does not have mean nothing in it (``const`` in draft 4)."""
+def drop_later_keywords(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
+    """Drop keywords that the dialect does not have, which mean nothing in it (``const`` in draft 4)."""
     unknown = place.dialect.unknown
     if unknown.isdisjoint(schema):
         return schema
-    stray = stray_dialects(place)
+    stray = ignored_dialects(place)
     for keyword in schema:
         if keyword in unknown:
             reason = f"ignored: {place.dialect.name} has no such keyword"
@@ -71,7 +77,7 @@ def drop_later_words(schema: dict[str, Any], place: Place, rows: list[ReportRow]
 
 
 def nullable(schema: dict[str, Any], place: Place | None, rows: list[ReportRow]) -> dict[str, Any]:
-    """OpenAPI 3.0: ``nullable: true`` beside ``type`` adds null to the types (and to an ``enum``)."""
+    """OpenAPI 3.0: ``nullable: true`` next to ``type`` adds null to the types (and to an ``enum``)."""
     if "nullable" not in schema:
         return schema
     out = {k: v for k, v in schema.items() if k != "nullable"}
@@ -83,20 +89,20 @@ def nullable(schema: dict[str, Any], place: Place | None, rows: list[ReportRow])
         if "enum" in out and None not in out["enum"]:
             out["enum"] = [*out["enum"], None]
         return out
-    return {"anyOf": [out, {"type": "null"}]} if is_wrapped(schema) else out
+    return {"anyOf": [out, {"type": "null"}]} if is_nullable_wrapped(schema) else out
 
 
-def drop_disputed(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
-    """The schema as validators read it that keep to its dialect where we do not."""
-    disputed = disputed_words(schema, place.dialect.order)
+def drop_disputed_keywords(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
+    """Drop the keywords that we read as another dialect does and validators that keep to this dialect ignore."""
+    disputed = disputed_keywords(schema, place.dialect.order)
     return {k: v for k, v in schema.items() if k not in disputed} if disputed else schema
 
 
 def exclusive_flags(schema: dict[str, Any], place: Place | None, rows: list[ReportRow]) -> dict[str, Any]:
     """Draft 4 and OpenAPI 3.0: ``exclusiveMinimum: true`` makes ``minimum`` exclusive.
 
-    A number there in draft 4 is a bound as in draft 6, and makes ``minimum`` exclusive: validators read it as one or
-    the other.
+    A number there in draft 4 is a bound as in draft 6, and makes ``minimum`` exclusive too: validators read it as one
+    or the other.
     """
     out = schema
     for bound, flag in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
@@ -106,7 +112,7 @@ def exclusive_flags(schema: dict[str, Any], place: Place | None, rows: list[Repo
             out = {k: v for k, v in out.items() if k != flag and not (exclusive and k == bound)}
             if exclusive:
                 out[flag] = value
-        elif place is not None and flag in disputed_words(out, place.dialect.order):
+        elif place is not None and flag in disputed_keywords(out, place.dialect.order):
             if _may_be_number(out):
                 reason = f"a number, as in draft 6, where {place.dialect.name} has true or false"
                 rows.append(ReportRow(place.pointer, flag, Outcome.NARROWED, reason))
@@ -126,7 +132,7 @@ def positional_items(schema: dict[str, Any], place: Place, rows: list[ReportRow]
     if not isinstance(items, list):
         if "additionalItems" not in schema:
             return schema
-        return {k: v for k, v in schema.items() if k != "additionalItems"}  # it has no meaning beside a schema
+        return {k: v for k, v in schema.items() if k != "additionalItems"}  # it has no meaning with a single schema
     out: dict[str, Any] = {}
     for keyword, value in schema.items():
         if keyword == "items":
@@ -142,7 +148,7 @@ def positional_items(schema: dict[str, Any], place: Place, rows: list[ReportRow]
 def split_dependencies(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
     """``dependencies`` becomes ``dependentRequired`` and ``dependentSchemas``, in every dialect.
 
-    Drafts after 7 dropped the word, yet schemas without ``$schema`` still mean it.
+    Drafts after 7 dropped the keyword, yet schemas without ``$schema`` still use it.
     """
     if "dependencies" not in schema:
         return schema
@@ -155,11 +161,11 @@ def split_dependencies(schema: dict[str, Any], place: Place, rows: list[ReportRo
             required[key] = [*required.get(key, ()), *value]
         else:
             schemas[key] = {"allOf": [value, schemas[key]]} if key in schemas else value
-    if disputed_words(schema, place.dialect.order):
+    if disputed_keywords(schema, place.dialect.order):
         reason = f"applied, though {place.dialect.name} has no such keyword"
         rows.append(ReportRow(place.pointer, "dependencies", Outcome.NARROWED, reason))
         if "unevaluatedProperties" in schema and any(isinstance(v, dict) for v in schema["dependencies"].values()):
-            reason = "less is left to it where dependencies are applied"
+            reason = "covers fewer keys where dependencies are applied"
             rows.append(ReportRow(place.pointer, "unevaluatedProperties", Outcome.RELAXED, reason))
     out: dict[str, Any] = {}
     for keyword, value in schema.items():

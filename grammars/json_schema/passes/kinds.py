@@ -1,4 +1,4 @@
-"""Refuse keywords whose value is of the wrong kind, with the place and what was expected."""
+"""Refuse keywords whose value has the wrong type, with the place and the expected type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 
 def is_schema(value: Any) -> bool:
-    """Can ``value`` stand where a schema is expected?"""
+    """Whether ``value`` is a schema: an object or a boolean."""
     return isinstance(value, dict | bool)
 
 
@@ -46,7 +46,7 @@ def _map_schemas(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     subs = value.values()
-    return _SCHEMA_KINDS.issuperset(map(type, subs)) or all(map(is_schema, subs))  # the first is quick
+    return _SCHEMA_KINDS.issuperset(map(type, subs)) or all(map(is_schema, subs))  # the first test is quick
 
 
 def _are_names(value: Any) -> bool:
@@ -133,8 +133,8 @@ _IS_RIGHT = {keyword: is_right for keyword, (is_right, _) in CHECKS.items()}
 
 
 def are_kinds_right(schema: Mapping[str, Any]) -> bool:
-    """Can the values of all keywords of a schema be read?  `check_kinds` says which cannot."""
-    for keyword, value in schema.items():  # most schemas are read once, and this is a good part of that
+    """Whether the values of all keywords of a schema have the right type.  `check_kinds` says which do not."""
+    for keyword, value in schema.items():  # hot: a good part of reading a schema
         is_right = _IS_RIGHT.get(keyword)
         if is_right is not None and not is_right(value):
             return False
@@ -142,7 +142,7 @@ def are_kinds_right(schema: Mapping[str, Any]) -> bool:
 
 
 def check_kinds(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
-    """The schema as it is; raises `SchemaError` at the first keyword whose value cannot be read."""
+    """Return the schema unchanged; raises `SchemaError` at the first keyword whose value has the wrong type."""
     for keyword, value in schema.items():
         check = CHECKS.get(keyword)
         if check is not None and not check[0](value):

@@ -1,8 +1,8 @@
-"""One schema object to the words of draft 2020-12, by small passes in a fixed order.
+"""Normalise one schema object to the keywords of draft 2020-12, by small passes in a fixed order.
 
-A pass is a function ``(schema, place, rows) -> schema`` that returns an equivalent object and may add report
-rows; it never changes what it is given.  Objects are normalised one at a time, when they are first looked at, so
-parts that no reference reaches cost nothing.
+A pass is a function ``(schema, place, rows) -> schema`` that returns an equivalent object and may add report rows; it
+never changes its argument.  Objects are normalised one at a time, when they are first needed, so parts that no
+reference reaches cost nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from grammars.json_schema.passes import dialect, kinds, plain
 from grammars.json_schema.document.places import Place
+from grammars.json_schema.passes import dialect, kinds, plain
 from grammars.values.report import ReportRow
 
 __all__ = ["PASSES", "normalise"]
@@ -19,10 +19,10 @@ __all__ = ["PASSES", "normalise"]
 Pass: TypeAlias = Callable[[dict[str, Any], Place, list[ReportRow]], dict[str, Any]]
 
 PASSES: tuple[Pass, ...] = (
-    dialect.stray_dialect,
-    dialect.lone_reference,  # before all others: what it drops must not be read at all
-    dialect.drop_later_words,
-    kinds.check_kinds,  # everything after may trust the kinds of values
+    dialect.note_ignored_dialect,
+    dialect.drop_ref_siblings,  # before all others: the keywords it drops must not be read at all
+    dialect.drop_later_keywords,
+    kinds.check_kinds,  # later passes rely on the types of values
     plain.whole_numbers,
     dialect.exclusive_flags,
     dialect.nullable,  # before constants: null joins an enum, no const
@@ -32,14 +32,19 @@ PASSES: tuple[Pass, ...] = (
     plain.drop_no_ops,
 )
 
-#: As validators read it that keep to the dialect: without what we read as another one does.
-_WIDEST = (dialect.drop_disputed, *PASSES)
+#: The reading of validators that keep to the dialect: without keywords that we read as another dialect does.
+_WIDEST = (dialect.drop_disputed_keywords, *PASSES)
 
 
 def normalise(place: Place, *, is_widest: bool = False) -> tuple[dict[str, Any], tuple[ReportRow, ...]]:
-    """The object at ``place`` in plain words, and what the passes have to say about it.
+    """Return the object at ``place`` normalised, and the report rows of the passes.
 
-    ``is_widest``: with all that some validator may take, see `grammars.json_schema.solver.solver.Space.widest`.
+    <<<<<<< HEAD
+        ``is_widest``: with everything that some validator may accept, see `MemoisedSolver.widest`.
+    =======
+        ``is_widest``: with everything that some validator may accept, see
+        `grammars.json_schema.solver.solver.Space.widest`.
+    >>>>>>> h-regular
     """
     rows: list[ReportRow] = []
     schema: dict[str, Any] = place.schema

@@ -1,11 +1,11 @@
-"""Rewrites that leave fewer words for the same meaning."""
+"""Passes that leave fewer keywords for the same meaning."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from grammars.limits.schema_limits import DEFAULT_LIMITS
 from grammars.json_schema.document.places import Place
+from grammars.limits.schema_limits import DEFAULT_LIMITS
 from grammars.values.report import ReportRow
 from special_tokens.errors import SchemaError
 
@@ -24,13 +24,13 @@ _COUNTS = (
 
 
 def whole_numbers(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
-    """Counts such as 2.0 become 2."""
+    """Convert counts such as 2.0 to 2."""
     floats = [k for k in _COUNTS if isinstance(schema.get(k), float)]
     return {**schema, **{k: int(schema[k]) for k in floats}} if floats else schema
 
 
 def constants(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
-    """``const`` becomes an ``enum`` of one value (or filters the ``enum`` beside it)."""
+    """``const`` becomes an ``enum`` of one value (or filters the ``enum`` next to it)."""
     longest = max((len(v) for v in (schema.get("const"), *schema.get("enum", ())) if isinstance(v, str)), default=0)
     if longest > DEFAULT_LIMITS.literal:
         raise SchemaError(
@@ -48,7 +48,7 @@ def constants(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> di
 
 
 def equal(one: Any, two: Any) -> bool:
-    """Are two JSON values the same for JSON Schema (1 and 1.0 are, 1 and true are not)?"""
+    """Whether two JSON values are equal in JSON Schema (1 and 1.0 are, 1 and true are not)."""
     if isinstance(one, bool) or isinstance(two, bool):
         return one is two
     if isinstance(one, dict) and isinstance(two, dict):
@@ -59,7 +59,7 @@ def equal(one: Any, two: Any) -> bool:
 
 
 def drop_no_ops(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
-    """Words that change nothing where they stand go."""
+    """Drop keywords that have no effect where they are."""
     gone = {k for k, v in schema.items() if (k in _IDLE and _IDLE[k] == v and type(_IDLE[k]) is type(v))}
     if "contains" not in schema:
         gone |= {"minContains", "maxContains"} & schema.keys()

@@ -1,4 +1,4 @@
-"""One copy of a schema document for the engine: the walk, its references, and what is noted on the way."""
+"""The copy of a schema document for the engine's own compiler: the walk, references, and notes for the report."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from grammars.values.json_pointer import pointer_of, unescaped
 from grammars.json_schema.document.dialects import Dialect, dialect_of
+from grammars.json_schema.document.reader_differences import has_later_formats, ignored_dialect_reason, means_the_same
+from grammars.json_schema.grammar.key_bounds import KeyBounds
+from grammars.json_schema.passes.dialect import ignored_ref_siblings, nullable
+from grammars.json_schema.passes.kinds import CHECKS, TYPES_OF, are_kinds_right
 from grammars.json_schema.passthrough.definitions import is_productive, merged_size
 from grammars.json_schema.passthrough.patterns import EnginePattern, pattern_language
-from grammars.json_schema.direct.refusal import NotDirect
-from grammars.json_schema.report.document_rows import KEY_ORDER, general_rows
-from grammars.json_schema.grammar.key_bounds import KeyBounds
-from grammars.json_schema.passes.dialect import ignored_beside, nullable
-from grammars.json_schema.passes.kinds import CHECKS, TYPES_OF, are_kinds_right
-from grammars.json_schema.document.reader_differences import has_later_formats, read_alike, unheard
+from grammars.json_schema.passthrough.refusal import NotPassedThrough
+from grammars.json_schema.report.document_rows import KEY_ORDER, document_rows
 from grammars.regular.languages import matches
+from grammars.tree.nodes import Json
+from grammars.values.json_pointer import pointer_of, unescaped
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.spelling import Spelling
-from grammars.tree.nodes import Json
 from special_tokens.errors import GrammarError
 
-__all__ = ["ENGINE_WORDS", "Copy", "Direct", "Reader", "has_siblings"]
+__all__ = ["ENGINE_KEYWORDS", "KeywordReader", "Passthrough", "SchemaCopy", "has_siblings"]
 
-_MAX_DEPTH = 90  # levels of JSON: the engine refuses 125, and merges add some
+_MAX_DEPTH = 90  # levels of JSON: the engine refuses 125, and its merges add some
 _MAX_NODES = 20_000
 _MAX_TARGETS = 2_000  # the engine follows chains of references on the stack
 _MAX_MERGED = 10_000  # schemas, once the engine has merged them: it ends at 50,000
 
 
 #: Reads one keyword of a schema into its copy: (copy, value, schema, out).
-Reader: TypeAlias = Callable[["Copy", Any, Mapping[str, Any], dict[str, Any]], None]
+KeywordReader: TypeAlias = Callable[["SchemaCopy", Any, Mapping[str, Any], dict[str, Any]], None]
 
 
 @dataclass(slots=True)
-class Direct:
-    """A schema for the engine: ``node``, the report's rows, and what has to be watched at run time.
+class Passthrough:
+    """A schema for the engine: ``node``, the report rows, and what must be watched at run time.
 
-    ``has_numbers``: numbers of any length may be written; ``has_free_keys``: some objects take keys that no schema
-    lists, which could be written twice; ``key_bounds`` say how soon these keys are used up.
+    ``has_numbers``: numbers of any length may be written; ``has_free_keys``: some objects accept keys that no schema
+    lists, which could be written twice; ``key_bounds`` say how soon such keys run out.
     """
 
     node: Json
@@ -53,19 +53,20 @@ class Direct:
 
 
 @dataclass(slots=True)
-class Copy:
+class SchemaCopy:
     """One copy of a document: ``targets`` are the names under ``$defs``, by the id of the schema that is referred to.
 
-    The flags say what the readers met: ``numbers`` without end, ``integers``, ``free_keys`` that no schema lists,
-    ``open_keys`` beside listed ones, ``rare_text`` in constants and patterns, and whether keys are ``ordered``.
-    ``read``: schemas whose keywords have values of the right kind, by id; what keeps them keeps the ids.
+    The flags say what the readers found: unbounded ``numbers``, ``integers``, ``free_keys`` that no schema lists,
+    ``open_keys`` in addition to listed ones, ``has_long_escapes`` in constants and patterns, and whether keys are
+    ``ordered``.  ``read``: schemas whose keywords have values of the right type, by id, kept alive so that ids stay
+    valid.
     """
 
     root: Any
-    readers: Mapping[str, Reader]
+    readers: Mapping[str, KeywordReader]
     keys: AbstractSet[str] | None = None
     dialect: Dialect = field(init=False)
-    alone: bool = field(init=False)
+    ref_ignores_siblings: bool = field(init=False)
     targets: dict[Hashable, str] = field(default_factory=dict)
     todo: list[tuple[str, Any, list[str]]] = field(default_factory=list)
     rows: list[ReportRow] = field(default_factory=list)
@@ -79,60 +80,60 @@ class Copy:
     numbers: bool = False
     integers: bool = False
     open_keys: bool = False
-    rare_text: bool = False
+    has_long_escapes: bool = False
     free_keys: bool = False
     key_bounds: KeyBounds = KeyBounds()
     ordered: bool = False
 
     def __post_init__(self) -> None:
         self.dialect = dialect_of(self.root)
-        self.alone = self.dialect.ref_stands_alone
+        self.ref_ignores_siblings = self.dialect.ref_ignores_siblings
 
-    def result(self, spelling: Spelling) -> Direct:
+    def result(self, spelling: Spelling) -> Passthrough:
         if isinstance(self.root, dict):
             named = self.root.get("$schema")
             if named is not None and not isinstance(named, str):
-                raise NotDirect
+                raise NotPassedThrough
         out = self.schema(self.root)
         defs: dict[str, Any] = {}
         while self.todo:
             name, target, self.path = self.todo.pop()
             defs[name] = self.schema(target)
         if out is False or (defs and not is_productive(out, defs)):
-            raise NotDirect
+            raise NotPassedThrough
         if self.has_merges and (merged_size(out, defs) or _MAX_MERGED + 1) > _MAX_MERGED:
-            raise NotDirect  # the engine refuses or multiplies these
+            raise NotPassedThrough  # the engine refuses these, or multiplies their schemas
         body: dict[str, Any] = {} if out is True else out
         if defs:
             body = {**body, "$defs": defs}
         options = dict(spelling.engine_options())
         if self.open_keys:
-            if self.rare_text:
-                raise NotDirect  # the engine would write a value without its last characters
+            if self.has_long_escapes:
+                raise NotPassedThrough  # the engine would write a value without its last characters
             note = "control characters without a short escape are not written"
             self.rows.append(ReportRow("", "type", Outcome.NARROWED, note))
         else:
-            del options["json_allowed_escapes"]  # nothing to protect: control characters may be spelled
+            del options["json_allowed_escapes"]  # without open keys any escape of a control character is safe
         if self.ordered:
             self.rows.append(KEY_ORDER)
-        general = general_rows(
+        general = document_rows(
             self.root, self.dialect, has_numbers=self.numbers, has_integers=self.integers, keys=self.keys
         )
-        return Direct(Json(body, options), (*self.rows, *general), self.numbers, self.free_keys, self.key_bounds)
+        return Passthrough(Json(body, options), (*self.rows, *general), self.numbers, self.free_keys, self.key_bounds)
 
     # -- the walk
 
     def schema(self, schema: Any) -> Any:
-        """The copy of one subschema."""
+        """Return the copy of one subschema."""
         if schema is True:
             self.free_keys = self.numbers = True
         if schema is True or schema is False:
             return schema
         if not isinstance(schema, dict):
-            raise NotDirect
+            raise NotPassedThrough
         self.nodes += 1
         if len(self.path) > _MAX_DEPTH or self.nodes > _MAX_NODES:
-            raise NotDirect
+            raise NotPassedThrough
         if "$schema" in schema and dialect_of(schema, self.dialect) != self.dialect:
             self.other_dialect(schema, dialect_of(schema, self.dialect))
         if self.path and ("$id" in schema or "id" in schema) and self.is_identified(schema):
@@ -144,7 +145,7 @@ class Copy:
 
     def copy(self, schema: dict[str, Any]) -> Any:
         named = schema.get("type")
-        if named.__class__ is str and named in _PLAIN_TYPES and schema.keys().isdisjoint(_SPOKEN):
+        if named.__class__ is str and named in _PLAIN_TYPES and schema.keys().isdisjoint(_CONSTRAINING):
             if named == "integer" or named == "number":
                 self.numbers = True
                 self.integers = self.integers or named == "integer"
@@ -152,11 +153,11 @@ class Copy:
         out: dict[str, Any] = {}
         self.check(schema)
         if "$ref" in schema:
-            if not self.alone and has_siblings(schema, "$ref"):
+            if not self.ref_ignores_siblings and has_siblings(schema, "$ref"):
                 rest = {k: v for k, v in schema.items() if k != "$ref"}
                 return self.schema({**rest, "allOf": [*rest.get("allOf", ()), {"$ref": schema["$ref"]}]})
-            if len(schema) > 1 and self.alone:
-                for keyword, reason in ignored_beside(schema, self.dialect):
+            if len(schema) > 1 and self.ref_ignores_siblings:
+                for keyword, reason in ignored_ref_siblings(schema, self.dialect):
                     self.note(keyword, Outcome.EXACT, reason)
             self.reference(schema, out)
             return out
@@ -170,33 +171,33 @@ class Copy:
         return self.finished(schema, out)
 
     def check(self, schema: dict[str, Any]) -> None:
-        """Leave a schema with a keyword of the wrong kind to our own compiler, which says so.
+        """Leave a schema with a keyword value of the wrong type to our own compiler, which reports it.
 
-        To be called before any keyword of a schema is looked at, since readers look at those beside theirs.
+        Must be called before any keyword of a schema is read, since readers also read sibling keywords.
         """
         if id(schema) not in self.read:
             if not are_kinds_right(schema):
-                raise NotDirect
+                raise NotPassedThrough
             self.read[id(schema)] = schema
 
     def other_dialect(self, schema: dict[str, Any], named: Dialect) -> None:
-        """Note that another dialect is named, where that changes nothing but what a format is worth."""
-        if not read_alike(schema, named, self.dialect):
-            raise NotDirect
+        """Note a ``$schema`` of another dialect; it may affect only formats."""
+        if not means_the_same(schema, named, self.dialect):
+            raise NotPassedThrough
         if has_later_formats(schema):
             if self.is_identified(schema):
-                raise NotDirect
-            self.note("$schema", Outcome.NARROWED, unheard(self.dialect))
+                raise NotPassedThrough
+            self.note("$schema", Outcome.NARROWED, ignored_dialect_reason(self.dialect))
 
     def is_identified(self, schema: Mapping[str, Any]) -> bool:
-        """Do references below the schema begin at its own root?"""
+        """Whether references below the schema resolve against its own root."""
         named = schema.get(self.dialect.id_keyword)
         if "$schema" in schema:
             named = named or schema.get("$id", schema.get("id"))
         return isinstance(named, str) and not named.startswith("#")
 
     def below(self, schema: Any, *steps: str) -> Any:
-        """The copy of a subschema, its steps on the path while it lasts."""
+        """Return the copy of a subschema, with its steps on the path meanwhile."""
         self.path += steps
         out = self.schema(schema)
         del self.path[-len(steps) :]
@@ -206,21 +207,21 @@ class Copy:
         self.rows.append(ReportRow(pointer_of(self.path), keyword, outcome, reason))
 
     def patterned(self, keyword: str, pattern: EnginePattern) -> str:
-        """The regex of a pattern, once what it leaves out is noted."""
-        self.rare_text = self.rare_text or pattern.rare
+        """Return the regex of a pattern and note in the report what it excludes."""
+        self.has_long_escapes = self.has_long_escapes or pattern.needs_long_escapes
         if pattern.without_nul:
             self.note(keyword, Outcome.NARROWED, _NO_NUL)
         return pattern.regex
 
     def finished(self, schema: Mapping[str, Any], out: dict[str, Any]) -> Any:
-        """The copy, once what a type leaves open is noted: numbers without end, keys without a list.
+        """Return the copy after noting what its types leave open: unbounded numbers, unlisted keys.
 
-        What contradicts itself is left to our own compiler, which says so; False where no value is left.
+        Contradictions are left to our own compiler, which reports them; False if no value is left.
         """
-        if not out.keys() <= ENGINE_WORDS:
-            unknown = min(out.keys() - ENGINE_WORDS)
+        if not out.keys() <= ENGINE_KEYWORDS:
+            unknown = min(out.keys() - ENGINE_KEYWORDS)
             raise GrammarError(
-                f"the engine would pass over {unknown!r}", place="a schema for it", expected="a word that it keeps"
+                f"the engine would ignore {unknown!r}", place="a schema for it", expected="a keyword that it enforces"
             )
         kinds = schema.get("type", _ANY_TYPE)
         if isinstance(kinds, str):
@@ -230,13 +231,13 @@ class Copy:
                 touch = operator.ge if "exclusive" in least + most else operator.gt
                 gap = 1 if "exclusive" in least and "exclusive" in most and "number" not in kinds else 0
                 if least in out and most in out and touch(out[least] + gap, out[most]):
-                    raise NotDirect
+                    raise NotPassedThrough
         if "enum" in out:
             fits = "type" not in schema or any(k in kinds for v in out["enum"] for k in TYPES_OF[type(v)])
             return out if fits else False
         if out.get("items") is False and out.get("minItems"):
-            raise NotDirect
-        if "type" not in schema and _says_its_branches(out):
+            raise NotPassedThrough
+        if "type" not in schema and _is_only_branches(out):
             return out
         self.integers = self.integers or ("integer" in kinds and "number" not in kinds)
         if ("integer" in kinds or "number" in kinds) and not _is_bounded(out):
@@ -253,45 +254,45 @@ class Copy:
                 listed = out.get("properties", {})
                 for key in out["required"]:
                     if listed.get(key, extra is not False or _is_matched(key, schema)) is False:
-                        raise NotDirect
+                        raise NotPassedThrough
         return out or True
 
     # -- references
 
     def reference(self, schema: Mapping[str, Any], out: dict[str, Any]) -> None:
         if self.inside:
-            raise NotDirect  # a "#" below an identifier may mean something else
+            raise NotPassedThrough  # a "#" below an identifier may mean something else
         target, steps = self.target(schema["$ref"])
         out |= self.named(id(target), target, steps)
 
     def named(self, key: Hashable, target: dict[str, Any], steps: list[str]) -> dict[str, Any]:
-        """A reference to ``target``, which is copied once under ``$defs`` for each ``key``."""
+        """Return a reference to ``target``, which is copied once under ``$defs`` for each ``key``."""
         name = self.targets.get(key)
         if name is None:
             if len(self.targets) >= _MAX_TARGETS:
-                raise NotDirect
+                raise NotPassedThrough
             name = self.targets[key] = str(len(self.targets))
             self.todo.append((name, target, steps))
         return {"$ref": f"#/$defs/{name}"}
 
     def target(self, ref: Any) -> tuple[Any, list[str]]:
-        """Where a reference leads, and the steps to it."""
+        """Return the target of a reference and the steps to it."""
         if not isinstance(ref, str) or not (ref == "#" or ref.startswith("#/")):
-            raise NotDirect
+            raise NotPassedThrough
         target: Any = self.root
         steps = ref.split("/")[1:]
         if "%" in ref or "~" in ref:
             steps = [unescaped(unquote(raw)) for raw in steps]
         for step in steps:
             if not isinstance(target, dict) or step not in target:
-                raise NotDirect
+                raise NotPassedThrough
             target = target[step]
         if not isinstance(target, dict) or ("$ref" in target and target["$ref"] == ref):
-            raise NotDirect
+            raise NotPassedThrough
         return target, steps
 
     def resolved(self, schema: Any) -> Any:
-        """The schema, or what it refers to, ready to be looked at."""
+        """Return the schema, or its target if it is a reference, with its keywords checked."""
         for _ in range(8):
             if not isinstance(schema, dict):
                 return schema
@@ -299,11 +300,11 @@ class Copy:
             if "$ref" not in schema:
                 return schema
             schema = self.target(schema["$ref"])[0]
-        raise NotDirect
+        raise NotPassedThrough
 
 
-#: Words that the engine's own compiler keeps to.  It takes no notice of any other, so a reader must not write one.
-ENGINE_WORDS = frozenset(
+#: Keywords that the engine's own compiler enforces.  It ignores any other, so a reader must not write one.
+ENGINE_KEYWORDS = frozenset(
     (
         "type", "enum", "allOf", "anyOf",
         "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
@@ -316,7 +317,7 @@ ENGINE_WORDS = frozenset(
 _NO_NUL = "NUL is not written by classes of all control characters without the quote or the backslash"
 _ANY_TYPE = ("integer", "array", "object")
 _PLAIN_TYPES = frozenset({"null", "boolean", "integer", "number", "string"})
-_SPOKEN = frozenset(CHECKS) - {"type"}  #: beside a type these say more
+_CONSTRAINING = frozenset(CHECKS) - {"type"}  #: keywords that constrain more than a type
 _PAIRS = (
     ("minLength", "maxLength"),
     ("minItems", "maxItems"),
@@ -330,27 +331,27 @@ _COUNTED = frozenset(least for least, _ in _PAIRS)
 
 
 def has_siblings(schema: Mapping[str, Any], keyword: str) -> bool:
-    """Is there more than annotations beside an applicator?"""
+    """Whether other keywords than annotations accompany an applicator."""
     return any(k in CHECKS for k in schema if k != keyword)
 
 
 def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
     """OpenAPI's ``nullable`` as a type, where there is a type to add it to."""
     if "const" in schema:
-        raise NotDirect
+        raise NotPassedThrough
     if schema["nullable"] and "type" not in schema and has_siblings(schema, "nullable"):
-        raise NotDirect
+        raise NotPassedThrough
     return nullable(schema, None, [])
 
 
 def _is_matched(key: str, schema: Mapping[str, Any]) -> bool:
-    """Does a pattern with a schema that is not false take the key?"""
+    """Whether a pattern with a schema other than false matches the key."""
     patterns = schema.get("patternProperties", {})
     return any(sub is not False and matches(pattern_language(pattern), key) for pattern, sub in patterns.items())
 
 
-def _says_its_branches(out: Mapping[str, Any]) -> bool:
-    """Is a copy nothing but its branches, each of which has said what it leaves open?"""
+def _is_only_branches(out: Mapping[str, Any]) -> bool:
+    """Whether a copy consists of branches only, each of which has noted what it leaves open."""
     return out.keys() <= {"anyOf", "allOf"} and any(out.values())
 
 

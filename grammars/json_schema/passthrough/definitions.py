@@ -1,7 +1,7 @@
-"""The definitions of a copied schema: can each be finished, and what do merges make of them?
+"""The definitions of a copied schema: whether each can end, and the size after the engine's merges.
 
-The engine merges what stands beside ``allOf`` and ``anyOf`` with each of their parts, references followed, so
-every part is there once for each choice of branches, with all that lies below it.
+The engine merges the siblings of ``allOf`` and ``anyOf`` with each of their parts, references resolved, so every part
+occurs once for each choice of branches, with everything below it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BELOW = ("items", "additionalProperties")
 
 
 def is_productive(root: Any, defs: Mapping[str, Any]) -> bool:
-    """Can every definition, and the root, be finished by a finite value?"""
+    """Whether every definition, and the root, has a finite value."""
     done: set[str] = set()
 
     def ends(schema: Any) -> bool:
@@ -33,7 +33,7 @@ def is_productive(root: Any, defs: Mapping[str, Any]) -> bool:
         if types == "object":
             listed = schema.get("properties", {})
             free = [schema.get("additionalProperties", True)]
-            if "patternProperties" in schema:  # which of them takes the key was looked at before
+            if "patternProperties" in schema:  # which of them matches the key was checked before
                 free = [sub for sub in (*free, *schema["patternProperties"].values()) if sub is not False]
             return all(
                 ends(listed[key]) if key in listed else all(map(ends, free)) for key in schema.get("required", ())
@@ -50,7 +50,7 @@ def is_productive(root: Any, defs: Mapping[str, Any]) -> bool:
 
 
 def merged_size(root: Any, defs: Mapping[str, Any]) -> int | None:
-    """At most so many schemas stand in the document once the engine has merged it; None where it would not end."""
+    """Return an upper bound on the schemas in the document after the engine's merges; None if merging would not end."""
     known: dict[str, tuple[int, int] | None] = {}
 
     def definition(name: str) -> tuple[int, int] | None:

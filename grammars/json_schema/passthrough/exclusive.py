@@ -1,7 +1,7 @@
-"""Do schemas surely exclude each other?  Told by what is written in them, without working them out.
+"""Prove that schemas exclude each other, from their keywords alone.
 
-A branch is read as alternatives, each a record of what it surely asks of a value; what is not understood is left out,
-which makes an alternative larger and never the proof wrong.
+A branch is read as alternatives, each a record of conditions that every value must meet.  What is not understood is
+left out, which makes an alternative larger and never makes the proof wrong.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-__all__ = ["KINDS", "exclusive", "kinds_of"]
+__all__ = ["KINDS", "are_mutually_exclusive", "kinds_of"]
 
 _MAX_BRANCHES = 60
 _MAX_ALTERNATIVES = 40
 _DEPTH = 4
 _MOST_PAIRS = 50_000  # of alternatives that are compared: some tenths of a second
 
-#: Follows the references of a schema to what is no reference.
+#: Resolves a schema that is a reference to its target.
 Resolve = Callable[[Any], Any]
 
 #: The kinds of JSON value; integers are numbers.
@@ -35,8 +35,8 @@ _BOUNDS = frozenset(keyword for pair in _RANGES.values() for keyword in pair)
 
 
 @dataclass(slots=True)
-class _Said:
-    """What one alternative asks: kinds of value, the values themselves, keys, bounds."""
+class _Conditions:
+    """The conditions of one alternative: types, constants, required and listed keys, bounds."""
 
     kinds: frozenset[str] = KINDS
     values: frozenset[tuple[str, Any]] | None = None
@@ -45,15 +45,15 @@ class _Said:
     closed: tuple[frozenset[str], ...] = ()
     bounds: dict[str, float] = field(default_factory=dict)
 
-    def also(self, other: _Said) -> _Said:
-        """Both."""
+    def also(self, other: _Conditions) -> _Conditions:
+        """The intersection."""
         values = self.values if other.values is None else other.values
         if self.values is not None and other.values is not None:
             values = self.values & other.values
         bounds = dict(self.bounds)
         for key, value in other.bounds.items():
             bounds[key] = max(bounds.get(key, value), value) if key[:3] == "min" else min(bounds.get(key, value), value)
-        return _Said(
+        return _Conditions(
             self.kinds & other.kinds,
             values,
             self.required | other.required,
@@ -63,11 +63,11 @@ class _Said:
         )
 
 
-def exclusive(branches: Sequence[Any], beside: Mapping[str, Any], resolve: Resolve) -> bool:
-    """Can no value satisfy two of the branches, and what stands ``beside`` them?"""
+def are_mutually_exclusive(branches: Sequence[Any], siblings: Mapping[str, Any], resolve: Resolve) -> bool:
+    """Whether no value can satisfy two of the branches together with the keywords next to them (``siblings``)."""
     if len(branches) > _MAX_BRANCHES:
         return False
-    around = _own(beside)
+    around = _own(siblings)
     reader = _Reader(resolve)
     read = [[around.also(said) for said in reader.alternatives(branch, _DEPTH)] for branch in branches]
     return all(
@@ -83,21 +83,21 @@ class _Reader:
 
     def __init__(self, resolve: Resolve) -> None:
         self.resolve = resolve
-        self.known: dict[tuple[int, int], list[_Said]] = {}
+        self.known: dict[tuple[int, int], list[_Conditions]] = {}
         self.apart: dict[tuple[int, int, int], bool] = {}  # by the ids of alternatives, which are all kept, and depth
 
-    def alternatives(self, schema: Any, depth: int) -> list[_Said]:
+    def alternatives(self, schema: Any, depth: int) -> list[_Conditions]:
         schema = self.resolve(schema)
         if schema is False:
             return []
         if not isinstance(schema, dict) or depth == 0:
-            return [_Said()]
+            return [_Conditions()]
         key = (id(schema), depth)
         if key not in self.known:
             self.known[key] = self.read(schema, depth)
         return self.known[key]
 
-    def read(self, schema: Mapping[str, Any], depth: int) -> list[_Said]:
+    def read(self, schema: Mapping[str, Any], depth: int) -> list[_Conditions]:
         found = [_own(schema)]
         groups = [[part] for part in _list(schema.get("allOf"))]
         groups += [options for k in ("anyOf", "oneOf") if (options := _list(schema.get(k)))]
@@ -112,11 +112,11 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _own(schema: Mapping[str, Any]) -> _Said:
-    """What the keywords of the schema itself ask."""
-    said = _Said()
+def _own(schema: Mapping[str, Any]) -> _Conditions:
+    """The conditions of the schema's own keywords."""
+    said = _Conditions()
     if schema.get("nullable"):
-        return said  # adds null to whatever stands beside it
+        return said  # adds null to whatever its siblings allow
     types = schema.get("type")
     if isinstance(types, str | list):
         named = [types] if isinstance(types, str) else [t for t in types if isinstance(t, str)]
@@ -140,12 +140,12 @@ def _own(schema: Mapping[str, Any]) -> _Said:
 
 
 def kinds_of(schema: Mapping[str, Any]) -> frozenset[str]:
-    """The kinds of value that the keywords of the schema itself leave."""
+    """Return the types that the schema's own keywords allow."""
     return _own(schema).kinds
 
 
 def _value(value: Any) -> tuple[str, Any]:
-    """Kind and value, so that 1 and true differ and 1 and 1.0 do not; arrays and objects by kind alone."""
+    """Type and value, so that 1 and true differ and 1 and 1.0 do not; arrays and objects by type alone."""
     match value:
         case None:
             return "null", None
@@ -160,24 +160,24 @@ def _value(value: Any) -> tuple[str, Any]:
     return "number", value
 
 
-def _apart(one: _Said, two: _Said, reader: _Reader, depth: int) -> bool:
-    """Is no value in both?  False, which proves nothing, once very many pairs were compared."""
+def _apart(one: _Conditions, two: _Conditions, reader: _Reader, depth: int) -> bool:
+    """Whether no value satisfies both; False, which proves nothing, after too many pairs were compared."""
     key = (id(one), id(two), depth)
     found = reader.apart.get(key)
     if found is None:
-        found = len(reader.apart) < _MOST_PAIRS and _told_apart(one, two, reader, depth)
+        found = len(reader.apart) < _MOST_PAIRS and _are_disjoint(one, two, reader, depth)
         reader.apart[key] = found
     return found
 
 
-def _told_apart(one: _Said, two: _Said, reader: _Reader, depth: int) -> bool:
+def _are_disjoint(one: _Conditions, two: _Conditions, reader: _Reader, depth: int) -> bool:
     if one.values is not None and two.values is not None:
         return one.values.isdisjoint(two.values)
     return all(_apart_among(kind, one, two, reader, depth) for kind in one.kinds & two.kinds)
 
 
-def _apart_among(kind: str, one: _Said, two: _Said, reader: _Reader, depth: int) -> bool:
-    """Is no value of this kind in both?"""
+def _apart_among(kind: str, one: _Conditions, two: _Conditions, reader: _Reader, depth: int) -> bool:
+    """Whether no value of this type satisfies both."""
     if kind in _RANGES:
         low, high = _RANGES[kind]
         for a, b in ((one, two), (two, one)):
@@ -186,8 +186,8 @@ def _apart_among(kind: str, one: _Said, two: _Said, reader: _Reader, depth: int)
     return kind == "object" and (_apart_by_key(one, two, reader, depth) or _apart_by_key(two, one, reader, depth))
 
 
-def _apart_by_key(one: _Said, two: _Said, reader: _Reader, depth: int) -> bool:
-    """Does ``one`` require a key that ``two`` cannot have, or not with such a value?"""
+def _apart_by_key(one: _Conditions, two: _Conditions, reader: _Reader, depth: int) -> bool:
+    """Whether ``one`` requires a key that ``two`` excludes, or whose values are disjoint."""
     for key in one.required:
         if any(key not in keys for keys in two.closed):
             return True

@@ -1,16 +1,18 @@
-"""Patterns beside lengths, for the engine's own compiler.
+"""Patterns combined with lengths, for the engine's own compiler.
 
-There it asks whether the two leave anything, and of many patterns it gives up on asking: ``^[a-z]+(\\.[a-z]+)+$``
-beside a ``maxLength`` of 100 is refused.  So a length goes into the pattern where it can, and stays beside those
-patterns that the engine was seen to see through; of all others our own grammar is made.
+The engine checks whether a pattern and a length leave any string, and gives up on many patterns:
+``^[a-z]+(\\.[a-z]+)+$`` with a ``maxLength`` of 100 is refused.  So a length is merged into the pattern where
+possible, and stays next to those patterns that the engine was seen to decide; all others need our own grammar.
 """
 
 from __future__ import annotations
 
-from grammars.regular.syntax.character_classes import has_disputed_classes
-from grammars.json_schema.passthrough.patterns import EnginePattern, engine_pattern, trimmed, written_pattern
-from grammars.regular.syntax.ecma import has_borders, language
-from grammars.regular.syntax.ecma_parser import has_disputed_case
+from grammars.json_schema.passthrough.patterns import (
+    EnginePattern,
+    engine_pattern,
+    pattern_of_language,
+    without_padded_repeats,
+)
 from grammars.regular.languages import (
     ALL,
     EPS,
@@ -21,46 +23,51 @@ from grammars.regular.languages import (
     chars,
     disjoint,
     lengths,
+    lru_cache_in_budget,
     ranges_minus,
-    remembered,
     rep,
     words,
 )
+from grammars.regular.syntax.character_classes import has_disputed_classes
+from grammars.regular.syntax.ecma import has_disputed_boundaries, language
+from grammars.regular.syntax.ecma_parser import has_disputed_case
 
-__all__ = ["fitted_pattern", "is_seen_through", "kept_pattern"]
+__all__ = ["is_decided_by_engine", "pattern_next_to_length", "pattern_with_length"]
 
-_FEW_WORDS = 4  # of a choice that are looked at one by one
-_MOST_WORDS = 100  # that a pattern counts, and the characters that they may have together
-_MOST_OF_WORDS = 10_000
-_LONGEST_TOLD = 30  # characters of a shortest word behind which the engine still sees that something is left
-_LEAST_TRIED = 20  # characters beside a single class
+_FEW_WORDS = 4  # of a choice, tried one by one
+_MOST_WORDS = 100  # that a pattern counts
+_MOST_OF_WORDS = 10_000  # characters that they may have together
+_LONGEST_DECIDED = 30  # characters of a shortest word up to which the engine still finds that something is left
+_LARGEST_LEAST = 20  # largest minLength that was tested with a single class
 
 
-@remembered(4_096)
-def fitted_pattern(pattern: str, least: int, most: int | None) -> EnginePattern | None:
-    """A pattern and a length as one pattern: where one class comes any number of times and the rest is of one size.
+@lru_cache_in_budget(4_096)
+def pattern_with_length(pattern: str, least: int, most: int | None) -> EnginePattern | None:
+    """Return a pattern with a length merged into it, where one class repeats and the rest has a fixed length.
 
-    None where it is not so simple.
+    None if it is not that simple.
     """
     try:
-        if has_borders(pattern) or has_disputed_classes(pattern) or has_disputed_case(pattern):
+        if has_disputed_boundaries(pattern) or has_disputed_classes(pattern) or has_disputed_case(pattern):
             return None
-        options = [_fitted(option, least, most) for option in _told_by_words(trimmed(language(pattern)))]
+        options = [
+            _fitted(option, least, most) for option in _split_by_words(without_padded_repeats(language(pattern)))
+        ]
     except ValueError:
         return None
     fitting = [option for option in options if option is not None]
-    return written_pattern(alt(*fitting)) if len(fitting) == len(options) else None
+    return pattern_of_language(alt(*fitting)) if len(fitting) == len(options) else None
 
 
-def _told_by_words(term: Regular) -> list[Regular]:
-    """A term as options in which the words of a choice are all of one size."""
+def _split_by_words(term: Regular) -> list[Regular]:
+    """A term as options in which all words of a choice have the same length."""
     if term.op == "alt":
-        return [one for option in term.args for one in _told_by_words(option)]
+        return [one for option in term.args for one in _split_by_words(option)]
     at = next((at for at, part in enumerate(term.args) if _has_sizes(part)), None) if term.op == "cat" else None
     if at is None:
         return [term]
     before, after = term.args[:at], term.args[at + 1 :]
-    return [one for word in sorted(term.args[at].args) for one in _told_by_words(cat(*before, words({word}), *after))]
+    return [one for word in sorted(term.args[at].args) for one in _split_by_words(cat(*before, words({word}), *after))]
 
 
 def _has_sizes(part: Regular) -> bool:
@@ -68,7 +75,7 @@ def _has_sizes(part: Regular) -> bool:
 
 
 def _fitted(term: Regular, least: int, most: int | None) -> Regular | None:
-    """The words of these lengths; None where more than one class comes any number of times."""
+    """The words within these lengths; None if more than one part has a variable length."""
     parts = list(term.args) if term.op == "cat" else [term]
     sizes = [lengths(part) for part in parts]
     fixed = sum(low for low, high in sizes if low == high)
@@ -87,23 +94,23 @@ def _fitted(term: Regular, least: int, most: int | None) -> Regular | None:
     return cat(*parts)
 
 
-@remembered(4_096)
-def kept_pattern(pattern: str, least: int, most: int | None) -> EnginePattern | None:
-    """A pattern for the engine beside which the lengths can stay; None where it might not see through both."""
-    if is_seen_through(pattern, least, most):
+@lru_cache_in_budget(4_096)
+def pattern_next_to_length(pattern: str, least: int, most: int | None) -> EnginePattern | None:
+    """Return a pattern that may stay next to the lengths; None if the engine might not decide both together."""
+    if is_decided_by_engine(pattern, least, most):
         return engine_pattern(pattern)
     try:
-        if has_borders(pattern) or has_disputed_classes(pattern) or has_disputed_case(pattern):
+        if has_disputed_boundaries(pattern) or has_disputed_classes(pattern) or has_disputed_case(pattern):
             return None
         term = language(pattern)
     except ValueError:
         return None
     taken = _absorbed(term)
-    return written_pattern(taken) if taken != term and _sees_through(taken, least, most) else None
+    return pattern_of_language(taken) if taken != term and _sees_through(taken, least, most) else None
 
 
 def _absorbed(term: Regular) -> Regular:
-    """The same language without what a repeat takes from the wider class beside it: ``[0-9]+.*`` is ``[0-9].*``."""
+    """The same language with a repeat reduced next to a wider class: ``[0-9]+.*`` becomes ``[0-9].*``."""
     parts = list(term.args) if term.op == "cat" else [term]
     for at, part in enumerate(parts):
         beside = [parts[i] for i in (at - 1, at + 1) if 0 <= i < len(parts)]
@@ -114,18 +121,19 @@ def _absorbed(term: Regular) -> Regular:
 
 
 def _takes_all(part: Regular, one: Regular) -> bool:
-    """Does a part repeat any letters of a class, from none to any number?"""
+    """Whether a part repeats a superset of a class, any number of times."""
     is_open = part.op == "rep" and part.args[0].op == "chars" and part.args[1:] == (0, None)
     return is_open and not ranges_minus(one.args, part.args[0].args)
 
 
-@remembered(4_096)
-def is_seen_through(pattern: str, least: int, most: int | None) -> bool:
-    """Does the engine surely find out that the pattern and the lengths leave something?
+@lru_cache_in_budget(4_096)
+def is_decided_by_engine(pattern: str, least: int, most: int | None) -> bool:
+    """Whether the engine surely finds that the pattern and the lengths leave some string.
 
-    It did of 50,717 patterns of a single letter anywhere, of 75,795 whose parts are told apart, and of 87,625 of at
-    most so many words, put together at random with lengths that their shortest word fits; not of 671 of 11,609 whose
-    shortest words are longer than here, nor of some that ask for several words at the least.
+    It did for 50,717 patterns of a single class anywhere, for 75,795 whose parts are distinguished by their first
+    characters, and for 87,625 with a maximum number of words, all random, with lengths that their shortest word
+    meets.  It failed for 671 of 11,609 with longer shortest words than allowed here, and for some with a minimum
+    number of words.
     """
     try:
         return _sees_through(language(pattern), least, most)
@@ -139,14 +147,14 @@ def _sees_through(term: Regular, least: int, most: int | None) -> bool:
     if most is not None and most < max(size, least):
         return False
     if len(parts) == 3 and parts[0] == parts[2] == ALL and _class_of(parts[1]) is not None:
-        return least <= _LEAST_TRIED
+        return least <= _LARGEST_LEAST
     if _are_words(term):
         return least <= 1 and most is not None and most <= _MOST_OF_WORDS
-    return least <= size <= _LONGEST_TOLD and _is_told_apart(parts)
+    return least <= size <= _LONGEST_DECIDED and _is_separated(parts)
 
 
 def _are_words(term: Regular) -> bool:
-    r"""At most so many words and what is between them, or nothing: ``^(\S+\s+){0,9}\S+$``?"""
+    """Whether the term is a maximum number of words with separators, or nothing: ``^(\\S+\\s+){0,9}\\S+$``."""
     if term.op == "alt" and len(term.args) == 2 and EPS in term.args:
         term = next(option for option in term.args if option != EPS)
     if term.op != "cat" or len(term.args) != 2 or not all(part.op == "rep" for part in term.args):
@@ -161,23 +169,23 @@ def _are_words(term: Regular) -> bool:
 
 
 def _letters(part: Regular) -> Regular | None:
-    """A class, or the class of words that are letters; None of another part."""
+    """A class, or the class of one-character words; None for another part."""
     if part.op == "words" and all(len(word) == 1 for word in part.args):
         return chars([(ord(word), ord(word)) for word in part.args])
     return part if part.op == "chars" else None
 
 
-def _is_told_apart(parts: tuple[Regular, ...]) -> bool:
-    """Does each class end where the next part begins, all of ASCII but the last of them?
+def _is_separated(parts: tuple[Regular, ...]) -> bool:
+    """Whether each class ends where the next part begins, all but the last of them within ASCII.
 
-    Behind them there may be a row of parts that comes any number of times, or not at all.
+    After them there may be an optional repeated group of parts.
     """
     leading = parts[:-1] if _is_tail(parts[-1]) else parts
     return all(_ends_before(part, parts[at + 1 :]) for at, part in enumerate(leading))
 
 
 def _is_tail(part: Regular) -> bool:
-    """Is a part a row of a word and classes that comes any number of times, or not at all?"""
+    """Whether a part is an optional repeat of a word followed by words and classes."""
     if part.op != "rep" or part.args[1] or part.args[0].op != "cat":
         return False
     first, *rest = part.args[0].args
@@ -186,7 +194,7 @@ def _is_tail(part: Regular) -> bool:
 
 
 def _ends_before(part: Regular, following: tuple[Regular, ...]) -> bool:
-    """Is a part one word, or a class that what follows does not begin with?"""
+    """Whether a part is one word, or a class that the following parts do not begin with."""
     if part.op == "words":
         return len(part.args) == 1
     own = _class_of(part)
@@ -205,13 +213,13 @@ def _ends_before(part: Regular, following: tuple[Regular, ...]) -> bool:
 
 
 def _first_of(part: Regular) -> Regular | None:
-    """What a word, a class or a tail begins with."""
+    """The first characters of a word, a class or a tail."""
     begun = part.args[0].args[0] if _is_tail(part) else part
     return chars([(ord(word[0]), ord(word[0])) for word in begun.args]) if begun.op == "words" else _class_of(begun)
 
 
 def _class_of(part: Regular) -> Regular | None:
-    """The class that a part repeats, or is; None of another part."""
+    """The class that a part repeats, or is; None for another part."""
     while part.op == "rep" and (part.args[0].op == "chars" or part.args[1:] == (0, 1)):
         part = part.args[0]
     return part if part.op == "chars" else None

@@ -1,4 +1,4 @@
-"""Patterns and formats in words that the engine reads as ECMA-262 does."""
+"""Patterns and formats in a syntax that the engine reads as ECMA-262 does."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grammars.regular.syntax.character_classes import has_disputed_classes
-from grammars.json_schema.direct.refusal import NotDirect
-from grammars.regular.syntax.ecma import has_borders, language
-from grammars.regular.syntax.ecma_parser import Parser, has_disputed_case
 from grammars.json_schema.document.string_formats import FORMATS
-from grammars.json_schema.keywords.text import is_costly, written_out
+from grammars.json_schema.keywords.text import expanded_size, is_costly
+from grammars.json_schema.passthrough.refusal import NotPassedThrough
 from grammars.regular.languages import (
     ALL,
     ANY,
@@ -20,27 +17,30 @@ from grammars.regular.languages import (
     Regular,
     cat,
     chars,
+    lru_cache_in_budget,
     ranges_minus,
-    remembered,
     rep,
     shortest,
     surely_empty,
     words,
 )
+from grammars.regular.syntax.character_classes import has_disputed_classes
+from grammars.regular.syntax.ecma import has_disputed_boundaries, language
+from grammars.regular.syntax.ecma_parser import EcmaParser, has_disputed_case
 from grammars.tree.quantifier import quantifier
 
 __all__ = [
-    "RARE",
+    "NEEDS_LONG_ESCAPE",
     "EnginePattern",
     "engine_pattern",
     "format_pattern",
     "pattern_language",
-    "trimmed",
-    "written_pattern",
+    "pattern_of_language",
+    "without_padded_repeats",
 ]
 
-#: What needs an escape that is not a short one.
-RARE = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f]")
+#: Characters that need an escape other than a short one.
+NEEDS_LONG_ESCAPE = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f]")
 
 _TOKEN = re.compile(r"\\(?:[dDwW/.^$*+?()\[\]{}|\\\-tnrfv_@:,#&%!<>=~\"' ])|\\s|\[\^?|\]|\(\?:|\(\?|\(|\)|.", re.DOTALL)
 _SPACES = "\\t-\\r \\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}\\x{FEFF}"
@@ -48,56 +48,60 @@ _SPACES = "\\t-\\r \\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F
 
 @dataclass(frozen=True, slots=True)
 class EnginePattern:
-    """A pattern for the engine: ``without_nul`` where it leaves strings with NUL out, ``rare`` where all may be rare.
+    """A pattern for the engine.
 
-    Rare are strings that need escapes that are not short.
+    ``without_nul``: it excludes strings with NUL; ``needs_long_escapes``: all its strings may need escapes that are
+    not short ones.
     """
 
     regex: str
     without_nul: bool = False
-    rare: bool = False
+    needs_long_escapes: bool = False
 
 
-@remembered(4_096)
+@lru_cache_in_budget(4_096)
 def engine_pattern(pattern: str) -> EnginePattern | None:
-    """A pattern that the engine reads as ECMA-262 reads this one; None where it has none."""
+    """Return a pattern that the engine reads as ECMA-262 reads this one; None if there is none."""
     found = _same_words(pattern)
     try:
-        if has_borders(pattern) or has_disputed_classes(pattern) or has_disputed_case(pattern):
-            return None  # there is something to be said of it
+        if has_disputed_boundaries(pattern) or has_disputed_classes(pattern) or has_disputed_case(pattern):
+            return None  # our own compiler reports the dispute
         if found is not None:
-            Parser(pattern).parse()  # what is no pattern is refused by our own compiler, at its place
+            EcmaParser(pattern).parse()  # what is no pattern is refused by our own compiler, at its place
             if _MAY_BE_ODD.search(pattern) is None:
                 return EnginePattern(found)
             term = language(pattern)
-            return None if surely_empty(term) else EnginePattern(found, rare=_is_rare(term))
-        term = trimmed(language(pattern, False if "(?!" in pattern or "(?<!" in pattern else None))
+            return None if surely_empty(term) else EnginePattern(found, needs_long_escapes=_needs_long_escapes(term))
+        term = without_padded_repeats(language(pattern, False if "(?!" in pattern or "(?<!" in pattern else None))
     except ValueError:
         return None
-    return written_pattern(term)
+    return pattern_of_language(term)
 
 
-def written_pattern(term: Regular) -> EnginePattern | None:
-    """A language as a pattern for the engine; None where it has none, or one that costs it much."""
-    if not term.plain or written_out(term) >= 5_000 or is_costly(term) or surely_empty(term):
+def pattern_of_language(term: Regular) -> EnginePattern | None:
+    """Return a language as a pattern for the engine; None if there is none, or only one that costs the engine much."""
+    if not term.plain or expanded_size(term) >= 5_000 or is_costly(term) or surely_empty(term):
         return None  # a pattern that no string has leaves nothing: our own compiler says where
-    return EnginePattern(f"^(?:{_regex(term)})$", without_nul=_loses_nul(term), rare=_is_rare(term))
+    return EnginePattern(
+        f"^(?:{_regex(term)})$", without_nul=_loses_nul(term), needs_long_escapes=_needs_long_escapes(term)
+    )
 
 
-#: What a pattern must have that no string has, or rare strings alone, when all its words mean the same to the engine.
-_MAY_BE_ODD = re.compile(rf"\[\^|\\v|{RARE.pattern}")
+#: A pattern whose tokens all mean the same to the engine needs one of these to be empty or to need long escapes.
+_MAY_BE_ODD = re.compile(rf"\[\^|\\v|{NEEDS_LONG_ESCAPE.pattern}")
 
 
-def _is_rare(term: Regular) -> bool:
-    """May rare strings be all that there is?  A short one that is not is looked for."""
+def _needs_long_escapes(term: Regular) -> bool:
+    """Whether all strings may need long escapes: no short one that does not was found."""
     word = shortest(term)
-    return not isinstance(word, str) or RARE.search(word) is not None
+    return not isinstance(word, str) or NEEDS_LONG_ESCAPE.search(word) is not None
 
 
-def trimmed(term: Regular) -> Regular:
-    """The same language without what a repeat takes from the any text beside it.
+def without_padded_repeats(term: Regular) -> Regular:
+    """Return the same language with repeats next to arbitrary text reduced to their minimum.
 
-    ``[a-z]{1,255}`` is found in a string where ``[a-z]`` is; counting to 255 from every place costs the engine much.
+    ``[a-z]{1,255}`` is found in a string where ``[a-z]`` is; counting to 255 from every position costs the engine
+    much.
     """
     if term.op != "cat":
         return term
@@ -111,7 +115,7 @@ def trimmed(term: Regular) -> Regular:
 
 
 def _same_words(pattern: str) -> str | None:
-    """The pattern almost as it stands, when all its words mean the same to the engine."""
+    """The pattern almost unchanged, if all its tokens mean the same to the engine."""
     if len(pattern) > 500 or not pattern.isascii() or pattern.count("{") > 1:
         return None
     out: list[str] = []
@@ -155,7 +159,7 @@ def _is_edge(token: str, at: int, pattern: str, inside: bool) -> bool:
 
 
 def _odd_hyphen(pattern: str, at: int) -> bool:
-    """A hyphen in a class that is not plainly a range of two letters or digits, nor the last character."""
+    """Whether a hyphen in a class is neither a plain range of two letters or digits nor the last character."""
     if pattern[at + 1 : at + 2] == "]" or pattern[at - 1] in "[^":
         return False
     return not (pattern[at - 1].isalnum() and pattern[at + 1].isalnum() and pattern[at - 2] != "\\")
@@ -163,13 +167,13 @@ def _odd_hyphen(pattern: str, at: int) -> bool:
 
 @lru_cache(maxsize=64)
 def format_pattern(name: str) -> str | None:
-    """The pattern of a format for the engine; None where it needs intersection."""
+    """Return the pattern of a format for the engine; None if it needs intersection."""
     found = FORMATS[name].language
     return f"^(?:{_regex(found)})$" if found.plain else None
 
 
 def _regex(term: Regular) -> str:
-    """Rust regex of a plain term, as an atom or a sequence of atoms."""
+    """The Rust regex of a plain term, as an atom or a sequence of atoms."""
     args = term.args
     match term.op:
         case "chars":
@@ -187,7 +191,9 @@ def _regex(term: Regular) -> str:
 
 
 def _merged(options: tuple[Regular, ...]) -> tuple[Regular, ...]:
-    """The options with NUL in the class beside it, as the engine reads them: `_quotable` must see it there."""
+    """The options with a NUL merged into the class next to it, as the engine reads them: `_quotable` must see it
+    there.
+    """
     one = next((o for o in options if o.op == "chars"), None)
     many = next((o for o in options if o.op == "words"), None)
     if one is None or many is None or "\0" not in many.args:
@@ -199,7 +205,7 @@ def _merged(options: tuple[Regular, ...]) -> tuple[Regular, ...]:
 
 
 def _loses_nul(term: Regular) -> bool:
-    """Does a class of the term lose NUL on the way to the engine?"""
+    """Whether a class of the term loses NUL on the way to the engine."""
     if term.op in ("chars", "words"):
         return term.op == "chars" and _quotable(term.args) != term.args
     below = term.args[:1] if term.op == "rep" else _merged(term.args) if term.op == "alt" else term.args
@@ -210,7 +216,7 @@ def _quotable(ranges: Ranges) -> Ranges:
     """The class without NUL, where the engine would quote it wrongly.
 
     llguidance 1.9.1 lets a class that holds all control characters, but not the quote or the backslash, match those
-    two all the same when it is written as JSON text.
+    two nevertheless when it is written as JSON text.
     """
     if ranges[0][0] > 0 or ranges[0][1] < 0x1F:
         return ranges
@@ -228,8 +234,8 @@ def _char(code: int) -> str:
 
 
 def pattern_language(pattern: str) -> Regular:
-    """The strings in which the pattern is found; raises `NotDirect` where that is not known."""
+    """Return the strings in which the pattern is found; raises `NotPassedThrough` if that is unknown."""
     try:
         return language(pattern)
     except ValueError:
-        raise NotDirect from None
+        raise NotPassedThrough from None

@@ -1,4 +1,4 @@
-"""What a report says of a schema as a whole: one row each, at the root, instead of one at every place."""
+"""Rows of the report for a schema as a whole: one at the root instead of one at every place."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
-from grammars.regular.syntax.character_classes import has_disputed_classes
-from grammars.json_schema.document.dialects import Dialect, is_known
-from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, has_borders
+from grammars.json_schema.document.dialects import Dialect, is_metaschema_uri
 from grammars.json_schema.document.string_formats import FORMATS
 from grammars.json_schema.shapes.numbers import MAX_DIGITS
+from grammars.regular.syntax.character_classes import has_disputed_classes
+from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, has_disputed_boundaries
 from grammars.values.report import Outcome, ReportRow
 
-__all__ = ["KEY_ORDER", "asks_for_borders", "general_rows", "patterns_of"]
+__all__ = ["KEY_ORDER", "document_rows", "patterns_of", "uses_word_boundaries"]
 
 KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
 
@@ -25,34 +25,34 @@ _DIGITS = ReportRow(
 )
 _WHOLE = ReportRow("", "type", Outcome.NARROWED, "integers are written without point and exponent")
 _DOT = ReportRow(
-    "", "pattern", Outcome.NARROWED, "a . in a pattern takes no line separator (CR, U+2028, U+2029), as in ECMA-262"
+    "", "pattern", Outcome.NARROWED, "a . in a pattern matches no line separator (CR, U+2028, U+2029), as in ECMA-262"
 )
 _CLASSES = ReportRow(
-    "", "pattern", Outcome.EXACT, "\\w, \\d and \\s are those of ECMA-262: Python's re may call what they allow invalid"
+    "", "pattern", Outcome.EXACT, "\\w, \\d and \\s are those of ECMA-262: Python's re may reject what they allow"
 )
 _SURROGATES = ReportRow(
-    "", "pattern", Outcome.NARROWED, "no text holds lone surrogates: their classes in patterns are left without them"
+    "", "pattern", Outcome.NARROWED, "no text holds lone surrogates: classes in patterns leave them out"
 )
 _ASSERTED_SINCE = 8  # from draft 2019-09 on a format is an annotation unless a vocabulary says otherwise
 
 
-def general_rows(
+def document_rows(
     schema: Any, dialect: Dialect, *, has_numbers: bool, has_integers: bool, keys: AbstractSet[str] | None = None
 ) -> Iterator[ReportRow]:
     """The rows for the whole of ``schema``.
 
-    ``has_numbers``: numbers of any length would satisfy it; ``has_integers``: some numbers must be whole; ``keys``:
-    those of all its objects, where they are known.
+    ``has_numbers``: numbers of any length may satisfy it; ``has_integers``: some numbers must be whole; ``keys``: those
+    of all its objects, if known.
     """
     if has_numbers:
         yield _DIGITS
     if has_integers:
         yield _WHOLE
-    if isinstance(schema, dict) and isinstance(schema.get("$schema"), str) and not is_known(schema["$schema"]):
+    if isinstance(schema, dict) and isinstance(schema.get("$schema"), str) and not is_metaschema_uri(schema["$schema"]):
         reason = f"an unknown meta-schema: read as {dialect.name}, and all keywords of that are enforced"
         yield ReportRow("", "$schema", Outcome.NARROWED, reason)
     if isinstance(schema, dict) and "draft-03" in str(schema.get("$schema")) and (lost := _keys(schema) & _DRAFT_3):
-        reason = f"draft-03 is read as {dialect.name}, which knows no {', '.join(sorted(lost))}"
+        reason = f"draft-03 is read as {dialect.name}, which has no {', '.join(sorted(lost))}"
         yield ReportRow("", "$schema", Outcome.RELAXED, reason)
     if keys is None or not keys.isdisjoint(_PATTERNS):
         patterns = list(chain.from_iterable(patterns_of(schema)))
@@ -69,7 +69,7 @@ def general_rows(
 
 
 _PATTERNS = ("pattern", "patternProperties")
-_FOREIGN = frozenset("WDsS")  # classes that hold other letters than those of ASCII
+_FOREIGN = frozenset("WDsS")  # classes with characters beyond ASCII
 _DRAFT_3 = {"divisibleBy", "disallow", "extends"}
 
 
@@ -85,7 +85,7 @@ def _keys(schema: Any) -> set[str]:
 
 
 def _signs(pattern: str) -> tuple[bool, bool]:
-    """Does the pattern have a dot that stands for any character, and a class that holds what readers differ on?"""
+    """Whether the pattern has a dot for any character, and whether it has a class that readers disagree on."""
     if "." not in pattern and "\\" not in pattern:
         return False, False
     has_dot = has_foreign = inside = negated = False
@@ -111,21 +111,21 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[pP]\{(?:(?:General_
 
 
 def _has_surrogates(pattern: str) -> bool:
-    """Does the pattern name surrogates that are no pair?"""
+    """Whether the pattern names unpaired surrogates."""
     return "\\" in pattern and _SURROGATE.search(_PAIR.sub("", pattern.replace("\\\\", ""))) is not None
 
 
-def asks_for_borders(schema: Any) -> bool:
-    """Is there a pattern whose borders of words validators may see elsewhere?"""
+def uses_word_boundaries(schema: Any) -> bool:
+    """Whether a pattern has word boundaries that validators may see elsewhere."""
     for pattern in chain.from_iterable(patterns_of(schema)):
         with suppress(InvalidPattern, NotRegular):
-            if has_borders(pattern):
+            if has_disputed_boundaries(pattern):
                 return True
     return False
 
 
 def patterns_of(schema: Any) -> Iterator[tuple[str, ...]]:
-    """The patterns of each object in a schema that has some, those of keys among them."""
+    """The patterns of each object in a schema that has some, key patterns included."""
     todo = [schema]
     while todo:
         value = todo.pop()

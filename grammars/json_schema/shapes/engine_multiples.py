@@ -1,7 +1,7 @@
-"""Steps as the engine reads them: it multiplies a float by ten until it is whole, and keeps every rounding of it.
+"""Floats for the engine's ``multipleOf``: it multiplies a float by ten until it is whole, rounding errors included.
 
-0.07 becomes 7000000000000001 / 10**17 that way.  So a step is given as a float that is read as the step, which may be
-a neighbour of the nearest one, or as two steps that are read right and whose least common multiple it is.
+0.07 becomes 7000000000000001 / 10**17 that way.  So a step is passed as a float that the engine reads exactly, which
+may be a neighbour of the nearest one, or as two such steps whose least common multiple it is.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from grammars.json_schema.shapes.numbers import num_decimals
 __all__ = ["engine_steps"]
 
 _NEIGHBOURS = 4  # doubles looked at on each side of a step
-_SAFE = 2**53  # digits below are read as one double and scaled by an exact power of ten: to the nearest double
-_WORD = 2**32  # the engine works out a common multiple in so many numbers
-_MOST_PARTS = 10_000  # that a step is divided into: its digits alone may be 10**19
+_SAFE = 2**53  # smaller significands are scaled by an exact power of ten: the result is the nearest double
+_WORD = 2**32  # the engine computes common multiples in 32 bits
+_MOST_PARTS = 10_000  # divisors of a step that are tried: its significand may be 10**19
 _SPLITS = tuple(2**twos * 5**fives for twos in range(5) for fives in range(5))
 
 
 @lru_cache(maxsize=1_024)
 def engine_steps(step: Fraction) -> tuple[float, ...] | None:
-    """One or two floats of which the engine allows just the multiples of ``step``; None where none were found."""
+    """One or two floats for which the engine allows exactly the multiples of ``step``; None if none were found."""
     places = num_decimals(step)
     if places is None:
         return None
@@ -49,7 +49,7 @@ def _divisors(count: int) -> Iterator[int]:
 
 
 def _fits(one: Fraction, two: Fraction) -> bool:
-    """Can the engine multiply both, at as many places as the longer has?"""
+    """Whether the engine can multiply both, scaled to the larger number of decimals."""
     unit = Fraction(10 ** max(num_decimals(one) or 0, num_decimals(two) or 0))
     return one * unit * two * unit < _WORD
 
@@ -69,12 +69,12 @@ def _near(value: float) -> Iterator[float]:
 
 
 def _significand(value: float) -> int:
-    """The digits of the shortest text, as a number."""
+    """The digits of the shortest text, as an integer."""
     return int(repr(value).partition("e")[0].replace(".", ""))
 
 
 def _read(value: float) -> Fraction | None:
-    """What the engine takes a step for."""
+    """The step that the engine makes of a float; None if it is out of the engine's range."""
     places = 0
     while not value.is_integer():
         value, places = value * 10.0, places + 1

@@ -1,18 +1,18 @@
-"""JSON Schema's equality by keys: two values are the same where their keys are, in a set as anywhere."""
+"""Hashable keys for JSON Schema's equality: two values are equal if and only if their keys are."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-__all__ = ["Keys", "distinct"]
+__all__ = ["EqualityKeys", "distinct_values"]
 
 
-class Keys:
-    """Keys of JSON values: 1 and 1.0 share theirs, 1 and true do not, and the order of an object's keys is nothing.
+class EqualityKeys:
+    """Keys of JSON values: 1 and 1.0 have the same, 1 and true do not, and the order of members does not matter.
 
-    As `equal` of `grammars.json_schema.passes.plain` says of two values, but not by comparing each with each, and at
-    any depth.  Arrays and objects are numbered as they are first seen, so only keys of the same instance compare.
+    Agrees with `equal` of `grammars.json_schema.passes.plain`, but needs no pairwise comparison and works at any depth.
+    Arrays and objects are numbered at first sight, so only keys from the same instance can be compared.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Keys:
     def __call__(self, value: Any) -> Hashable:
         """The key of a value."""
         nested = [value] if isinstance(value, list | dict) else []
-        for one in nested:  # what it finds it looks into as well
+        for one in nested:  # the list grows during iteration
             inner = one.values() if isinstance(one, dict) else one
             nested.extend(item for item in inner if isinstance(item, list | dict))
         keys: dict[int, tuple[int]] = {}
@@ -41,9 +41,9 @@ def _key(value: Any, keys: dict[int, tuple[int]]) -> Hashable:
     return (bool, value) if isinstance(value, bool) else value
 
 
-def distinct(values: Iterable[Any]) -> list[tuple[int, Any]]:
-    """Each value that comes for the first time, and where."""
-    keys, seen = Keys(), set()
+def distinct_values(values: Iterable[Any]) -> list[tuple[int, Any]]:
+    """The first occurrence of each value, as (index, value)."""
+    keys, seen = EqualityKeys(), set()
     found: list[tuple[int, Any]] = []
     for at, value in enumerate(values):
         key = keys(value)

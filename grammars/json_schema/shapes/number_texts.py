@@ -1,16 +1,16 @@
-"""The texts that spell a set of numbers, as regexes of whole lexemes; the set is their intersection.
+"""The texts that spell a set of numbers, as regexes of whole lexemes whose intersection is the set.
 
-Spelling: an integer has no point and no exponent; a number has an exponent only in the form that ``json.dumps``
-writes (one digit before the point) and only where every such number is allowed, as ranges are compared digit by
-digit; where all numbers are allowed, short exponents may follow any digits.
+Spelling: an integer has no point and no exponent.  Ranges are compared digit by digit, so a number has an exponent
+only in the form that ``json.dumps`` writes (one digit before the point) and only where every such number is allowed;
+where all numbers are allowed, a short exponent may follow any digits.
 
-Readers keep doubles, which tell all numbers of 15 digits apart and no more: with more, 0.99999999999999999999 would be
-1.  So numbers are short where that would matter (`Digits`).
+Readers keep doubles, which distinguish all numbers of 15 digits but no more: 0.99999999999999999999 is read as 1.  So
+numbers are short where that would matter (`Digits`).
 
-A text of the set that no longer one of the set begins with must leave nothing of each regex but the empty text: the
-engine sees an intersection as finished only then, and where nothing but an end follows it fails otherwise.  So
-integers have bounds that are members of the set (`grammars.json_schema.shapes.numbers.tight`) and regexes without fractions,
-and everything else may go on with a zero until its digits are used up.
+A text of the set that is no proper prefix of another one must leave each regex with nothing but the empty text: only
+then does the engine see an intersection as finished, and it fails where only the end may follow.  So integers have
+bounds that are members of the set (`grammars.json_schema.shapes.numbers.tightened`) and regexes without fractions, and
+every other number may continue with zeros until its digits are used up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from grammars.json_schema.shapes.numbers import MAX_DIGITS, Numbers, decimal_text, num_decimals, spellings
 
-__all__ = ["FARTHEST", "Digits", "at_least", "at_most", "digits", "regexes", "step_digits"]
+__all__ = ["FARTHEST", "Digits", "at_least", "at_most", "digits", "multiples_regex", "regexes"]
 
 _TAIL = f"(?:\\.[0-9]{{1,{MAX_DIGITS}}})?"
 _INTEGER = f"-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})"
@@ -28,8 +28,8 @@ _SMALL = "[eE]-0?[1-9][0-9]?|[eE]-[12][0-9]{2}|[eE]-30[0-7]"
 _LARGE = "[eE]\\+?0?[1-9][0-9]?|[eE]\\+?[12][0-9]{2}|[eE]\\+?30[0-7]"
 _MANTISSA = f"[1-9](?:\\.[0-9]{{1,{MAX_DIGITS}}})?"
 _SHORT_MANTISSA = "[1-9](?:\\.[0-9]{1,14})?"
-_SAFE_DIGITS = 15  # decimals of so many digits are all different as doubles
-#: Numbers of at most 15 digits: so many before the point at the most, and with it so many after it.
+_SAFE_DIGITS = 15  # decimals of at most 15 digits are all different as doubles
+#: Numbers of at most 15 digits: for each of five limits on the digits before the point, the rest after it.
 _SHORT = (
     "-?(?:"
     + "|".join(f"(?:0|[1-9][0-9]{{0,{n - 1}}})(?:\\.[0-9]{{1,{_SAFE_DIGITS - n}}})?" for n in (2, 5, 8, 11, 14))
@@ -39,23 +39,23 @@ _LONG_WHOLE = f"-?[1-9][0-9]{{14,{MAX_DIGITS - 1}}}(?:\\.0{{1,{MAX_DIGITS}}})?"
 _LONG = f"-?[1-9][0-9]{{14,{MAX_DIGITS - 1}}}{_TAIL}"
 _ZEROS = "(?:\\.0+)?"
 _BROKEN = "-?[0-9]+\\.[0-9]*[1-9][0-9]*"  # no integer
-_MOST_DECIMALS = 12  # what short numbers can still tell apart
-FARTHEST = 10**13  #: and reach
-#: The last exponent of a double, whose largest is 1.7976931348623157e308.
+_MOST_DECIMALS = 12  # of bounds and steps that numbers of 15 digits can resolve
+FARTHEST = 10**13  #: the largest bound that they can resolve
+#: The largest exponent of a double; the largest double is 1.7976931348623157e308.
 _TOP = f"1(?:\\.(?:[0-6][0-9]{{0,{MAX_DIGITS - 1}}}|7[0-8]?))?[eE]\\+?308"
 
 
 class Digits(Enum):
-    """How many digits the texts of a set have."""
+    """The number of digits that the texts of a set have."""
 
-    FREE = "up to the limit: doubles keep apart what must be, or the set is of integers"
+    FREE = "up to the limit: doubles distinguish what must be distinguished, or all numbers are integers"
     NEAR = "at most 15 where they have a point and are near the bounds"
     SHORT = "at most 15"
-    LOST = "up to the limit, and doubles do not keep apart what must be"
+    LOST = "up to the limit, although doubles do not distinguish what must be distinguished"
 
 
 def digits(numbers: Numbers) -> Digits:
-    """How many digits are written, so that a reader that keeps doubles finds the number in the set."""
+    """The digits to write, so that a reader that keeps doubles finds the number inside the set."""
     if numbers.integer or numbers.values is not None:
         return Digits.FREE
     if numbers.integer is False or numbers.steps or numbers.not_steps:
@@ -71,9 +71,9 @@ def digits(numbers: Numbers) -> Digits:
 
 
 def regexes(numbers: Numbers) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """``(all of these, none of these)``: regexes whose combination spells the set, which is `tight`.
+    """``(all of these, none of these)``: regexes that together spell the set, which must be `tightened`.
 
-    ``steps`` that are not decided by the last digits are left out: see `step_digits`.
+    ``steps`` that the last digits do not decide are left out: see `multiples_regex`.
     """
     if numbers.values is not None:
         return ("|".join(dict.fromkeys(t for v, own in numbers.values for t in spellings(v, own))),), ()
@@ -83,10 +83,10 @@ def regexes(numbers: Numbers) -> tuple[tuple[str, ...], tuple[str, ...]]:
         wanted.append(_at_least(numbers.low, numbers.low_open, whole) + _exponents(numbers))
     if numbers.high is not None:
         wanted.append(_at_most(numbers.high, numbers.high_open, whole) + _exponents(numbers))
-    decided = [found for s in numbers.steps if (found := step_digits(s)) is not None]
+    decided = [found for s in numbers.steps if (found := multiples_regex(s)) is not None]
     wanted += decided
     unwanted = [f"-?{_plain(v)}" if v == 0 else _plain(v) for v in sorted(numbers.excluded)]
-    unwanted += [found for s in numbers.not_steps if (found := step_digits(s)) is not None]
+    unwanted += [found for s in numbers.not_steps if (found := multiples_regex(s)) is not None]
     return tuple(dict.fromkeys(wanted)), tuple(unwanted)
 
 
@@ -94,7 +94,9 @@ def _base(numbers: Numbers) -> list[str]:
     if numbers.integer:
         return [_INTEGER]
     size = digits(numbers)
-    whole_too = not numbers.not_steps and all(s.numerator == 1 for s in numbers.steps)  # every integer is a multiple
+    whole_too = not numbers.not_steps and all(
+        s.numerator == 1 for s in numbers.steps
+    )  # then every integer is a multiple
     short = f"{_SHORT}|{_LONG_WHOLE}" if whole_too else _SHORT
     plain = {Digits.SHORT: short, Digits.NEAR: f"{_SHORT}|{_LONG}"}.get(size, _INTEGER + _TAIL)
     if numbers.integer is False:
@@ -110,7 +112,7 @@ def _has_gaps(numbers: Numbers) -> bool:
 
 
 def _exponents(numbers: Numbers) -> str:
-    """Alternatives with exponents that lie wholly inside the bounds: (0, 1), [10, oo) and their mirrors."""
+    """Alternatives with exponents that lie wholly inside the bounds: (0, 1), [10, oo) and their mirror images."""
     if numbers.integer is not None or _has_gaps(numbers):
         return ""
     low, high = numbers.low, numbers.high
@@ -151,17 +153,17 @@ def _at_most(bound: Fraction, is_open: bool, whole: bool) -> str:
 
 
 def at_least(bound: Fraction) -> str:
-    """Decimals without sign and exponent from ``bound`` on, which is not negative."""
+    """Decimals without sign and exponent that are at least ``bound``, which is not negative."""
     return _above(bound, False, False)
 
 
 def at_most(bound: Fraction) -> str:
-    """Decimals without sign and exponent up to ``bound``, which is positive."""
+    """Decimals without sign and exponent that are at most ``bound``, which is positive."""
     return _below(bound, False, False)
 
 
 def _split(bound: Fraction) -> tuple[str, str]:
-    """Whole digits and fraction digits of a bound; rounded to `MAX_DIGITS` where it has more."""
+    """Whole digits and fraction digits of a bound.  Raises `ValueError` if it has more than `MAX_DIGITS` decimals."""
     digits = num_decimals(bound)
     if digits is None or digits > MAX_DIGITS:
         raise ValueError(f"the bound {bound} is not a decimal of {MAX_DIGITS} digits")
@@ -212,8 +214,8 @@ def _below(bound: Fraction, is_open: bool, whole: bool) -> str:
     return "|".join(options)
 
 
-def step_digits(step: Fraction) -> str | None:
-    """A regex of the multiples of ``step`` where their last digits decide; None elsewhere (3, 7, 1.5)."""
+def multiples_regex(step: Fraction) -> str | None:
+    """A regex of the multiples of ``step`` if their last digits decide; None otherwise (3, 7, 1.5)."""
     digits = num_decimals(step)
     if digits is None or digits > 40:
         return None
@@ -226,16 +228,16 @@ def step_digits(step: Fraction) -> str | None:
         return None
     # the unit is 10**(shift - digits): `size` digits above it must be a multiple of `count`
     tails = [str(i * count).rjust(size, "0") for i in range(10**size // count)] if size else [""]
-    return _multiples(tails, size, shift - digits)
+    return _multiples_of_digits(tails, size, shift - digits)
 
 
-def _multiples(tails: list[str], size: int, exponent: int) -> str:
+def _multiples_of_digits(tails: list[str], size: int, exponent: int) -> str:
     """Decimals whose digits from 10**exponent up end with one of ``tails``, with zeros below."""
     top = exponent + size  # digits at or above 10**top are free
     options = []
     for tail in tails:
         below = "0" * max(exponent, 0)
-        if top <= 0:  # all decided digits are behind the point
+        if top <= 0:  # all decided digits are after the point
             lead, frac = "[0-9]+", _any_digits(-top) + tail
         elif exponent >= 0:
             lead, frac = f"[0-9]*{tail}{below}", ""
@@ -249,7 +251,7 @@ def _multiples(tails: list[str], size: int, exponent: int) -> str:
 
 
 def _with_fraction(lead: str, fraction: str, free: int) -> list[str]:
-    """``lead`` with the fraction written in full, followed by zeros, or cut where only zeros are cut."""
+    """``lead`` with the fraction in full, followed by zeros, or cut where only zeros are cut."""
     if not fraction:
         return [f"{lead}(?:\\.0+)?"]
     out = [f"{lead}\\.{fraction}0*"]

@@ -1,8 +1,8 @@
-"""Sets of numbers: what numeric keywords say, their intersection, and the texts that spell them.
+"""Sets of numbers: the meaning of numeric keywords, their intersection and complement, and texts for single numbers.
 
-A set is a tuple of `Numbers`, any of which may hold; all arithmetic is exact (`fractions.Fraction`), so bounds
-beyond 2^53 and decimal steps are no special case.  Texts are bounded: at most `MAX_DIGITS` digits on each side
-of the point, so that no model can write digits for ever (`grammars.json_schema.shapes.number_texts`).
+A set is a tuple of `Numbers`, a union.  All arithmetic is exact (`fractions.Fraction`), so bounds beyond 2^53 and
+decimal steps are no special case.  Texts have at most `MAX_DIGITS` digits on each side of the point, so that no model
+can write digits for ever (`grammars.json_schema.shapes.number_texts`).
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ __all__ = [
     "MAX_DIGITS",
     "Numbers",
     "as_doubles",
-    "constants",
+    "complement",
     "decimal_text",
-    "meet",
-    "negated",
+    "intersect",
+    "listed_numbers",
     "num_decimals",
     "shortest_number",
     "spellings",
-    "tight",
-    "without_step",
-    "writable",
+    "tightened",
+    "within_digits",
 ]
 
 MAX_DIGITS = 64  #: digits before and after the point that a text may have
 
-_ENUMERABLE = 256  # integer ranges up to this size are written out when they have gaps
+_ENUMERABLE = 256  # integer ranges of at most this size are listed when they have gaps
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
     """Numbers that satisfy every field.
 
-    ``values`` (text by value) when the set is finite and listed; ``integer`` True for whole numbers only, False
-    for fractional ones only, None for both.
+    ``values`` (value and text) when the set is finite and listed; ``integer`` True for whole numbers only, False for
+    fractional ones only, None for both.  ``steps``: multiples of each; ``not_steps``: multiples of none.  ``steps_at``:
+    JSON pointers of the ``multipleOf`` keywords.
     """
 
     low: Fraction | None = None
@@ -57,7 +57,7 @@ class Numbers:
     steps_at: tuple[str, ...] = field(default=(), compare=False)
 
     def holds(self, value: Fraction) -> bool:
-        """Does ``value`` satisfy every field but ``values``?"""
+        """Whether ``value`` satisfies every field except ``values``."""
         if self.low is not None and (value < self.low or (self.low_open and value == self.low)):
             return False
         if self.high is not None and (value > self.high or (self.high_open and value == self.high)):
@@ -100,7 +100,7 @@ class Numbers:
         return False
 
     def index_range(self) -> tuple[int, int]:
-        """The first and last multiple of `step` inside the bounds, which must both be there."""
+        """The first and last multiple of `step` inside the bounds, both of which must be set."""
         step = self.step
         if step is None or self.low is None or self.high is None:
             raise ValueError("index_range() needs a step and both bounds")
@@ -112,7 +112,7 @@ class Numbers:
         return first, last
 
     def listed(self) -> Numbers:
-        """The same set with its values written out, where they are few."""
+        """The same set with its values listed, if it has at most 256 candidates."""
         if self.values is not None or self.step is None or self.low is None or self.high is None:
             return self
         first, last = self.index_range()
@@ -125,8 +125,8 @@ class Numbers:
 ANY_NUMBER = Numbers()
 
 
-def constants(values: Iterable[Any]) -> Numbers:
-    """The set of these JSON numbers; equal ones keep the first spelling."""
+def listed_numbers(values: Iterable[Any]) -> Numbers:
+    """The set of these JSON numbers; of equal ones the first spelling is kept."""
     found: dict[Fraction, str] = {}
     for value in values:
         found.setdefault(
@@ -135,15 +135,15 @@ def constants(values: Iterable[Any]) -> Numbers:
     return Numbers(values=tuple(found.items()))
 
 
-def meet(one: Numbers, two: Numbers) -> Numbers:
-    """What both sets hold."""
+def intersect(one: Numbers, two: Numbers) -> Numbers:
+    """The numbers in both sets."""
     if one.values is not None and two.values is not None:
         other = {v for v, _ in two.values}
         return Numbers(values=tuple((v, t) for v, t in one.values if v in other))
     if one.values is not None:
         return Numbers(values=tuple((v, t) for v, t in one.values if two.holds(v)))
     if two.values is not None:
-        return meet(two, one)
+        return intersect(two, one)
     low, low_open = _tighter(one.low, one.low_open, two.low, two.low_open, 1)
     high, high_open = _tighter(one.high, one.high_open, two.high, two.high_open, -1)
     if one.integer is not None and two.integer is not None and one.integer != two.integer:
@@ -171,8 +171,8 @@ def _tighter(
     return (a, a_open) if (a > b) == (sign > 0) else (b, b_open)
 
 
-def negated(numbers: Numbers) -> tuple[Numbers, ...]:
-    """Every number that is not in the set."""
+def complement(numbers: Numbers) -> tuple[Numbers, ...]:
+    """The numbers outside the set."""
     if numbers.values is not None:
         return (Numbers(excluded=frozenset(v for v, _ in numbers.values)),)
     out: list[Numbers] = []
@@ -201,7 +201,7 @@ def decimal_text(value: Fraction) -> str:
 
 
 def num_decimals(value: Fraction) -> int | None:
-    """How many digits after the point spell ``value``; None when no number of digits does."""
+    """The number of digits after the point that ``value`` needs; None if its expansion is infinite."""
     rest, twos, fives = value.denominator, 0, 0
     while rest % 2 == 0:
         rest, twos = rest // 2, twos + 1
@@ -211,6 +211,7 @@ def num_decimals(value: Fraction) -> int | None:
 
 
 def spellings(value: Fraction, own: str) -> tuple[str, ...]:
+    """Regexes of the texts that spell ``value``: its own, and without an exponent if it is an integer below 10**22."""
     texts = [own]
     if value.denominator == 1 and abs(value) < 10**22:
         texts.append(str(value.numerator))
@@ -218,7 +219,7 @@ def spellings(value: Fraction, own: str) -> tuple[str, ...]:
 
 
 def shortest_number(numbers: Numbers) -> str | None:
-    """The text of a number of the set that is short (not always the shortest); None when none was found."""
+    """The text of a short (not always the shortest) number of the set; None if none was found."""
     if numbers.values is not None:
         texts = [t for v, own in numbers.values for t in (own, *spellings(v, own)) if "\\" not in t]
         return min(texts, key=len, default=None)
@@ -243,8 +244,8 @@ def shortest_number(numbers: Numbers) -> str | None:
     return min(texts, key=len, default=None)
 
 
-def writable(numbers: Numbers) -> Numbers:
-    """The set with bounds that texts of `MAX_DIGITS` digits can meet; beyond them only the bound itself is left."""
+def within_digits(numbers: Numbers) -> Numbers:
+    """The set with bounds that texts of `MAX_DIGITS` digits can reach; else only the bound itself is left."""
     grid, top = 10**MAX_DIGITS, Fraction(10**MAX_DIGITS)
     low, high = numbers.low, numbers.high
     if low is not None and (low * grid).denominator != 1:
@@ -254,7 +255,7 @@ def writable(numbers: Numbers) -> Numbers:
     for bound, wall in ((low, -top), (high, top)):
         if bound is not None and (bound >= top if wall < 0 else bound <= -top):
             return Numbers(values=((bound, json.dumps(float(bound))),) if numbers.holds(bound) else ())
-    # a bound that no text of integers comes to is none; to one of numbers those with an exponent would come
+    # integers cannot reach such a bound, so it is dropped; numbers with an exponent could, so theirs is moved
     if low is not None and low <= -top:
         numbers = replace(numbers, low=None if numbers.integer else 1 - top, low_open=False)
     if high is not None and high >= top:
@@ -262,12 +263,12 @@ def writable(numbers: Numbers) -> Numbers:
     return numbers
 
 
-def tight(numbers: Numbers) -> Numbers:
-    """The same set; one of integers with bounds that are members, one step, and no other exceptions than its own."""
+def tightened(numbers: Numbers) -> Numbers:
+    """The same set; if all are integers, its bounds are members, it has one step and no redundant exceptions."""
     if not numbers.integer or numbers.values is not None or numbers.step is None:
         return numbers
     step = numbers.step
-    gaps = tuple(dict.fromkeys(Fraction(s.numerator) for s in numbers.not_steps))  # the whole multiples of s
+    gaps = tuple(dict.fromkeys(Fraction(s.numerator) for s in numbers.not_steps))  # the whole multiples of each step
     if any((step / gap).denominator == 1 for gap in gaps):
         return Numbers(values=())
     own = frozenset(v for v in numbers.excluded if v.denominator == 1)
@@ -282,7 +283,7 @@ def tight(numbers: Numbers) -> Numbers:
 
 
 def _member(numbers: Numbers, first: Fraction, step: Fraction) -> Fraction:
-    """The first member of the set from ``first`` on; where none is near, what is beyond those looked at."""
+    """The first member from ``first`` on; if none of the next 256 candidates is one, the candidate after them."""
     for _ in range(_ENUMERABLE):
         if numbers.holds(first):
             return first
@@ -291,11 +292,11 @@ def _member(numbers: Numbers, first: Fraction, step: Fraction) -> Fraction:
 
 
 def as_doubles(numbers: Numbers) -> tuple[Numbers, ...]:
-    """Sets that a reader finds every text in who keeps a double of a number with a point, and integers as they are.
+    """Sets whose every text is inside for a reader that keeps integers exactly and other numbers as doubles.
 
-    The set itself, but where something far out is not kept apart (9007199254740993.0 is read as less, and
-    999999999999999.99 as a whole number more): then its integers, and the numbers between doubles that lie inside.
-    Nearer than `_FAR` few digits are enough, see `grammars.json_schema.shapes.number_texts.digits`.
+    This is the set itself, unless doubles blur bounds or exclusions of large size (9007199254740993.0 is read as a
+    smaller number, 999999999999999.99 as the next integer): then its integers, and the numbers between doubles inside.
+    Below `_FAR` few digits are enough, see `grammars.json_schema.shapes.number_texts.digits`.
     """
     if numbers.integer is not None or numbers.values is not None:
         return (numbers,)
@@ -318,30 +319,27 @@ _FAR = 10**13
 def _narrowed(
     numbers: Numbers, low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool
 ) -> Numbers:
-    """The set between bounds, those far out moved to the next doubles inside, which belong to it."""
+    """The set between these bounds, large ones moved to the next double inside, which is included."""
     low, low_open = _inside(low, low_open, inf)
     high, high_open = _inside(high, high_open, -inf)
     return replace(numbers, low=low, low_open=low_open, high=high, high_open=high_open)
 
 
 def _inside(bound: Fraction | None, is_open: bool, way: float) -> tuple[Fraction | None, bool]:
-    """The next double on the ``way`` from a bound, and whether it is open still: a bound that is near stays."""
+    """The next double from a bound in the direction ``way``, and whether it is open; bounds below `_FAR` stay."""
     found = _as_double(bound) if bound is not None and abs(bound) >= _FAR else None
     if bound is None or found is None:
         return bound, is_open
     if found == bound and not is_open:
         return bound, False
     beyond = nextafter(float(found), way)
-    if isfinite(beyond) and (is_open or (found < bound) == (way > 0)):  # open to who keeps doubles of integers as well
+    if isfinite(beyond) and (
+        is_open or (found < bound) == (way > 0)
+    ):  # outside for readers that keep integers as doubles, too
         found = Fraction(beyond)
     return found, False
 
 
 def _as_double(value: Fraction) -> Fraction | None:
-    """What a reader takes a number for; None beyond the largest double."""
+    """The double that a reader keeps for a number; None beyond the largest double."""
     return Fraction(float(value)) if abs(value) <= sys.float_info.max else None
-
-
-def without_step(numbers: Numbers, step: Fraction) -> Numbers:
-    """The set without one of its steps (a wider one)."""
-    return replace(numbers, steps=tuple(s for s in numbers.steps if s != step))

@@ -1,8 +1,8 @@
-"""What a schema allows, sorted by JSON type: the value that every keyword is turned into.
+"""A `Shape`: the set of values that a schema allows, by JSON type.  Every keyword is turned into one.
 
-A `Shape` is a union over types, and within arrays and objects a union of *forms*.  Values inside a form are not
-shapes but conjunctions of *literals*: numbers of places in the schema that must (or, negative, must not) hold
-there.  So shapes are small, recursion costs nothing, and two conjunctions are equal when their literals are.
+A shape is a union over types, and within arrays and objects a union of *forms*.  The values inside a form are not
+shapes but conjunctions of *literals*: numbers of places in the schema that must (or, negative, must not) hold there.
+So shapes are small, recursive schemas need no special case, and equal conjunctions have equal literals.
 """
 
 from __future__ import annotations
@@ -25,27 +25,36 @@ __all__ = [
     "Clause",
     "Conj",
     "Count",
+    "Disjunction",
+    "Evaluated",
     "Fact",
     "ObjectForm",
-    "Seen",
     "Shape",
-    "both",
+    "conjoin",
     "has",
     "lacks",
     "some",
     "with_notes",
 ]
 
-#: Literals that must all hold: ``p`` for place number p, ``-p`` for its negation.  Empty: anything goes.
+#: Literals that must all hold: ``p`` for place number p, ``-p`` for its negation.  Empty: every value satisfies it.
 Conj = tuple[int, ...]
 TRUE: Conj = ()
 
 
-class Fact(NamedTuple):
-    """Something that may hold of an object.
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    """A schema that we made, with no text of its own: at least one of these conjunctions holds."""
 
-    ``has`` key ``what`` is there and its value satisfies ``value``; ``lacks`` it is not there; ``some`` key of the
-    language ``what`` is there with such a value; ``least`` and ``most``: that many keys are there.
+    options: tuple[Conj, ...]
+
+
+class Fact(NamedTuple):
+    """A condition on an object.
+
+    ``has``: the key ``what`` is present and its value satisfies ``value``; ``lacks``: the key is absent; ``some``: a
+    key of the language ``what`` is present with such a value; ``least`` and ``most``: at least or at most ``what`` keys
+    are present.
     """
 
     kind: str
@@ -58,22 +67,22 @@ Clause = frozenset[Fact]
 
 
 def has(key: str, value: Conj = TRUE) -> Fact:
-    """The key is there, with a value that satisfies ``value``."""
+    """The key is present, with a value that satisfies ``value``."""
     return Fact("has", key, value)
 
 
 def lacks(key: str) -> Fact:
-    """The key is not there."""
+    """The key is absent."""
     return Fact("lacks", key)
 
 
 def some(keys: Regular, value: Conj) -> Fact:
-    """A key of the language is there, with a value that satisfies ``value``."""
+    """A key of the language is present, with a value that satisfies ``value``."""
     return Fact("some", keys, value)
 
 
-def both(one: Conj | None, two: Conj | None) -> Conj | None:
-    """The conjunction of both; None (nothing can hold) when they contradict by their literals."""
+def conjoin(one: Conj | None, two: Conj | None) -> Conj | None:
+    """The conjunction of both; None (nothing satisfies it) when their literals contradict each other."""
     if one is None or two is None:
         return None
     if not two or one == two:
@@ -95,11 +104,11 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What the applicators of a form have evaluated, for ``unevaluatedProperties`` and ``unevaluatedItems``.
+class Evaluated:
+    """The keys and items that the applicators of a form have evaluated, for ``unevaluated*``.
 
-    ``any_key``: keys that nobody can tell may be as well, by a pattern that is not understood.  ``not_contains``: a
-    ``contains`` stood there that evaluates no items in its draft, though validators may let it.
+    ``unknown_keys``: a pattern that is not understood may evaluate further keys.  ``ignored_contains``: a ``contains``
+    occurred whose draft lets it evaluate no items, though validators may.
     """
 
     keys: frozenset[str] = frozenset()
@@ -108,30 +117,30 @@ class Seen:
     items: int = 0
     contains: tuple[Conj, ...] = ()
     every_item: bool = False
-    any_key: bool = False
-    not_contains: bool = False
+    unknown_keys: bool = False
+    ignored_contains: bool = False
 
-    def __or__(self, other: Seen) -> Seen:
-        return Seen(
+    def __or__(self, other: Evaluated) -> Evaluated:
+        return Evaluated(
             self.keys | other.keys,
             tuple(dict.fromkeys(self.patterns + other.patterns)),
             self.every_key or other.every_key,
             max(self.items, other.items),
             tuple(dict.fromkeys(self.contains + other.contains)),
             self.every_item or other.every_item,
-            self.any_key or other.any_key,
-            self.not_contains or other.not_contains,
+            self.unknown_keys or other.unknown_keys,
+            self.ignored_contains or other.ignored_contains,
         )
 
 
-NOT_SEEN = Seen()
+NOTHING_EVALUATED = Evaluated()
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayForm:
     """Arrays whose items satisfy ``prefix`` by position and ``rest`` (None: no more items) after it.
 
-    ``unique`` holds the numbers of the places whose ``uniqueItems`` asks for distinct items.
+    ``unique`` holds the numbers of the places whose ``uniqueItems`` requires distinct items.
     """
 
     prefix: tuple[Conj | None, ...] = ()
@@ -140,10 +149,10 @@ class ArrayForm:
     most: int | None = None
     counts: tuple[Count, ...] = ()
     unique: tuple[int, ...] = ()
-    seen: Seen = NOT_SEEN
+    evaluated: Evaluated = NOTHING_EVALUATED
 
     def item(self, index: int) -> Conj | None:
-        """What item ``index`` must satisfy; None: there is no such item."""
+        """The condition on item ``index``; None: there is no such item."""
         return self.prefix[index] if index < len(self.prefix) else self.rest
 
 
@@ -151,10 +160,10 @@ class ArrayForm:
 class ObjectForm:
     """Objects by key.
 
-    ``props`` lists the keys with a rule of their own, in writing order (None: the key is forbidden).  All other
-    keys belong to at most one of ``cells`` (language of keys, their values), or are forbidden.  ``clauses`` are
-    conditions across keys, all of which must hold.  ``late`` is the order of the keys that are named only by
-    ``required`` or by clauses: they are written after the listed ones.
+    ``props`` lists the keys with a rule of their own, in writing order (None: the key is forbidden).  Every other key
+    belongs to at most one of ``cells`` (a language of keys and the condition on their values), or is forbidden.  All
+    ``clauses``, conditions across keys, must hold.  ``late`` orders the keys that only ``required`` or clauses name:
+    they are written after the listed ones.
     """
 
     props: Mapping[str, Conj | None] = field(default_factory=dict)
@@ -164,7 +173,7 @@ class ObjectForm:
     least: int = 0
     most: int | None = None
     late: tuple[str, ...] = ()
-    seen: Seen = NOT_SEEN
+    evaluated: Evaluated = NOTHING_EVALUATED
 
 
 ANY_ARRAY = ArrayForm()
@@ -175,7 +184,7 @@ ANY_OBJECT = ObjectForm()
 class Shape:
     """A set of JSON values.
 
-    ``booleans`` is a bit set (1 false, 2 true); the tuples are unions.  ``notes`` are the report rows that hold if
+    ``booleans`` is a bit set (1 false, 2 true); the tuples are unions.  ``notes`` are the report rows that apply if
     this shape is used.
     """
 
@@ -189,7 +198,7 @@ class Shape:
 
     @property
     def is_nothing(self) -> bool:
-        """True when no type is left (forms may still turn out to be empty)."""
+        """Whether no type is left (forms may still turn out to be empty)."""
         return not (self.null or self.booleans or self.numbers or self.arrays or self.objects or self.strings != NONE)
 
 
@@ -203,6 +212,6 @@ ANYTHING = Shape(True, 3, (ANY_NUMBER,), ALL, (ANY_ARRAY,), (ANY_OBJECT,))
 
 
 def with_notes(shape: Shape, notes: Iterable[ReportRow]) -> Shape:
-    """The shape with more to say about it, nothing twice."""
+    """The shape with further notes, duplicates dropped."""
     every = tuple(dict.fromkeys((*shape.notes, *notes)))
     return shape if len(every) == len(shape.notes) else replace(shape, notes=every)

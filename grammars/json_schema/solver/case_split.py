@@ -1,33 +1,30 @@
-"""Forms with many clauses, split by the values of one key until few clauses are left in each.
+"""Case split of forms with many clauses by the value of one key, until few clauses are left in each part.
 
-Sixty ``if``s over one ``type`` are some hundred clauses; once the type is known, hardly any.  Splitting on it gives
-one form for each type, each as simple as its branch.
+Sixty ``if``s over one ``type`` are about a hundred clauses; once the type is fixed, hardly any are left.  Splitting by
+it gives one form for each type, each as simple as its branch.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from grammars.json_schema.keywords.objects import lookup
-from grammars.json_schema.solver.propagation import settle_object
-from grammars.json_schema.shapes.shapes import Conj, ObjectForm, both
+from grammars.json_schema.keywords.objects import cell_value
+from grammars.json_schema.shapes.shapes import Conj, ObjectForm, conjoin
+from grammars.json_schema.solver.propagation import propagate_object
+from grammars.json_schema.solver.protocol import Solver
 
-if TYPE_CHECKING:
-    from grammars.json_schema.solver.solver import Space
+__all__ = ["split_cases"]
 
-__all__ = ["cases"]
-
-_FEW = 4  # clauses that `tracks` decides key by key
+_FEW = 4  # clauses that `object_order` decides key by key
 _MAX_CASES = 250
 _MAX_ATOMS = 200
 _MAX_SPLITS = 3
 _MAX_TRIED = 3  # keys that are tried for one split
 
 
-def cases(form: ObjectForm, space: Space) -> tuple[list[ObjectForm], bool]:
-    """Forms that together hold what ``form`` does; True when some were left out as too many."""
+def split_cases(form: ObjectForm, solver: Solver) -> tuple[list[ObjectForm], bool]:
+    """Forms whose union is ``form``; True when some were left out as too many."""
     if len(form.clauses) < _FEW:
         return [form], False
     done: list[ObjectForm] = []
@@ -38,7 +35,7 @@ def cases(form: ObjectForm, space: Space) -> tuple[list[ObjectForm], bool]:
         if len(one.clauses) < _FEW:
             done.append(one)
             continue
-        parts = _split(one, space) if depth < _MAX_SPLITS and len(done) + len(todo) < _MAX_CASES else None
+        parts = _split(one, solver) if depth < _MAX_SPLITS and len(done) + len(todo) < _MAX_CASES else None
         if parts is None:
             hard.append(one)
         else:
@@ -50,56 +47,58 @@ def cases(form: ObjectForm, space: Space) -> tuple[list[ObjectForm], bool]:
     return done, bool(hard)
 
 
-def _split(form: ObjectForm, space: Space) -> list[ObjectForm] | None:
-    """The form by the values of one key, chosen so that the hardest part is left with the fewest clauses."""
+def _split(form: ObjectForm, solver: Solver) -> list[ObjectForm] | None:
+    """The form split by the values of one key, so that at least half of the parts have half of the clauses or fewer."""
     votes = Counter(f.what for clause in form.clauses for f in clause if f.kind in ("has", "lacks"))
-    candidates = sorted(votes, key=lambda key: (-_is_tag(form, key, space), -votes[key], key))
+    candidates = sorted(votes, key=lambda key: (-_is_tag(form, key, solver), -votes[key], key))
     for key in candidates[:_MAX_TRIED]:
         if votes[key] < 2:
             continue
-        parts = _by_value(form, key, space)
+        parts = _by_value(form, key, solver)
         if parts is not None and sum(2 * len(p.clauses) <= len(form.clauses) for p in parts) * 2 >= len(parts):
             return parts
     return None
 
 
-def _is_tag(form: ObjectForm, key: str, space: Space) -> bool:
-    """Do the clauses ask of the key for scalars only, as of a tag that names the branch?"""
+def _is_tag(form: ObjectForm, key: str, solver: Solver) -> bool:
+    """Whether the clauses constrain the key to scalars only, as they do for a tag that names the branch."""
     wanted = {f.value[0] for clause in form.clauses for f in clause if f.kind == "has" and f.what == key and f.value}
-    shapes = [space.shape((abs(literal),)) for literal in wanted]
+    shapes = [solver.shape((abs(literal),)) for literal in wanted]
     return bool(shapes) and not any(shape.arrays or shape.objects for shape in shapes)
 
 
-def _by_value(form: ObjectForm, key: str, space: Space) -> list[ObjectForm] | None:
-    value = form.props[key] if key in form.props else lookup(form.cells, key)
+def _by_value(form: ObjectForm, key: str, solver: Solver) -> list[ObjectForm] | None:
+    value = form.props[key] if key in form.props else cell_value(form.cells, key)
     if value is None:
         return None
     wanted = {f.value for clause in form.clauses for f in clause if f.kind == "has" and f.what == key}
-    atoms = _atoms(value, sorted(conj for conj in wanted if len(conj) == 1), space)
+    atoms = _atoms(value, sorted(conj for conj in wanted if len(conj) == 1), solver)
     if atoms is None:
         return None
     parts = [replace(form, props={**form.props, key: atom}, required=form.required | {key}) for atom in atoms]
     if key not in form.required:
         parts.append(replace(form, props={**form.props, key: None}))
-    settled = [settle_object(part, space.is_empty) for part in parts]
-    space.spend(len(parts))
+    settled = [propagate_object(part, solver.is_empty) for part in parts]
+    solver.spend(len(parts))
     return [part for part in settled if part is not None]
 
 
-def _atoms(value: Conj, wanted: list[Conj], space: Space) -> list[Conj] | None:
-    """Conjunctions that cut ``value`` into parts, in each of which every one of ``wanted`` is decided."""
+def _atoms(value: Conj, wanted: list[Conj], solver: Solver) -> list[Conj] | None:
+    """Conjunctions that cut ``value`` into parts, each of which decides every one of ``wanted``; None if there are too
+    many.
+    """
     cells = [value]
     for (literal,) in wanted:
         cut: list[Conj] = []
         for cell in cells:
-            inside, outside = both(cell, (literal,)), both(cell, (-literal,))
-            inside = None if inside is None or space.is_empty(inside) else inside
-            outside = None if outside is None or space.is_empty(outside) else outside
+            inside, outside = conjoin(cell, (literal,)), conjoin(cell, (-literal,))
+            inside = None if inside is None or solver.is_empty(inside) else inside
+            outside = None if outside is None or solver.is_empty(outside) else outside
             if inside is None or outside is None:
                 cut.append(cell)  # decided already
             else:
                 cut += [inside, outside]
-        space.spend(len(cells))
+        solver.spend(len(cells))
         cells = cut
         if len(cells) > _MAX_ATOMS:
             return None

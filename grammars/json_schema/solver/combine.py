@@ -1,7 +1,7 @@
-"""The intersection and the union of shapes.
+"""Intersection, union and disjointness of shapes.
 
-Intersection multiplies forms; forms that surely hold nothing are dropped at once, which is what keeps the product
-small in practice.  ``is_empty`` says whether a conjunction surely has no value; it may be a bounded search.
+Intersection multiplies forms; forms that surely hold nothing are dropped at once, which keeps the product small in
+practice.  ``is_empty`` says whether a conjunction surely has no value; it may be a bounded search.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import grammars.json_schema.shapes.numbers as num
-from grammars.json_schema.keywords.objects import lookup, possible
-from grammars.regular.languages import ALL, NONE, alt, disjoint, inter, surely_empty
-from grammars.json_schema.solver.propagation import IsEmpty, settle_array, settle_object, smaller
+from grammars.json_schema.keywords.objects import cell_value, may_hold_keys
 from grammars.json_schema.shapes.shapes import (
     ANY_ARRAY,
     ANY_OBJECT,
@@ -22,20 +20,22 @@ from grammars.json_schema.shapes.shapes import (
     Conj,
     ObjectForm,
     Shape,
-    both,
+    conjoin,
     merged_notes,
 )
-from grammars.regular.json_strings import writable
+from grammars.json_schema.solver.propagation import IsEmpty, propagate_array, propagate_object, smaller
+from grammars.regular.json_strings import without_surrogates
+from grammars.regular.languages import ALL, NONE, alt, disjoint, inter, surely_empty
 
-__all__ = ["TooManyForms", "apart", "meet", "union"]
+__all__ = ["TooManyForms", "are_disjoint", "intersect", "unite"]
 
 
 class TooManyForms(Exception):
     """An intersection has more alternatives than its limit."""
 
 
-def union(shapes: Iterable[Shape], *, absorb: bool = True) -> Shape:
-    """What any of the shapes holds; without ``absorb`` forms that differ in what they evaluated stay apart."""
+def unite(shapes: Iterable[Shape], *, absorb: bool = True) -> Shape:
+    """The union of the shapes; without ``absorb`` forms that evaluated different keys or items stay separate."""
     many = [s for s in shapes if not s.is_nothing]
     if len(many) < 2:
         return many[0] if many else NOTHING
@@ -44,7 +44,7 @@ def union(shapes: Iterable[Shape], *, absorb: bool = True) -> Shape:
     numbers = dict.fromkeys(n for s in many for n in s.numbers)
     return Shape(
         any(s.null for s in many),
-        _or(s.booleans for s in many),
+        _bit_union(s.booleans for s in many),
         (num.ANY_NUMBER,) if num.ANY_NUMBER in numbers else _joined(numbers),
         alt(*(s.strings for s in many)),
         (ANY_ARRAY,) if absorb and ANY_ARRAY in arrays else tuple(arrays),
@@ -53,7 +53,7 @@ def union(shapes: Iterable[Shape], *, absorb: bool = True) -> Shape:
     )
 
 
-def _or(bits: Iterable[int]) -> int:
+def _bit_union(bits: Iterable[int]) -> int:
     out = 0
     for one in bits:
         out |= one
@@ -61,7 +61,7 @@ def _or(bits: Iterable[int]) -> int:
 
 
 def _joined(numbers: Iterable[num.Numbers]) -> tuple[num.Numbers, ...]:
-    """Listed values in one set, so that an enum stays one lexeme."""
+    """All listed values in one set, so that an enum stays one lexeme."""
     many = list(numbers)
     listed = [n for n in many if n.values is not None]
     if len(listed) < 2:
@@ -77,81 +77,83 @@ def _distinct(forms: Iterable[ObjectForm], *, absorb: bool = True) -> tuple[Obje
         if absorb and form == ANY_OBJECT:
             return (ANY_OBJECT,)
         key = (tuple(form.props.items()), form.cells, form.required, form.clauses, form.least, form.most,
-               form.seen)  # fmt: skip
+               form.evaluated)  # fmt: skip
         if key not in seen:
             seen.add(key)
             out.append(form)
     return tuple(out)
 
 
-def meet(one: Shape, two: Shape, is_empty: IsEmpty, limit: int) -> Shape:
-    """What both shapes hold; raises `TooManyForms` past ``limit`` forms of one type."""
+def intersect(one: Shape, two: Shape, is_empty: IsEmpty, limit: int) -> Shape:
+    """The intersection of both shapes.  Raises `TooManyForms` past ``limit`` forms of one type."""
     if one is ANYTHING:
         return two
     if two is ANYTHING:
         return one
     strings = inter(one.strings, two.strings)
-    if strings.op in ("and", "not") and surely_empty(writable(strings)):
+    if strings.op in ("and", "not") and surely_empty(without_surrogates(strings)):
         strings = NONE
     return Shape(
         one.null and two.null,
         one.booleans & two.booleans,
-        _meet_numbers(one.numbers, two.numbers, limit),
+        _intersect_numbers(one.numbers, two.numbers, limit),
         strings,
-        _meet_arrays(one.arrays, two.arrays, is_empty, limit),
-        _meet_objects(one.objects, two.objects, is_empty, limit),
+        _intersect_arrays(one.arrays, two.arrays, is_empty, limit),
+        _intersect_objects(one.objects, two.objects, is_empty, limit),
         merged_notes((one, two)) if one.notes or two.notes else (),
     )
 
 
-def apart(one: Shape, two: Shape, is_empty: IsEmpty) -> bool:
+def are_disjoint(one: Shape, two: Shape, is_empty: IsEmpty) -> bool:
     """True when surely no value is in both shapes; cheaper than their intersection."""
     if (one.null and two.null) or one.booleans & two.booleans:
         return False
-    if any(not num.meet(a, b).is_empty() for a in one.numbers for b in two.numbers):
+    if any(not num.intersect(a, b).is_empty() for a in one.numbers for b in two.numbers):
         return False
     if one.strings != NONE and two.strings != NONE and not disjoint(one.strings, two.strings):
         return False
-    if not all(_arrays_apart(a, b, is_empty) for a in one.arrays for b in two.arrays):
+    if not all(_are_arrays_disjoint(a, b, is_empty) for a in one.arrays for b in two.arrays):
         return False
-    return all(_objects_apart(a, b, is_empty) for a in one.objects for b in two.objects)
+    return all(_are_objects_disjoint(a, b, is_empty) for a in one.objects for b in two.objects)
 
 
-def _arrays_apart(a: ArrayForm, b: ArrayForm, is_empty: IsEmpty) -> bool:
+def _are_arrays_disjoint(a: ArrayForm, b: ArrayForm, is_empty: IsEmpty) -> bool:
     least, most = max(a.least, b.least), smaller(a.most, b.most)
     if most is not None and least > most:
         return True
     for i in range(min(least, max(len(a.prefix), len(b.prefix)) + 1)):
-        item = both(a.item(i), b.item(i))
+        item = conjoin(a.item(i), b.item(i))
         if item is None or is_empty(item):
             return True
     return False
 
 
-def _objects_apart(a: ObjectForm, b: ObjectForm, is_empty: IsEmpty) -> bool:
+def _are_objects_disjoint(a: ObjectForm, b: ObjectForm, is_empty: IsEmpty) -> bool:
     most = smaller(a.most, b.most)
     if most is not None and max(a.least, b.least, len(a.required | b.required)) > most:
         return True
     shared = a.required & b.required  # tags are required on both sides: look at them first
     for key in (*sorted(shared), *sorted((a.required | b.required) - shared)):
-        left = a.props[key] if key in a.props else lookup(a.cells, key)
-        right = b.props[key] if key in b.props else lookup(b.cells, key)
-        value = both(left, right)
+        left = a.props[key] if key in a.props else cell_value(a.cells, key)
+        right = b.props[key] if key in b.props else cell_value(b.cells, key)
+        value = conjoin(left, right)
         if value is None or (value not in (left, right) and is_empty(value)):
             return True
     return False
 
 
-def _meet_numbers(one: tuple[num.Numbers, ...], two: tuple[num.Numbers, ...], limit: int) -> tuple[num.Numbers, ...]:
+def _intersect_numbers(
+    one: tuple[num.Numbers, ...], two: tuple[num.Numbers, ...], limit: int
+) -> tuple[num.Numbers, ...]:
     if one == (num.ANY_NUMBER,) or two == (num.ANY_NUMBER,):
         return two if one == (num.ANY_NUMBER,) else one
-    found = [m for a in one for b in two if not (m := num.meet(a, b)).is_empty()]
+    found = [m for a in one for b in two if not (m := num.intersect(a, b)).is_empty()]
     if len(found) > limit:
         raise TooManyForms
     return tuple(dict.fromkeys(found))
 
 
-def _meet_arrays(
+def _intersect_arrays(
     one: tuple[ArrayForm, ...], two: tuple[ArrayForm, ...], is_empty: IsEmpty, limit: int
 ) -> tuple[ArrayForm, ...]:
     if one == (ANY_ARRAY,) or two == (ANY_ARRAY,):
@@ -159,7 +161,7 @@ def _meet_arrays(
     found: dict[ArrayForm, None] = {}
     for a in one:
         for b in two:
-            form = settle_array(_both_arrays(a, b), is_empty)
+            form = propagate_array(_both_arrays(a, b), is_empty)
             if form is not None:
                 found[form] = None
         if len(found) > limit:
@@ -170,17 +172,17 @@ def _meet_arrays(
 def _both_arrays(a: ArrayForm, b: ArrayForm) -> ArrayForm:
     size = max(len(a.prefix), len(b.prefix))
     return ArrayForm(
-        tuple(both(a.item(i), b.item(i)) for i in range(size)),
-        both(a.rest, b.rest),
+        tuple(conjoin(a.item(i), b.item(i)) for i in range(size)),
+        conjoin(a.rest, b.rest),
         max(a.least, b.least),
         smaller(a.most, b.most),
         tuple(dict.fromkeys(a.counts + b.counts)),
         tuple(dict.fromkeys(a.unique + b.unique)),
-        a.seen | b.seen,
+        a.evaluated | b.evaluated,
     )
 
 
-def _meet_objects(
+def _intersect_objects(
     one: tuple[ObjectForm, ...], two: tuple[ObjectForm, ...], is_empty: IsEmpty, limit: int
 ) -> tuple[ObjectForm, ...]:
     if one == (ANY_OBJECT,) or two == (ANY_OBJECT,):
@@ -188,7 +190,7 @@ def _meet_objects(
     found: list[ObjectForm] = []
     for a in one:
         for b in two:
-            form = settle_object(_both_objects(a, b), is_empty)
+            form = propagate_object(_both_objects(a, b), is_empty)
             if form is not None:
                 found.append(form)
         if len(found) > limit:
@@ -199,10 +201,10 @@ def _meet_objects(
 def _both_objects(a: ObjectForm, b: ObjectForm) -> ObjectForm:
     props: dict[str, Conj | None] = {}
     for key, conj in a.props.items():
-        props[key] = both(conj, b.props[key] if key in b.props else lookup(b.cells, key))
+        props[key] = conjoin(conj, b.props[key] if key in b.props else cell_value(b.cells, key))
     for key, conj in b.props.items():
         if key not in props:
-            props[key] = both(lookup(a.cells, key), conj)
+            props[key] = conjoin(cell_value(a.cells, key), conj)
     return ObjectForm(
         props,
         _both_cells(a.cells, b.cells),
@@ -211,7 +213,7 @@ def _both_objects(a: ObjectForm, b: ObjectForm) -> ObjectForm:
         max(a.least, b.least),
         smaller(a.most, b.most),
         tuple(dict.fromkeys(a.late + b.late)) if a.late and b.late else a.late or b.late,
-        a.seen | b.seen,
+        a.evaluated | b.evaluated,
     )
 
 
@@ -223,8 +225,8 @@ def _both_cells(a: tuple[tuple, ...], b: tuple[tuple, ...]) -> tuple[tuple, ...]
     out = []
     for left, one in a:
         for right, two in b:
-            conj = both(one, two)
+            conj = conjoin(one, two)
             language = left if left == right else inter(left, right)
-            if conj is not None and (left == right or possible(language)):
+            if conj is not None and (left == right or may_hold_keys(language)):
                 out.append((language, conj))
     return tuple(out)

@@ -1,7 +1,7 @@
-"""Schemas that only speak of single keys, as clauses of facts instead of alternatives.
+"""Schemas that only constrain single keys, as clauses of facts instead of alternatives.
 
 ``if``, ``not``, ``dependentSchemas`` and the like would each double the forms of an object; as clauses they stay one
-form, and `tracks` decides them key by key.  `clauses_of` reads a schema as a conjunction of clauses, where it can.
+form, and `object_order` decides them key by key.  `clauses_of` reads a schema as a conjunction of clauses if it can.
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from grammars.json_schema.passes.normalise import normalise
-from grammars.json_schema.passes.kinds import CHECKS
 from grammars.json_schema.document.places import Place
+from grammars.json_schema.passes.kinds import CHECKS
+from grammars.json_schema.passes.normalise import normalise
 from grammars.json_schema.shapes.shapes import TRUE, Clause, has, lacks
-
-if TYPE_CHECKING:
-    from grammars.json_schema.solver.solver import Space
+from grammars.json_schema.solver.protocol import Solver
 
 __all__ = ["Clauses", "any_of", "clauses_of", "conditional", "negated", "one_of"]
 
@@ -28,31 +26,31 @@ _DEPTH = 6
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What a schema asks of an object (``every`` clause), and whether it holds for all ``others`` types.
+    """The ``clauses`` that an object must satisfy, and whether values of all ``other_types`` are allowed.
 
-    ``late`` is the order in which the keys were named.
+    ``late`` is the order in which the schema names the keys.
     """
 
-    every: tuple[Clause, ...] = ()
-    others: bool = True
+    clauses: tuple[Clause, ...] = ()
+    other_types: bool = True
     late: tuple[str, ...] = ()
 
 
-def clauses_of(space: Space, place: Place, depth: int = _DEPTH) -> Clauses | None:
-    """The schema at ``place`` as clauses; None when it says more than clauses can."""
+def clauses_of(solver: Solver, place: Place, depth: int = _DEPTH) -> Clauses | None:
+    """The schema at ``place`` as clauses; None when clauses cannot express it."""
     if isinstance(place.schema, bool):
         return Clauses() if place.schema else None
     if depth == 0 or not isinstance(place.schema, dict):
         return None
-    schema, rows = normalise(place, is_widest=space.is_widest)
+    schema, rows = normalise(place, is_widest=solver.is_widest)
     if rows:
-        return None  # what the passes have to say belongs to the shape
+        return None  # the rows of the passes belong to the shape
     parts: list[Clauses] = []
     for keyword, value in schema.items():
         if keyword not in CHECKS:
             continue
         read = _READERS.get(keyword)
-        found = read(space, place, schema, value, depth) if read is not None else None
+        found = read(solver, place, schema, value, depth) if read is not None else None
         if found is None:
             return None
         parts.append(found)
@@ -60,83 +58,85 @@ def clauses_of(space: Space, place: Place, depth: int = _DEPTH) -> Clauses | Non
 
 
 def _all(parts: Sequence[Clauses]) -> Clauses | None:
-    every = tuple(dict.fromkeys(c for part in parts for c in part.every))
+    clauses = tuple(dict.fromkeys(c for part in parts for c in part.clauses))
     late = tuple(dict.fromkeys(k for part in parts for k in part.late))
-    return Clauses(every, all(part.others for part in parts), late) if len(every) <= _MAX_CLAUSES else None
+    return Clauses(clauses, all(part.other_types for part in parts), late) if len(clauses) <= _MAX_CLAUSES else None
 
 
 # -- keywords
 
 
-def _type(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
-    return Clauses(others=False) if value in ("object", ["object"]) else None
+def _type(solver: Solver, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
+    return Clauses(other_types=False) if value in ("object", ["object"]) else None
 
 
-def _required(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
+def _required(solver: Solver, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
     return Clauses(tuple(frozenset((has(key),)) for key in value), late=tuple(value))
 
 
-def _properties(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
-    every: list[Clause] = []
+def _properties(solver: Solver, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
+    clauses: list[Clause] = []
     for key, sub in value.items():
-        conj = space.child(place, sub, "properties", key)
+        conj = solver.child(place, sub, "properties", key)
         if conj is None:
-            every.append(frozenset((lacks(key),)))
+            clauses.append(frozenset((lacks(key),)))
         elif conj != TRUE:
-            every.append(frozenset((lacks(key), has(key, conj))))
-    return Clauses(tuple(every), late=tuple(value))
+            clauses.append(frozenset((lacks(key), has(key, conj))))
+    return Clauses(tuple(clauses), late=tuple(value))
 
 
-def _dependent(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
+def _dependent(solver: Solver, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
     every = [frozenset((lacks(k), has(other))) for k, others in value.items() for other in others if other != k]
     return Clauses(tuple(every), late=tuple(dict.fromkeys(k for key, o in value.items() for k in (*o, key))))
 
 
-def _dependent_schemas(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
+def _dependent_schemas(
+    solver: Solver, place: Place, schema: Mapping[str, Any], value: Any, depth: int
+) -> Clauses | None:
     parts = []
     for key, sub in value.items():
-        found = _below(space, place, sub, depth, "dependentSchemas", key)
-        if found is None or not found.others:
+        found = _below(solver, place, sub, depth, "dependentSchemas", key)
+        if found is None or not found.other_types:
             return None
-        parts.append(Clauses(tuple(c | {lacks(key)} for c in found.every), late=(*found.late, key)))
+        parts.append(Clauses(tuple(c | {lacks(key)} for c in found.clauses), late=(*found.late, key)))
     return _all(parts)
 
 
-def _not(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
-    found = _below(space, place, value, depth, "not")
+def _not(solver: Solver, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
+    found = _below(solver, place, value, depth, "not")
     return None if found is None else negated(found)
 
 
-def _all_of(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
-    found = _several(space, place, value, depth, "allOf")
+def _all_of(solver: Solver, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
+    found = _several(solver, place, value, depth, "allOf")
     return None if found is None else _all(found)
 
 
-def _any(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
-    found = _several(space, place, value, depth, "anyOf")
+def _any(solver: Solver, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
+    found = _several(solver, place, value, depth, "anyOf")
     return None if found is None else any_of(found)
 
 
-def _one(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
-    found = _several(space, place, value, depth, "oneOf")
+def _one(solver: Solver, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
+    found = _several(solver, place, value, depth, "oneOf")
     return None if found is None else one_of(found)
 
 
-def _if(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
-    parts = [_below(space, place, schema[k], depth, k) if k in schema else Clauses() for k in ("if", "then", "else")]
+def _if(solver: Solver, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
+    parts = [_below(solver, place, schema[k], depth, k) if k in schema else Clauses() for k in ("if", "then", "else")]
     known = [p for p in parts if p is not None]
     return conditional(*known) if len(known) == 3 else None
 
 
-def _branch(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
+def _branch(solver: Solver, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
     return Clauses()  # then and else are read with their if
 
 
-def _ref(space: Space, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
-    conj = space.target(place, schema, "$ref")
+def _ref(solver: Solver, place: Place, schema: Mapping[str, Any], value: Any, depth: int) -> Clauses | None:
+    conj = solver.target(place, schema, "$ref")
     if conj is None:
         return None
-    return Clauses() if conj == TRUE else clauses_of(space, space.documents[conj[0]], depth - 1)
+    return Clauses() if conj == TRUE else clauses_of(solver, solver.documents[conj[0]], depth - 1)
 
 
 _READERS = {
@@ -156,14 +156,14 @@ _READERS = {
 }
 
 
-def _below(space: Space, place: Place, sub: Any, depth: int, *steps: str | int) -> Clauses | None:
+def _below(solver: Solver, place: Place, sub: Any, depth: int, *steps: str | int) -> Clauses | None:
     if isinstance(sub, bool):
         return Clauses() if sub else None
-    return clauses_of(space, space.documents.at(place, sub, *steps), depth - 1)
+    return clauses_of(solver, solver.documents.at(place, sub, *steps), depth - 1)
 
 
-def _several(space: Space, place: Place, subs: Sequence[Any], depth: int, keyword: str) -> list[Clauses] | None:
-    found = [_below(space, place, sub, depth, keyword, i) for i, sub in enumerate(subs)]
+def _several(solver: Solver, place: Place, subs: Sequence[Any], depth: int, keyword: str) -> list[Clauses] | None:
+    found = [_below(solver, place, sub, depth, keyword, i) for i, sub in enumerate(subs)]
     known = [f for f in found if f is not None]
     return known if len(known) == len(found) else None
 
@@ -176,7 +176,7 @@ def _tautology(clause: Clause) -> bool:
 
 
 def _product(parts: Sequence[Iterable[Clause]]) -> tuple[Clause, ...] | None:
-    """Clauses that say: one of the parts holds in full."""
+    """Clauses for "at least one of the parts holds in full"; None when they are too many."""
     lists = [list(part) for part in parts]
     size = 1
     for one in lists:
@@ -192,27 +192,27 @@ def _late(options: Sequence[Clauses]) -> tuple[str, ...]:
 
 
 def any_of(options: Sequence[Clauses]) -> Clauses | None:
-    """At least one of the options."""
-    every = _product([option.every for option in options])
-    return None if every is None else Clauses(every, any(o.others for o in options), _late(options))
+    """At least one of the options holds; None when that takes too many clauses."""
+    clauses = _product([option.clauses for option in options])
+    return None if clauses is None else Clauses(clauses, any(o.other_types for o in options), _late(options))
 
 
 def negated(one: Clauses) -> Clauses | None:
-    """Not what the clauses say."""
-    broken = [_broken(clause) for clause in one.every]
+    """The negation of the clauses; None when clauses cannot express it."""
+    broken = [_broken(clause) for clause in one.clauses]
     if any(b is None for b in broken):
         return None
-    if not one.every:
-        return None  # nothing to deny: no object is left, which clauses cannot say
-    every = _product([b for b in broken if b is not None])
-    return None if every is None else Clauses(every, not one.others, one.late)
+    if not one.clauses:
+        return None  # nothing to deny: no object is left, which clauses cannot express
+    clauses = _product([b for b in broken if b is not None])
+    return None if clauses is None else Clauses(clauses, not one.other_types, one.late)
 
 
 def _broken(clause: Clause) -> tuple[Clause, ...] | None:
-    """Clauses that all hold where ``clause`` does not."""
+    """Clauses that hold exactly where ``clause`` does not; None when that cannot be said."""
     facts = sorted(clause, key=lambda f: (f.kind, str(f.what), f.value))
     if len(facts) == 2 and facts[0].kind == "has" and facts[1] == lacks(facts[0].what):
-        value = facts[0].value  # "not there, or right" is broken by "there and wrong"
+        value = facts[0].value  # "absent or valid" is broken by "present and invalid"
         return (frozenset(has(facts[0].what, (-literal,)) for literal in value),) if value else None
     out: list[Clause] = []
     for fact in facts:
@@ -226,7 +226,7 @@ def _broken(clause: Clause) -> tuple[Clause, ...] | None:
 
 
 def one_of(options: Sequence[Clauses]) -> Clauses | None:
-    """Exactly one of the options."""
+    """Exactly one of the options holds; None when clauses cannot express it."""
     least = any_of(options)
     if least is None or len(options) * (len(options) - 1) // 2 > _MAX_CLAUSES:
         return None
@@ -234,24 +234,24 @@ def one_of(options: Sequence[Clauses]) -> Clauses | None:
     denials = [n for n in not_each if n is not None]
     if len(denials) < len(options):
         return None
-    every: dict[Clause, None] = dict.fromkeys(least.every)
+    clauses: dict[Clause, None] = dict.fromkeys(least.clauses)
     for i, one in enumerate(denials):
         for two in denials[i + 1 :]:
-            pair = _product([one.every, two.every])
+            pair = _product([one.clauses, two.clauses])
             if pair is None:
                 return None
-            every.update(dict.fromkeys(pair))
-    return Clauses(tuple(every), sum(o.others for o in options) == 1, _late(options))
+            clauses.update(dict.fromkeys(pair))
+    return Clauses(tuple(clauses), sum(o.other_types for o in options) == 1, _late(options))
 
 
 def conditional(condition: Clauses, then: Clauses, other: Clauses) -> Clauses | None:
-    """Where the condition holds ``then`` does, elsewhere ``other``."""
+    """``then`` holds if ``condition`` does, otherwise ``other``; None when clauses cannot express it."""
     denied = negated(condition)
     if denied is None:
         return None
-    yes, no = _product([denied.every, then.every]), _product([condition.every, other.every])
-    if (yes is None and then.every) or (no is None and other.every):
+    yes, no = _product([denied.clauses, then.clauses]), _product([condition.clauses, other.clauses])
+    if (yes is None and then.clauses) or (no is None and other.clauses):
         return None
-    others = then.others if condition.others else other.others
+    other_types = then.other_types if condition.other_types else other.other_types
     parts = (condition, then, other)
-    return Clauses(tuple(dict.fromkeys((*(yes or ()), *(no or ())))), others, _late(parts))
+    return Clauses(tuple(dict.fromkeys((*(yes or ()), *(no or ())))), other_types, _late(parts))

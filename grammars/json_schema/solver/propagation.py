@@ -1,31 +1,31 @@
-"""Forms with what they imply worked out: bounds drawn tight, debts between keys paid, contradictions found.
+"""Constraint propagation in one form: tightens bounds, applies the consequences of clauses, finds contradictions.
 
-``is_empty`` says whether a conjunction surely has no value that we would write; it may be a bounded search.  As a
-proof that something holds anyway it must be asked for all values (``to_write=False``): a negated format is written
-narrower than it is, and what we would not write may be there all the same.
+``is_empty`` says whether a conjunction surely has no value that we would write; it may be a bounded search.  A proof
+that something holds anyway must ask about all values (``widest=True``): a negated format is written narrower than it
+is, and a validator may accept values that we would not write.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from grammars.json_schema.keywords.objects import lookup
-from grammars.json_schema.shapes.shapes import TRUE, ArrayForm, Clause, Conj, Count, Fact, ObjectForm, both
+from grammars.json_schema.keywords.objects import cell_value
+from grammars.json_schema.shapes.shapes import TRUE, ArrayForm, Clause, Conj, Count, Fact, ObjectForm, conjoin
 
-__all__ = ["IsEmpty", "settle_array", "settle_object", "smaller"]
+__all__ = ["IsEmpty", "propagate_array", "propagate_object", "smaller"]
 
 
 class IsEmpty(Protocol):
-    def __call__(self, conj: Conj, /, *, to_write: bool = True) -> bool: ...
+    def __call__(self, conj: Conj, /, *, widest: bool = False) -> bool: ...
 
 
 def smaller(a: int | None, b: int | None) -> int | None:
-    """The smaller of two bounds; None is no bound."""
+    """The smaller of two upper bounds; None is no bound."""
     return a if b is None else b if a is None else min(a, b)
 
 
-def settle_array(form: ArrayForm, is_empty: IsEmpty) -> ArrayForm | None:
-    """The form with its bounds drawn tight, or None when it surely holds nothing."""
+def propagate_array(form: ArrayForm, is_empty: IsEmpty) -> ArrayForm | None:
+    """The form with its bounds tightened, or None when surely nothing satisfies it."""
     most, prefix = form.most, form.prefix
     for i, item in enumerate(prefix):
         if most is not None and i >= most:
@@ -43,10 +43,10 @@ def settle_array(form: ArrayForm, is_empty: IsEmpty) -> ArrayForm | None:
         rest = None
     least, counts = form.least, []
     for count in form.counts:
-        fixed = _settle_count(count, most)
+        fixed = _tighten_count(count, most)
         if fixed is None:
             return None
-        if _implied(fixed, prefix, rest, most, is_empty):
+        if _is_implied(fixed, prefix, rest, most, is_empty):
             fixed = Count(TRUE, fixed.least, fixed.most, fixed.start)
         least = max(least, fixed.least + (fixed.start if fixed.least else 0))
         if fixed.item == TRUE and fixed.most is not None:
@@ -56,10 +56,10 @@ def settle_array(form: ArrayForm, is_empty: IsEmpty) -> ArrayForm | None:
     if most is not None and least > most:
         return None
     unique = () if most is not None and most < 2 else form.unique
-    return ArrayForm(prefix, rest, least, most, tuple(dict.fromkeys(counts)), unique, form.seen)
+    return ArrayForm(prefix, rest, least, most, tuple(dict.fromkeys(counts)), unique, form.evaluated)
 
 
-def _settle_count(count: Count, most: int | None) -> Count | None:
+def _tighten_count(count: Count, most: int | None) -> Count | None:
     if count.most is not None and count.least > count.most:
         return None
     if most is not None:
@@ -71,49 +71,49 @@ def _settle_count(count: Count, most: int | None) -> Count | None:
     return count
 
 
-def _implied(
+def _is_implied(
     count: Count, prefix: tuple[Conj | None, ...], rest: Conj | None, most: int | None, is_empty: IsEmpty
 ) -> bool:
-    """Does every item that the count looks at satisfy it anyway?"""
+    """Whether every item that the count looks at satisfies it anyway."""
     if not count.item:
         return True
     items = [*prefix[count.start :], *((rest,) if most is None or most > len(prefix) else ())]
     for item in items:
         for literal in count.item:
-            wrong = both(item, (-literal,))
-            if wrong is not None and not is_empty(wrong, to_write=False):
+            wrong = conjoin(item, (-literal,))
+            if wrong is not None and not is_empty(wrong, widest=True):
                 return False
     return bool(items)
 
 
-def settle_object(form: ObjectForm, is_empty: IsEmpty) -> ObjectForm | None:
-    """The form with what its keys imply worked out, or None when it surely holds nothing."""
+def propagate_object(form: ObjectForm, is_empty: IsEmpty) -> ObjectForm | None:
+    """The form with the consequences for its keys applied, or None when surely nothing satisfies it."""
     props = dict(form.props)
-    for key in sorted(form.required):  # first: what surely holds nothing is found soonest here
+    for key in sorted(form.required):  # first: contradictions are found soonest here
         conj = props.get(key, TRUE)
         if conj is None or (len(conj) > 1 and is_empty(conj)):
             return None
     for key, conj in props.items():
         if conj is not None and len(conj) > 1 and is_empty(conj):
             props[key] = None
-    debts = _Debts(form, props, is_empty)
-    if not debts.settle():
+    keys = _KeyPropagation(form, props, is_empty)
+    if not keys.run():
         return None
-    required, most = debts.required, debts.most
+    required, most = keys.required, keys.most
     if most is not None and len(required) > most:
         return None
-    if not form.cells and sum(c is not None for c in props.values()) < debts.least:
+    if not form.cells and sum(c is not None for c in props.values()) < keys.least:
         return None
-    return ObjectForm(props, form.cells, frozenset(required), debts.clauses, debts.least, most, form.late, form.seen)
+    return ObjectForm(props, form.cells, frozenset(required), keys.clauses, keys.least, most, form.late, form.evaluated)
 
 
-def _order(fact: Fact) -> tuple[str, str, Conj]:
-    """Facts in the same order in every process: what is asked of them numbers places as it comes."""
+def _sort_key(fact: Fact) -> tuple[str, str, Conj]:
+    """A sort key that is the same in every process: emptiness tests number places in the order in which facts come."""
     return fact.kind, repr(fact.what), fact.value
 
 
-class _Debts:
-    """What a form asks across keys, worked out until nothing follows any more."""
+class _KeyPropagation:
+    """The conditions across the keys of a form, propagated until nothing further follows."""
 
     def __init__(self, form: ObjectForm, props: dict[str, Conj | None], is_empty: IsEmpty) -> None:
         self.cells = form.cells
@@ -122,15 +122,15 @@ class _Debts:
         self.clauses = form.clauses
         self.least, self.most = form.least, form.most
         self.is_empty = is_empty
-        self.has_paid = True  # since the last round began: what was decided before may be otherwise now
+        self.has_changed = True  # since the last round began, so that earlier decisions must be made again
 
     def value(self, key: str) -> Conj | None:
-        return self.props[key] if key in self.props else lookup(self.cells, key)
+        return self.props[key] if key in self.props else cell_value(self.cells, key)
 
-    def settle(self) -> bool:
-        """False when the debts contradict each other."""
-        while self.has_paid:
-            self.has_paid = False
+    def run(self) -> bool:
+        """Propagate to a fixed point; False when the conditions contradict each other."""
+        while self.has_changed:
+            self.has_changed = False
             if any(self.value(key) is None for key in self.required):
                 return False
             if self.clauses and not self.reduce():
@@ -138,35 +138,35 @@ class _Debts:
         return True
 
     def reduce(self) -> bool:
-        """One round: drop what is decided, pay clauses of one fact; False when a clause cannot be met."""
+        """One round: drop decided clauses, enforce those of one fact; False when a clause cannot be met."""
         out: dict[Clause, None] = {}
         for clause in self.clauses:
-            facts = self.open_facts(clause)
+            facts = self.undecided_facts(clause)
             if facts is None:
                 continue
             if not facts:
                 return False
             if len(facts) > 1 or facts[0].kind == "some":
-                if not self.optional(facts):
+                if not self.restrict_optional(facts):
                     out[frozenset(facts)] = None
-            elif not self.pay(facts[0]):
+            elif not self.require(facts[0]):
                 return False
         self.clauses = tuple(out)
         return True
 
-    def optional(self, facts: list[Fact]) -> bool:
-        """Pay "not there, or right": it is what `props` says of a key that is not required."""
+    def restrict_optional(self, facts: list[Fact]) -> bool:
+        """Move the clause "absent or valid" into `props`, which says just that of a key that is not required."""
         if len(facts) != 2 or {f.kind for f in facts} != {"has", "lacks"} or facts[0].what != facts[1].what:
             return False
         right = facts[0] if facts[0].kind == "has" else facts[1]
-        self.props[right.what] = both(self.value(right.what), right.value)
-        self.has_paid = True
+        self.props[right.what] = conjoin(self.value(right.what), right.value)
+        self.has_changed = True
         return True
 
-    def open_facts(self, clause: Clause) -> list[Fact] | None:
-        """The facts of a clause that may still go either way; None when one of them holds already."""
+    def undecided_facts(self, clause: Clause) -> list[Fact] | None:
+        """The facts of a clause that are not decided yet; None when one of them holds already."""
         facts: list[Fact] = []
-        for fact in sorted(clause, key=_order):
+        for fact in sorted(clause, key=_sort_key):
             decided = self.decided(fact)
             if decided:
                 return None
@@ -182,31 +182,31 @@ class _Debts:
             case "lacks":
                 return False if fact.what in self.required else True if self.value(fact.what) is None else None
             case "has":
-                return self.has(fact)
+                return self.decide_has(fact)
             case "least":
                 return True if fact.what <= max(self.least, len(self.required)) else None
             case "most":
                 return False if fact.what < len(self.required) else None
         return None
 
-    def has(self, fact: Fact) -> bool | None:
+    def decide_has(self, fact: Fact) -> bool | None:
         value = self.value(fact.what)
-        wanted = both(value, fact.value)
+        wanted = conjoin(value, fact.value)
         if value is None or wanted is None or (fact.value and self.is_empty(wanted)):
             return False
         if fact.what not in self.required:
             return None
-        return True if all(self.implied(value, literal) for literal in fact.value) else None
+        return True if all(self.is_implied(value, literal) for literal in fact.value) else None
 
-    def implied(self, value: Conj, literal: int) -> bool:
-        wrong = both(value, (-literal,))
-        return wrong is None or self.is_empty(wrong, to_write=False)
+    def is_implied(self, value: Conj, literal: int) -> bool:
+        wrong = conjoin(value, (-literal,))
+        return wrong is None or self.is_empty(wrong, widest=True)
 
-    def pay(self, fact: Fact) -> bool:
-        self.has_paid = True
+    def require(self, fact: Fact) -> bool:
+        self.has_changed = True
         match fact.kind:
             case "has":
-                self.props[fact.what] = both(self.value(fact.what), fact.value)
+                self.props[fact.what] = conjoin(self.value(fact.what), fact.value)
                 self.required.add(fact.what)
                 return self.props[fact.what] is not None
             case "lacks":

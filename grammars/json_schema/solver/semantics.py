@@ -1,86 +1,85 @@
-"""From one schema object to its shape: what it allows, and what its negation allows.
+"""From one schema object to its shape, and to the shape of its negation.
 
-The keywords of one type are read together (`keywords`); applicators are met one by one in the order in which they
-are written, which is also the order in which the grammar writes keys.
+The keywords of one type are read together (`keywords`); applicators are intersected one by one in the order of the
+schema, in which the grammar writes keys, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from grammars.json_schema.branches import ALLOW, DENY
-from grammars.json_schema.keywords import arrays, numeric, objects, text
-from grammars.limits.schema_limits import timely
-from grammars.json_schema.solver.combine import union
-from grammars.json_schema.passes.normalise import normalise
-from grammars.json_schema.shapes.numbers import ANY_NUMBER, Numbers, constants, meet, negated
-from grammars.json_schema.passes.kinds import TYPES
 from grammars.json_schema.document.places import Place
-from grammars.json_schema.document.reader_differences import is_astray
-from grammars.regular.languages import ALL, NONE, Regular, neg, words
-from grammars.values.report import Outcome, ReportRow
-from grammars.json_schema.shapes.equality_keys import distinct
-from grammars.json_schema.solver.propagation import settle_array, settle_object
+from grammars.json_schema.document.reader_differences import has_ignored_dialect
+from grammars.json_schema.keywords import arrays, numeric, objects, text
+from grammars.json_schema.passes.kinds import TYPES
+from grammars.json_schema.passes.normalise import normalise
+from grammars.json_schema.shapes.equality_keys import distinct_values
+from grammars.json_schema.shapes.numbers import ANY_NUMBER, Numbers, complement, intersect, listed_numbers
 from grammars.json_schema.shapes.shapes import (
     ANY_ARRAY,
     ANY_OBJECT,
     ANYTHING,
-    NOT_SEEN,
+    NOTHING_EVALUATED,
     TRUE,
     ArrayForm,
     Conj,
+    Disjunction,
+    Evaluated,
     ObjectForm,
-    Seen,
     Shape,
     has,
     lacks,
     some,
     with_notes,
 )
-from grammars.json_schema.unevaluated import Either, close
+from grammars.json_schema.solver.applicators import ALLOW, DENY
+from grammars.json_schema.solver.combine import unite
+from grammars.json_schema.solver.propagation import propagate_array, propagate_object
+from grammars.json_schema.solver.protocol import Solver
+from grammars.json_schema.solver.unevaluated import apply_unevaluated
+from grammars.limits.schema_limits import timely
+from grammars.regular.languages import ALL, NONE, Regular, neg, words
+from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
-
-if TYPE_CHECKING:
-    from grammars.json_schema.solver.solver import Space
 
 __all__ = ["allowed", "denied"]
 
 _TYPED = {*arrays.KEYWORDS, *numeric.KEYWORDS, *objects.KEYWORDS, *text.KEYWORDS, "type", "enum"}
 
 
-def allowed(space: Space, place: Place, tracked: bool) -> Shape:
+def allowed(solver: Solver, place: Place, tracked: bool) -> Shape:
     """The values that satisfy the schema at ``place``."""
-    if isinstance(place.schema, Either):
-        return union([space.shape(conj) for conj in place.schema.options])
-    if space.is_widest and is_astray(place):
+    if isinstance(place.schema, Disjunction):
+        return unite([solver.shape(conj) for conj in place.schema.options])
+    if solver.is_widest and has_ignored_dialect(place):
         return ANYTHING
-    schema, rows = normalise(place, is_widest=space.is_widest)
+    schema, rows = normalise(place, is_widest=solver.is_widest)
     notes = list(rows)
     closing = [k for k in ("unevaluatedProperties", "unevaluatedItems") if k in schema]
     inner = tracked or bool(closing)
     out = ANYTHING
-    own = "properties" if "properties" in schema else next(iter(schema), "")  # where our own keys stand
+    own = "properties" if "properties" in schema else next(iter(schema), "")  # the position of our own keys
     for keyword in schema:
         if keyword == own:
-            out = space.both(out, _start(space, place, schema, notes, inner), place, keyword)
+            out = solver.intersect(out, _start(solver, place, schema, notes, inner), place, keyword)
         read = ALLOW.get(keyword)
         if read is not None:
-            out = space.both(out, read(space, place, schema, inner), place, keyword)
+            out = solver.intersect(out, read(solver, place, schema, inner), place, keyword)
     if inner and not tracked:
-        out = close(space, place, schema, out)
+        out = apply_unevaluated(solver, place, schema, out)
     elif closing:
-        out = close(space, place, schema, out, tracked=True)
+        out = apply_unevaluated(solver, place, schema, out, tracked=True)
     return with_notes(out, notes)
 
 
-def _start(space: Space, place: Place, schema: dict[str, Any], notes: list[ReportRow], tracked: bool) -> Shape:
+def _start(solver: Solver, place: Place, schema: dict[str, Any], notes: list[ReportRow], tracked: bool) -> Shape:
     if _TYPED.isdisjoint(schema):
         return ANYTHING
-    out = _typed(space, place, schema, notes, tracked)
+    out = _typed(solver, place, schema, notes, tracked)
     if "enum" in schema:
-        out = space.both(_listed(space, place, schema["enum"]), out, place, "enum")
+        out = solver.intersect(_enum_shape(solver, place, schema["enum"]), out, place, "enum")
     return out
 
 
@@ -89,60 +88,60 @@ def _types(schema: dict[str, Any]) -> frozenset[str]:
     return frozenset((named,)) if isinstance(named, str) else frozenset(named)
 
 
-def _typed(space: Space, place: Place, schema: dict[str, Any], notes: list[ReportRow], tracked: bool) -> Shape:
+def _typed(solver: Solver, place: Place, schema: dict[str, Any], notes: list[ReportRow], tracked: bool) -> Shape:
     types = _types(schema)
     numbers: tuple[Numbers, ...] = ()
     if types & {"number", "integer"}:
         found = numeric.allow(schema, place.pointer)
         if "number" not in types:
-            found = meet(found, Numbers(integer=True))
+            found = intersect(found, Numbers(integer=True))
         numbers = () if found.is_empty() else (found,)
-    strings = text.allow(schema, place, space.documents, notes, widest=space.is_widest) if "string" in types else NONE
+    strings = text.allow(schema, place, solver.documents, notes, widest=solver.is_widest) if "string" in types else NONE
     if "string" not in types:
-        notes += text.ignored_rows(schema, place)
+        notes += text.unknown_format_rows(schema, place)
     return Shape(
         "null" in types,
         3 if "boolean" in types else 0,
         numbers,
         strings,
-        _arrays(space, place, schema, tracked) if "array" in types else (),
-        _objects(space, place, schema, notes, tracked) if "object" in types else (),
+        _arrays(solver, place, schema, tracked) if "array" in types else (),
+        _objects(solver, place, schema, notes, tracked) if "object" in types else (),
     )
 
 
-def _arrays(space: Space, place: Place, schema: dict[str, Any], tracked: bool) -> tuple[ArrayForm, ...]:
+def _arrays(solver: Solver, place: Place, schema: dict[str, Any], tracked: bool) -> tuple[ArrayForm, ...]:
     if not any(k in schema for k in arrays.KEYWORDS):
         return (ANY_ARRAY,)
-    found = arrays.allow(schema, place, space.child, widest=space.is_widest)
-    form = None if found is None else settle_array(found, space.is_empty)
+    found = arrays.allow(schema, place, solver.child, widest=solver.is_widest)
+    form = None if found is None else propagate_array(found, solver.is_empty)
     if form is None:
         return ()
     if not tracked:
-        form = replace(form, seen=NOT_SEEN)
+        form = replace(form, evaluated=NOTHING_EVALUATED)
     return (form,)
 
 
 def _objects(
-    space: Space, place: Place, schema: dict[str, Any], notes: list[ReportRow], tracked: bool
+    solver: Solver, place: Place, schema: dict[str, Any], notes: list[ReportRow], tracked: bool
 ) -> tuple[ObjectForm, ...]:
     if not any(k in schema for k in objects.KEYWORDS):
         return (ANY_OBJECT,)
     found = objects.allow(
-        schema, place, space.documents, space.child, _names(space, notes), notes, widest=space.is_widest
+        schema, place, solver.documents, solver.child, _names(solver, notes), notes, widest=solver.is_widest
     )
-    form = settle_object(found, space.is_empty)
+    form = propagate_object(found, solver.is_empty)
     if form is None:
         return ()
-    if not tracked and form.seen != NOT_SEEN:
-        form = replace(form, seen=NOT_SEEN)
+    if not tracked and form.evaluated != NOTHING_EVALUATED:
+        form = replace(form, evaluated=NOTHING_EVALUATED)
     return (form,)
 
 
-def _names(space: Space, notes: list[ReportRow]) -> Callable[[Conj], Regular]:
-    """The strings of a schema; what is to be said of them goes to ``notes``."""
+def _names(solver: Solver, notes: list[ReportRow]) -> Callable[[Conj], Regular]:
+    """A function that gives the strings of a conjunction and adds their notes to ``notes``."""
 
     def names(conj: Conj) -> Regular:
-        shape = space.shape(conj)
+        shape = solver.shape(conj)
         notes.extend(shape.notes)
         return shape.strings
 
@@ -152,13 +151,13 @@ def _names(space: Space, notes: list[ReportRow]) -> Callable[[Conj], Regular]:
 # -- enum
 
 
-def _listed(space: Space, place: Place, values: list[Any]) -> Shape:
-    """Exactly these values; arrays and objects by literals for what is inside them."""
+def _enum_shape(solver: Solver, place: Place, values: list[Any]) -> Shape:
+    """Exactly these values; the insides of arrays and objects become literals."""
     null, booleans = None in values, 0
     strings, numbers = [], []
     array_forms: list[ArrayForm] = []
     object_forms: list[ObjectForm] = []
-    for i, value in _bounded(values, space, place):
+    for i, value in _bounded(values, solver, place):
         if isinstance(value, bool):
             booleans |= 2 if value else 1
         elif isinstance(value, str):
@@ -166,32 +165,32 @@ def _listed(space: Space, place: Place, values: list[Any]) -> Shape:
         elif isinstance(value, int | float):
             numbers.append(value)
         elif isinstance(value, list):
-            items = tuple(_constant(space, place, v, "enum", i, j) for j, v in enumerate(value))
+            items = tuple(_constant(solver, place, v, "enum", i, j) for j, v in enumerate(value))
             size = len(items)
-            array_forms.append(ArrayForm(items, None, size, size, seen=Seen(every_item=False)))
+            array_forms.append(ArrayForm(items, None, size, size, evaluated=Evaluated(every_item=False)))
         elif isinstance(value, dict):
-            props = {k: _constant(space, place, v, "enum", i, k) for k, v in value.items()}
+            props = {k: _constant(solver, place, v, "enum", i, k) for k, v in value.items()}
             object_forms.append(ObjectForm(props, (), frozenset(props)))
     return Shape(
         null,
         booleans,
-        (constants(numbers),) if numbers else (),
+        (listed_numbers(numbers),) if numbers else (),
         words(strings),
         tuple(dict.fromkeys(array_forms)),
         tuple(object_forms),
     )
 
 
-def _bounded(values: list[Any], space: Space, place: Place) -> Iterable[tuple[int, Any]]:
-    """The values and their places, no array or object twice: of those each has rules of its own, item by item."""
+def _bounded(values: list[Any], solver: Solver, place: Place) -> Iterable[tuple[int, Any]]:
+    """The values and their indexes, no array or object twice: each has rules of its own, item by item."""
     nested = [value for value in values if isinstance(value, list | dict)]
     if len(nested) < 2:
         return enumerate(values)
-    found = distinct(timely(values))
+    found = distinct_values(timely(values))
     size = sum(1 + len(value) for _, value in found if isinstance(value, list | dict))
-    if size > space.limits.edges:
+    if size > solver.limits.edges:
         raise SchemaError(
-            f"arrays and objects with {size} items and members are listed, the limit 'edges' is {space.limits.edges}",
+            f"arrays and objects with {size} items and members are listed, the limit 'edges' is {solver.limits.edges}",
             pointer=place.pointer,
             keyword="enum",
             hint="list fewer arrays and objects, or describe them",
@@ -199,24 +198,24 @@ def _bounded(values: list[Any], space: Space, place: Place) -> Iterable[tuple[in
     return found
 
 
-def _constant(space: Space, place: Place, value: Any, *steps: str | int) -> Conj:
-    return (space.documents.made(place, {"enum": [value]}, *steps).number,)
+def _constant(solver: Solver, place: Place, value: Any, *steps: str | int) -> Conj:
+    return (solver.documents.made(place, {"enum": [value]}, *steps).number,)
 
 
 # -- negation
 
 
-def denied(space: Space, place: Place, tracked: bool) -> Shape:
+def denied(solver: Solver, place: Place, tracked: bool) -> Shape:
     """The values that do not satisfy the schema at ``place`` (or more, with a note)."""
-    if isinstance(place.schema, Either):
+    if isinstance(place.schema, Disjunction):
         out = ANYTHING
         for conj in place.schema.options:
-            out = space.both(out, _deny_conj(space, conj), place, "anyOf")
+            out = solver.intersect(out, _deny_conj(solver, conj), place, "anyOf")
         return out
-    if space.is_widest and is_astray(place):
+    if solver.is_widest and has_ignored_dialect(place):
         return ANYTHING
     schema, rows = normalise(place)
-    notes = [note for row in rows for note in _denied(row)]
+    notes = [note for row in rows for note in _negated_rows(row)]
     options: list[Shape] = []
     types = _types(schema)
     if "type" in schema:
@@ -224,25 +223,25 @@ def denied(space: Space, place: Place, tracked: bool) -> Shape:
     options.append(
         Shape(
             numbers=_deny_numbers(schema, place, notes) if types & {"number", "integer"} else (),
-            strings=_deny_strings(space, place, schema, notes) if "string" in types else NONE,
-            arrays=_settled_arrays(space, arrays.deny(schema, place, space.child, notes)) if "array" in types else (),
-            objects=_broken_objects(space, place, schema, notes) if "object" in types else (),
+            strings=_deny_strings(solver, place, schema, notes) if "string" in types else NONE,
+            arrays=_settled_arrays(solver, arrays.deny(schema, place, solver.child, notes)) if "array" in types else (),
+            objects=_broken_objects(solver, place, schema, notes) if "object" in types else (),
         )
     )
     if "enum" in schema:
-        options.append(_unlisted(space, place, schema["enum"]))
-    options += [deny(space, place, schema) for keyword, deny in DENY.items() if keyword in schema]
+        options.append(_not_enum_shape(solver, place, schema["enum"]))
+    options += [deny(solver, place, schema) for keyword, deny in DENY.items() if keyword in schema]
     for keyword, every in _UNEVALUATED.items():
         if schema.get(keyword, True) is not True:
-            reason = "not enforced: its negation is not worked out"
+            reason = "not enforced: its negation is not computed"
             options.append(replace(every, notes=(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason),)))
-    return with_notes(union(options), notes)
+    return with_notes(unite(options), notes)
 
 
-def _denied(row: ReportRow) -> tuple[ReportRow, ...]:
-    """What is to be said of a negated schema where ``row`` is said of the schema itself.
+def _negated_rows(row: ReportRow) -> tuple[ReportRow, ...]:
+    """The rows for a negated schema, given a row for the schema itself.
 
-    To deny less is to take more.  A dialect that is not heard may have words of both kinds.
+    To deny less is to accept more.  An unknown dialect may have keywords that are weaker and others that are stronger.
     """
     if row.outcome is not Outcome.NARROWED:
         return (row,)
@@ -250,15 +249,15 @@ def _denied(row: ReportRow) -> tuple[ReportRow, ...]:
     return (row, relaxed) if row.keyword == "$schema" else (relaxed,)
 
 
-#: What may break these keywords.
+#: The values that may break these keywords.
 _UNEVALUATED = {
     "unevaluatedProperties": Shape(objects=(ANY_OBJECT,)),
     "unevaluatedItems": Shape(arrays=(ANY_ARRAY,)),
 }
 
 
-def _deny_conj(space: Space, conj: Conj) -> Shape:
-    return union([space.literal(-literal) for literal in conj])
+def _deny_conj(solver: Solver, conj: Conj) -> Shape:
+    return unite([solver.literal(-literal) for literal in conj])
 
 
 def _other_types(types: frozenset[str]) -> Shape:
@@ -281,55 +280,55 @@ def _deny_numbers(schema: dict[str, Any], place: Place, notes: list[ReportRow]) 
     return numeric.deny(schema, place, notes) if any(k in schema for k in numeric.KEYWORDS) else ()
 
 
-def _deny_strings(space: Space, place: Place, schema: dict[str, Any], notes: list[ReportRow]) -> Regular:
-    found = text.deny(schema, place, space.documents, notes, widest=space.is_widest)
+def _deny_strings(solver: Solver, place: Place, schema: dict[str, Any], notes: list[ReportRow]) -> Regular:
+    found = text.deny(schema, place, solver.documents, notes, widest=solver.is_widest)
     return NONE if found is None else found
 
 
-def _settled_arrays(space: Space, forms: tuple[ArrayForm, ...]) -> tuple[ArrayForm, ...]:
+def _settled_arrays(solver: Solver, forms: tuple[ArrayForm, ...]) -> tuple[ArrayForm, ...]:
     if ANY_ARRAY in forms:
         return (ANY_ARRAY,)
-    return tuple(f for f in (settle_array(form, space.is_empty) for form in forms) if f is not None)
+    return tuple(f for f in (propagate_array(form, solver.is_empty) for form in forms) if f is not None)
 
 
 def _broken_objects(
-    space: Space, place: Place, schema: dict[str, Any], notes: list[ReportRow]
+    solver: Solver, place: Place, schema: dict[str, Any], notes: list[ReportRow]
 ) -> tuple[ObjectForm, ...]:
     found = objects.deny(
-        schema, place, space.documents, space.child, _names(space, notes), notes, widest=space.is_widest
+        schema, place, solver.documents, solver.child, _names(solver, notes), notes, widest=solver.is_widest
     )
-    form = None if found is None else settle_object(found, space.is_empty)
+    form = None if found is None else propagate_object(found, solver.is_empty)
     return () if form is None else (form,)
 
 
-def _unlisted(space: Space, place: Place, values: list[Any]) -> Shape:
+def _not_enum_shape(solver: Solver, place: Place, values: list[Any]) -> Shape:
     numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
     strings = [v for v in values if isinstance(v, str)]
     out = Shape(
         None not in values,
         3 & ~((2 if True in [v for v in values if isinstance(v, bool)] else 0)
               | (1 if False in [v for v in values if isinstance(v, bool)] else 0)),
-        negated(constants(numbers)) if numbers else (ANY_NUMBER,),
+        complement(listed_numbers(numbers)) if numbers else (ANY_NUMBER,),
         neg(words(strings)) if strings else ALL,
         (ANY_ARRAY,),
         (ANY_OBJECT,),
     )  # fmt: skip
-    for i, value in _bounded(values, space, place):
+    for i, value in _bounded(values, solver, place):
         if isinstance(value, dict | list):
-            out = space.both(out, _unequal(space, place, value, i), place, "enum")
+            out = solver.intersect(out, _unequal(solver, place, value, i), place, "enum")
     return out
 
 
-def _unequal(space: Space, place: Place, value: Any, index: int) -> Shape:
-    """Every value but one array or object."""
+def _unequal(solver: Solver, place: Place, value: Any, index: int) -> Shape:
+    """Every value except one array or object."""
     if isinstance(value, list):
         size = len(value)
         forms = [ArrayForm(least=size + 1)] + ([ArrayForm(most=size - 1)] if size else [])
         for j, item in enumerate(value):
-            constant = _constant(space, place, item, "enum", index, j)
+            constant = _constant(solver, place, item, "enum", index, j)
             forms.append(ArrayForm((TRUE,) * j + ((-constant[0],),), least=j + 1))
         return replace(ANYTHING, arrays=tuple(forms))
     facts = [some(neg(words(value)), TRUE)]
     for key, item in value.items():
-        facts += [lacks(key), has(key, (-_constant(space, place, item, "enum", index, key)[0],))]
+        facts += [lacks(key), has(key, (-_constant(solver, place, item, "enum", index, key)[0],))]
     return replace(ANYTHING, objects=(ObjectForm(clauses=(frozenset(facts),)),))

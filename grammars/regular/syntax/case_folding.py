@@ -1,8 +1,8 @@
-"""Characters that a pattern tells apart only where it looks at case, as its ``i`` flag has them.
+"""Case folding for the ``i`` flag of patterns.
 
-Alike are those that ECMA-262, Python's ``re`` and Rust's ``regex`` all fold into one (the tests check it over all of
-Unicode): ``s``, ``S`` and the long s, the three sigmas, ``k`` and the sign of Kelvin.  On a few they differ: ``re`` has
-the Turkish letters I, with and without dot, among those alike to ``i``, and newer tables know newer letters.
+Characters count as equal that ECMA-262, Python's ``re`` and Rust's ``regex`` all fold into one (the tests check it over
+all of Unicode): ``s``, ``S`` and the long s, the three sigmas, ``k`` and the Kelvin sign.  They differ on a few: ``re``
+folds the Turkish letters I, with and without dot, with ``i``, and newer tables contain newer letters.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from grammars.regular.terms import Ranges, chars
 
-__all__ = ["folded"]
+__all__ = ["case_folded"]
 
 #: Where letters with case are.
 _CASED = (range(0x2E00), range(0xA640, 0xAC00), range(0xFB00, 0x10000), range(0x10000, 0x1EA00))
@@ -28,8 +28,8 @@ _NEWER = (
 )
 
 
-def folded(ranges: Iterable[tuple[int, int]], *, wide: bool) -> Ranges:
-    """The characters and all that are alike to one of them; ``wide``: to one reader at least, not to every one."""
+def case_folded(ranges: Iterable[tuple[int, int]], *, wide: bool) -> Ranges:
+    """Return the characters and all that fold to the same; ``wide``: for at least one reader, else for every reader."""
     ranges = tuple(ranges)
     return _folded(chars(ranges).args, wide) if ranges else ()
 
@@ -48,7 +48,7 @@ def _folded(merged: Ranges, wide: bool) -> Ranges:
 
 @lru_cache(maxsize=2)
 def _classes(wide: bool) -> dict[int, tuple[int, ...]]:
-    """For each character that is alike to another, all that are."""
+    """For each character that folds to the same as another: all of them."""
     by_code: dict[int, set[int]] = {}
 
     def join(one: int, two: int) -> None:
@@ -62,7 +62,7 @@ def _classes(wide: bool) -> dict[int, tuple[int, ...]]:
         for other in (char.lower(), char.upper()):
             if len(other) == 1 and other != char:
                 join(ord(char), ord(other))
-        if len(char.casefold()) > 1:  # two letters that are one and the same pair, such as the two ligatures of st
+        if len(char.casefold()) > 1:  # two letters that fold to the same pair, such as the two ligatures of st
             join(ord(char), unfolded.setdefault(char.casefold(), ord(char)))
     if wide:
         for letter in _TURKISH:

@@ -1,4 +1,4 @@
-"""The classes of characters that patterns name: digits, words, white space, the dot, general categories."""
+"""The character classes that patterns name: digits, words, white space, the dot, general categories."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import unicodedata
 from functools import lru_cache
 from itertools import chain
 
-from grammars.regular.syntax.ecma_tree import NotRegular
 from grammars.regular.languages import MAX_CODE_POINT, Ranges, chars, ranges_minus
+from grammars.regular.syntax.ecma_tree import NotRegular
 
-__all__ = ["BEYOND", "CLASSES", "DOT", "EVERY", "WIDE_DOT", "WORD", "category", "has_disputed_classes"]
+__all__ = ["CLASSES", "DISPUTED_CHARACTERS", "DOT", "EVERY", "WIDE_DOT", "WORD", "category", "has_disputed_classes"]
 
 _DIGIT: Ranges = ((0x30, 0x39),)
 WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
@@ -31,19 +31,19 @@ DOT = ranges_minus(EVERY, ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)))
 WIDE_DOT = ranges_minus(EVERY, ((0x0A, 0x0A),))
 CLASSES = {"d": _DIGIT, "w": WORD, "s": _SPACE}
 
-#: Beside look-around validators read ``\\w``, ``\\d`` and ``\\s`` by Unicode, all of them; else only Python's do.
+#: In patterns with look-around all validators read ``\\w``, ``\\d`` and ``\\s`` by Unicode; else only Python's do.
 _LOOKS = re.compile(r"\(\?<?[=!]")
 _SHORT_CLASS = re.compile(r"\\[wWdDsS]")
-#: What the classes hold there besides.
-BEYOND: dict[str, Ranges] = {
-    "d": ((0x80, MAX_CODE_POINT),),  # more than differs: all its ranges would be too many for a grammar
+#: The characters that only some validators count to these classes then.
+DISPUTED_CHARACTERS: dict[str, Ranges] = {
+    "d": ((0x80, MAX_CODE_POINT),),  # a superset: the exact ranges would be too many for a grammar
     "w": ((0x80, MAX_CODE_POINT),),
     "s": ((0x1C, 0x1F), (0x85, 0x85), (0xFEFF, 0xFEFF)),
 }
 
 
 def has_disputed_classes(pattern: str) -> bool:
-    """Does a pattern with look-around ask for classes of characters that validators read by Unicode?"""
+    """Whether a pattern with look-around uses classes that validators then read by Unicode."""
     return "(?" in pattern and bool(_LOOKS.search(pattern) and _SHORT_CLASS.search(pattern))
 
 
@@ -63,7 +63,7 @@ _LONG_NAMES = {
 
 
 def category(name: str) -> Ranges:
-    """The code points of a general category (Unicode of this Python's ``unicodedata``)."""
+    """Return the code points of a general category (Unicode version of this Python's ``unicodedata``)."""
     key, _, value = name.partition("=")
     wanted = value if key in ("General_Category", "gc") and value else name
     if wanted == "Any":

@@ -1,14 +1,14 @@
-"""Patterns of ECMA-262 (the dialect of JSON Schema) to regular languages.
+"""Translate ECMA-262 patterns (the dialect of JSON Schema) into regular languages.
 
-`language(pattern)` is the set of strings in which the pattern is found: JSON Schema searches, it does not
-match whole strings, so an unanchored pattern is padded on both sides.  Anchors, look-ahead, look-behind and word
-borders vanish in the translation: they become intersection and complement.  What is left out is not regular
-(back-references) or not translated (most assertions inside an unbounded repeat); then `NotRegular` says which.
+`language(pattern)` is the set of strings in which the pattern is found: JSON Schema searches instead of matching whole
+strings, so an unanchored pattern is padded on both sides.  Anchors, look-ahead, look-behind and word boundaries vanish
+in the translation: they become intersection and complement.  Not supported are back-references, which are not regular,
+and most assertions inside an unbounded repeat; `NotRegular` says which.
 
-A pattern is read from left to right as a language of *suffixes*: what may follow, up to the end of the string, where a
-part of it begins.  All that such a language must know of what was read is the kind of the character before it
-(`_Before`); each regular part is cut into its words by the kind of their last character.  Look-behind needs all that
-was read: up to the last one of them a language of *prefixes* is built instead.
+A pattern is translated from left to right into a language of *suffixes*: what may follow, up to the end of the string,
+where a part of it begins.  Such a language depends on the text before it only by the kind of the preceding character
+(`_Before`); each regular part is split into its words by the kind of their last character.  A look-behind depends on
+all the text before it: up to the last one of them a language of *prefixes* is built instead.
 """
 
 from __future__ import annotations
@@ -17,21 +17,6 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from grammars.regular.syntax.character_classes import WORD
-from grammars.regular.syntax.ecma_parser import Parser
-from grammars.regular.syntax.ecma_tree import (
-    END,
-    Alt,
-    Cat,
-    Edge,
-    InvalidPattern,
-    Look,
-    NotRegular,
-    Rep,
-    Tree,
-    tree_alt,
-    tree_cat,
-)
 from grammars.regular.languages import (
     ALL,
     EPS,
@@ -42,21 +27,36 @@ from grammars.regular.languages import (
     chars,
     disjoint,
     inter,
+    lru_cache_in_budget,
     neg,
     ranges_minus,
-    remembered,
     rep,
 )
+from grammars.regular.syntax.character_classes import WORD
+from grammars.regular.syntax.ecma_parser import EcmaParser
+from grammars.regular.syntax.ecma_tree import (
+    END,
+    Alternation,
+    Boundary,
+    Concatenation,
+    InvalidPattern,
+    LookAround,
+    NotRegular,
+    Repetition,
+    Tree,
+    tree_alt,
+    tree_cat,
+)
 
-__all__ = ["InvalidPattern", "NotRegular", "has_borders", "has_foreign_borders", "language"]
+__all__ = ["InvalidPattern", "NotRegular", "has_disputed_boundaries", "has_disputed_boundary_matches", "language"]
 
 _MAX_UNROLL = 12  # repeats of a body with assertions are written out up to this many times
 _MAX_SIZE = 100_000  # parts of a term when what it shares is written out each time
-_MAX_WORK = 5_000  # parts that are looked at where assertions stand among choices
+_MAX_WORK = 5_000  # parts that are looked at where assertions occur among choices
 
 
 class _Before(Enum):
-    """What stands before a place of the string."""
+    """The kind of the character before a position of the string."""
 
     START = 0  #: nothing
     WORD = 1  #: a word character
@@ -69,71 +69,71 @@ _ENDS = {_Before.START: EPS, _Before.WORD: cat(ALL, _WORD_CHAR), _Before.OTHER: 
 _BEGINS_WORD = cat(_WORD_CHAR, ALL)
 
 _BEYOND_ASCII = cat(ALL, chars(((0x80, 0x10FFFF),)), ALL)
-_BORDERS = ("word", "no word")
-_EDGES = ("start", "word", "no word")  # assertions that ask for the kind of the character before
+_WORD_BOUNDARIES = ("word", "no word")
+_LEFT_CONTEXT = ("start", "word", "no word")  # assertions that depend on the kind of the character before
 
 
 @lru_cache(maxsize=4_096)
 def language(pattern: str, wide: bool | None = None, *, final_newline: bool = True) -> Regular:
-    """The strings in which ``pattern`` is found; raises `InvalidPattern` or `NotRegular`.
+    """Return the strings in which ``pattern`` is found; raises `InvalidPattern` or `NotRegular`.
 
-    Validators let ``.`` take the line separators but the newline, which ECMA-262 does not, and beside look-around read
-    classes by Unicode; Python's finds ``$`` before a ``final_newline``.  Without ``wide`` the language is that of
-    ECMA-262; False leaves out what one of both does not find, True holds what one of both finds.
+    Validators differ from ECMA-262: ``.`` matches line separators other than the newline, classes in patterns with
+    look-around are read by Unicode, and Python's ``$`` also matches before a ``final_newline``.  ``wide`` None is the
+    language of ECMA-262; False excludes strings on which readers differ, True includes them.
     """
-    tree = Parser(pattern, wide=wide, final_newline=final_newline).parse()
+    tree = EcmaParser(pattern, wide=wide, final_newline=final_newline).parse()
     try:
         term = _Lowering().whole((tree,), ALL)
         if _written_size(term) > _MAX_SIZE:
-            raise NotRegular("so many choices around anchors and word borders")
+            raise NotRegular("too many choices around anchors and word boundaries")
         return term
     except RecursionError:
         raise NotRegular("a pattern nested this deep") from None
 
 
-@remembered(4_096)
-def has_borders(pattern: str) -> bool:
-    """May borders of words decide beside a letter that is not ASCII, by ECMA-262 or by what validators take for one?"""
+@lru_cache_in_budget(4_096)
+def has_disputed_boundaries(pattern: str) -> bool:
+    """Whether word boundaries at non-ASCII letters may decide: ECMA-262 and validators differ on what a letter is."""
     if "\\b" not in pattern and "\\B" not in pattern:
         return False
-    tree = Parser(pattern).parse()
-    if not _has(tree, _BORDERS):
+    tree = EcmaParser(pattern).parse()
+    if not _has(tree, _WORD_BOUNDARIES):
         return False
     try:
-        return not disjoint(_Lowering().whole((_without_borders(tree),), ALL), _BEYOND_ASCII)
+        return not disjoint(_Lowering().whole((_without_boundaries(tree),), ALL), _BEYOND_ASCII)
     except NotRegular:
         return True
 
 
-@remembered(4_096)
-def has_foreign_borders(pattern: str) -> bool:
-    """Is a pattern with borders of words (see `has_borders`) found in strings with other letters than those of ASCII?
+@lru_cache_in_budget(4_096)
+def has_disputed_boundary_matches(pattern: str) -> bool:
+    """Whether a pattern of `has_disputed_boundaries` matches strings with non-ASCII characters.
 
     Raises `NotRegular`.
     """
-    return has_borders(pattern) and not disjoint(language(pattern), _BEYOND_ASCII)
+    return has_disputed_boundaries(pattern) and not disjoint(language(pattern), _BEYOND_ASCII)
 
 
-def _without_borders(tree: Tree) -> Tree:
-    """The tree, asking for no border of words: it is found wherever the tree is, whatever is a border."""
+def _without_boundaries(tree: Tree) -> Tree:
+    """The tree without conditions on word boundaries: it matches at least wherever the original matches."""
     match tree:
-        case Edge(kind=kind) if kind in _BORDERS:
+        case Boundary(kind=kind) if kind in _WORD_BOUNDARIES:
             return EPS
-        case Look(ahead=ahead, negative=negative, body=body):
-            if negative and _has(body, _BORDERS):
+        case LookAround(ahead=ahead, negative=negative, body=body):
+            if negative and _has(body, _WORD_BOUNDARIES):
                 return EPS
-            return Look(ahead, negative, _without_borders(body))
-        case Cat(parts=parts):
-            return tree_cat([_without_borders(part) for part in parts])
-        case Alt(options=options):
-            return tree_alt([_without_borders(option) for option in options])
-        case Rep(body=body, least=least, most=most):
-            return _plain(Rep(_without_borders(body), least, most))
+            return LookAround(ahead, negative, _without_boundaries(body))
+        case Concatenation(parts=parts):
+            return tree_cat([_without_boundaries(part) for part in parts])
+        case Alternation(options=options):
+            return tree_alt([_without_boundaries(option) for option in options])
+        case Repetition(body=body, least=least, most=most):
+            return _plain(Repetition(_without_boundaries(body), least, most))
     return tree
 
 
 def _written_size(term: Regular) -> int:
-    """Parts of a term, those that stand in several places counted in each."""
+    """The parts of a term, shared ones counted at each place."""
     known: dict[int, int] = {}
 
     def size(part: Regular) -> int:
@@ -149,15 +149,15 @@ def _written_size(term: Regular) -> int:
 
 @lru_cache(maxsize=4_096)
 def _has(tree: Tree, kinds: tuple[str, ...]) -> bool:
-    """Does an assertion of one of these kinds stand in the tree?"""
+    """Whether the tree contains an assertion of one of these kinds."""
     match tree:
-        case Edge(kind=kind):
+        case Boundary(kind=kind):
             return kind in kinds
-        case Look(ahead=ahead, body=body):
-            return ("ahead" if ahead else "behind") in kinds or _has(body, kinds)
-        case Rep(body=body):
+        case LookAround(ahead=ahead, body=body):
+            return ("lookahead" if ahead else "lookbehind") in kinds or _has(body, kinds)
+        case Repetition(body=body):
             return _has(body, kinds)
-        case Cat(parts=parts) | Alt(options=parts):
+        case Concatenation(parts=parts) | Alternation(options=parts):
             return any(_has(p, kinds) for p in parts)
     return False
 
@@ -167,7 +167,7 @@ def _any_has(parts: tuple[Tree, ...], kinds: tuple[str, ...]) -> bool:
 
 
 class _Lowering:
-    """One pattern on its way from tree to language; what was worked out once is kept."""
+    """Translates one pattern from tree to language; results for parts are kept."""
 
     def __init__(self) -> None:
         self.known: dict[Any, Regular] = {}
@@ -177,57 +177,57 @@ class _Lowering:
         """The strings made of ``left``, then ``parts``, then anything."""
         for i, part in enumerate(parts):
             rest = parts[i + 1 :]
-            if not _any_has(parts[i:], ("behind",)) and not self._settles(part):
+            if not _any_has(parts[i:], ("lookbehind",)) and not self._settles(part):
                 return self._joined(left, parts[i:])
             self._count()
             match part:
                 case Regular():
                     left = cat(left, part)
-                case Cat(parts=inner):
+                case Concatenation(parts=inner):
                     return self.whole((*inner, *rest), left)
-                case Edge(kind="start"):
+                case Boundary(kind="start"):
                     left = EPS if left.nullable else NONE
-                case Look(ahead=False, negative=negative, body=body):
-                    if _has(body, ("word", "no word", "end", "ahead")):
+                case LookAround(ahead=False, negative=negative, body=body):
+                    if _has(body, ("word", "no word", "end", "lookahead")):
                         raise NotRegular("an assertion about what follows inside a look-behind")
                     before = self.whole((body, END), ALL)
                     left = inter(left, neg(before) if negative else before)
-                case Look(negative=negative, body=body) if left == EPS:
+                case LookAround(negative=negative, body=body) if left == EPS:
                     seen = self.whole((body,), EPS)
                     return inter(neg(seen) if negative else seen, self.whole(rest, left))
-                case Alt(options=options):
+                case Alternation(options=options):
                     return alt(*(self.whole((option, *rest), left) for option in options))
-                case Rep(body=body, least=least, most=most):
+                case Repetition(body=body, least=least, most=most):
                     if most is None or most > _MAX_UNROLL:
-                        raise NotRegular("an assertion inside a repeat, beside a look-behind")
+                        raise NotRegular("an assertion inside a repeat, combined with a look-behind")
                     return alt(*(self.whole((*(body,) * n, *rest), left) for n in range(least, most + 1)))
                 case _:
-                    raise NotRegular("a look-behind after a word border or a look-ahead")
+                    raise NotRegular("a look-behind after a word boundary or a look-ahead")
         return cat(left, ALL)
 
     def _settles(self, part: Tree) -> bool:
-        """Is the part said best by what stands left of it?  So anchored patterns stay plain."""
+        """Whether the part is better expressed by the prefixes before it; this keeps anchored patterns plain."""
         match part:
-            case Edge(kind="start"):
+            case Boundary(kind="start"):
                 return True
-            case Cat(parts=inner):
+            case Concatenation(parts=inner):
                 return self._settles(inner[0])
-            case Alt(options=options):
+            case Alternation(options=options):
                 return any(self._settles(option) for option in options)
         return False
 
     def _joined(self, left: Regular, parts: tuple[Tree, ...]) -> Regular:
         """``left`` and the suffixes that may follow it."""
-        if not _any_has(parts, _EDGES):
+        if not _any_has(parts, _LEFT_CONTEXT):
             return cat(left, self.suffix(parts, _Before.OTHER))
         return alt(*(cat(inter(left, ends), self.suffix(parts, before)) for before, ends in _ENDS.items()))
 
     def suffix(self, parts: tuple[Tree, ...], before: _Before) -> Regular:
-        """What may follow, up to the end of the string, where ``parts`` begin behind ``before``."""
+        """The strings that may follow, up to the end, where ``parts`` begin after a character of kind ``before``."""
         if not parts:
             return ALL
-        if not _any_has(parts, _EDGES):
-            before = _Before.OTHER  # nobody asks
+        if not _any_has(parts, _LEFT_CONTEXT):
+            before = _Before.OTHER  # no assertion depends on it
         key = (parts, before)
         found = self.known.get(key)
         if found is None:
@@ -238,34 +238,34 @@ class _Lowering:
     def _suffix(self, part: Tree, rest: tuple[Tree, ...], before: _Before) -> Regular:
         match part:
             case Regular():
-                return self._behind_regular(part, rest, before)
-            case Cat(parts=inner):
+                return self._after_regular(part, rest, before)
+            case Concatenation(parts=inner):
                 return self.suffix((*inner, *rest), before)
-            case Alt(options=options):
+            case Alternation(options=options):
                 return alt(*(self.suffix((option, *rest), before) for option in options))
-            case Edge(kind="start"):
+            case Boundary(kind="start"):
                 return self.suffix(rest, before) if before is _Before.START else NONE
-            case Edge(kind="end"):
+            case Boundary(kind="end"):
                 return EPS if self.suffix(rest, before).nullable else NONE
-            case Edge(kind=kind):
+            case Boundary(kind=kind):
                 is_border = kind == "word"
                 begins = _BEGINS_WORD if is_border != (before is _Before.WORD) else neg(_BEGINS_WORD)
                 return inter(self.suffix(rest, before), begins)
-            case Look(ahead=True, negative=negative, body=body):
+            case LookAround(ahead=True, negative=negative, body=body):
                 seen = self.suffix((body,), before)
                 return inter(neg(seen) if negative else seen, self.suffix(rest, before))
-            case Rep():
+            case Repetition():
                 return self._repeated(part, rest, before)
         raise NotRegular("a look-behind inside another assertion")
 
-    def _behind_regular(self, part: Regular, rest: tuple[Tree, ...], before: _Before) -> Regular:
-        if not _any_has(rest, _EDGES):
+    def _after_regular(self, part: Regular, rest: tuple[Tree, ...], before: _Before) -> Regular:
+        if not _any_has(rest, _LEFT_CONTEXT):
             return cat(part, self.suffix(rest, before))
         out = [self.suffix(rest, before)] if part.nullable else []
         kinds = (_Before.WORD, _Before.OTHER)
         return alt(*out, *(cat(inter(part, _ENDS[kind]), self.suffix(rest, kind)) for kind in kinds))
 
-    def _repeated(self, part: Rep, rest: tuple[Tree, ...], before: _Before) -> Regular:
+    def _repeated(self, part: Repetition, rest: tuple[Tree, ...], before: _Before) -> Regular:
         body, least, most = part.body, part.least, part.most
         tempered = self._tempered(body)
         if tempered is not None and self.suffix(rest, before) == EPS:
@@ -275,8 +275,8 @@ class _Lowering:
             return alt(*(self.suffix((*(body,) * n, *rest), before) for n in range(least, most + 1)))
         if least == 0 and not rest:
             return ALL
-        if least <= 1 and not _has(body, ("word", "no word", "end", "behind", "ahead")):
-            later = Rep(_without_start(body), 0, None if most is None else most - 1)
+        if least <= 1 and not _has(body, ("word", "no word", "end", "lookbehind", "lookahead")):
+            later = Repetition(_without_start(body), 0, None if most is None else most - 1)
             once = self.suffix((body, _plain(later), *rest), before)
             return alt(once, self.suffix(rest, before)) if least == 0 else once
         raise NotRegular("an assertion inside an unbounded repeat")
@@ -284,8 +284,8 @@ class _Lowering:
     def _tempered(self, body: Tree) -> tuple[Regular, Regular] | None:
         """``(C, A...)`` of a body ``(?!A)C`` where C is one character and A is not empty."""
         match body:
-            case Cat(parts=(Look(ahead=True, negative=True, body=look), Regular(op="chars") as step)):
-                if _has(look, _EDGES):
+            case Concatenation(parts=(LookAround(ahead=True, negative=True, body=look), Regular(op="chars") as step)):
+                if _has(look, _LEFT_CONTEXT):
                     return None
                 seen = self.suffix((look,), _Before.OTHER)
                 return None if seen.nullable else (step, seen)
@@ -294,25 +294,25 @@ class _Lowering:
     def _count(self) -> None:
         self.work += 1
         if self.work > _MAX_WORK:
-            raise NotRegular("so many choices around anchors and word borders")
+            raise NotRegular("too many choices around anchors and word boundaries")
 
 
 def _without_start(tree: Tree) -> Tree:
-    """The tree where something was read before it: no start of the string can follow."""
+    """The tree after some text: no start of the string can follow."""
     match tree:
-        case Edge(kind="start"):
+        case Boundary(kind="start"):
             return NONE
-        case Cat(parts=parts):
+        case Concatenation(parts=parts):
             return tree_cat([_without_start(part) for part in parts])
-        case Alt(options=options):
+        case Alternation(options=options):
             return tree_alt([_without_start(option) for option in options])
-        case Rep(body=body, least=least, most=most):
-            return _plain(Rep(_without_start(body), least, most))
-        case Look(ahead=ahead, negative=negative, body=body):
-            return Look(ahead, negative, _without_start(body))
+        case Repetition(body=body, least=least, most=most):
+            return _plain(Repetition(_without_start(body), least, most))
+        case LookAround(ahead=ahead, negative=negative, body=body):
+            return LookAround(ahead, negative, _without_start(body))
     return tree
 
 
-def _plain(tree: Rep) -> Tree:
+def _plain(tree: Repetition) -> Tree:
     """The repeat as a regular term where its body is one."""
     return rep(tree.body, tree.least, tree.most) if isinstance(tree.body, Regular) else tree

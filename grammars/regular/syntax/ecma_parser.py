@@ -1,9 +1,9 @@
-"""The parser of patterns of ECMA-262: text to a tree of regular terms and assertions.
+"""Parse ECMA-262 patterns into a tree of regular terms and assertions.
 
-Deviations from ECMA-262, all towards what the validators do: the ``u`` flag's code points but the lax escapes of
-annex B (``\\-``), ``\\A`` and ``\\Z`` as anchors, the flags ``i`` and ``s`` up to the end of their group.  Lone
-surrogates, which no text holds, are cut out of the classes that begin or end with one; none is left of a class, or a
-character, that is nothing else.
+Deviations from ECMA-262, all towards what the validators do: code points as with the ``u`` flag but the lax escapes of
+annex B (``\\-``); ``\\A`` and ``\\Z`` as anchors; the flags ``i`` and ``s`` up to the end of their group.  Lone
+surrogates, which no text contains, are cut out of classes that begin or end with one; a class or a character that is
+nothing else becomes empty.
 """
 
 from __future__ import annotations
@@ -11,24 +11,32 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from grammars.regular.syntax.character_classes import BEYOND, CLASSES, DOT, EVERY, WIDE_DOT, category, has_disputed_classes
+from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, rep, text
+from grammars.regular.syntax.case_folding import case_folded
+from grammars.regular.syntax.character_classes import (
+    CLASSES,
+    DISPUTED_CHARACTERS,
+    DOT,
+    EVERY,
+    WIDE_DOT,
+    category,
+    has_disputed_classes,
+)
 from grammars.regular.syntax.ecma_tree import (
     END,
     START,
-    Edge,
+    Boundary,
     InvalidPattern,
-    Look,
+    LookAround,
     NotRegular,
-    Rep,
+    Repetition,
     Tree,
     tree_alt,
     tree_cat,
 )
-from grammars.regular.syntax.case_folding import folded
-from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, rep, text
 
-__all__ = ["Parser", "has_disputed_case"]
-MAX_GROUPS = 60  #: nested groups; deeper patterns are refused before Python's own stack is at risk
+__all__ = ["EcmaParser", "has_disputed_case"]
+MAX_GROUPS = 60  #: nested groups; deeper patterns are refused before Python's own stack overflows
 
 _SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
@@ -36,10 +44,13 @@ _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 
 @lru_cache(maxsize=4_096)
 def has_disputed_case(pattern: str) -> bool:
-    """Does a pattern ignore the case of letters that readers fold differently?  Raises what `Parser.parse` does."""
+    """Whether a pattern ignores the case of letters that readers fold differently.
+
+    Raises what `EcmaParser.parse` raises.
+    """
     if "(?" not in pattern:
         return False
-    parser = Parser(pattern, wide=False)
+    parser = EcmaParser(pattern, wide=False)
     parser.parse()
     return parser.has_disputed_case
 
@@ -50,16 +61,17 @@ _LAST_LINE = tree_alt([END, tree_cat([text("\n"), END])])
 _LOOK_KINDS = {"?=": (True, False), "?!": (True, True), "?<=": (False, False), "?<!": (False, True)}
 _NAME = re.compile(r"\?P?<([^>]*)>")
 _FLAGS = re.compile(r"\?[a-zA-Z]*(?:-[a-zA-Z]*)?[:)]")
-#: Groups that one validator or the other reads, and what they are.
+#: Groups that some validator understands, with their names.
 _FOREIGN_KINDS = {"?>": "an atomic group", "?P=": "a back-reference", "?#": "a comment", "?(": "a condition"}
 
 
-class Parser:
-    """``wide``: whether ``.`` takes all line separators but the newline; what is negated is read the other way.
+class EcmaParser:
+    """A recursive-descent parser of one pattern.
 
-    So are the classes of `has_disputed_classes`, with what is disputed or without it, and unless ``final_newline`` is
-    False the ``$``, which Python finds before a newline at the end as well.  None is ECMA-262 throughout: no separator
-    at all.
+    ``wide`` selects how constructs are read on which validators differ from ECMA-262: None as ECMA-262; True as the
+    union of all readings; False as the intersection.  Negated parts use the opposite.  Such constructs are ``.`` (line
+    separators other than the newline), the classes of `has_disputed_classes`, case folding, and unless
+    ``final_newline`` is False ``$``, which Python also finds before a newline at the end.
     """
 
     def __init__(self, pattern: str, *, wide: bool | None = None, final_newline: bool = True) -> None:
@@ -70,12 +82,12 @@ class Parser:
         self.depth = 0
         self.ignore_case = False
         self.dot_is_all = False
-        self.has_disputed_case = False  #: is there a letter that readers fold differently?  Known behind `parse`.
+        self.has_disputed_case = False  #: whether readers fold some letter differently; set by `parse`
         self.names: set[str] = set()
         self.disputed = wide is not None and has_disputed_classes(pattern)
 
     def parse(self) -> Tree:
-        """The pattern as a tree; raises `InvalidPattern`, or `NotRegular` for what no regular language can say."""
+        """Return the tree; raises `InvalidPattern`, or `NotRegular` for what is not a regular language."""
         if len(self.pattern) > _MOST_CHARACTERS:
             raise NotRegular(f"a pattern of more than {_MOST_CHARACTERS} characters")
         tree = self._alternation()
@@ -107,8 +119,8 @@ class Parser:
             start = self.at
             atom = self._atom()
             low, high = self._quantifier()
-            if isinstance(atom, Edge | Look) and (low, high) != (1, 1):
-                if isinstance(atom, Edge) and self.pattern[start] not in "^$(":
+            if isinstance(atom, Boundary | LookAround) and (low, high) != (1, 1):
+                if isinstance(atom, Boundary) and self.pattern[start] not in "^$(":
                     raise InvalidPattern(f"nothing to repeat at character {start}")
                 atom = EPS if low == 0 else atom  # an optional assertion asserts nothing
                 low = high = 1
@@ -128,7 +140,7 @@ class Parser:
             raise InvalidPattern(f"repeat from {low} to {high}")
         if isinstance(atom, Regular):
             return rep(atom, low, high)
-        return atom if (low, high) == (1, 1) else Rep(atom, low, high)
+        return atom if (low, high) == (1, 1) else Repetition(atom, low, high)
 
     def _quantifier(self) -> tuple[int, int | None]:
         found = self._peek()
@@ -154,10 +166,10 @@ class Parser:
         inner = self.pattern[self.at + 1 : end] if end > 0 else ""
         begun = self.pattern[self.at + 1 : self.at + _LONGEST_BRACES]
         if end < 0 and len(begun) == _LONGEST_BRACES - 1 and begun.replace(",", "", 1).isdigit():
-            raise NotRegular("a repeat of that many digits")
+            raise NotRegular("a repeat with a count of too many digits")
         low, comma, high = inner.partition(",")
         if comma and not low and (not high or (high.isascii() and high.isdigit())):
-            raise NotRegular(f"{{{inner}}}, which is text by ECMA-262 and a repeat to Python's validators")
+            raise NotRegular(f"{{{inner}}}, which is text in ECMA-262 and a repeat to Python's validators")
         if not (low.isascii() and low.isdigit()) or (high and not (high.isascii() and high.isdigit())):
             return None
         if len(low) > 9 or len(high) > 9:
@@ -192,15 +204,15 @@ class Parser:
         return chars(_writable(((code, code),))) if 0xD800 <= code <= 0xDFFF else text(chr(code))
 
     def _folded(self, ranges: Ranges) -> Ranges:
-        """The class, with what is alike where case is ignored."""
+        """The class, with the letters of other case where case is ignored."""
         if not self.ignore_case:
             return ranges
-        narrow, wide = (folded(ranges, wide=how) for how in (False, True))
+        narrow, wide = (case_folded(ranges, wide=how) for how in (False, True))
         self.has_disputed_case = self.has_disputed_case or narrow != wide
         return wide if self.wide else narrow
 
     def _of_class(self, ranges: Ranges, *, negated: bool) -> Ranges:
-        """What a named class takes, or leaves out: what is negated is read the other way."""
+        """The characters of a named class; those of a negated one are read with the opposite of ``wide``."""
         before = self.wide
         self.wide = before if before is None or not negated else not before
         found = self._folded(ranges)
@@ -229,10 +241,10 @@ class Parser:
             raise InvalidPattern("a group is not closed")
         self.at += 1
         self.depth -= 1
-        return body if look is None else Look(*look, body)
+        return body if look is None else LookAround(*look, body)
 
     def _opened(self) -> str | None:
-        """What stands between the bracket of a group and its body; None where there is no body."""
+        """Read what comes between the parenthesis of a group and its body; None if there is no body."""
         flags = _FLAGS.match(self.pattern, self.at)
         if flags is not None and flags.group() not in ("?)", "?-)", "?-:"):
             on, _, off = flags.group()[1:-1].partition("-")
@@ -262,7 +274,7 @@ class Parser:
         char = self._peek()
         if char in ("b", "B") and char:
             self.at += 1
-            return Edge("word" if char == "b" else "no word")
+            return Boundary("word" if char == "b" else "no word")
         if char in ("A", "Z", "z") and char:  # not ECMA, yet Python and Rust users mean anchors
             self.at += 1
             return START if char == "A" else END
@@ -280,7 +292,7 @@ class Parser:
             found = self._of_class(CLASSES[char.lower()], negated=char.isupper())
             if self.disputed:
                 more = self.wide if char.islower() else not self.wide
-                beyond = BEYOND[char.lower()]
+                beyond = DISPUTED_CHARACTERS[char.lower()]
                 found = chars((*found, *beyond)).args if more else ranges_minus(found, beyond)
             return found if char.islower() else ranges_minus(EVERY, found)
         if char and char in "pP" and self._peek(2)[1:] == "{":
@@ -334,7 +346,7 @@ class Parser:
         negated = self._peek() == "^"
         self.at += negated
         if self._peek() == "]" and self.pattern.find("]", self.at + 1) >= 0:
-            raise NotRegular("a class that begins with ], which ends it by ECMA-262 and not for validators")
+            raise NotRegular("a class that begins with ], which ends it in ECMA-262 and not for validators")
         found: list[tuple[int, int]] = []
         wide = self.wide
         if negated and wide is not None:
@@ -370,7 +382,7 @@ class Parser:
 
 
 def _writable(ranges: Ranges) -> Ranges:
-    """The class without surrogates, where it tells some of them apart or has nothing around them."""
+    """The class without surrogates, if it separates some of them or holds nothing else."""
     ((first, last),) = _SURROGATES
     cuts = any(first <= low <= last or first <= high <= last for low, high in ranges)
     return ranges_minus(ranges, _SURROGATES) if cuts else ranges

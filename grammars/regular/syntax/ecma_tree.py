@@ -1,4 +1,4 @@
-"""What a pattern is parsed into: regular terms where that is all it says, assertions around them where it is not."""
+"""The syntax tree of a pattern: regular terms where possible, assertions around them where needed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from grammars.regular.languages import EPS, Regular, alt, cat
 __all__ = [
     "END",
     "START",
-    "Alt",
-    "Cat",
-    "Edge",
+    "Alternation",
+    "Boundary",
+    "Concatenation",
     "InvalidPattern",
-    "Look",
+    "LookAround",
     "NotRegular",
-    "Rep",
+    "Repetition",
     "Tree",
     "tree_alt",
     "tree_cat",
@@ -29,55 +29,55 @@ class InvalidPattern(ValueError):
 
 
 class NotRegular(ValueError):
-    """The pattern is understood but cannot be said as a regular language here."""
+    """The pattern is understood but is not expressible as a regular language here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cat:
+class Concatenation:
     parts: tuple[Tree, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Alt:
+class Alternation:
     options: tuple[Tree, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Rep:
+class Repetition:
     body: Tree
     least: int
     most: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LookAround:
     ahead: bool
     negative: bool
     body: Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class Boundary:
     kind: str  # "start", "end", "word", "no word"
 
 
-Tree: TypeAlias = Regular | Cat | Alt | Rep | Look | Edge
+Tree: TypeAlias = Regular | Concatenation | Alternation | Repetition | LookAround | Boundary
 
-START = Edge("start")
-END = Edge("end")
+START = Boundary("start")
+END = Boundary("end")
 
 
 def tree_cat(parts: Sequence[Tree]) -> Tree:
     flat: list[Tree] = []
     for part in parts:
-        for one in part.parts if isinstance(part, Cat) else (part,):
+        for one in part.parts if isinstance(part, Concatenation) else (part,):
             if flat and isinstance(one, Regular) and isinstance(flat[-1], Regular):
                 flat[-1] = cat(flat[-1], one)
             else:
                 flat.append(one)
     if not flat:
         return EPS
-    return flat[0] if len(flat) == 1 else Cat(tuple(flat))
+    return flat[0] if len(flat) == 1 else Concatenation(tuple(flat))
 
 
 def tree_alt(options: Sequence[Tree]) -> Tree:
@@ -85,4 +85,4 @@ def tree_alt(options: Sequence[Tree]) -> Tree:
     rest = [o for o in options if not isinstance(o, Regular)]
     if not rest:
         return alt(*plain)
-    return Alt((*rest, alt(*plain)) if plain else tuple(rest)) if len(options) > 1 else options[0]
+    return Alternation((*rest, alt(*plain)) if plain else tuple(rest)) if len(options) > 1 else options[0]

@@ -1,8 +1,9 @@
-"""The engine's regular expressions (Rust's ``regex`` syntax) as languages, for questions about them.
+"""Translate the engine's regular expressions (Rust's ``regex`` syntax) into languages.
 
-`language(pattern)` is what the whole-lexeme pattern matches.  It answers what the engine cannot be asked in time:
-a shortest word, whether two lexemes can meet, whether one can ever be left.  Nothing is accepted or refused by it
-alone: what it does not know it says so (`NotTranslated`), and the pattern itself always goes to the engine.
+`language(pattern)` is what the pattern of a whole lexeme matches.  It answers what the engine cannot answer in time: a
+shortest word, whether two lexemes can match the same text, whether a lexeme can ever end.  Nothing is accepted or
+refused by it alone: it raises `NotTranslated` for what it does not understand, and the pattern always goes to the
+engine.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from grammars.regular.languages import (
     rep,
 )
 
-__all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "NotTranslated", "about", "language"]
+__all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "NotTranslated", "approximate_language", "language"]
 
 #: The largest number of a counted repeat that the engine reads.
 MAX_COUNT = 2**32 - 1
@@ -44,7 +45,7 @@ class _TooMany(InvalidRegex):
 
 
 class NotTranslated(ValueError):
-    """The pattern uses something that only the engine understands (Unicode classes, word borders ...)."""
+    """The pattern uses something that only the engine understands (Unicode classes, word boundaries ...)."""
 
 
 _ALL_CHARS: Ranges = ((0, MAX_CODE_POINT),)
@@ -60,16 +61,19 @@ _DEEPEST = 100
 
 @lru_cache(maxsize=2_000)
 def language(pattern: str, flags: str = "") -> Regular:
-    """The language of a whole-lexeme pattern; raises `InvalidRegex` or `NotTranslated`."""
+    """Return the language of the pattern of a whole lexeme; raises `InvalidRegex` or `NotTranslated`."""
     if len(pattern) > 20_000:
         raise NotTranslated("the pattern is too long to look into")
     return _parsed(_Parser(pattern), flags)
 
 
 @lru_cache(maxsize=500)
-def about(pattern: str, flags: str = "") -> Regular:
-    """A language of about the same size: what only the engine understands is any character, or nothing where it takes
-    no room.  Raises `InvalidRegex`, of what only the engine understands for what passes a limit alone.
+def approximate_language(pattern: str, flags: str = "") -> Regular:
+    """Return a language of about the same size.
+
+    A part that only the engine understands becomes any character, or nothing if it matches no text.  Raises
+    `InvalidRegex` for an invalid pattern or one past a limit; a pattern that only the engine understands is checked
+    for limits alone.
     """
     if len(pattern) > MAX_PATTERN:
         raise _TooMany(f"the pattern has {len(pattern)} characters, more than {MAX_PATTERN}", 0)
@@ -93,7 +97,7 @@ def _parsed(parser: _Parser, flags: str) -> Regular:
 
 
 class _Flags(tuple[bool, bool, bool]):
-    """dot matches new lines, case is ignored, white space is."""
+    """The flags dot_all, ignore_case and verbose."""
 
     def __new__(cls, dot_all: bool, ignore_case: bool, verbose: bool) -> _Flags:
         return super().__new__(cls, (dot_all, ignore_case, verbose))
@@ -106,7 +110,7 @@ class _Parser:
         self.strict = strict
 
     def untranslated(self, what: str) -> None:
-        """Raises unless what is about right will do."""
+        """Raise `NotTranslated` unless an approximation is wanted."""
         if self.strict:
             raise NotTranslated(what)
 
@@ -159,9 +163,9 @@ class _Parser:
         return self.at > begin
 
     def anchor(self, parts: list[Regular]) -> None:
-        """``^`` and ``$`` say nothing at the ends of a whole lexeme, and elsewhere what only the engine knows.
+        """Read ``^`` or ``$``: without effect at the ends of a whole lexeme, elsewhere only the engine understands it.
 
-        Repeated (``^+``) they say what they say once.
+        A repeated anchor (``^+``) means the same as a single one.
         """
         char = self.take()
         self.quantified(EPS)
@@ -267,7 +271,7 @@ class _Parser:
             self.at += 1
             return EPS
         if self.peek() in ("b", "B", "<", ">"):
-            self.untranslated("word borders")
+            self.untranslated("word boundaries")
             self.at += 1
             return EPS
         code = self.escaped_char(begin)
@@ -378,7 +382,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
 
 
-#: Past this code point no character is assigned but variation selectors, which count as parts of words.
+#: After this code point only variation selectors are assigned, which count as parts of words.
 _LAST_ASSIGNED, _SELECTORS = 0x323AF, ((0xE0100, 0xE01EF),)
 _SPACES: Ranges = (
     (0x09, 0x0D), (0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029),
@@ -388,7 +392,7 @@ _SPACES: Ranges = (
 
 @lru_cache(maxsize=3)
 def _unicode_class(name: str) -> Ranges:
-    """``\\d``, ``\\w``, ``\\s`` as the engine has them: of all scripts."""
+    """``\\d``, ``\\w``, ``\\s`` as the engine defines them: for all scripts."""
     if name == "s":
         return _SPACES
     kinds = {"Nd"} if name == "d" else {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "Pc"}

@@ -1,4 +1,4 @@
-"""The text of a GBNF grammar to its rules."""
+"""Parses the text of a GBNF grammar to rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grammars.text_grammars.lark.lexer import check_tokens
 from grammars.text_grammars.lark.parser import repeat_count
 from special_tokens.errors import GrammarError, shown
 
-__all__ = ["definitions_of"]
+__all__ = ["parse_gbnf"]
 
 _RULES = (
     ("SKIP", r"(?:[ \t\r\n]|#[^\n]*)+"),
@@ -54,8 +54,8 @@ repeated: atom (OP | BRACES)*
 """
 
 
-def definitions_of(text: Any) -> list[Definition]:
-    """The rules of a GBNF grammar as they stand there; raises `GrammarError` with line and column."""
+def parse_gbnf(text: Any) -> list[Definition]:
+    """Return the rules of a GBNF grammar, unchecked; raise `GrammarError` with line and column for a syntax error."""
     if not isinstance(text, str) or not text.strip():
         raise GrammarError("the grammar is empty", expected="GBNF with a rule called root")
     check_size(text)
@@ -173,7 +173,7 @@ _DASH = -1  # a dash between two characters of a class
 
 
 def _codes(token: Token, skip: int, *, ranges: bool = False) -> list[int]:
-    """The code points between the brackets or quotes of a token; a dash that spans a range is `_DASH`."""
+    """Return the code points between the brackets or quotes of a token; the dash of a range is `_DASH`."""
     text, at = str(token), skip
     out: list[int] = []
     while at < len(text) - 1:

@@ -1,8 +1,8 @@
-"""The rules of a GBNF grammar to terminals and rules of Lark.
+"""Divides the rules of a GBNF grammar into Lark terminals and Lark rules.
 
-GBNF knows no lexer: any split of the characters counts.  The engine's lexer is greedy, so a rule becomes a terminal
-only where nothing that follows it (or one of its alternatives) could also be part of it; else it stays a rule whose
-characters are lexemes of their own, which loses no text and costs some speed.
+GBNF has no lexer: any division of the characters is valid.  The engine's lexer is greedy, so a rule becomes a terminal
+only if nothing that follows it (or one of its alternatives) could also be part of it.  Otherwise it stays a rule whose
+characters are separate lexemes, which loses no text and costs some speed.
 """
 
 from __future__ import annotations
@@ -11,55 +11,66 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from grammars.text_grammars.lark.ast import AltExpr, Definition, Expr, Literal, Name, Place, Repeated, SeqExpr, Source, walk
+from grammars.text_grammars.lark.ast import (
+    AltExpr,
+    Definition,
+    Expr,
+    LarkGrammar,
+    Literal,
+    Name,
+    Place,
+    Repeated,
+    SeqExpr,
+    walk,
+)
 from grammars.text_grammars.lark.check import MAX_ATOMS
 from grammars.text_grammars.lark.graph import components, uses_of
+from grammars.text_grammars.lark.greedy_lexemes import WorkBudget, swallowing_lexemes
 from grammars.text_grammars.lark.sizes import terminal_sizes
-from grammars.text_grammars.lark.greedy_lexemes import Work, swallowing
 from special_tokens.errors import GrammarError, shown
 
 __all__ = ["as_lark"]
 
-#: Larger grammars keep all their terminals: between two of them the first is greedy.
-_MAX_LOOKED_INTO = 300
+#: Grammars with more definitions are not analysed and keep all their terminals, which are greedy.
+_MAX_ANALYSED = 300
 
-#: What a rule that is still a terminal comes to at most, with those that it names: parts, bytes of its shortest text,
-#: and parts in a row that may be empty.
+#: Limits of a rule that becomes a terminal, with the rules that it names: parts, bytes of its shortest text, and
+#: consecutive parts that may be empty.
 _MAX_PARTS, _MAX_LEAST, _MAX_OPTIONAL = 25_000, 4_000, 500
 
 
-def as_lark(definitions: list[Definition]) -> Source:
-    """The grammar as Lark, which begins at ``start``; raises `GrammarError` for rules that are not there, or twice."""
+def as_lark(definitions: list[Definition]) -> LarkGrammar:
+    """Return the grammar as Lark that begins at ``start``; raise `GrammarError` for undefined or duplicate rules."""
     return _Converted(definitions).source()
 
 
 @dataclass
 class _Converted:
-    """One conversion: which rules are terminals, which literals are written character by character."""
+    """One conversion: the rules that are terminals, and the literals that are split into characters."""
 
     definitions: list[Definition]
     uses: Mapping[str, Mapping[str, Name]] = field(default_factory=dict)
     terminals: set[str] = field(default_factory=set)
     split: set[str] = field(default_factory=set)
 
-    def source(self) -> Source:
-        """The most terminals with which every neighbour can be told apart by the engine's greedy lexer."""
+    def source(self) -> LarkGrammar:
+        """Return the grammar with as many terminals as the engine's greedy lexer can separate from what follows."""
         self._check_names()
         self.uses = uses_of(self.definitions)
         self.terminals = set(_regular_rules(self.uses))
         self._demote(self._large())
         names = self._new_names()
-        work = Work()
+        work = WorkBudget()
         while True:
             source = self._written(names)
-            losers = swallowing(source, work) if len(source.definitions) <= _MAX_LOOKED_INTO else []
+            losers = swallowing_lexemes(source, work) if len(source.definitions) <= _MAX_ANALYSED else []
             if not losers:
                 return source
             for loser in losers:
                 if isinstance(loser, Literal) and len(loser.text) > MAX_ATOMS:
                     line, column = loser.at
                     raise GrammarError(
-                        "the literal may go on into what follows it, and is too long to be told apart",
+                        "the literal may continue into what follows it, and is too long to be split into characters",
                         line=line,
                         column=column,
                         expected=f"at most {MAX_ATOMS} characters",
@@ -69,7 +80,7 @@ class _Converted:
             self._demote({rule for rule in names if names[rule].upper() in lost})
 
     def _large(self) -> set[str]:
-        """Rules that are too large for a lexeme when what they name is written out in them."""
+        """Return the rules that are too large for a lexeme when the rules that they name are expanded."""
         regular = {d.name: d for d in self.definitions if d.name in self.terminals}
         sizes = terminal_sizes(regular)
         return {
@@ -79,7 +90,7 @@ class _Converted:
         }
 
     def _demote(self, rules: set[str]) -> None:
-        """Make rules of terminals, and of the terminals that hold one: a terminal holds terminals only."""
+        """Turn terminals into rules, and with them the terminals that use them: terminals may use only terminals."""
         users: dict[str, list[str]] = {name: [] for name in self.uses}
         for name, used in self.uses.items():
             for other in used:
@@ -108,7 +119,7 @@ class _Converted:
                     raise GrammarError(f"{shown(expr.name)} is not defined", line=line, column=column)
 
     def _new_names(self) -> dict[str, str]:
-        """Names that Lark can say, each once; a terminal's is the same in upper case."""
+        """Return unique names that are valid in Lark; a terminal's is the same in upper case."""
         out: dict[str, str] = {}
         taken = {"start"}
         for definition in self.definitions:
@@ -121,9 +132,9 @@ class _Converted:
             out[definition.name] = name
         return out
 
-    def _written(self, names: dict[str, str]) -> Source:
+    def _written(self, names: dict[str, str]) -> LarkGrammar:
         begin = Definition("start", Name(self._name("root", names)))
-        return Source(
+        return LarkGrammar(
             (begin, *(
                 Definition(self._name(d.name, names), self._expr(d.body, names, d.name in self.terminals), at=d.at)
                 for d in self.definitions
@@ -149,7 +160,7 @@ class _Converted:
 
 
 def _regular_rules(uses: Mapping[str, Mapping[str, Name]]) -> frozenset[str]:
-    """The rules that never lead back to themselves, nor to a rule that does."""
+    """Return the rules that are not recursive and use no recursive rule."""
     found: set[str] = set()
     for group in components(uses):
         if len(group) == 1 and found.issuperset(uses[group[0]]):

@@ -1,6 +1,6 @@
-"""A Lark grammar as values: what the parser of `grammars.text_grammars.lark.convert` returns.
+"""The syntax tree of a Lark grammar, as `grammars.text_grammars.lark.parser` returns it.
 
-Positions are pairs of line and column, both from 1, and take no part in comparison.
+Positions (``at``) are pairs of line and column, both from 1; they are ignored in comparisons.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ __all__ = [
     "Ignore",
     "Import",
     "JsonExpr",
+    "LarkGrammar",
     "Literal",
     "Name",
     "NotExpr",
@@ -30,7 +31,6 @@ __all__ = [
     "Repeated",
     "RoleMark",
     "SeqExpr",
-    "Source",
     "TokenSyntax",
     "Unsupported",
     "WhenExpr",
@@ -44,7 +44,7 @@ Place: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """``"text"``, with ``i`` compared without case."""
+    """``"text"``; with the flag ``i`` case is ignored."""
 
     text: str
     ignore_case: bool = False
@@ -62,7 +62,7 @@ class CharRange:
 
 @dataclass(frozen=True, slots=True)
 class Regexp:
-    """``/regex/flags``, the slashes of the regex unescaped."""
+    """``/regex/flags``; slashes in ``regex`` are unescaped."""
 
     regex: str
     flags: str = ""
@@ -92,7 +92,7 @@ class TokenSyntax:
 
 @dataclass(frozen=True, slots=True)
 class RoleMark:
-    """``$START_ID``: the marker of a role, put in by `grammars.reasoning`."""
+    """``$START_ID``: the marker of a role, inserted by `grammars.reasoning`."""
 
     name: str
     at: Place = field(default=(0, 0), compare=False)
@@ -108,7 +108,7 @@ class GrammarRef:
 
 @dataclass(frozen=True, slots=True)
 class JsonExpr:
-    """``%json {...}``; ``json`` is its text."""
+    """``%json {...}``; ``json`` is the text after the keyword."""
 
     json: str
     at: Place = field(default=(0, 0), compare=False)
@@ -116,7 +116,7 @@ class JsonExpr:
 
 @dataclass(frozen=True, slots=True)
 class RegexExt:
-    """``%regex {...}``: substrings of a text; ``json`` is its text."""
+    """``%regex {...}``: substrings of a text; ``json`` is the text after the keyword."""
 
     json: str
     at: Place = field(default=(0, 0), compare=False)
@@ -124,7 +124,7 @@ class RegexExt:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """Syntax that is understood only to be refused: ``%lark {...}``, templates."""
+    """Syntax that is parsed only to be refused with a place: ``%lark {...}``, templates."""
 
     what: str
     at: Place = field(default=(0, 0), compare=False)
@@ -154,7 +154,7 @@ class NotExpr:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """``body`` from ``least`` to ``most`` times (None: without bound)."""
+    """``body`` repeated ``least`` to ``most`` times (None: unbounded)."""
 
     body: Expr
     least: int
@@ -164,7 +164,7 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class WhenExpr:
-    """An option that is open only while a condition on the rule's parameter holds."""
+    """An option that is allowed only if a condition on the rule's parameter holds."""
 
     body: Expr
     condition: str
@@ -192,7 +192,7 @@ Expr: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """``lazy``, ``suffix="..."`` ... of a rule; ``value`` is an expression, a number or None."""
+    """An attribute of a rule, as ``lazy`` or ``suffix="..."``; ``value`` is an expression, a number's text or None."""
 
     name: str
     value: Expr | str | None = None
@@ -201,7 +201,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A rule or a terminal.  ``parameter`` is what stands after ``::`` on the left."""
+    """A rule or a terminal.  ``parameter`` is the text after ``::`` on the left-hand side."""
 
     name: str
     body: Expr
@@ -239,7 +239,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LarkGrammar:
     """A whole grammar."""
 
     definitions: tuple[Definition, ...]
@@ -248,11 +248,11 @@ class Source:
     options: tuple[Options, ...] = ()
 
     def by_name(self) -> dict[str, Definition]:
-        """The definitions by name; the last one wins where a name is doubled (checks refuse that)."""
+        """Return the definitions by name; of duplicates (which the checks refuse) the last."""
         return {definition.name: definition for definition in self.definitions}
 
     def walk(self) -> Iterator[Expr]:
-        """Every expression of the grammar, attributes included."""
+        """Yield every expression of the grammar, attributes included."""
         for definition in self.definitions:
             yield from walk(definition.body)
             for attribute in definition.attributes:
@@ -263,7 +263,7 @@ class Source:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """The expression and everything inside it, without Python's own stack."""
+    """Yield the expression and all expressions inside it, without recursion."""
     stack: list[Expr] = [expr]
     while stack:
         node = stack.pop()
@@ -276,12 +276,12 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def is_terminal_name(name: str) -> bool:
-    """Upper-case names are terminals, lower-case ones rules."""
+    """Whether the name is a terminal's: those are upper-case, rules are lower-case."""
     return name.lstrip("_")[:1].isupper()
 
 
 def is_lexeme(expr: Expr, is_lexeme_rule: Callable[[str], bool] = lambda name: False) -> bool:
-    """Is this one lexeme where it stands in a rule?  ``is_lexeme_rule`` knows rules that are (``suffix=``)."""
+    """Whether this is one lexeme inside a rule; ``is_lexeme_rule``: whether a rule is a lexeme (``suffix=``)."""
     match expr:
         case Literal(text=text):
             return bool(text)
@@ -294,7 +294,7 @@ def is_lexeme(expr: Expr, is_lexeme_rule: Callable[[str], bool] = lambda name: F
 
 
 def map_lexemes(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """The expression of a rule with ``change`` applied to each of its lexemes."""
+    """Return the expression of a rule with ``change`` applied to each of its lexemes."""
     if is_lexeme(expr):
         return change(expr)
     match expr:

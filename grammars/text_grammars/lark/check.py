@@ -1,8 +1,8 @@
-"""What a client's grammar may say: names, kinds, sizes, and nothing that reaches beyond its own text.
+"""Checks an untrusted Lark grammar: names, kinds and sizes, and that it references nothing outside its own text.
 
-The engine would take token syntax from anyone, and a client could then write a system turn; it would follow a deep
-chain of rules until the process dies; and it would compile a rule that can never end.  All of that is refused here,
-with a place.
+The engine accepts token syntax from any caller, so a client could write a system turn; a deep chain of rules overflows
+its stack and ends the process; and it compiles rules that can never end.  All of these are refused here, with line and
+column.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
+from grammars.regular.syntax.rust import InvalidRegex, approximate_language
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,
@@ -18,6 +19,7 @@ from grammars.text_grammars.lark.ast import (
     Expr,
     GrammarRef,
     JsonExpr,
+    LarkGrammar,
     Name,
     NotExpr,
     Place,
@@ -26,7 +28,6 @@ from grammars.text_grammars.lark.ast import (
     Repeated,
     RoleMark,
     SeqExpr,
-    Source,
     TokenSyntax,
     Unsupported,
     WhenExpr,
@@ -34,7 +35,6 @@ from grammars.text_grammars.lark.ast import (
 )
 from grammars.text_grammars.lark.graph import components, fixpoint, uses_of
 from grammars.text_grammars.lark.sizes import check_sizes
-from grammars.regular.syntax.rust import InvalidRegex, about
 from special_tokens.errors import GrammarError, shown
 
 __all__ = ["COMMON", "MAX_ATOMS", "MAX_BYTES", "MAX_DEFINITIONS", "MAX_NESTING", "check", "check_shape", "check_size"]
@@ -44,10 +44,10 @@ MAX_DEFINITIONS = 2_000
 MAX_BYTES = 256 * 1024
 #: Literals, names and operators; an alternation of 50,000 literals takes the engine 18 s.
 MAX_ATOMS = 20_000
-#: The engine refuses about 30 nested parentheses; those around a single thing are not written again.
+#: The engine refuses about 30 nested parentheses; those around a single item are dropped when we write the grammar.
 MAX_NESTING = 25
 
-#: Terminals that ``%import common.NAME`` knows (llguidance 1.9.1).
+#: The terminals of ``%import common.NAME`` (llguidance 1.9.1).
 COMMON = frozenset(
     [
         "DIGIT",
@@ -90,14 +90,16 @@ _TRUSTED_ATTRIBUTES = {
 
 
 def check_size(text: str) -> None:
-    """Refuses a text that would take too long even to look at."""
+    """Refuse a text that is too large to parse."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
         raise GrammarError(f"the grammar has {size} bytes", expected=f"at most {MAX_BYTES}")
 
 
-def check(source: Source, *, roles: frozenset[str] = frozenset(), references: frozenset[str] = frozenset()) -> None:
-    """Raises `GrammarError` for the first thing that an untrusted grammar may not say.
+def check(
+    source: LarkGrammar, *, roles: frozenset[str] = frozenset(), references: frozenset[str] = frozenset()
+) -> None:
+    """Raise `GrammarError` for the first part that an untrusted grammar must not contain.
 
     ``roles`` are the ``$ROLE`` marks and ``references`` the ``@names`` that this grammar may use.
     """
@@ -115,8 +117,8 @@ def check(source: Source, *, roles: frozenset[str] = frozenset(), references: fr
     check_sizes(source)
 
 
-def check_shape(source: Source) -> None:
-    """Refuses a grammar of too many parts, or parts too deep in each other, for anything else to look at."""
+def check_shape(source: LarkGrammar) -> None:
+    """Refuse a grammar with too many or too deeply nested parts; the other checks rely on this."""
     if len(source.definitions) > MAX_DEFINITIONS:
         raise GrammarError(f"the grammar has {len(source.definitions)} rules", expected=f"at most {MAX_DEFINITIONS}")
     for number, _ in enumerate(source.walk()):
@@ -135,19 +137,19 @@ def _refuse(message: str, at: Place, hint: str = "only a trusted caller may writ
     return GrammarError(message, line=at[0], column=at[1], hint=hint)
 
 
-def _check_atoms(source: Source, roles: frozenset[str], references: frozenset[str]) -> None:
+def _check_atoms(source: LarkGrammar, roles: frozenset[str], references: frozenset[str]) -> None:
     for expr in source.walk():
         match expr:
             case TokenSyntax(text=text, at=at):
                 raise _refuse(f"{text} writes a token, not text", at, f'"{text}" in quotes is text')
             case GrammarRef(name=name, at=at) if name not in references:
-                raise _refuse(f"@{name} reaches another grammar", at)
+                raise _refuse(f"@{name} references another grammar", at)
             case Unsupported(what=what, at=at):
                 raise _refuse(f"{what} is not supported", at, "write rules of your own")
             case RoleMark(name=name, at=at) if name not in roles:
                 known = ", ".join(f"${role}" for role in sorted(roles))
                 if not known:
-                    raise _refuse(f"${name} is no Lark", at, "roles stand in reasoning templates only")
+                    raise _refuse(f"${name} is no Lark", at, "roles are allowed in reasoning templates only")
                 raise GrammarError(f"there is no role ${name}", line=at[0], column=at[1], expected=known)
             case RegexExt(json=body, at=at) if not body.startswith("{"):
                 raise _refuse("%regex takes an object", at, 'write %regex {"substring_words": "..."}')
@@ -159,7 +161,7 @@ def _check_atoms(source: Source, roles: frozenset[str], references: frozenset[st
 
 def _check_regex(regex: str, flags: str, at: Place) -> None:
     try:
-        about(regex, flags)
+        approximate_language(regex, flags)
     except InvalidRegex as error:
         column = at[1] + 1 + error.at
         raise GrammarError(f"not a regular expression: {error}", line=at[0], column=column) from None
@@ -186,7 +188,7 @@ def _children(expr: Expr) -> Iterable[Expr]:
 # -- names
 
 
-def _check_names(source: Source) -> None:
+def _check_names(source: LarkGrammar) -> None:
     defined: dict[str, Place] = {}
     for definition in source.definitions:
         if definition.name in defined:
@@ -212,7 +214,7 @@ def _check_names(source: Source) -> None:
     _check_parameters(source)
 
 
-def _check_parameters(source: Source) -> None:
+def _check_parameters(source: LarkGrammar) -> None:
     takes = {definition.name: definition.parameter is not None for definition in source.definitions}
     for expr in source.walk():
         if isinstance(expr, Name) and takes.get(expr.name, False) != (expr.argument is not None):
@@ -254,20 +256,22 @@ def _check_lexeme(body: Expr, what: str) -> None:
     for expr in walk(body):
         match expr:
             case Name(name=name, at=at) if not expr.is_terminal:
-                raise _refuse(f"{what} holds the rule {shown(name)}", at, "only terminals, literals and regexes fit")
+                raise _refuse(
+                    f"{what} contains the rule {shown(name)}", at, "only terminals, literals and regexes are allowed"
+                )
             case JsonExpr(at=at):
-                raise _refuse(f"{what} holds %json", at, "use it in a rule")
+                raise _refuse(f"{what} contains %json", at, "use it in a rule")
             case RoleMark(at=at):
-                raise _refuse(f"{what} holds a token", at, "use it in a rule")
+                raise _refuse(f"{what} contains a token", at, "use it in a rule")
             case WhenExpr():
-                raise GrammarError(f"{what} holds a condition", hint="conditions belong to rules with a parameter")
+                raise GrammarError(f"{what} contains a condition", hint="conditions belong to rules with a parameter")
 
 
 # -- terminals and rules as graphs
 
 
-def _check_terminals(source: Source) -> None:
-    """No terminal may be made of itself: it is a regular expression, with what it names written out in it."""
+def _check_terminals(source: LarkGrammar) -> None:
+    """Refuse recursive terminals: a terminal is a regular expression into which those that it names are expanded."""
     uses = uses_of(definition for definition in source.definitions if definition.is_terminal)
     for group in components(uses):
         for name in group:
@@ -276,8 +280,8 @@ def _check_terminals(source: Source) -> None:
                 raise _refuse(f"the terminal {again.name} is made of itself", again.at, "use lower-case rules")
 
 
-def _check_productive(source: Source) -> None:
-    """Every rule that can be reached must have a finite text, or a model that enters it never gets out."""
+def _check_productive(source: LarkGrammar) -> None:
+    """Refuse a reachable rule without a finite text: a model that enters it could never leave it."""
     rules = {d.name: d for d in source.definitions if not d.is_terminal}
     uses = uses_of(rules.values())
     groups = components(uses)
@@ -312,7 +316,7 @@ def _is_productive(expr: Expr, rules: dict[str, Definition], productive: set[str
 
 
 def _reachable(uses: Mapping[str, Iterable[str]], begin: str) -> list[str]:
-    """``begin`` and the rules that it leads to."""
+    """Return ``begin`` and all rules that it uses, directly or not."""
     found = {begin: None}
     waiting = [begin]
     while waiting:

@@ -1,17 +1,17 @@
-"""A client's Lark, read with ``lark``, checked, and written again for the engine."""
+"""Converts a client's Lark text: parses it with ``lark``, checks it, and writes it again for the engine."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from grammars.json_schema import DEFAULT_SPELLING, Policy, ReportRow, SchemaReport, Spelling, build
+from grammars.json_schema.build import DEFAULT_SPELLING, Policy, ReportRow, SchemaReport, Spelling, build
 from grammars.regular.languages import Regular
-from grammars.text_grammars.lark.ast import Source
+from grammars.text_grammars.lark.ast import LarkGrammar
 from grammars.text_grammars.lark.check import check, check_size
+from grammars.text_grammars.lark.greedy_lexemes import find_endless_lexeme
 from grammars.text_grammars.lark.parser import parse
-from grammars.text_grammars.lark.greedy_lexemes import find_trap
-from grammars.text_grammars.lark.write import Writing, write
+from grammars.text_grammars.lark.write import WriteOptions, write
 from grammars.tree.render import render
 from special_tokens.errors import GrammarError, SchemaError
 
@@ -20,7 +20,7 @@ __all__ = ["ClientGrammar", "SchemaTexts", "check_ends", "client_grammar", "loca
 
 @dataclass(frozen=True, slots=True)
 class ClientGrammar:
-    """A grammar ready to stand in a plan.  ``report`` is what its ``%json`` parts keep of their schemas."""
+    """A grammar ready for a plan.  ``report`` is the schema report of its ``%json`` parts."""
 
     lark: str
     report: SchemaReport = SchemaReport()
@@ -35,27 +35,28 @@ def client_grammar(
     policy: Policy = "warn",
     references: frozenset[str] = frozenset(),
 ) -> ClientGrammar:
-    """The grammar of a client's Lark text.
+    """Return the grammar of a client's Lark text.
 
-    Raises `GrammarError` with line and column for what is not Lark, is refused, or can never end.  ``trusted``
-    checks only the syntax and passes the text on as it is: token syntax, ``@name`` and ``%llguidance`` included.
+    Raises `GrammarError` with line and column for a syntax error, for refused syntax, and for a grammar that can never
+    end.  With ``trusted`` only the syntax is checked and the text is passed on unchanged: token syntax, ``@name`` and
+    ``%llguidance`` included.
     """
     try:
         if trusted and isinstance(text, str) and "%lark" in text:
-            return ClientGrammar(text)  # a nested grammar is the engine's to read
+            return ClientGrammar(text)  # only the engine parses nested grammars
         source = parse_source(text)
         if trusted:
             return ClientGrammar(text)
         check(source, references=references)
         check_ends(source)
         schemas = SchemaTexts(spelling, policy)
-        return ClientGrammar(write(source, Writing(schemas.text)), SchemaReport(tuple(schemas.rows)))
+        return ClientGrammar(write(source, WriteOptions(schemas.text)), SchemaReport(tuple(schemas.rows)))
     except GrammarError as error:
         raise located(error, place) from None
 
 
-def parse_source(text: Any) -> Source:
-    """The parsed grammar of a text, before any check of what it says; sizes are checked."""
+def parse_source(text: Any) -> LarkGrammar:
+    """Parse a text; only its size is checked."""
     if not isinstance(text, str) or not text.strip():
         raise GrammarError("the grammar is empty", expected="Lark text with a rule called start")
     check_size(text)
@@ -65,13 +66,13 @@ def parse_source(text: Any) -> Source:
         raise GrammarError("the grammar is nested too deeply", hint="name the inner parts") from None
 
 
-def check_ends(source: Source, *, then: Regular | None = None) -> None:
-    """Raises `GrammarError` for a lexeme that nothing can follow; ``then`` is the text behind the grammar."""
-    trap = find_trap(source, then=then)
-    if trap is not None:
-        shown, (line, column) = trap
+def check_ends(source: LarkGrammar, *, then: Regular | None = None) -> None:
+    """Raise `GrammarError` for a lexeme that nothing can follow; ``then`` is the text after the grammar."""
+    endless = find_endless_lexeme(source, then=then)
+    if endless is not None:
+        shown, (line, column) = endless
         raise GrammarError(
-            f"{shown} can never end: all that may follow it goes on being part of it",
+            f"{shown} can never end: all that may follow it continues it",
             line=line,
             column=column,
             hint="leave the delimiter out of its characters, or give the rule suffix=",
@@ -79,7 +80,7 @@ def check_ends(source: Source, *, then: Regular | None = None) -> None:
 
 
 def located(error: GrammarError, place: str) -> GrammarError:
-    """The same error with the place of the grammar in the request in front."""
+    """Return the error with the place of the grammar in the request added."""
     if place in error.place:
         return error
     if isinstance(error, SchemaError):
@@ -90,7 +91,7 @@ def located(error: GrammarError, place: str) -> GrammarError:
 
 
 class SchemaTexts:
-    """Writes the schemas of one grammar and keeps their reports."""
+    """Writes the schemas of one grammar and collects their reports."""
 
     def __init__(self, spelling: Spelling, policy: Policy) -> None:
         self.spelling, self.policy = spelling, policy

@@ -1,6 +1,6 @@
-"""For every lexeme of a grammar's rules: the lexemes that may follow it, and whether it may be the last.
+"""The follow sets of a grammar: for every lexeme, those that may follow it and whether it may be the last.
 
-Sets of lexemes are bits of an integer: bit 0 is the end of the grammar, bit ``i`` lexeme number ``i``.
+A set of lexemes is an integer: bit 0 is the end of the grammar, bit ``i`` lexeme number ``i``.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from grammars.text_grammars.lark.ast import (
     AltExpr,
     Definition,
     Expr,
+    LarkGrammar,
     Literal,
     Name,
     Place,
     Repeated,
     SeqExpr,
-    Source,
     WhenExpr,
     is_lexeme,
 )
-from grammars.text_grammars.lark.graph import components, fixpoint, joined, uses_of
+from grammars.text_grammars.lark.graph import components, fixpoint, reachable_bits, uses_of
 
-__all__ = ["END", "Followed", "bits_of"]
+__all__ = ["END", "FollowSets", "set_bits"]
 
-#: The end of the grammar, as something that may follow.
+#: The set that contains only the end of the grammar.
 END = 1
 
 
-def bits_of(bits: int) -> Iterator[int]:
-    """The numbers of the bits that are set, from the lowest."""
+def set_bits(bits: int) -> Iterator[int]:
+    """Yield the numbers of the set bits in ascending order."""
     shown = bin(bits)[:1:-1]
     at = shown.find("1")
     while at >= 0:
@@ -37,14 +37,14 @@ def bits_of(bits: int) -> Iterator[int]:
         at = shown.find("1", at + 1)
 
 
-class Followed:
-    """``followers[i]`` are the bits behind lexeme ``i``, ``begin`` those that the grammar may begin with.
+class FollowSets:
+    """The follow sets of a grammar; ``begin`` is the set that it may begin with.
 
-    ``lexemes[i]`` is its expression (0 is none) and ``places`` where it stands first; what is no lexeme (a token,
-    another grammar) has a number as a follower but no followers of its own.
+    ``followers[i]`` is the set after lexeme ``i``, ``lexemes[i]`` its expression (0 is none) and ``places[i]`` its
+    first position.  Items that are no lexemes (a token, another grammar) have a number but no follow set.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: LarkGrammar) -> None:
         self.rules = {d.name: d for d in source.definitions if not d.is_terminal}
         self.lexeme_rules = {d.name for d in source.definitions if any(a.name != "capture" for a in d.attributes)}
         self.lexemes: list[Expr | None] = [None]
@@ -63,7 +63,7 @@ class Followed:
             self.lexemes.append(expr)
         return found
 
-    # -- what may be empty, what may come first
+    # -- nullable rules and first sets
 
     def _learn_nullable(self) -> None:
         uses = uses_of(self.rules.values())
@@ -99,10 +99,10 @@ class Followed:
         for name, rule in self.rules.items():
             leads_to[name] = set()
             own[name] = self._first_of(rule.body, leads_to[name])
-        return joined(own, leads_to)
+        return reachable_bits(own, leads_to)
 
     def _first_of(self, expr: Expr, rules: set[str] | None = None) -> int:
-        """The bits that an expression may begin with; its rules are added to ``rules`` where they are not known."""
+        """Return the first set of an expression; if ``rules`` is given, its rules are added there instead."""
         if is_lexeme(expr, self.lexeme_rules.__contains__):
             return 1 << self._number(expr)
         bits = 0
@@ -126,24 +126,24 @@ class Followed:
             case Literal():
                 return 0
             case _:
-                return 1 << self._number(expr)  # tokens and other grammars: nothing is known of them
+                return 1 << self._number(expr)  # tokens and other grammars: their text is unknown
         return bits
 
-    # -- what may follow
+    # -- follow sets
 
     def _all_followers(self) -> dict[int, int]:
-        """Rules and lexemes are nodes; what is behind a node is what stands there and what is behind its rule."""
-        self._behind: dict[str, int] = dict.fromkeys(self.rules, 0)
-        self._ending: dict[str, set[str]] = {name: set() for name in self.rules}
-        self._behind["start"] = END
+        """Return the follow sets; a node (rule or lexeme) at the end of a rule inherits what follows that rule."""
+        self._after: dict[str, int] = dict.fromkeys(self.rules, 0)
+        self._inherits: dict[str, set[str]] = {name: set() for name in self.rules}
+        self._after["start"] = END
         for name, rule in self.rules.items():
             if name not in self.lexeme_rules:
                 self._pass(rule.body, 0, True, rule)
-        found = joined(self._behind, self._ending)
+        found = reachable_bits(self._after, self._inherits)
         return {int(node[1:]): bits for node, bits in found.items() if node[0] == _LEXEME}
 
     def _pass(self, expr: Expr, bits: int, ends: bool, rule: Definition) -> None:
-        """``bits`` may follow the expression in its rule, and where it ``ends`` the rule, what may follow that."""
+        """Record that ``bits`` may follow the expression, and if it ``ends`` the rule, what follows the rule."""
         if is_lexeme(expr, self.lexeme_rules.__contains__):
             if not (isinstance(expr, Name) and expr.name in self.lexeme_rules):  # lazy ones end by themselves
                 number = self._number(expr)
@@ -169,11 +169,11 @@ class Followed:
                 self._pass(body, bits, ends, rule)
 
     def _add(self, node: str, bits: int, ends: bool, rule: Definition) -> None:
-        self._behind[node] = self._behind.get(node, 0) | bits
-        leads_to = self._ending.setdefault(node, set())
+        self._after[node] = self._after.get(node, 0) | bits
+        leads_to = self._inherits.setdefault(node, set())
         if ends and node != rule.name:
             leads_to.add(rule.name)
 
 
-#: What a lexeme's node begins with: no rule is called so.
+#: Prefix of the names of lexeme nodes; no rule begins with it.
 _LEXEME = "/"

@@ -1,6 +1,6 @@
-"""Graphs of rules, without Python's own stack: what is made of what, and what reaches what.
+"""Graph algorithms over the rules of a grammar, without recursion: uses, components, reachability, fixpoint.
 
-All of it is linear in nodes and edges; sets of lexemes are bits of integers, so that joining two costs next to nothing.
+All are linear in nodes and edges; sets of lexemes are integers with one bit each, so that a union is cheap.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from grammars.text_grammars.lark.ast import Definition, Name, walk
 
-__all__ = ["components", "fixpoint", "joined", "uses_of"]
+__all__ = ["components", "fixpoint", "reachable_bits", "uses_of"]
 
 
 def uses_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Name]]:
-    """For each definition the others that its body names, each with its first occurrence."""
+    """Return for each definition those that its body names, each with its first occurrence."""
     known = {definition.name: definition for definition in definitions}
     uses: dict[str, dict[str, Name]] = {}
     for name, definition in known.items():
@@ -26,7 +26,7 @@ def uses_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Name]]:
 
 
 def components(uses: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """The nodes in groups that lead back to themselves (Tarjan), each group behind all that it leads to."""
+    """Return the strongly connected components (Tarjan), each after all components that it leads to."""
     number: dict[str, int] = {}
     low: dict[str, int] = {}
     held: list[str] = []
@@ -63,21 +63,21 @@ def components(uses: Mapping[str, Iterable[str]]) -> list[list[str]]:
     return groups
 
 
-def joined(own: Mapping[str, int], leads_to: Mapping[str, Collection[str]]) -> dict[str, int]:
-    """For each node the bits of ``own`` of all that it leads to, itself included."""
+def reachable_bits(own: Mapping[str, int], leads_to: Mapping[str, Collection[str]]) -> dict[str, int]:
+    """Return for each node the bits of ``own`` of all nodes that it reaches, itself included."""
     out: dict[str, int] = {}
     for group in components(leads_to):
         bits = 0
         for node in group:
             bits |= own.get(node, 0)
             for other in leads_to[node]:
-                bits |= out.get(other, 0)  # those of the group itself have none yet
+                bits |= out.get(other, 0)  # nodes of this group are not in it yet
         out.update(dict.fromkeys(group, bits))
     return out
 
 
 def fixpoint(order: Iterable[str], uses: Mapping[str, Collection[str]], holds: Callable[[str], bool]) -> None:
-    """Asks ``holds`` of each node in ``order``, and again of those that use a node for which it came to hold."""
+    """Call ``holds`` for each node in ``order``, and again for the users of every node for which it became true."""
     users: dict[str, list[str]] = {node: [] for node in uses}
     for node, used in uses.items():
         for other in used:

@@ -1,10 +1,12 @@
-"""Lexemes that can never be left.
+"""Greedy lexemes that make texts impossible: those that can never end, and those that swallow what follows.
 
-A lexeme is greedy and gives nothing back: ``start: /[a-z]+/ "end"`` compiles, and no text ever ends it, because
-``end`` goes on being letters.  `find_trap` looks for such a lexeme: one in whose every accepting state whatever may
-follow it goes on being part of it.  It answers only what it is sure of; what it cannot look into passes.
+The engine's lexer takes the longest lexeme and never backtracks: ``start: /[a-z]+/ "end"`` compiles, but no text ends
+it, because the letters of ``end`` continue the lexeme.  `find_endless_lexeme` finds a lexeme for which this holds in
+every accepting state: whatever may follow continues it.  It reports only what is certain; what cannot be analysed
+passes.
 
-All looking is paid from one account (`Work`), so that no grammar takes long: an answer never depends on the time.
+All analysis draws on one budget (`WorkBudget`) counted in work, not in time, so that the answer never depends on the
+machine.
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ from grammars.regular.languages import (
     rep,
     text,
 )
+from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,
     CharRange,
     Expr,
+    LarkGrammar,
     Literal,
     Name,
     NotExpr,
@@ -41,44 +45,42 @@ from grammars.text_grammars.lark.ast import (
     Regexp,
     Repeated,
     SeqExpr,
-    Source,
 )
-from grammars.text_grammars.lark.follow_sets import END, Followed, bits_of
+from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.graph import components, uses_of
-from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
 
-__all__ = ["Languages", "Work", "can_be_left", "find_trap", "swallowing"]
+__all__ = ["LexemeLanguages", "WorkBudget", "can_end", "find_endless_lexeme", "swallowing_lexemes"]
 
-#: States of one lexeme that are looked at before it passes unseen.
+#: States of one lexeme that are visited; a larger lexeme passes.
 _BUDGET = 400
-#: Parts of terms touched while one grammar is looked into, a few tenths of a second.
+#: Parts of terms visited while one grammar is analysed, a few tenths of a second.
 _WORK = 1_000_000
-#: Parts of a lexeme when what it names is written out in it; larger ones are not looked into.
+#: Parts of a lexeme with the terminals that it names expanded; larger ones are not analysed.
 _MAX_PARTS = 25_000
 
 
 class TooMuchWork(Exception):
-    """The account is empty."""
+    """The work budget is used up."""
 
 
-class Work:
-    """What may still be spent on looking into one grammar."""
+class WorkBudget:
+    """The work that may still be spent on the analysis of one grammar."""
 
     def __init__(self, left: int = _WORK) -> None:
         self.left = left
 
     def spend(self, parts: int) -> None:
-        """Raises `TooMuchWork` when there is not so much left."""
+        """Subtract ``parts`` from the budget; raise `TooMuchWork` if less is left."""
         if parts > self.left:
             self.left = 0
             raise TooMuchWork
         self.left -= parts
 
 
-class Languages:
-    """The languages of a grammar's lexemes, each terminal looked into once, those that it is made of before it."""
+class LexemeLanguages:
+    """The languages of a grammar's lexemes; each terminal is computed once, after those that it uses."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: LarkGrammar) -> None:
         self._found: dict[Expr, Regular | None] = {}
         self._terminals: dict[str, Regular | None] = {}
         terminals = {d.name: d for d in source.definitions if d.is_terminal}
@@ -87,7 +89,7 @@ class Languages:
                 self._terminals[name] = self.of(terminals[name].body)
 
     def of(self, lexeme: Expr) -> Regular | None:
-        """The language of a lexeme; None where it cannot be said, or is too large to look into."""
+        """Return the language of a lexeme; None if it is unknown or too large to analyse."""
         if lexeme not in self._found:
             try:
                 self._found[lexeme] = self._language(lexeme)
@@ -122,9 +124,9 @@ class Languages:
 
 
 def _small(term: Regular) -> Regular:
-    """Keeps terminals that double with each definition from growing: nothing larger is put together."""
+    """Return ``term``, or raise `NotTranslated` if it is too large: terminals may double with each definition."""
     if term.size > _MAX_PARTS:
-        raise NotTranslated("too large to look into")
+        raise NotTranslated("too large to analyse")
     return term
 
 
@@ -132,23 +134,23 @@ def _any_case(word: str) -> Regular:
     return cat(*(chars([(ord(c), ord(c)) for c in {char, char.lower(), char.upper()} if len(c) == 1]) for char in word))
 
 
-def find_trap(source: Source, *, then: Regular | None = None) -> tuple[str, Place] | None:
-    """A lexeme that can never be left and where it stands; None where there is none that one can be sure of.
+def find_endless_lexeme(source: LarkGrammar, *, then: Regular | None = None) -> tuple[str, Place] | None:
+    """Return a lexeme that can never end, as shown in errors, and its position; None if none is certain.
 
-    ``then`` is the text that follows the whole grammar; None when a token does, which ends any lexeme.
+    ``then`` is the text that follows the whole grammar; None if a token follows, which ends any lexeme.
     """
-    analysis, languages, work = Followed(source), Languages(source), Work()
+    analysis, languages, work = FollowSets(source), LexemeLanguages(source), WorkBudget()
     ignored = [languages.of(ignore.body) for ignore in source.ignores]
-    behind: dict[int, Regular | None] = {}
+    after: dict[int, Regular | None] = {}
 
-    def term_behind(bits: int) -> Regular | None:
-        if bits not in behind:
+    def follower_of(bits: int) -> Regular | None:
+        if bits not in after:
             work.spend(bits.bit_count())
-            what = [then if i == 0 else languages.of(analysis.lexemes[i]) for i in bits_of(bits)]  # type: ignore[arg-type]
+            what = [then if i == 0 else languages.of(analysis.lexemes[i]) for i in set_bits(bits)]  # type: ignore[arg-type]
             what += ignored
             known = [term for term in what if term is not None]
-            behind[bits] = alt(*known) if len(known) == len(what) else None
-        return behind[bits]
+            after[bits] = alt(*known) if len(known) == len(what) else None
+        return after[bits]
 
     try:
         for number, bits in analysis.followers.items():
@@ -157,10 +159,10 @@ def find_trap(source: Source, *, then: Regular | None = None) -> tuple[str, Plac
             if not bits or (bits & END and then is None):
                 continue
             own = languages.of(lexeme)
-            if own is None or (own.plain and own != NONE and is_finite(own)):  # nothing goes on being a longest word
+            if own is None or (own.plain and own != NONE and is_finite(own)):  # a longest word cannot be continued
                 continue
-            follower = term_behind(bits)
-            if follower is not None and not _can_be_left(own, follower, work):
+            follower = follower_of(bits)
+            if follower is not None and not _can_end(own, follower, work):
                 return _shown(lexeme), analysis.places[number]
     except TooMuchWork:
         pass
@@ -178,18 +180,18 @@ def _shown(lexeme: Expr) -> str:
     return "a lexeme"
 
 
-def can_be_left(lexeme: Regular, followers: Iterable[Regular]) -> bool:
-    """Is there a state in which the lexeme may end and a follower begins that cannot go on being part of it?
+def can_end(lexeme: Regular, followers: Iterable[Regular]) -> bool:
+    """Whether the lexeme has an accepting state in which some follower begins without continuing it.
 
-    True also where the budget does not suffice to be sure that there is none.
+    Also True if the budget is too small to decide.
     """
     try:
-        return _can_be_left(lexeme, alt(*followers), Work())
+        return _can_end(lexeme, alt(*followers), WorkBudget())
     except TooMuchWork:
         return True
 
 
-def _can_be_left(lexeme: Regular, follower: Regular, work: Work) -> bool:
+def _can_end(lexeme: Regular, follower: Regular, work: WorkBudget) -> bool:
     if follower.nullable:
         return True
     seen = {lexeme}
@@ -212,13 +214,13 @@ def _can_be_left(lexeme: Regular, follower: Regular, work: Work) -> bool:
     return False
 
 
-def swallowing(source: Source, work: Work) -> list[Expr]:
-    """Lexemes that may go on where they, or another lexeme allowed at the same place, should have ended.
+def swallowing_lexemes(source: LarkGrammar, work: WorkBudget) -> list[Expr]:
+    """Return the lexemes that may continue where they, or another lexeme allowed at the same position, should end.
 
-    The engine takes the longest lexeme: while one of these goes on, what should follow the other is lost.  Where the
-    budget does not suffice the lexeme is listed; where ``work`` does not, every lexeme of more than one character.
+    The engine takes the longest lexeme: if one of these continues, the text that follows the other is impossible.  A
+    lexeme with too many states is listed; if ``work`` is used up, every lexeme of more than one character is.
     """
-    analysis, languages = Followed(source), Languages(source)
+    analysis, languages = FollowSets(source), LexemeLanguages(source)
     found: dict[Expr, None] = {}
 
     def known(number: int) -> Regular:
@@ -226,24 +228,24 @@ def swallowing(source: Source, work: Work) -> list[Expr]:
         term = None if lexeme is None else languages.of(lexeme)
         return ALL if term is None else term
 
-    behind: dict[int, Regular] = {}
+    after: dict[int, Regular] = {}
     looked: set[tuple[int, int]] = set()
     try:
         work.spend(len(analysis.lexemes))
         for place in {*analysis.followers.values(), analysis.begin}:
             work.spend(place.bit_count())
-            lexemes = [i for i in bits_of(place) if i]
+            lexemes = [i for i in set_bits(place) if i]
             for short in lexemes:
                 bits = analysis.followers.get(short, 0)
-                if bits not in behind:
+                if bits not in after:
                     work.spend(bits.bit_count())
-                    behind[bits] = alt(*(known(i) for i in bits_of(bits) if i))
+                    after[bits] = alt(*(known(i) for i in set_bits(bits) if i))
                 for long in lexemes:
                     work.spend(10)
                     if (short, long) in looked or analysis.lexemes[long] in found:
                         continue
                     looked.add((short, long))
-                    if _can_swallow(known(short), known(long), behind[bits], work):
+                    if _can_swallow(known(short), known(long), after[bits], work):
                         found[analysis.lexemes[long]] = None  # type: ignore[index]
     except TooMuchWork:
         many = (i for i in range(1, len(analysis.lexemes)) if lengths(known(i))[1] != 1)
@@ -251,23 +253,23 @@ def swallowing(source: Source, work: Work) -> list[Expr]:
     return list(found)
 
 
-def _can_swallow(short: Regular, long: Regular, behind: Regular, work: Work) -> bool:
-    """Is there a text of ``short`` behind which a first character of ``behind`` goes on being part of ``long``?"""
-    if behind == NONE or lengths(long)[1] == 1:
+def _can_swallow(short: Regular, long: Regular, after: Regular, work: WorkBudget) -> bool:
+    """Whether after some text of ``short`` a first character of ``after`` continues ``long``."""
+    if after == NONE or lengths(long)[1] == 1:
         return False
     seen = {(short, long)}
     waiting = deque(seen)
     while waiting:
         one, other = waiting.popleft()
-        codes = _representatives(one, other, behind)
+        codes = _representatives(one, other, after)
         work.spend((len(codes) + 4) * (one.size + other.size + 4))
         for code in codes:
             further = derive(other, code)
             if further == NONE:
                 continue
             if one.nullable:
-                work.spend(behind.size)
-                if derive(behind, code) != NONE:
+                work.spend(after.size)
+                if derive(after, code) != NONE:
                     return True
             pair = (derive(one, code), further)
             if pair[0] != NONE and pair not in seen:
@@ -298,6 +300,6 @@ def _borders(term: Regular) -> frozenset[int]:
 
 
 def _representatives(*terms: Regular) -> list[int]:
-    """One code point of every class that the terms tell apart; no surrogates, which no text holds."""
+    """Return one code point of every class that the terms distinguish; no surrogates, which text never contains."""
     edges = {0} | {edge for term in terms for edge in _borders(term) if edge <= MAX_CODE_POINT}
     return sorted({code if not 0xD800 <= code <= 0xDFFF else 0xE000 for code in edges})

@@ -1,7 +1,7 @@
-"""Lark text to tokens: the engine's own lexical rules (llguidance 1.9.1), with a place for everything.
+"""Splits Lark text into tokens by the engine's lexical rules (llguidance 1.9.1); each token has a line and column.
 
-JSON after ``%json`` and ``%regex``, conditions after ``%if`` and counted repeats are one token each, which leaves a
-grammar that one token of look-ahead can parse.
+JSON after ``%json`` and ``%regex``, conditions after ``%if`` and counted repeats are one token each, so that one token
+of look-ahead is enough to parse the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from special_tokens.errors import GrammarError
 
 __all__ = ["KINDS", "MAX_TOKENS", "check_tokens", "tokens_of"]
 
-#: Tokens of a grammar: the parser takes some ten microseconds for each.
+#: Tokens of a grammar; the parser takes about 10 us for each.
 MAX_TOKENS = 80_000
 
 _RULES = (
@@ -70,7 +70,7 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 
 
 def tokens_of(text: str) -> Iterator[Token]:
-    """The tokens that matter: no comments, and of line breaks only those between definitions.
+    """Yield the tokens without comments, and of line breaks only those between definitions.
 
     Raises `GrammarError` with line and column for text that is no token.
     """
@@ -83,7 +83,7 @@ def tokens_of(text: str) -> Iterator[Token]:
             held = token if begun and depth == 0 else None
             continue
         begun = True
-        if held is not None and token.type != "VBAR":  # "\n |" goes on with the definition
+        if held is not None and token.type != "VBAR":  # "\n |" continues the definition
             yield held
         held = None
         depth += {"LPAR": 1, "LBRACKET": 1, "RPAR": -1, "RBRACKET": -1}.get(token.type, 0)
@@ -91,7 +91,7 @@ def tokens_of(text: str) -> Iterator[Token]:
 
 
 def check_tokens(number: int, token: Token) -> None:
-    """Raises `GrammarError` behind the last token that a grammar may have."""
+    """Raise `GrammarError` if token number ``number`` is more than a grammar may have."""
     if number >= MAX_TOKENS:
         raise GrammarError("the grammar is too large", line=token.line or 0, column=token.column or 0,
                            expected=f"at most {MAX_TOKENS} words and signs")  # fmt: skip
@@ -136,8 +136,8 @@ def _json_after(text: str, at: int, line: int, column: int, keyword: str) -> tup
 def _no_token(text: str, at: int, line: int, column: int) -> GrammarError:
     char = text[at]
     hint = {
-        "'": 'literals stand in double quotes: "text"',
-        '"': "the literal does not end on its line, or holds an unknown escape",
+        "'": 'literals need double quotes: "text"',
+        '"': "the literal does not end on its line, or has an unknown escape",
         "/": "the regular expression does not end",
         "<": "to write a literal <, quote it",
     }.get(char, "")

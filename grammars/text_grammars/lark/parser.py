@@ -1,7 +1,7 @@
-"""The engine's Lark dialect parsed with ``lark``: our own grammar of it, and its values.
+"""Parses the engine's Lark dialect with ``lark``, by a grammar of our own, to a syntax tree.
 
-More liberal than the engine in white space (a line may break inside parentheses); what is accepted here is written
-again by `grammars.text_grammars.lark.write`, so the two need not agree on spelling.
+It accepts more white space than the engine (a line may break inside parentheses); the engine never sees the text,
+because `grammars.text_grammars.lark.write` writes it again.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from grammars.text_grammars.lark.ast import (
     Ignore,
     Import,
     JsonExpr,
+    LarkGrammar,
     Literal,
     Name,
     NotExpr,
@@ -37,7 +38,6 @@ from grammars.text_grammars.lark.ast import (
     Repeated,
     RoleMark,
     SeqExpr,
-    Source,
     TokenSyntax,
     Unsupported,
     WhenExpr,
@@ -93,7 +93,7 @@ prefixed: TILDE prefixed -> negated
 
 
 class _OwnLexer(Lexer):
-    """Hands our tokens to lark's parser."""
+    """Passes our tokens to lark's parser."""
 
     def __init__(self, conf: Any) -> None:
         del conf
@@ -102,10 +102,10 @@ class _OwnLexer(Lexer):
         return tokens_of(data)
 
 
-def parse(text: str) -> Source:
-    """The grammar of ``text``; raises `GrammarError` with line and column where it is not Lark."""
+def parse(text: str) -> LarkGrammar:
+    """Parse ``text``; raise `GrammarError` with line and column for a syntax error."""
     try:
-        source: Source = _PARSER.parse(text)
+        source: LarkGrammar = _PARSER.parse(text)
         return source
     except UnexpectedToken as error:
         raise _unexpected(error, text) from None
@@ -113,7 +113,7 @@ def parse(text: str) -> Source:
         raise GrammarError(str(error), line=error.line, column=error.column) from None
 
 
-#: What the parser may wait for, in words.
+#: Expected tokens, as error messages name them.
 _WORDS = {
     "COLON": "':'", "NEWLINE": "a new line", "RPAR": "')'", "RBRACKET": "']'", "RBRACE": "'}'", "RULE": "a rule's name",
     "TERMINAL": "a TERMINAL's name", "STRING": "a literal", "NUMBER": "a number", "$END": "the end",
@@ -125,9 +125,9 @@ def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
     waited = [_WORDS[kind] for kind in _WORDS if kind in error.accepts | error.expected]
     hint = ""
     if token.type == "NEWLINE":
-        hint = "a definition goes on in the next line only with '|' or inside parentheses"
+        hint = "a definition continues on the next line only with '|' or inside parentheses"
     elif token.type in ("STRING", "REGEXP") and "COLON" not in error.expected:
-        hint = "a definition is NAME: ... on one line, or goes on with '|'"
+        hint = "a definition is NAME: ... on one line, or continues with '|'"
     if token.type == "$END":
         lines = text.split("\n")
         return GrammarError("the grammar ends too early", line=len(lines), column=len(lines[-1]) + 1,
@@ -143,15 +143,15 @@ def _place(token: Token) -> Place:
 
 
 class _Values(Transformer):
-    """Builds the values while lark parses, so that nothing recurses over a deep tree."""
+    """Builds the tree while lark parses, so that nothing recurses over a deep tree."""
 
-    def start(self, items: list[Any]) -> Source:
+    def start(self, items: list[Any]) -> LarkGrammar:
         flat: list[Any] = []
         for item in items:
             if _is(item, "NEWLINE"):
                 continue
             flat.extend(item) if isinstance(item, list) else flat.append(item)
-        return Source(
+        return LarkGrammar(
             tuple(item for item in flat if isinstance(item, Definition)),
             tuple(item for item in flat if isinstance(item, Ignore)),
             tuple(item for item in flat if isinstance(item, Import)),
@@ -315,7 +315,7 @@ def _bounds(token: Token) -> tuple[int, int | None]:
 
 
 def repeat_count(digits: str, token: Token) -> int:
-    """The number of a counted repeat, 0 where there is none; raises `GrammarError` past `MAX_COUNT`."""
+    """Return the number of a counted repeat, 0 if there is none; raise `GrammarError` past `MAX_COUNT`."""
     digits = digits.strip().lstrip("0")
     if len(digits) > 7 or int(digits or 0) > MAX_COUNT:
         shown = digits if len(digits) <= 20 else f"{digits[:20]}..."
@@ -331,7 +331,7 @@ def _string(token: Token) -> tuple[str, bool]:
     body = re.sub(r"\\(?:x([0-9a-fA-F]{2})|.)", lambda m: f"\\u00{m[1]}" if m[1] else m[0], body)
     value = json.loads(body)
     if any("\ud800" <= char <= "\udfff" for char in value):
-        raise _refused("the literal holds a lone surrogate", token, "write text that UTF-8 can carry")
+        raise _refused("the literal contains a lone surrogate", token, "write text that UTF-8 can encode")
     return value, ignore_case
 
 

@@ -1,8 +1,7 @@
-"""What a grammar comes to when it is written out, found without writing anything out.
+"""Computes and checks the size that a grammar has when all names in it are expanded, without expanding them.
 
-Every size is worked out once for each definition and used wherever its name stands, so a few lines that double with
-each definition are measured as fast as any others.  The engine would write them out, or be led along a text that
-nothing can end.
+Each definition's size is computed once and used wherever its name occurs, so a few lines that double with each
+definition are measured as fast as any others.  The engine would expand them, or be forced along a text without end.
 """
 
 from __future__ import annotations
@@ -12,24 +11,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from grammars.regular.languages import Regular
+from grammars.regular.syntax.rust import InvalidRegex, approximate_language
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,
     CharRange,
     Definition,
     Expr,
+    LarkGrammar,
     Literal,
     Name,
     Place,
     Regexp,
     Repeated,
     SeqExpr,
-    Source,
     WhenExpr,
     is_lexeme,
 )
 from grammars.text_grammars.lark.graph import components, uses_of
-from grammars.regular.syntax.rust import InvalidRegex, about
 from special_tokens.errors import GrammarError
 
 __all__ = [
@@ -37,30 +36,29 @@ __all__ = [
     "MAX_LEAST_LEXEMES",
     "MAX_OPTIONAL",
     "MAX_WRITTEN_OUT",
-    "Size",
+    "LexemeSize",
     "check_pattern",
     "check_sizes",
     "of_term",
     "terminal_sizes",
 ]
 
-#: Parts of a lexeme with the terminals that it names written out in it: 200 that each name the next twice would be
-#: 2**200.
+#: Parts of a lexeme with the terminals that it names expanded: 200 that each name the next twice would be 2**200.
 MAX_WRITTEN_OUT = 200_000
-#: Parts of a lexeme in a row any of which may be empty: the engine's work grows with their square (4,096 take 0.6 s,
-#: 8,192 are more than it takes).
+#: Consecutive parts of a lexeme that may be empty: the engine's work grows with their square (4,096 take 0.6 s, 8,192
+#: are refused).
 MAX_OPTIONAL = 2_000
-#: Bytes of a lexeme's shortest text: the engine's work at its first byte (200,000 take 0.3 s).
+#: Bytes of a lexeme's shortest text; the engine's work at its first byte grows with them (200,000 take 0.3 s).
 MAX_LEAST_BYTES = 200_000
-#: Lexemes of the shortest text of a part: the engine writes forced ones at once, and ends at 50,000.
+#: Lexemes of the shortest text of a part: the engine writes forced ones at once and fails at 50,000.
 MAX_LEAST_LEXEMES = 20_000
 
 _ROUNDS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """Of one lexeme: ``parts`` written out, ``least`` bytes of a shortest text, ``optional`` parts in a row."""
+class LexemeSize:
+    """The size of one expanded lexeme: ``parts``, ``least`` bytes of a text, ``optional`` consecutive parts."""
 
     parts: int
     least: int = 0
@@ -71,15 +69,15 @@ class Size:
 
 
 def check_pattern(pattern: str, flags: str = "", *, place: str = "") -> None:
-    """Raises `GrammarError` for a regular expression that passes a limit, or `InvalidRegex`."""
-    _check(of_term(about(pattern, flags)), "the pattern", place=place)
+    """Raise `GrammarError` for a regular expression past a limit, `InvalidRegex` for an invalid one."""
+    _check(of_term(approximate_language(pattern, flags)), "the pattern", place=place)
 
 
-def _check(size: Size, what: str, at: Place = (0, 0), place: str = "") -> None:
-    large = f"{what} is too large when the terminals that it names are written out in it"
+def _check(size: LexemeSize, what: str, at: Place = (0, 0), place: str = "") -> None:
+    large = f"{what} is too large with the terminals that it names expanded"
     for found, most, unit, problem in (
         (size.parts, MAX_WRITTEN_OUT, "parts", large),
-        (size.optional, MAX_OPTIONAL, "parts", f"{what} has too many parts in a row that may be empty"),
+        (size.optional, MAX_OPTIONAL, "parts", f"{what} has too many consecutive parts that may be empty"),
         (size.least, MAX_LEAST_BYTES, "bytes", f"the shortest text of {what} is too long"),
     ):
         if found > most:
@@ -92,14 +90,14 @@ def _shown(number: int) -> str:
 
 
 @lru_cache(maxsize=5_000)
-def of_term(term: Regular) -> Size:
-    """The size of a language, by its term."""
+def of_term(term: Regular) -> LexemeSize:
+    """Return the size of a term of a regular language."""
     args = term.args
     match term.op:
         case "chars":
-            return Size(1, len(_utf8(args[0][0])))
+            return LexemeSize(1, len(_utf8(args[0][0])))
         case "words":
-            return Size(len(args), min(len(word.encode("utf-8", "surrogatepass")) for word in args))
+            return LexemeSize(len(args), min(len(word.encode("utf-8", "surrogatepass")) for word in args))
         case "cat":
             return _row([of_term(part) for part in args], [part.nullable for part in args])
         case "alt":
@@ -108,52 +106,52 @@ def of_term(term: Regular) -> Size:
             return _all([of_term(part) for part in args])
         case "not":
             inner = of_term(args[0])
-            return Size(inner.parts, 0, inner.optional)
+            return LexemeSize(inner.parts, 0, inner.optional)
     body, least, _ = args
     inner = of_term(body)
-    return Size(inner.parts, inner.least * least, inner.optional)
+    return LexemeSize(inner.parts, inner.least * least, inner.optional)
 
 
 def _utf8(code: int) -> bytes:
     return chr(code).encode("utf-8", "surrogatepass")
 
 
-def _row(sizes: list[Size], may_be_empty: list[bool]) -> Size:
+def _row(sizes: list[LexemeSize], may_be_empty: list[bool]) -> LexemeSize:
     longest = run = 0
     for size, empty in zip(sizes, may_be_empty, strict=True):
         run = run + max(size.optional, 1) if empty else 0
         longest = max(longest, run, size.optional)
-    return Size(sum(size.parts for size in sizes), sum(size.least for size in sizes), longest)
+    return LexemeSize(sum(size.parts for size in sizes), sum(size.least for size in sizes), longest)
 
 
-def _any(sizes: list[Size]) -> Size:
+def _any(sizes: list[LexemeSize]) -> LexemeSize:
     least = min((size.least for size in sizes), default=0)
-    return Size(sum(size.parts for size in sizes), least, max((size.optional for size in sizes), default=0))
+    return LexemeSize(sum(size.parts for size in sizes), least, max((size.optional for size in sizes), default=0))
 
 
-def _all(sizes: list[Size]) -> Size:
+def _all(sizes: list[LexemeSize]) -> LexemeSize:
     least = max((size.least for size in sizes), default=0)
-    return Size(sum(size.parts for size in sizes), least, sum(size.optional for size in sizes))
+    return LexemeSize(sum(size.parts for size in sizes), least, sum(size.optional for size in sizes))
 
 
-def _of_lexeme(expr: Expr, terminals: Mapping[str, Size]) -> Size:
-    """The size of an expression inside a lexeme."""
+def _of_lexeme(expr: Expr, terminals: Mapping[str, LexemeSize]) -> LexemeSize:
+    """Return the size of an expression inside a lexeme."""
 
-    def of(inner: Expr) -> Size:
+    def of(inner: Expr) -> LexemeSize:
         return _of_lexeme(inner, terminals)
 
     match expr:
         case Literal(text=text):
-            return Size(1, len(text.encode("utf-8", "surrogatepass")))
+            return LexemeSize(1, len(text.encode("utf-8", "surrogatepass")))
         case CharRange(first=first):
-            return Size(1, len(_utf8(ord(first))))
+            return LexemeSize(1, len(_utf8(ord(first))))
         case Regexp(regex=regex, flags=flags):
             try:
-                return of_term(about(regex, flags))
+                return of_term(approximate_language(regex, flags))
             except InvalidRegex:  # refused elsewhere, with its place
-                return Size(1)
+                return LexemeSize(1)
         case Name(name=name):
-            return terminals.get(name, Size(1))
+            return terminals.get(name, LexemeSize(1))
         case SeqExpr(parts=parts):
             sizes = list(map(of, parts))
             return _row(sizes, [size.least == 0 for size in sizes])
@@ -163,32 +161,32 @@ def _of_lexeme(expr: Expr, terminals: Mapping[str, Size]) -> Size:
             return _all(list(map(of, parts)))
         case Repeated(body=body, least=least):
             size = of(body)
-            return Size(size.parts, size.least * least, size.optional)
-    return Size(1)
+            return LexemeSize(size.parts, size.least * least, size.optional)
+    return LexemeSize(1)
 
 
 # -- grammars
 
 
-def check_sizes(source: Source) -> None:
-    """Raises `GrammarError`, with the place, for a lexeme or a rule that is too large when written out.
+def check_sizes(source: LarkGrammar) -> None:
+    """Raise `GrammarError` with line and column for a lexeme or a rule that is too large when expanded.
 
-    Terminals must not be made of themselves.
+    Terminals must not be recursive.
     """
     terminals = _check_terminals(source)
     _check_rules(source, terminals)
 
 
-def terminal_sizes(definitions: Mapping[str, Definition]) -> dict[str, Size]:
-    """The sizes of definitions as terminals, each behind those that it is made of."""
-    sizes: dict[str, Size] = {}
+def terminal_sizes(definitions: Mapping[str, Definition]) -> dict[str, LexemeSize]:
+    """Return the sizes of definitions as terminals, in an order in which each follows those that it uses."""
+    sizes: dict[str, LexemeSize] = {}
     for group in components(uses_of(definitions.values())):
         for name in group:
             sizes[name] = _of_lexeme(definitions[name].body, sizes)
     return sizes
 
 
-def _check_terminals(source: Source) -> dict[str, Size]:
+def _check_terminals(source: LarkGrammar) -> dict[str, LexemeSize]:
     terminals = {d.name: d for d in source.definitions if d.is_terminal}
     sizes = terminal_sizes(terminals)
     for name, size in sizes.items():
@@ -198,8 +196,8 @@ def _check_terminals(source: Source) -> dict[str, Size]:
     return sizes
 
 
-def _check_rules(source: Source, terminals: Mapping[str, Size]) -> None:
-    """Counts the lexemes of every rule's shortest text, from above until nothing changes."""
+def _check_rules(source: LarkGrammar, terminals: Mapping[str, LexemeSize]) -> None:
+    """Count the lexemes of every rule's shortest text, decreasing the counts until they are stable."""
     rules = {d.name: d for d in source.definitions if not d.is_terminal}
     suffixed = {d.name for d in rules.values() if any(a.name in ("lazy", "suffix") for a in d.attributes)}
     leasts: dict[str, int] = {}
@@ -213,7 +211,7 @@ def _check_rules(source: Source, terminals: Mapping[str, Size]) -> None:
         return lexemes[expr]
 
     def of(expr: Expr, rule: Definition) -> int | None:
-        """How many lexemes; None while that is not known."""
+        """Return the number of lexemes; None while it is unknown."""
         if is_lexeme(expr):
             return lexeme(expr, getattr(expr, "at", rule.at))
         match expr:

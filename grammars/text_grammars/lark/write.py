@@ -1,8 +1,7 @@
-"""A checked grammar as text again, in the engine's dialect: quoted, escaped and spelled by us alone.
+"""Writes a checked grammar as text in the engine's dialect; all quoting and escaping is our own.
 
-``%ignore`` becomes ordinary rules: the engine would give the grammar lexemes of its own for it, and text that stands
-beside the grammar in one plan would then be allowed the ignored text as well (llguidance 1.9.1).  ``%json`` becomes a
-grammar of our own schema compiler.
+``%ignore`` becomes ordinary rules: the engine's own ``%ignore`` would also apply to the text around the grammar in the
+same plan (llguidance 1.9.1).  ``%json`` becomes a grammar of our own schema compiler.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from grammars.text_grammars.lark.ast import (
     Expr,
     GrammarRef,
     JsonExpr,
+    LarkGrammar,
     Literal,
     Name,
     NotExpr,
@@ -28,7 +28,6 @@ from grammars.text_grammars.lark.ast import (
     Repeated,
     RoleMark,
     SeqExpr,
-    Source,
     TokenSyntax,
     Unsupported,
     WhenExpr,
@@ -38,9 +37,9 @@ from grammars.tree.quantifier import quantifier
 from grammars.tree.render import quote, quote_regex
 from special_tokens.errors import GrammarError
 
-__all__ = ["REFERENCE_MARK", "Writing", "write"]
+__all__ = ["REFERENCE_MARK", "WriteOptions", "write"]
 
-#: Stands on both sides of the name of another grammar; the renderer puts in the name that it got.
+#: Written before and after the name of another grammar, which the renderer replaces by the grammar's new name.
 REFERENCE_MARK = "\ue000"
 
 _ALT, _SEQ, _ATOM = 0, 1, 2
@@ -49,20 +48,20 @@ _ANY_TEXT = "/(?s:.*)/"
 
 
 @dataclass(frozen=True)
-class Writing:
-    """What a text depends on beside the grammar: how a schema is written, and what a role's marker is."""
+class WriteOptions:
+    """Converts the parts that depend on the caller: a schema to its text, and a role to its marker."""
 
     schema: Callable[[Any], str]
     roles: Mapping[str, str] = field(default_factory=dict)
 
 
-def write(source: Source, writing: Writing) -> str:
-    """The text of a grammar that `check` has passed."""
+def write(source: LarkGrammar, writing: WriteOptions) -> str:
+    """Return the text of a grammar that has passed `check`."""
     return _Writer(source, writing).text()
 
 
 class _Writer:
-    def __init__(self, source: Source, writing: Writing) -> None:
+    def __init__(self, source: LarkGrammar, writing: WriteOptions) -> None:
         self.source = source
         self.writing = writing
         self.lexeme_rules = {d.name for d in source.definitions if _lexeme_attributes(d)}
@@ -94,7 +93,7 @@ class _Writer:
         return f"{head}: {self.expr(definition.body, _ALT, lexeme=lexeme)}"
 
     def expr(self, expr: Expr, tight: int, *, lexeme: bool) -> str:
-        """``lexeme`` is true inside one lexeme, where nothing is ignored."""
+        """Return the text of an expression; ``lexeme`` is true inside a lexeme, where nothing is ignored."""
         if not lexeme and self.skip and is_lexeme(expr, self.lexeme_rules.__contains__):
             text = f"{self.bare(expr, _ATOM, lexeme=True)} {self.skip}"
             return f"({text})" if tight == _ATOM else text
@@ -146,7 +145,7 @@ class _Writer:
         raise TypeError(f"not an expression: {expr!r}")
 
     def _without(self, expr: NotExpr) -> str:
-        """A complement, which holds the bytes of marker tokens too unless something else bars them."""
+        """Return a complement; it includes the bytes of marker tokens, unless another conjunct excludes them."""
         return "~" + self.expr(expr.body, _ATOM, lexeme=True)
 
     def join(self, glue: str, parts: tuple[Expr, ...], own: int, tight: int, lexeme: bool) -> str:

@@ -1,4 +1,4 @@
-"""Builds the grammar of a tree of formats, one method a format."""
+"""Builds the grammar of a tree of formats, with one method per format."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from grammars.gbnf import gbnf_grammar
-from grammars.json_schema import Policy, ReportRow, Spelling, build
-from grammars.text_grammars.lark.sizes import check_pattern
-from grammars.tree.markers import Markers
+from grammars.json_schema.build import Policy, ReportRow, Spelling, build
 from grammars.regular.syntax.rust import InvalidRegex
+from grammars.text_grammars.gbnf.convert import gbnf_grammar
+from grammars.text_grammars.lark.sizes import check_pattern
 from grammars.text_grammars.structural_tag.free_text import (
     alternatives,
-    beginning,
     containing,
     end_text,
-    fused,
-    is_free,
-    outermost,
-    without_beginning,
+    ends_with_free_text,
+    firing_triggers,
+    literal_prefix,
+    merge_lexemes,
+    without_prefix,
 )
 from grammars.text_grammars.structural_tag.values import (
     only_keys,
@@ -33,6 +32,7 @@ from grammars.text_grammars.structural_tag.values import (
     read_string,
     read_strings,
 )
+from grammars.tree.markers import Markers
 from grammars.tree.nodes import (
     And,
     Group,
@@ -55,20 +55,22 @@ from grammars.tree.nodes import (
 )
 from special_tokens.errors import GrammarError, SchemaError, shown
 
-__all__ = ["ANY", "Builder", "End", "Makers"]
+__all__ = ["ANY", "FormatEnd", "Makers", "TagBuilder"]
 
 #: Any text.
 ANY = Pattern("(?s:.*)")
 _BOUNDS = {"optional": (0, 1), "plus": (1, None), "star": (0, None)}
-#: What ends a format: some texts, any of which; one token; or nothing of its own.
-End: TypeAlias = tuple[str, ...] | Tokens | None
-#: Format type -> what builds it and the keys that it takes.
-Makers: TypeAlias = Mapping[str, tuple[Callable[["Builder", Mapping[str, Any], End, str], Node], frozenset[str]]]
+#: The end of a format: any of some texts, one token, or none.
+FormatEnd: TypeAlias = tuple[str, ...] | Tokens | None
+#: Format type -> its method, and the keys that it accepts.
+Makers: TypeAlias = Mapping[
+    str, tuple[Callable[["TagBuilder", Mapping[str, Any], FormatEnd, str], Node], frozenset[str]]
+]
 
 
 @dataclass
-class Builder:
-    """Builds one structural tag; ``rows`` is what the schemas in it leave open, ``makers`` what builds each format."""
+class TagBuilder:
+    """Builds one structural tag; ``makers`` is the table of formats, ``rows`` collects the report of its schemas."""
 
     markers: Markers | None
     trusted: bool
@@ -78,8 +80,8 @@ class Builder:
     rows: list[ReportRow] = field(default_factory=list)
     depth: int = 0
 
-    def build(self, spec: Any, end: End, place: str) -> Node:
-        """The format, and after it ``end``, which free text needs in order to know where it ends."""
+    def build(self, spec: Any, end: FormatEnd, place: str) -> Node:
+        """Return the format followed by ``end``; free text needs it to know where it ends."""
         body = read_object(spec, place)
         kind = body.get("type")
         if not isinstance(kind, str) or kind not in self.makers:
@@ -97,10 +99,10 @@ class Builder:
 
     # -- primitives
 
-    def const_string(self, body: Mapping[str, Any], end: End, place: str) -> Node:
-        return self.ended(self._text(read_string(body, "value", place, empty=True)), end)
+    def const_string(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
+        return self.with_end(self._text(read_string(body, "value", place, empty=True)), end)
 
-    def json_schema(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+    def json_schema(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         if body.get("style", "json") != "json":
             raise GrammarError(
                 f"style {shown(body['style'])} is not supported here", place=f"{place}.style", expected="json",
@@ -116,13 +118,13 @@ class Builder:
             error.place = f"{place}.json_schema{error.pointer}"
             raise
         self.rows += built.report.rows
-        return self.ended(Rule("payload", built.node), end)
+        return self.with_end(Rule("payload", built.node), end)
 
-    def grammar(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+    def grammar(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         found = gbnf_grammar(read_string(body, "grammar", place), place=f"{place}.grammar")
-        return self.ended(Sub("grammar", found.lark), end)
+        return self.with_end(Sub("grammar", found.lark), end)
 
-    def regex(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+    def regex(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         text = read_string(body, "pattern", place)
         try:
             check_pattern(text, place=f"{place}.pattern")
@@ -130,9 +132,9 @@ class Builder:
             at = f"{place}.pattern"
             raise GrammarError(str(error), line=1, column=error.at + 1, place=at) from None
         pattern = Pattern(text)
-        return Until("text", pattern, end_text(end)) if isinstance(end, tuple) else self.ended(pattern, end)
+        return Until("text", pattern, end_text(end)) if isinstance(end, tuple) else self.with_end(pattern, end)
 
-    def any_text(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+    def any_text(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         if body.get("max_tokens") is not None:
             raise GrammarError(
                 "tokens cannot be counted inside a grammar", place=f"{place}.max_tokens", hint="use max_chars"
@@ -140,40 +142,40 @@ class Builder:
         most = read_count(body, "max_chars", place)
         text: Node = ANY if most is None else Pattern(f"(?s:.{{0,{most}}})") if most else Text("")
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
-        return self.free(text, [e for e in excludes if not (isinstance(end, tuple) and e in end)], end)
+        return self.free_text(text, [e for e in excludes if not (isinstance(end, tuple) and e in end)], end)
 
-    def free(self, text: Node, excludes: Sequence[str], end: End) -> Node:
-        """``text`` in which none of ``excludes`` stands, up to ``end``."""
+    def free_text(self, text: Node, excludes: Sequence[str], end: FormatEnd) -> Node:
+        """Return ``text`` that contains none of ``excludes``, followed by ``end``."""
         if excludes:
             text = And((text, Not(containing(excludes))))
         if isinstance(end, tuple):
             return Until("text", text, end_text(end))
-        return self.ended(Rule("text", text), end)
+        return self.with_end(Rule("text", text), end)
 
     # -- composition
 
-    def sequence(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+    def sequence(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         elements = read_list(body.get("elements"), f"{place}.elements")
         parts: list[Node] = []
         skip: str | None = None
         for i, element in enumerate(elements):
             at = f"{place}.elements[{i}]"
-            if skip is not None:  # the beginning of this element ended the free text in front of it
-                element, skip = without_beginning(element, skip), None
+            if skip is not None:  # its prefix ended the free text before it
+                element, skip = without_prefix(element, skip), None
             if i + 1 == len(elements):
                 parts.append(self.build(element, end, at))
-            elif is_free(element):
-                skip = beginning(elements[i + 1], at)
+            elif ends_with_free_text(element):
+                skip = literal_prefix(elements[i + 1], at)
                 parts.append(self.build(element, (skip,), at))
             else:
                 parts.append(self.build(element, None, at))
-        return fused(parts)
+        return merge_lexemes(parts)
 
-    def options(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+    def options(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         elements = read_list(body.get("elements"), f"{place}.elements")
         return alternatives([self.build(e, end, f"{place}.elements[{i}]") for i, e in enumerate(elements)])
 
-    def repeated(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+    def repeated(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         bounds: tuple[int | None, int | None] = _BOUNDS.get(body["type"], (0, 0))
         least, most = bounds
         if body["type"] == "repeat":
@@ -181,29 +183,29 @@ class Builder:
             most = None if bound == -1 else read_count(body, "max", place, needed=True)
             if most is not None and most < (least or 0):
                 raise GrammarError(f"from {least} to {most} times", place=f"{place}.max", expected="at least min")
-        if is_free(body.get("content")):
+        if ends_with_free_text(body.get("content")):
             raise GrammarError(
                 "free text cannot be repeated: nothing would end it", place=f"{place}.content", hint="put it into a tag"
             )
         inner = self.build(body.get("content"), None, f"{place}.content")
-        return self.ended(repeat(inner, least or 0, most), end)
+        return self.with_end(repeat(inner, least or 0, most), end)
 
     # -- tags
 
-    def tag(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+    def tag(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         return self.tag_after(body, "", end, place)
 
-    def tag_after(self, body: Mapping[str, Any], written: str, end: End, place: str) -> Node:
-        """A tag whose first characters ``written`` are there already."""
+    def tag_after(self, body: Mapping[str, Any], written: str, end: FormatEnd, place: str) -> Node:
+        """Return a tag whose prefix ``written`` has been written already."""
         begin = body.get("begin")
         if isinstance(begin, Mapping):
             opening = self.build(begin, None, f"{place}.begin")
         else:
             opening = self._text(read_string(body, "begin", place)[len(written) :])
         content = self.build(body.get("content"), self._end_of(body, place), f"{place}.content")
-        return self.ended(fused([opening, content]), end)
+        return self.with_end(merge_lexemes([opening, content]), end)
 
-    def _end_of(self, body: Mapping[str, Any], place: str) -> End:
+    def _end_of(self, body: Mapping[str, Any], place: str) -> FormatEnd:
         end = body.get("end")
         if isinstance(end, Mapping):
             node = self.build(end, None, f"{place}.end")
@@ -218,10 +220,10 @@ class Builder:
                 return token(pieces[0], texts[0])
         return tuple(texts)
 
-    def triggered_tags(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+    def triggered_tags(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         triggers = read_strings(body.get("triggers"), f"{place}.triggers")
         tags = read_list(body.get("tags"), f"{place}.tags")
-        by_trigger: dict[str, list[Callable[[], Node]]] = {trigger: [] for trigger in outermost(triggers, place)}
+        by_trigger: dict[str, list[Callable[[], Node]]] = {trigger: [] for trigger in firing_triggers(triggers, place)}
         openings: list[Callable[[], Node]] = []
         for i, tag in enumerate(tags):
             at = f"{place}.tags[{i}]"
@@ -239,7 +241,7 @@ class Builder:
             by_trigger, openings, body, end, place, loop=not read_flag(body, "stop_after_first", place)
         )
 
-    def dispatch(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+    def dispatch(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         rules = read_rules(body, place)
         by_trigger: dict[str, list[Callable[[], Node]]] = {}
         for i, (pattern, spec) in enumerate(rules):
@@ -247,7 +249,7 @@ class Builder:
                 raise GrammarError("a pattern is a text", place=f"{place}.rules[{i}][0]")
             make = partial(self.build, spec, None, f"{place}.rules[{i}][1]")
             by_trigger.setdefault(pattern, []).append(make)
-        outermost(list(by_trigger), place)
+        firing_triggers(list(by_trigger), place)
         return self._dispatching(by_trigger, [], body, end, place, loop=read_flag(body, "loop", place, default=True))
 
     def _dispatching(
@@ -255,29 +257,29 @@ class Builder:
         by_trigger: Mapping[str, Sequence[Callable[[], Node]]],
         openings: Sequence[Callable[[], Node]],
         body: Mapping[str, Any],
-        end: End,
+        end: FormatEnd,
         place: str,
         *,
         loop: bool,
     ) -> Node:
-        """Free text until a trigger, what follows it, and (``loop``) free text again."""
+        """Return free text up to a trigger, the format after it, and with ``loop`` free text again."""
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
         enders = list(end) if isinstance(end, tuple) else []
         barred = [text for text in (*by_trigger, *excludes) if text not in enders]
-        again: Node = Ref("text") if loop else self.ended(Seq(()), end)
-        ways: list[Node] = [self.free(ANY, barred, end)]
+        again: Node = Ref("text") if loop else self.with_end(Seq(()), end)
+        ways: list[Node] = [self.free_text(ANY, barred, end)]
         for trigger, makers in by_trigger.items():
             others = [text for text in (*barred, *enders) if text != trigger]
             lead_text: Node = And((ANY, Not(containing(others)))) if others else ANY
             lead = Until("lead", lead_text, Text(trigger))
-            ways.append(seq(lead, fused([alternatives([make() for make in makers])]), again))
+            ways.append(seq(lead, merge_lexemes([alternatives([make() for make in makers])]), again))
         rules = {"text": RuleDef(alt(*ways))}
         start: Node = Ref("text")
         if read_flag(body, "at_least_one", place):
-            start = seq(fused([alternatives([make() for make in openings])]), again)
+            start = seq(merge_lexemes([alternatives([make() for make in openings])]), again)
         return Group("tags", start, rules)
 
-    def tags_with_separator(self, body: Mapping[str, Any], end: End, place: str) -> Node:
+    def tags_with_separator(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         tags = read_list(body.get("tags"), f"{place}.tags")
         one = alt(*(self.tag_after(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
                     for i, tag in enumerate(tags)))  # fmt: skip
@@ -285,17 +287,17 @@ class Builder:
         if not read_flag(body, "stop_after_first", place):
             separator = self._text(read_string(body, "separator", place, empty=True))
             many = seq(one, repeat(seq(separator, one), 0, None))
-        return self.ended(many if read_flag(body, "at_least_one", place) else opt(many), end)
+        return self.with_end(many if read_flag(body, "at_least_one", place) else opt(many), end)
 
     # -- texts
 
     def _text(self, text: str) -> Node:
         return self.markers.node(text) if self.trusted and self.markers is not None else Text(text)
 
-    def ended(self, node: Node, end: End) -> Node:
-        """``node``, and ``end`` after it."""
+    def with_end(self, node: Node, end: FormatEnd) -> Node:
+        """Return ``node`` followed by ``end``."""
         if end is None:
             return node
         if isinstance(end, Tokens):
             return seq(node, end)
-        return fused([node, alternatives([self._text(text) for text in end])])
+        return merge_lexemes([node, alternatives([self._text(text) for text in end])])

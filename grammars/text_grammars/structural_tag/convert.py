@@ -3,8 +3,8 @@
 The newer form is a tree of formats (``{"type": "structural_tag", "format": {...}}``); the older one lists
 ``structures`` and ``triggers`` and is read as ``triggered_tags``.  A third, smaller one names one tag and its schema.
 
-Free text ends with the first text that ends it: its tag's ``end``, a trigger, or the literal that follows it in a
-sequence.  All texts are text: a marker spelled in one stays text unless the caller is trusted.
+Free text ends at the first text that can end it: its tag's ``end``, a trigger, or the literal that follows it in a
+sequence.  A marker spelled in any of these texts stays text unless the caller is trusted.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from grammars.json_schema import DEFAULT_SPELLING, Policy, SchemaReport, Spelling
+from grammars.json_schema.build import DEFAULT_SPELLING, Policy, SchemaReport, Spelling
 from grammars.text_grammars.lark.sizes import MAX_LEAST_BYTES, MAX_LEAST_LEXEMES
-from grammars.tree.markers import Markers
-from grammars.text_grammars.structural_tag.builder import Builder
-from grammars.text_grammars.structural_tag.forms import one_form
-from grammars.text_grammars.structural_tag.free_text import fused
+from grammars.text_grammars.structural_tag.builder import TagBuilder
+from grammars.text_grammars.structural_tag.forms import normalise_form
+from grammars.text_grammars.structural_tag.free_text import merge_lexemes
 from grammars.text_grammars.structural_tag.table import FORMATS
+from grammars.tree.markers import Markers
 from grammars.tree.nodes import Alt, Group, Lexeme, Node, Repeat, Rule, Seq, Text
 from special_tokens.errors import GrammarError
 
@@ -28,7 +28,7 @@ __all__ = ["FORMATS", "StructuralTagPart", "structural_tag_part"]
 
 @dataclass(frozen=True, slots=True)
 class StructuralTagPart:
-    """The grammar of a structural tag and what it keeps of its schemas."""
+    """The grammar of a structural tag, and the report of the schemas in it."""
 
     node: Node
     report: SchemaReport
@@ -43,28 +43,28 @@ def structural_tag_part(
     spelling: Spelling = DEFAULT_SPELLING,
     policy: Policy = "warn",
 ) -> StructuralTagPart:
-    """The part for ``spec``, an object or its JSON text, in any of the three forms.
+    """Return the part for ``spec``, an object or its JSON text, in any of the three forms.
 
-    Raises `GrammarError` naming the place in it of what is unknown, missing or refused.  ``trusted`` allows the
-    token-level formats and lets a text that spells a marker be its token; both need ``markers``.
+    Raises `GrammarError` with the place of anything unknown, missing or refused.  ``trusted`` allows the token-level
+    formats, and a text that spells a marker becomes its token; both need ``markers``.
     """
     if isinstance(spec, str):
         try:
             spec = json.loads(spec)
         except ValueError as error:
             raise GrammarError(f"not JSON: {error}", place=place) from None
-    builder = Builder(markers, trusted, spelling, policy, FORMATS)
-    tree, at = one_form(spec, place, FORMATS)
-    node = fused([builder.build(tree, None, at)])
+    builder = TagBuilder(markers, trusted, spelling, policy, FORMATS)
+    tree, at = normalise_form(spec, place, FORMATS)
+    node = merge_lexemes([builder.build(tree, None, at)])
     _check_least(node, at)
     return StructuralTagPart(node, SchemaReport(tuple(builder.rows)))
 
 
 def _check_least(node: Node, place: str) -> None:
-    """Refuses repeats of repeats that nothing can end."""
+    """Refuse nested repeats whose shortest text is too long."""
 
     def least(inner: Node, lexeme: bool) -> int:
-        """Characters of a lexeme's shortest text, lexemes of a rule's."""
+        """Return the length of the shortest text: of a lexeme in characters, of a rule in lexemes."""
         match inner:
             case Text(text=text):
                 found = len(text) if lexeme else int(bool(text))

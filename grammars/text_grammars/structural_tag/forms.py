@@ -1,4 +1,4 @@
-"""The three forms in which clients send structural tags, as one: a tree of formats."""
+"""Normalises the three forms in which clients send structural tags to one: a tree of formats."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from grammars.text_grammars.structural_tag.values import only_keys, read_list, read_object
 from special_tokens.errors import GrammarError, shown
 
-__all__ = ["one_form"]
+__all__ = ["normalise_form"]
 
 
-def one_form(spec: Any, place: str, formats: Collection[str]) -> tuple[Mapping[str, Any], str]:
-    """The format tree of a spec in any form, and its place."""
+def normalise_form(spec: Any, place: str, formats: Collection[str]) -> tuple[Mapping[str, Any], str]:
+    """Return the format tree of a spec in any form, and its place in the request."""
     if not isinstance(spec, Mapping):
         raise GrammarError("not an object", place=place, expected='{"type": "structural_tag", "format": {...}}')
     if "format" in spec:
@@ -25,7 +25,9 @@ def one_form(spec: Any, place: str, formats: Collection[str]) -> tuple[Mapping[s
         return _tag_form(spec, place), place
     if isinstance(spec.get("type"), str) and spec["type"] in formats:
         return spec, place
-    raise GrammarError("nothing says what to write", place=place, expected="format, or structures and triggers, or tag")
+    raise GrammarError(
+        "the structural tag has no format", place=place, expected="format, or structures and triggers, or tag"
+    )
 
 
 def _triggers_form(spec: Mapping[str, Any], place: str) -> Mapping[str, Any]:
@@ -42,7 +44,7 @@ def _triggers_form(spec: Mapping[str, Any], place: str) -> Mapping[str, Any]:
 def _tag_form(spec: Mapping[str, Any], place: str) -> Mapping[str, Any]:
     only_keys(spec, {"type", "tag", "start_tag", "end_tag", "schema"}, place)
     if spec.get("start_tag") is not None and spec.get("tag") is not None:
-        raise GrammarError("tag and start_tag both say how it begins", place=place, expected="one of the two")
+        raise GrammarError("tag and start_tag both give the opening tag", place=place, expected="one of the two")
     begin = spec.get("start_tag") or spec.get("tag")
     if not isinstance(begin, str) or not begin.strip():
         raise GrammarError("the tag is empty", place=f"{place}.tag", expected="a name or an opening tag")
@@ -53,7 +55,7 @@ def _tag_form(spec: Mapping[str, Any], place: str) -> Mapping[str, Any]:
         match = re.match(r"\s*([<\[])([\w:.-]+)", begin)
         if match is None:
             raise GrammarError(
-                f"no end tag can be told from {shown(begin)}", place=f"{place}.end_tag", expected="a text"
+                f"no end tag can be derived from {shown(begin)}", place=f"{place}.end_tag", expected="a text"
             )
         end = f"{match[1]}/{match[2]}{'>' if match[1] == '<' else ']'}"
     schema = {"type": "json_schema", "json_schema": spec.get("schema", {"type": "object"})}

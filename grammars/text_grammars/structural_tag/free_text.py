@@ -1,4 +1,4 @@
-"""Free text inside structural tags: where it stands, what ends it, and lexemes that do not take from each other."""
+"""Free text inside structural tags: which formats end with it, what ends it, and merging of adjacent lexemes."""
 
 from __future__ import annotations
 
@@ -10,23 +10,30 @@ from grammars.tree.nodes import Lexeme, Node, Pattern, Text, alt, is_empty, is_t
 from special_tokens.errors import GrammarError, shown
 
 __all__ = [
-    "alternatives", "beginning", "containing", "end_text", "fused", "is_free", "outermost", "without_beginning",
+    "alternatives",
+    "containing",
+    "end_text",
+    "ends_with_free_text",
+    "firing_triggers",
+    "literal_prefix",
+    "merge_lexemes",
+    "without_prefix",
 ]  # fmt: skip
 
 
-def is_free(spec: Any) -> bool:
-    """Does this format end with text that goes on until something else begins?"""
+def ends_with_free_text(spec: Any) -> bool:
+    """Whether this format ends with text that continues until something else begins."""
     kind = spec.get("type") if isinstance(spec, Mapping) else None
     if kind in ("any_text", "triggered_tags", "dispatch"):
         return not (isinstance(spec, Mapping) and spec.get("stop_after_first") and spec.get("at_least_one"))
     if kind in ("sequence", "or"):
         elements = spec.get("elements") or [None]
-        return any(map(is_free, elements if kind == "or" else elements[-1:]))
+        return any(map(ends_with_free_text, elements if kind == "or" else elements[-1:]))
     return False
 
 
-def beginning(spec: Any, place: str) -> str:
-    """The literal that a format begins with, which ends the free text in front of it."""
+def literal_prefix(spec: Any, place: str) -> str:
+    """Return the literal that a format begins with, which ends the free text before it."""
     kind = spec.get("type") if isinstance(spec, Mapping) else None
     text = spec.get("value") if kind == "const_string" else spec.get("begin") if kind == "tag" else None
     if not isinstance(text, str) or not text:
@@ -36,7 +43,7 @@ def beginning(spec: Any, place: str) -> str:
     return text
 
 
-def without_beginning(spec: Mapping[str, Any], text: str) -> Mapping[str, Any]:
+def without_prefix(spec: Mapping[str, Any], text: str) -> Mapping[str, Any]:
     if spec["type"] == "const_string":
         return {"type": "const_string", "value": ""}
     return {**spec, "begin": spec["begin"][len(text) :] or _NOTHING}
@@ -53,19 +60,19 @@ def containing(texts: Sequence[str]) -> Node:
     return Pattern(f"(?s:.*)(?:{'|'.join(map(re.escape, texts))})(?s:.*)")
 
 
-def outermost(triggers: Sequence[str], place: str) -> list[str]:
-    """The triggers that can fire: of two where one begins the other only the shorter one ever does."""
+def firing_triggers(triggers: Sequence[str], place: str) -> list[str]:
+    """Return the triggers that can fire: if one is a prefix of another, only the shorter one does."""
     found = [t for t in triggers if not any(t != other and t.startswith(other) for other in triggers)]
     for one in found:
         for other in found:
             if one != other and one in other:
-                raise GrammarError(f"{shown(one)} stands inside {shown(other)}", place=f"{place}.triggers",
+                raise GrammarError(f"{shown(one)} is contained in {shown(other)}", place=f"{place}.triggers",
                                    hint="both would fire at once")  # fmt: skip
     return list(dict.fromkeys(found))
 
 
-def fused(parts: Sequence[Node]) -> Node:
-    """The parts in order; neighbours that are regular become one lexeme, so that none takes from the other."""
+def merge_lexemes(parts: Sequence[Node]) -> Node:
+    """Return the sequence of parts; adjacent regular parts become one lexeme, so that no part is greedy."""
     out: list[Node] = []
     run: list[Node] = []
     for part in (*parts, None):
@@ -84,7 +91,7 @@ def fused(parts: Sequence[Node]) -> Node:
 
 
 def alternatives(options: Sequence[Node]) -> Node:
-    """One of the options; those that are regular are one lexeme, so that none hides another."""
+    """Return the alternatives; regular options become one lexeme, so that none hides another."""
     regular = [option for option in options if is_terminal(option)]
     others = [option for option in options if not is_terminal(option)]
     if not regular:

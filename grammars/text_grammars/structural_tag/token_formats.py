@@ -1,4 +1,4 @@
-"""Formats of a structural tag that name tokens, which only a trusted caller may write."""
+"""The formats of structural tags that name tokens; only a trusted caller may use them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from grammars.plan.plan import SENTINELS
-from grammars.text_grammars.structural_tag.builder import ANY, Builder, End
-from grammars.text_grammars.structural_tag.free_text import fused
+from grammars.text_grammars.structural_tag.builder import ANY, FormatEnd, TagBuilder
+from grammars.text_grammars.structural_tag.free_text import merge_lexemes
 from grammars.text_grammars.structural_tag.values import read_count, read_flag, read_format, read_list, read_rules
 from grammars.tree.nodes import Node, Rule, Seq, Tokens, alt, repeat, seq, tokens_except
 from grammars.tree.nodes import token as marker_token
@@ -17,21 +17,21 @@ from special_tokens.errors import GrammarError, shown
 __all__ = ["any_tokens", "exclude_token", "token", "token_dispatch", "token_triggered_tags"]
 
 
-def token(builder: Builder, body: Mapping[str, Any], end: End, place: str) -> Node:
+def token(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
     found = _token(builder, body.get("token"), f"{place}.token")
-    return builder.ended(found, end) if end is not None else found
+    return builder.with_end(found, end) if end is not None else found
 
 
-def exclude_token(builder: Builder, body: Mapping[str, Any], end: End, place: str) -> Node:
-    return builder.ended(_other_tokens(builder, body, end, place), end)
+def exclude_token(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
+    return builder.with_end(_other_tokens(builder, body, end, place), end)
 
 
-def any_tokens(builder: Builder, body: Mapping[str, Any], end: End, place: str) -> Node:
+def any_tokens(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
     most = read_count(body, "max_tokens", place)
-    return builder.ended(repeat(_other_tokens(builder, body, end, place), 0, most), end)
+    return builder.with_end(repeat(_other_tokens(builder, body, end, place), 0, most), end)
 
 
-def token_triggered_tags(builder: Builder, body: Mapping[str, Any], end: End, place: str) -> Node:
+def token_triggered_tags(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
     for i, name in enumerate(read_list(body.get("trigger_tokens"), f"{place}.trigger_tokens")):
         _token(builder, name, f"{place}.trigger_tokens[{i}]")
     tags = read_list(body.get("tags"), f"{place}.tags")
@@ -40,37 +40,39 @@ def token_triggered_tags(builder: Builder, body: Mapping[str, Any], end: End, pl
     return _between_tokens(builder, one, body, end, place, loop=not read_flag(body, "stop_after_first", place))
 
 
-def token_dispatch(builder: Builder, body: Mapping[str, Any], end: End, place: str) -> Node:
+def token_dispatch(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
     ways: list[Node] = []
     for i, (name, spec) in enumerate(read_rules(body, place)):
         opening = _token(builder, name, f"{place}.rules[{i}][0]")
-        ways.append(fused([opening, builder.build(spec, None, f"{place}.rules[{i}][1]")]))
+        ways.append(merge_lexemes([opening, builder.build(spec, None, f"{place}.rules[{i}][1]")]))
     one = alt(*ways)
     return _between_tokens(builder, one, body, end, place, loop=read_flag(body, "loop", place, default=True))
 
 
-def _between_tokens(builder: Builder, one: Node, body: Mapping[str, Any], end: End, place: str, *, loop: bool) -> Node:
-    """Free text, which holds no special token anyway, and parts that open with a token."""
+def _between_tokens(
+    builder: TagBuilder, one: Node, body: Mapping[str, Any], end: FormatEnd, place: str, *, loop: bool
+) -> Node:
+    """Return free text (which never contains special tokens) with parts that begin with a token."""
     at_least_one = read_flag(body, "at_least_one", place)
     text: Node = Rule("text", ANY)
-    last = builder.free(ANY, [], end) if not at_least_one or loop else builder.ended(Seq(()), end)
+    last = builder.free_text(ANY, [], end) if not at_least_one or loop else builder.with_end(Seq(()), end)
     if not loop:
         first = one if at_least_one else seq(text, one)
-        closed = seq(first, builder.ended(Seq(()), end))
+        closed = seq(first, builder.with_end(Seq(()), end))
         return closed if at_least_one else alt(closed, last)
     if at_least_one:
         return seq(one, repeat(seq(text, one), 0, None), last)
     return seq(repeat(seq(text, one), 0, None), last)
 
 
-def _registry(builder: Builder, message: str, place: str) -> SpecialTokens:
-    """The tokens that a trusted caller may write."""
+def _registry(builder: TagBuilder, message: str, place: str) -> SpecialTokens:
+    """Return the token registry; raise `GrammarError` unless the caller is trusted."""
     if not builder.trusted or builder.markers is None:
         raise GrammarError(message, place=place, hint="only a trusted caller may write tokens")
     return builder.markers.tokens
 
 
-def _token(builder: Builder, name: Any, place: str) -> Tokens:
+def _token(builder: TagBuilder, name: Any, place: str) -> Tokens:
     tokens = _registry(builder, f"{shown(name)} is a token, not text", place)
     found = name if isinstance(name, int) and not isinstance(name, bool) else tokens.id_of(str(name))
     if found is None or not 0 <= found < tokens.vocab_size:
@@ -80,7 +82,7 @@ def _token(builder: Builder, name: Any, place: str) -> Tokens:
     return marker_token(found, str(name))
 
 
-def _other_tokens(builder: Builder, body: Mapping[str, Any], end: End, place: str) -> Node:
+def _other_tokens(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
     names = read_list(body.get("exclude_tokens", []), f"{place}.exclude_tokens", empty=True)
     tokens = _registry(builder, "tokens are not text", place)
     barred: set[int] = set()

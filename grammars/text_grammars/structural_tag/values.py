@@ -1,4 +1,4 @@
-"""Values of a structural tag, read with the place of what is wrong."""
+"""Reads and checks the values of a structural tag; errors name their place."""
 
 from __future__ import annotations
 

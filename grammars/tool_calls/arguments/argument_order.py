@@ -1,4 +1,4 @@
-"""In which order arguments may be written: required ones always, optional ones perhaps, separators between them."""
+"""The grammar of an argument list: the order of arguments, optional arguments, separators."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from special_tokens.errors import ModelError, ToolError
 
 __all__ = ["MAX_ANY_ORDER", "arrange"]
 
-#: The engine's parametric rules carry 64 bits, one an argument.
+#: The parameter of llguidance's parametric rules has 64 bits, one per argument.
 MAX_ANY_ORDER = 64
 
 
 def arrange(named: Sequence[tuple[str, bool, Node]], extra: Node | None, separator: Node, order: str) -> Node:
     """The grammar of an argument list.
 
-    ``named`` are key, required and node of each argument; ``extra`` writes an argument of any other name, as often
-    as the model likes, behind the named ones.  ``order``: ``schema`` keeps the order given, ``sorted`` sorts by
-    key, ``any`` leaves it to the model.
+    ``named`` holds key, required and node of each argument; ``extra`` is the node of an argument of any other name,
+    which may follow the named ones any number of times.  ``order``: ``schema`` keeps the given order, ``sorted`` sorts
+    by key, ``any`` leaves the order to the model.
     """
     if order == "sorted":
         named = sorted(named, key=lambda item: item[0])
@@ -30,8 +30,8 @@ def arrange(named: Sequence[tuple[str, bool, Node]], extra: Node | None, separat
 
 
 def _in_order(named: Sequence[tuple[bool, Node]], extra: Node | None, separator: Node) -> Node:
-    later = EMPTY if extra is None else repeat(seq(separator, extra))  # what follows when something stands before
-    first = EMPTY if extra is None else opt(extra, later)  # what follows when nothing does
+    later = EMPTY if extra is None else repeat(seq(separator, extra))  # the rest of the list after an argument
+    first = EMPTY if extra is None else opt(extra, later)  # the rest of the list if nothing precedes it
     for required, node in reversed(named):
         written = seq(node, later)
         if is_empty(separator):
@@ -44,7 +44,7 @@ def _in_order(named: Sequence[tuple[bool, Node]], extra: Node | None, separator:
 
 
 def _any_order(named: Sequence[tuple[str, bool, Node]], extra: Node | None, separator: Node) -> Node:
-    """A parametric rule whose bits say which arguments are written; the required ones come first."""
+    """A parametric rule whose bits record the arguments written so far; bits of required arguments come first."""
     if len(named) > MAX_ANY_ORDER:
         raise ToolError(f"{len(named)} arguments in any order", place="tools", expected=f"at most {MAX_ANY_ORDER}")
     ordered = sorted(named, key=lambda item: not item[1])

@@ -1,4 +1,4 @@
-"""One argument of a tool, as the syntaxes that write arguments one by one need it."""
+"""The arguments of a tool, for syntaxes that write arguments one by one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from grammars.regular.languages import Regular
-from grammars.tools.parameters import arguments_schema, pointer
 from grammars.tool_calls.arguments.schema_types import is_whole, part, resolve, strings, type_of, types
+from grammars.tools.parameters import arguments_schema, pointer
 from grammars.values.tool import Tool
 
 __all__ = ["Parameter", "Signature", "signature"]
@@ -17,47 +17,47 @@ __all__ = ["Parameter", "Signature", "signature"]
 
 @dataclass(frozen=True)
 class Parameter:
-    """An argument: its key, its schema inside ``root``, and the pointer that reports name it by."""
+    """An argument: its key, its schema inside ``root``, and ``place``, the JSON pointer used in reports."""
 
     key: str
     schema: Any
     root: Mapping[str, Any]
     required: bool = False
     place: str = ""
-    is_extra: bool = False  #: stands for any argument that the tool does not name
+    is_extra: bool = False  #: represents any argument that the tool does not name
 
     @cached_property
     def types(self) -> frozenset[str]:
-        """The JSON types that it may have."""
+        """The JSON types that its values may have."""
         return types(self.schema, self.root)
 
     @cached_property
     def strings(self) -> Regular:
-        """The strings that it may be."""
+        """The language of the strings that it may be."""
         return strings(self.schema, self.root)
 
     @cached_property
     def whole_schema(self) -> Any:
-        """Its schema with the definitions that it refers to."""
+        """Its schema with the definitions of ``root`` that it refers to."""
         return part(self.root, self.schema)
 
     def only(self, kept: frozenset[str]) -> Parameter:
-        """The same argument, kept to some of its types."""
+        """The same argument, restricted to these JSON types."""
         if self.types <= kept:
             return self
         return replace(self, schema=_narrowed(self.schema, self.root, kept))
 
     @cached_property
     def is_whole(self) -> bool:
-        """Are all numbers that it may be whole ones?"""
+        """Whether all numbers that it may be are integers; False if that is not evident."""
         return is_whole(self.schema, self.root)
 
     def whole(self) -> Parameter:
-        """The same argument, kept to whole numbers."""
+        """The same argument, restricted to integers."""
         return self if self.is_whole else replace(self, schema={"allOf": [self.schema, {"type": "integer"}]})
 
     def inside(self, schema: Any, *path: str) -> Parameter:
-        """A value inside this one, under ``schema``."""
+        """The value at ``path`` inside this argument, with schema ``schema``."""
         return Parameter(path[-1] if path else "", schema, self.root, True, self.place + "".join(f"/{p}" for p in path))
 
 
@@ -82,20 +82,20 @@ def _narrowed(schema: Any, root: Mapping[str, Any], kept: frozenset[str]) -> Any
 
 @dataclass(frozen=True)
 class Signature:
-    """The arguments of a tool in the schema's order; ``extra`` stands for any others, None where there may be none."""
+    """The arguments of a tool in the schema's order; ``extra`` describes any others, None if none are allowed."""
 
     parameters: tuple[Parameter, ...]
     extra: Parameter | None
 
     def get(self, key: str) -> Parameter:
-        """The argument called ``key``; one that takes anything where the tool has no such argument."""
+        """The argument called ``key``; for an unknown key ``extra``, or an argument that accepts any value."""
         for parameter in self.parameters:
             if parameter.key == key:
                 return parameter
         return self.extra or Parameter(key, True, {})
 
     def in_order(self, arguments: Mapping[str, Any]) -> list[str]:
-        """The keys of ``arguments``: first those that the tool names, in its order, then the others."""
+        """The keys of ``arguments``: first those that the tool names, in the tool's order, then the others."""
         known = [parameter.key for parameter in self.parameters if parameter.key in arguments]
         return known + [key for key in arguments if key not in known]
 
@@ -104,7 +104,7 @@ ANYTHING = Signature((), Parameter("", True, {}, is_extra=True))
 
 
 def signature(tool: Tool | None) -> Signature:
-    """The signature of a tool; one that takes anything for a tool that is not known."""
+    """The signature of ``tool``; for None one that accepts any arguments."""
     if tool is None:
         return ANYTHING
     root = arguments_schema(tool)
@@ -127,7 +127,7 @@ def signature(tool: Tool | None) -> Signature:
 
 
 def _merged(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
-    """The object schema with the properties of its ``allOf`` parts."""
+    """The object schema merged with the properties of its ``allOf`` subschemas."""
     out = dict(schema) if isinstance(schema, Mapping) else {}
     for inner in out.get("allOf", ()):
         other = _merged(resolve(inner, root), root)

@@ -1,40 +1,47 @@
-"""Reads calls whose arguments are written one by one, and hands the arguments out as one JSON object."""
+"""The parser of calls whose arguments are written one by one; it emits the arguments as one JSON object."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping, Sequence
 
-from grammars.values.format import ToolCallFormat
-from grammars.tree.markers import Markers
-from grammars.tool_calls.arguments.argument_patterns import Frame
-from grammars.tool_calls.names import first_word
+from grammars.tool_calls.arguments.argument_patterns import ArgumentPatterns
 from grammars.tool_calls.arguments.parameter import Parameter, signature
-from grammars.tool_calls.pattern import Hole, Pattern, fill
-from grammars.tool_calls.reader import Broken, Script
-from grammars.tool_calls.section import SectionReader
 from grammars.tool_calls.arguments.values import ValueCoding
+from grammars.tool_calls.names import first_word
+from grammars.tool_calls.pattern import Hole, Pattern, fill
+from grammars.tool_calls.reader import ReadStep, UnexpectedText
+from grammars.tool_calls.section import SectionReader
+from grammars.tree.markers import Markers
+from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Tool
 
 __all__ = ["ParameterReader"]
 
 
 class ParameterReader(SectionReader):
+    """Parser of a section of such calls."""
+
     def __init__(
-        self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers, frame: Frame, coding: ValueCoding
+        self,
+        form: ToolCallFormat,
+        tools: Mapping[str, Tool],
+        markers: Markers,
+        patterns: ArgumentPatterns,
+        coding: ValueCoding,
     ) -> None:
         super().__init__(form, tools, markers)
-        self._frame = frame
+        self._patterns = patterns
         self._coding = coding
-        self._call = _marked(frame.call, markers)
-        self._parameter = _marked(frame.parameter, markers)
+        self._call = _marked(patterns.call, markers)
+        self._parameter = _marked(patterns.parameter, markers)
         self._markers = markers
-        self._separator = markers.marked(frame.separator)
-        self._opening = markers.marked(frame.opening)
-        self._tail = markers.marked(frame.tail)
+        self._separator = markers.marked(patterns.separator)
+        self._opening = markers.marked(patterns.opening)
+        self._tail = markers.marked(patterns.tail)
         self._signature = signature(None)
 
-    def call(self) -> Script:
+    def call(self) -> ReadStep:
         values: dict[str, str] = {}
         for i, part in enumerate(self._call):
             if not isinstance(part, Hole):
@@ -65,13 +72,13 @@ class ParameterReader(SectionReader):
     def _begin(self, values: Mapping[str, str]) -> None:
         name = values.get("name", "").strip()
         if not name:
-            raise Broken
+            raise UnexpectedText
         self._signature = signature(self.tools.get(name))
-        self._tail = self._markers.marked(self._frame.tail_of(name))
+        self._tail = self._markers.marked(self._patterns.tail_of(name))
         style = self.form.id_style
         self.start_call(name, fill(style, {**values, "name": name}) if "$" in style else values.get("id", "").strip())
 
-    def _arguments(self) -> Script:
+    def _arguments(self) -> ReadStep:
         number = 0
         while not (yield from self._is_over()):
             if number and self._separator.strip():
@@ -86,7 +93,7 @@ class ParameterReader(SectionReader):
         yield from self.space()
         return (yield from self.starts(first_word(self.call_end)))
 
-    def _argument(self, lead: str) -> Script:
+    def _argument(self, lead: str) -> ReadStep:
         flag, key, parameter = "", "", self._signature.get("")
         for i, part in enumerate(self._parameter):
             if not isinstance(part, Hole):
@@ -94,7 +101,7 @@ class ParameterReader(SectionReader):
                     yield from self._framing(part, before_value=self._parameter[i + 1 : i + 2] == (Hole("value"),))
             elif part.name == "value":
                 kept = self._typed(parameter, flag)
-                yield from self._coding.read(self, kept, self._markers.marked(self._frame.end_of(key)))
+                yield from self._coding.read(self, kept, self._markers.marked(self._patterns.end_of(key)))
             else:
                 text = yield from self.hole(str(self._parameter[i + 1]))
                 if part.name == "key":
@@ -104,20 +111,20 @@ class ParameterReader(SectionReader):
                 else:
                     flag = text.strip()
 
-    def _framing(self, text: str, *, before_value: bool) -> Script:
-        """A literal; white space right before a value is read only as far as the format itself writes it."""
+    def _framing(self, text: str, *, before_value: bool) -> ReadStep:
+        """Read a literal; directly before a value only the white space that the format itself writes is skipped."""
         core = text.rstrip() if before_value else text
         yield from self.literal(core)
         if len(core) < len(text):
             yield from self.exactly(text[len(core) :])
 
     def _typed(self, parameter: Parameter, flag: str) -> Parameter:
-        if not self._frame.flag:
+        if not self._patterns.flag:
             return parameter
-        if self._frame.flag == "is_string" and flag == self._frame.flag_text("string"):
+        if self._patterns.flag == "is_string" and flag == self._patterns.flag_text("string"):
             return parameter.only(frozenset({"string"}))
-        named = {name for name in _JSON_TYPES if self._frame.flag_text(name) == flag}
-        named |= {"number"} if flag == self._frame.whole_flag else set()
+        named = {name for name in _JSON_TYPES if self._patterns.flag_text(name) == flag}
+        named |= {"number"} if flag == self._patterns.whole_flag else set()
         return parameter.only(frozenset(named)) if named else parameter
 
 

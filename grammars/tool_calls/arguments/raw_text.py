@@ -1,10 +1,11 @@
-"""Text that is written as it is and ends at a marker: the lexemes of raw parameter values.
+"""The lexemes of raw values: text without quotes or escapes that ends at a marker.
 
-The marker ends the text where it first appears, so the text cannot contain it, and nothing can run on behind it.
+The first occurrence of the marker ends the text, so the text cannot contain it.
 """
 
 from __future__ import annotations
 
+from grammars.regular.json_strings import ANYTHING
 from grammars.regular.languages import (
     ALL,
     ANY,
@@ -20,22 +21,21 @@ from grammars.regular.languages import (
     words,
 )
 from grammars.regular.languages import alt as alternatives
-from grammars.regular.json_strings import ANYTHING
 from grammars.tree.markers import Markers
-from grammars.tree.quantifier import quantifier
 from grammars.tree.nodes import And, Lexeme, Node, Not, Pattern, Seq, Text, Until, alt, repeat, seq
+from grammars.tree.quantifier import quantifier
 
 __all__ = ["ANY_TEXT", "ended", "is_writable", "raw_node", "without_end"]
 
-#: Any characters at all, line breaks included.
+#: Any text, line breaks included.
 ANY_TEXT = Pattern("(?s:.*)")
 
 
 def ended(language: Regular, end: str, markers: Markers, *, name: str = "value") -> Node:
-    """Text out of ``language``, and then ``end``.
+    """The node of a text of ``language`` followed by ``end``.
 
-    Where ``end`` begins with a token, text cannot contain it; where it begins with characters, these belong to
-    the text's own lexeme, which would otherwise swallow them.
+    If ``end`` begins with a token, text cannot contain it anyway; if it begins with characters, these are part of the
+    text's lexeme, which would otherwise swallow them.
     """
     language = without_end(language, end, markers)
     pieces = markers.pieces(end)
@@ -43,7 +43,7 @@ def ended(language: Regular, end: str, markers: Markers, *, name: str = "value")
     rest = markers.node(end[len(head) :])
     if not head:
         return seq(markers.any_text() if language == ALL else Lexeme(name, raw_node(language)), rest)
-    if len(pieces) > 1:  # a token follows: only there the text ends, the head may stand inside it
+    if len(pieces) > 1:  # a token follows and ends the text, so the text may contain the head
         return seq(Lexeme(name, seq(raw_node(language), Text(head))), rest)
     if language == ALL:
         return Until(name, ANY_TEXT, Text(head))
@@ -51,7 +51,7 @@ def ended(language: Regular, end: str, markers: Markers, *, name: str = "value")
 
 
 def without_end(language: Regular, end: str, markers: Markers) -> Regular:
-    """The language without those of its listed words that hold ``end``, and so cannot be written in front of it."""
+    """The language without those of its listed words that cannot be written before ``end`` because they contain it."""
     head = _text_that_ends(end, markers)
     if not head:
         return language
@@ -61,19 +61,19 @@ def without_end(language: Regular, end: str, markers: Markers) -> Regular:
 
 
 def is_writable(language: Regular, end: str, markers: Markers) -> bool:
-    """Can `ended` write any word of the language?  True also where no one can tell."""
+    """Whether `ended` can write some word of the language; also True if the search for one is too large."""
     language, head = without_end(language, end, markers), _text_that_ends(end, markers)
     if language == ALL or not head:
         return language != NONE
     return not surely_empty(_ended_once(language, head), _MOST_STATES)
 
 
-#: Most states that are looked at for a word that can be written.
+#: At most this many states are searched for a word that can be written.
 _MOST_STATES = 3_000
 
 
 def _text_that_ends(end: str, markers: Markers) -> str:
-    """The text that raw text cannot hold; "" where it ends by a token, which it could only spell in pieces."""
+    """The text that raw text cannot contain; "" if a token ends it, which text can only spell in pieces."""
     pieces = markers.pieces(end)
     return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else ""
 
@@ -83,7 +83,7 @@ def _ended_once(language: Regular, head: str) -> Regular:
 
 
 def raw_node(term: Regular) -> Node:
-    """The terminal node that writes exactly the words of ``term``."""
+    """The terminal node of exactly the words of ``term``."""
     if term == ALL:
         return ANY_TEXT
     if term.plain:
@@ -104,7 +104,7 @@ def raw_node(term: Regular) -> Node:
 
 
 def _begun(term: Regular) -> Node:
-    """Bytes; those of them that are text are the words of ``term`` (as for strings of JSON, and for the same end)."""
+    """A node over bytes whose valid UTF-8 texts are the words of ``term``, as in `grammars.regular.json_strings`."""
     if term.op == "alt" and term.args:
         return alt(*map(_begun, term.args))
     if term.op == "cat" and term.args and term.args[-1] == ALL:

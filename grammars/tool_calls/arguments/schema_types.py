@@ -1,6 +1,6 @@
-"""What a parameter's schema allows, as far as raw text needs to know: JSON types, and the language of its strings.
+"""The JSON types and the strings that a parameter's schema allows, for syntaxes that write raw text.
 
-Raw text has no quotes that tell ``12`` from ``"12"``: the schema decides, and only the schema.
+Raw text has no quotes that distinguish ``12`` from ``"12"``: the schema alone decides.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from grammars.values.json_pointer import unescaped
-from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
 from grammars.regular.languages import ALL, ANY, Regular, alt, inter, rep, words
+from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
+from grammars.values.json_pointer import unescaped
 
 __all__ = ["ALL_TYPES", "is_whole", "part", "resolve", "strings", "type_of", "types"]
 
 ALL_TYPES = frozenset({"string", "number", "boolean", "null", "object", "array"})
-_DEPTH = 12  # references deeper than this say nothing that raw text could use
+_DEPTH = 12  # references and subschemas nested deeper count as unrestricted
 
-#: Keywords that carry definitions; a part of a schema takes them along.
+#: Keywords that hold definitions.
 _DEFINITIONS = ("$defs", "definitions")
 
 
 def type_of(value: Any) -> str:
-    """The JSON type of a Python value; integers are numbers."""
+    """The JSON type of a Python value; ``number`` for integers."""
     match value:
         case None:
             return "null"
@@ -39,14 +39,14 @@ def type_of(value: Any) -> str:
 
 
 def part(root: Mapping[str, Any], schema: Any) -> Any:
-    """``schema``, found inside ``root``, as a schema of its own: with root's definitions where it refers to any."""
+    """Turn a subschema of ``root`` into a schema of its own, with the definitions of ``root`` if it has references."""
     if not isinstance(schema, Mapping) or '"$ref"' not in json.dumps(schema, default=str):
         return schema
     return {**{key: root[key] for key in _DEFINITIONS if key in root}, **schema}
 
 
 def resolve(schema: Any, root: Mapping[str, Any]) -> Any:
-    """The schema that a local ``$ref`` names, with the keywords beside it; anything else as it is."""
+    """Follow a local ``$ref``, adding its sibling keywords; return any other schema unchanged."""
     for _ in range(_DEPTH):
         if not isinstance(schema, Mapping) or not str(schema.get("$ref", "")).startswith("#"):
             return schema
@@ -61,7 +61,7 @@ def resolve(schema: Any, root: Mapping[str, Any]) -> Any:
 
 
 def types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> frozenset[str]:
-    """The JSON types that an instance may have."""
+    """The JSON types that an instance may have, or a superset of them."""
     schema = resolve(schema, root)
     if schema is False:
         return frozenset()
@@ -86,7 +86,7 @@ def types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> frozenset[str
 
 
 def is_whole(schema: Any, root: Mapping[str, Any], depth: int = 0) -> bool:
-    """Are all numbers whole that the schema allows?  False where that is not plain to see."""
+    """Whether all numbers that the schema allows are integers; False if that is not evident."""
     schema = resolve(schema, root)
     if not isinstance(schema, Mapping) or depth > _DEPTH:
         return False
@@ -103,10 +103,10 @@ def is_whole(schema: Any, root: Mapping[str, Any], depth: int = 0) -> bool:
 
 
 def strings(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Regular:
-    """The language of the strings that the schema allows; `ALL` where nothing restricts them.
+    """The language of the strings that the schema allows; `ALL` if nothing restricts them.
 
-    What cannot be said as a regular language (a back-reference, ``format``) is left out: more is allowed, and the
-    validator behind the parser has the last word.
+    Constraints that are not regular (a back-reference, ``format``) are ignored, so the language may be larger; the
+    parsed arguments are validated later.
     """
     schema = resolve(schema, root)
     if not isinstance(schema, Mapping) or depth > _DEPTH:

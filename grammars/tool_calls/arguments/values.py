@@ -1,7 +1,7 @@
-"""How one argument's value is written and read back, where arguments are not one JSON object.
+"""Codings of a single argument's value: its grammar, its rendering, its parser.
 
-A coding is asked for the grammar of a value *and what ends it*, because raw text and its end are one matter.  All
-codings hand out JSON text when they read: what a caller gets never shows how the model spelled it.
+The grammar of a value includes the text that ends it, because raw text depends on what ends it.  All codings emit JSON
+text when they read, however the model spelled the value.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from collections.abc import Generator, Mapping
 from typing import Any, Protocol
 
 from grammars.regular.languages import ALL, words
-from grammars.values.report import Outcome, ReportRow
-from grammars.values.spelling import DEFAULT_SPELLING, Spelling
-from grammars.tree.markers import Markers
-from grammars.tool_calls.protocol import SchemaNode
-from grammars.tool_calls.json_reader import is_inside_string, read_value, stream_value
 from grammars.tool_calls.arguments.parameter import Parameter
 from grammars.tool_calls.arguments.raw_text import ended, is_writable, without_end
-from grammars.tool_calls.reader import Broken, Cut, Reader, Script
 from grammars.tool_calls.arguments.schema_types import type_of
+from grammars.tool_calls.json_reader import is_inside_string, read_value, stream_value
+from grammars.tool_calls.protocol import SchemaNode
+from grammars.tool_calls.reader import OutputEnded, Reader, ReadStep, UnexpectedText
+from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, alt, seq
+from grammars.values.report import Outcome, ReportRow
+from grammars.values.spelling import DEFAULT_SPELLING, Spelling
 from special_tokens.errors import ToolError, shown
 
 __all__ = [
     "DelimitedValues",
     "JsonValues",
+    "LiteralWords",
     "RawValues",
     "ValueCoding",
-    "Words",
     "ended_string",
     "json_scalar",
     "json_string",
@@ -43,51 +43,53 @@ class ValueCoding(Protocol):
     """Writes and reads single values."""
 
     def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
-        """The grammar of a value and of ``end``, the literal text behind it."""
+        """The grammar of a value and of ``end``, the literal text after it."""
 
     def is_raw(self, parameter: Parameter) -> bool:
-        """May the value be raw text up to its end?  If not it is one JSON value."""
+        """Whether the value may be raw text up to its end; otherwise it is one JSON value."""
 
-    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
-        """What of the parameter's values this coding cannot write, where others are left."""
+    def unwritable(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        """Report rows for values of the parameter that this coding cannot write although it can write others."""
 
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
-        """The value as text, without ``end``; raises `ToolError` where this coding cannot carry it."""
+        """The value as text, without ``end``; raises `ToolError` if this coding cannot write it."""
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
-        """Reads a value and ``end`` (marked text), and emits the value as JSON text."""
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
+        """Read a value and ``end`` (marked text) and emit the value as JSON text."""
 
 
 def ended_string(parameter: Parameter, end: str, markers: Markers) -> Node:
-    """The parameter's strings as raw text, and ``end``; raises `ToolError` where each of them holds ``end``."""
+    """The parameter's strings as raw text, then ``end``; raises `ToolError` if every one contains ``end``."""
     if not is_writable(parameter.strings, end, markers):
         raise ToolError(
-            f"every string that the schema allows holds {shown(end)}, which ends a value in this model's format",
+            f"every string that the schema allows contains {shown(end)}, which ends a value in this model's format",
             place=parameter.place,
             expected="a string that can be written",
         )
     return ended(parameter.strings, end, markers)
 
 
-def lost_strings(parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
-    """What the schema lists and raw text in front of ``end`` cannot say."""
+def unwritable_strings(parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+    """Report rows for listed strings of the schema that contain ``end`` and so cannot be written as raw text."""
     language = parameter.strings
     listed = [part.args for part in (language.args if language.op == "alt" else (language,)) if part.op == "words"]
     kept = without_end(words(word for part in listed for word in part), end, markers)
-    lost = sorted({word for part in listed for word in part} - (kept.args if kept.op == "words" else {""}))
-    reason = f"{', '.join(map(repr, lost[:3]))} cannot be written: {shown(end)} ends a value in this model's format"
-    return (ReportRow(parameter.place, "enum", Outcome.NARROWED, reason),) if lost else ()
+    unwritable = sorted({word for part in listed for word in part} - (kept.args if kept.op == "words" else {""}))
+    reason = (
+        f"{', '.join(map(repr, unwritable[:3]))} cannot be written: {shown(end)} ends a value in this model's format"
+    )
+    return (ReportRow(parameter.place, "enum", Outcome.NARROWED, reason),) if unwritable else ()
 
 
-class Words:
-    """The family's own words for true, false and null (``True False None``), read beside JSON's and allowed."""
+class LiteralWords:
+    """A family's words for true, false and null (``True False None``), allowed in addition to JSON's."""
 
     def __init__(self, spelled: str = "") -> None:
         words = spelled.split() or ["true", "false", "null"]
         self.by_value: Mapping[bool | None, str] = dict(zip((True, False, None), words, strict=True))
 
     def options(self, parameter: Parameter) -> list[Node | str]:
-        """The words that the parameter may be, beside what JSON has for them."""
+        """The family's words that the parameter allows and that differ from JSON's."""
         free = not (isinstance(parameter.schema, Mapping) and {"enum", "const", "$ref"} & parameter.schema.keys())
         out: list[Node | str] = []
         if free and "boolean" in parameter.types:
@@ -98,9 +100,9 @@ class Words:
 
 
 class JsonValues:
-    """Values as JSON, strings in quotes."""
+    """All values as JSON, strings in quotes."""
 
-    def __init__(self, words: Words, spelling: Spelling = DEFAULT_SPELLING) -> None:
+    def __init__(self, words: LiteralWords, spelling: Spelling = DEFAULT_SPELLING) -> None:
         self.words = words
         self.spelling = spelling
 
@@ -111,13 +113,13 @@ class JsonValues:
     def is_raw(self, parameter: Parameter) -> bool:
         return False
 
-    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+    def unwritable(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
         return ()
 
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         return json_scalar(value, parameter, self.spelling)
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
         yield from reader.space()
         first = yield from reader.peek()
         if first == '"':
@@ -133,18 +135,18 @@ class JsonValues:
 
 
 class RawValues:
-    """Strings as they are, everything else as JSON; the schema alone tells which is which.
+    """Strings as raw text, all other values as JSON; the schema alone decides which of them a text is.
 
-    Where a schema allows strings and other values, text that is JSON of one of the others is read as that.
+    If a schema allows strings and other types, text that is valid JSON of another allowed type is read as that type.
     """
 
-    def __init__(self, words: Words, spelling: Spelling = DEFAULT_SPELLING) -> None:
+    def __init__(self, words: LiteralWords, spelling: Spelling = DEFAULT_SPELLING) -> None:
         self.words = words
         self.spelling = spelling
 
     def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
         if parameter.types <= _STRING or ("string" in parameter.types and parameter.strings == ALL):
-            return ended_string(parameter, end, markers)  # text can also spell every other value
+            return ended_string(parameter, end, markers)  # raw text can also spell every other value
         others = parameter.only(parameter.types - _STRING)
         json_node = alt(schema(others.whole_schema, parameter.place), *self.words.options(parameter))
         written = seq(json_node, markers.node(end))
@@ -155,18 +157,20 @@ class RawValues:
     def is_raw(self, parameter: Parameter) -> bool:
         return "string" in parameter.types
 
-    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
-        return lost_strings(parameter, end, markers) if "string" in parameter.types else ()
+    def unwritable(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        return unwritable_strings(parameter, end, markers) if "string" in parameter.types else ()
 
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         if not isinstance(value, str):
             return json_scalar(value, parameter, self.spelling)
-        # the end of the text may run into the marker and complete it too early
+        # the end of the text and the beginning of the marker may together form the marker
         if (value + end).find(end) < len(value):
-            raise ToolError(f"the text holds {end!r}, which ends a value in this model's format", place=parameter.place)
+            raise ToolError(
+                f"the text contains {end!r}, which ends a value in this model's format", place=parameter.place
+            )
         return value
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
         if not parameter.types <= _STRING:
             yield from _read_whole(reader, parameter, end)
             return
@@ -174,9 +178,9 @@ class RawValues:
 
 
 class DelimitedValues(RawValues):
-    """Strings as they are between two delimiters of their own (``<![CDATA[`` and ``]]>``), everything else as JSON."""
+    """Strings as raw text between two delimiters (``<![CDATA[`` and ``]]>``), all other values as JSON."""
 
-    def __init__(self, words: Words, spelling: Spelling, opening: str, closing: str) -> None:
+    def __init__(self, words: LiteralWords, spelling: Spelling, opening: str, closing: str) -> None:
         super().__init__(words, spelling)
         self.opening = opening
         self.closing = closing
@@ -192,14 +196,14 @@ class DelimitedValues(RawValues):
             options.append(seq(markers.node(self.opening), text, markers.node(end)))
         return alt(*options)
 
-    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
-        return super().lost(parameter, self.closing, markers)
+    def unwritable(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+        return super().unwritable(parameter, self.closing, markers)
 
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         written = super().render(value, parameter, self.closing)
         return self.opening + written + self.closing if isinstance(value, str) else written
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
         markers = getattr(reader, "markers", None)
         opening, closing = (
             markers.marked(text) if isinstance(markers, Markers) else text for text in (self.opening, self.closing)
@@ -212,8 +216,8 @@ class DelimitedValues(RawValues):
             yield from JsonValues(self.words).read(reader, parameter, end)
 
 
-def _read_text(reader: Reader, end: str) -> Script:
-    """Reads text up to ``end``, which it reads too, and hands it out as a JSON string while it comes."""
+def _read_text(reader: Reader, end: str) -> ReadStep:
+    """Read text up to and including ``end`` and emit it as a JSON string while it arrives."""
     reader.arguments('"')
     found = ""
     while not found:
@@ -222,23 +226,23 @@ def _read_text(reader: Reader, end: str) -> Script:
     reader.arguments('"')
 
 
-def _read_whole(reader: Reader, parameter: Parameter, end: str) -> Script:
+def _read_whole(reader: Reader, parameter: Parameter, end: str) -> ReadStep:
     try:
         text, _ = yield from reader.until(end)
-    except Cut:
-        reader.arguments(reader.take(len(reader.ahead_all())))  # cut off: what was said, as it was said
+    except OutputEnded:
+        reader.arguments(reader.take(len(reader.ahead_all())))  # cut off: emit the text unchanged
         raise
     while "string" not in parameter.types and is_inside_string(text) and _literal(text.strip()) is _NO_VALUE:
-        try:  # JSON may hold the end in a string
+        try:  # a string in JSON may contain the end
             more, _ = yield from reader.until(end)
-        except Cut:
+        except OutputEnded:
             break
         text += end + more
     reader.arguments(json_text(text, parameter))
 
 
 def _read_word(reader: Reader) -> Generator[None, None, str]:
-    """Reads a number or a word; raises `Broken` where none comes."""
+    """Read a number or a word; raises `UnexpectedText` if there is none."""
     text = ""
     while reader.ahead() or not reader.is_final:
         char = yield from reader.peek()
@@ -246,17 +250,17 @@ def _read_word(reader: Reader) -> Generator[None, None, str]:
             break
         text += reader.take(1)
     if not text:
-        raise Broken
+        raise UnexpectedText
     return text
 
 
 def json_string(text: str) -> str:
-    """A JSON string that says ``text``."""
+    """``text`` as a JSON string."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def json_scalar(value: Any, parameter: Parameter, spelling: Spelling = DEFAULT_SPELLING) -> str:
-    """A value as JSON; raises `ToolError` where JSON has no word for it."""
+    """A value as JSON text; raises `ToolError` if it is not a JSON value."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=spelling.separators)
     except (TypeError, ValueError) as error:
@@ -264,10 +268,10 @@ def json_scalar(value: Any, parameter: Parameter, spelling: Spelling = DEFAULT_S
 
 
 def json_text(text: str, parameter: Parameter) -> str:
-    """A value's text as JSON, by the types of its schema alone.
+    """A value's text as JSON, interpreted by the types that its schema allows.
 
-    Text that is JSON, or a Python literal, of a type other than string that the schema allows is that value;
-    anything else is a string.
+    Text that is JSON, or a Python literal, of an allowed type other than string is that value; any other text is a
+    string.
     """
     if parameter.types <= _STRING:
         return json_string(text)

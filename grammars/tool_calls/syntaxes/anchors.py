@@ -1,8 +1,8 @@
-"""Pad anchors: spare tokens instead of the text tags that close an argument and a call.
+"""Anchors: unused tokens (pads) that replace the text tags closing an argument and a call.
 
-A raw value that ends by a token can hold any text at all, also the family's own closing tags, and no position in
-it pays for looking out for a text marker.  The anchors *replace* the closing tags: behind a text tag they could
-never be reached, because the value's lexeme would already have swallowed it.
+A raw value that a token ends can contain any text, even the family's closing tags, and masks inside it need not look
+for a text marker.  The anchors *replace* the closing tags: after a text tag they could not be reached, because the
+lexeme of the value would have swallowed that tag.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from grammars.values.format import Option, ToolCallFormat
-from grammars.tool_calls import syntax
 from grammars.tool_calls.arguments.parameter_list import ParameterList
 from grammars.tool_calls.pattern import Hole, parse_pattern, pattern_text
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.values.format import Option, ToolCallFormat
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, TokenizerError
 
@@ -24,9 +24,9 @@ _SPARE = re.compile(r"(?i)unused|reserved|extra|placeholder|special_\d|spare")
 
 
 def anchor_tokens(tokens: SpecialTokens) -> tuple[str, str]:
-    """Two marker tokens that no template writes: the last two pads by id, else the last two spare ones.
+    """Return two marker tokens that the template does not use: the last two pads by id, else the last two spare ones.
 
-    The first closes a call, the second an argument.  Raises `TokenizerError` where the vocabulary has none.
+    The first closes a call, the second an argument.  Raises `TokenizerError` if the vocabulary has no such pair.
     """
     template = tokens.facts.chat_template
     ends = set(tokens.end_ids) | {tokens.id_of(text) for text in tokens.facts.named.values()}
@@ -43,14 +43,14 @@ def anchor_tokens(tokens: SpecialTokens) -> tuple[str, str]:
 
 
 def with_anchors(form: ToolCallFormat, anchors: tuple[str, str]) -> ToolCallFormat:
-    """The format with these tokens as closing marks, of the call and of its arguments.
+    """The format with ``anchors`` as the closing markers of a call and of an argument.
 
-    Raises `ModelError` for a syntax that does not write raw values one by one.
+    Raises `ModelError` for a syntax that does not write arguments one by one.
     """
     call, parameter = _patterns(form)
     options: dict[str, Option] = dict(form.options)
-    options["call"] = _behind(call, "parameters", anchors[0])
-    options["parameter"] = _behind(parameter, "value", anchors[1])
+    options["call"] = _closed_by(call, "parameters", anchors[0])
+    options["parameter"] = _closed_by(parameter, "value", anchors[1])
     return replace(form, options=tuple(sorted(options.items())))
 
 
@@ -61,8 +61,8 @@ def _patterns(form: ToolCallFormat) -> tuple[str, str]:
     return str(form.option("call", module.call_pattern)), str(form.option("parameter", module.parameter_pattern))
 
 
-def _behind(pattern: str, hole: str, anchor: str) -> str:
-    """The pattern with ``anchor`` instead of what stands behind ``hole``; the line break at its end stays."""
+def _closed_by(pattern: str, hole: str, anchor: str) -> str:
+    """The pattern with ``anchor`` in place of everything after ``hole`` except a final line break."""
     parts = list(parse_pattern(pattern))
     at = parts.index(Hole(hole))
     literal = parts[-1]

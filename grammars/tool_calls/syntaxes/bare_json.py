@@ -1,19 +1,19 @@
-"""``{"name": N, "parameters": {...}}`` without any tag: the object itself is what tells a call from text."""
+"""``{"name": N, "parameters": {...}}`` without tags: the object itself distinguishes a call from text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grammars.values.format import ToolCallFormat
-from grammars.tool_calls.syntaxes.json_body import JsonSyntax, json_body
 from grammars.tool_calls.pattern import parse_pattern
+from grammars.tool_calls.syntaxes.json_body import JsonSyntax, json_body
+from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Tool
 
 __all__ = ["BareJson"]
 
 
 class BareJson(JsonSyntax):
-    """Llama 3.1.  An answer that begins as a call does is a call."""
+    """The syntax of Llama 3.1.  An answer that begins like a call is a call."""
 
     id = "bare_json"
 

@@ -1,7 +1,7 @@
-"""``call:n{k:<|"|>v<|"|>,j:2}``: bare keys, sorted at every depth; strings raw between delimiters of their own.
+"""``call:n{k:<|"|>v<|"|>,j:2}``: bare keys, sorted at every depth; raw strings between delimiters.
 
-No JSON compiler covers these strings, so values are built here, by the schema: objects, arrays, references and
-unions, with the strings' patterns and lengths kept.  Options beside those of `parameter_list`: ``quote``, the
+The JSON schema compiler cannot write such strings, so the grammar of a value is built here from its schema: objects,
+arrays, references, unions, and patterns and lengths of strings.  Options: those of `parameter_list` and ``quote``, the
 delimiter of strings.
 """
 
@@ -10,22 +10,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grammars.call_steps import CallStep
-from grammars.values.format import ToolCallFormat
-from grammars.values.report import ReportRow
-from grammars.tree.markers import Markers
 from grammars.tool_calls.arguments.argument_order import arrange
-from grammars.tool_calls.protocol import Quote, SchemaNode
-from grammars.tool_calls.names import check_name
 from grammars.tool_calls.arguments.parameter import Parameter
 from grammars.tool_calls.arguments.parameter_list import ParameterList
-from grammars.tool_calls.pattern import Hole, Pattern
-from grammars.tool_calls.reader import Reader, Script
 from grammars.tool_calls.arguments.schema_types import ALL_TYPES, resolve, type_of
-from grammars.tool_calls.arguments.values import ValueCoding, Words, ended_string, json_scalar, json_string, json_text
-from grammars.values.tool import Tool
+from grammars.tool_calls.arguments.values import (
+    LiteralWords,
+    ValueCoding,
+    ended_string,
+    json_scalar,
+    json_string,
+    json_text,
+)
+from grammars.tool_calls.names import check_name
+from grammars.tool_calls.pattern import Hole, Pattern
+from grammars.tool_calls.protocol import Quote, SchemaNode
+from grammars.tool_calls.reader import Reader, ReadStep
+from grammars.tree.markers import Markers
 from grammars.tree.nodes import EMPTY, Group, Node, Ref, RuleDef, Text, alt, opt, repeat, seq
 from grammars.tree.nodes import Pattern as Regex
+from grammars.values.call_values import CallStep
+from grammars.values.format import ToolCallFormat
+from grammars.values.report import ReportRow
+from grammars.values.tool import Tool
 from special_tokens.errors import ToolError, shown
 
 __all__ = ["Gemma"]
@@ -36,17 +43,17 @@ _FREE_KEY = Regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 
 class Gemma(ParameterList):
-    """Gemma 4."""
+    """The syntax of Gemma 4."""
 
     id = "gemma"
     call_pattern = "$name{$parameters}"
     parameter_pattern = "$key:$value"
 
     def coding(self, form: ToolCallFormat) -> ValueCoding:
-        return _GemmaValues(Words(form.option("words", "")), str(form.option("quote", _QUOTE)))
+        return _GemmaValues(LiteralWords(form.option("words", "")), str(form.option("quote", _QUOTE)))
 
-    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
-        return ()  # its values are not JSON
+    def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        return ()  # the values are not JSON
 
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
         quote = str(form.option("quote", _QUOTE))
@@ -54,14 +61,14 @@ class Gemma(ParameterList):
 
 
 class _GemmaValues:
-    def __init__(self, words: Words, quote: str) -> None:
+    def __init__(self, words: LiteralWords, quote: str) -> None:
         self.words = words
         self.quote = quote
 
     def is_raw(self, parameter: Parameter) -> bool:
         return True
 
-    def lost(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
+    def unwritable(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
         return ()  # a listed value that cannot be written is an error
 
     # -- writing
@@ -76,7 +83,9 @@ class _GemmaValues:
         match value:
             case str():
                 if self.quote in value:
-                    raise ToolError(f"the text holds {shown(self.quote)}, which ends a string", place=parameter.place)
+                    raise ToolError(
+                        f"the text contains {shown(self.quote)}, which ends a string", place=parameter.place
+                    )
                 return self.quote + value + self.quote
             case Mapping():
                 for key in value:
@@ -89,7 +98,7 @@ class _GemmaValues:
 
     # -- reading
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
         quote = self._marked_quote(reader)
         yield from reader.space()
         if (yield from reader.exactly(quote)):
@@ -107,7 +116,7 @@ class _GemmaValues:
         markers = getattr(reader, "markers", None)
         return markers.marked(self.quote) if isinstance(markers, Markers) else self.quote
 
-    def _read_object(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+    def _read_object(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
         reader.arguments("{")
         first = True
         while not (yield from reader.try_literal("}")):
@@ -119,7 +128,7 @@ class _GemmaValues:
             first = False
         reader.arguments("}")
 
-    def _read_array(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+    def _read_array(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
         reader.arguments("[")
         first = True
         while not (yield from reader.try_literal("]")):
@@ -134,7 +143,7 @@ class _GemmaValues:
 _ANY = Parameter("", True, {})
 
 
-def _stream_string(reader: Reader, quote: str) -> Script:
+def _stream_string(reader: Reader, quote: str) -> ReadStep:
     reader.arguments('"')
     found = ""
     while not found:
@@ -144,7 +153,7 @@ def _stream_string(reader: Reader, quote: str) -> Script:
 
 
 class _Builder:
-    """Grammar of one value; ``rules`` collects what references name."""
+    """Builds the grammar of one value; ``rules`` collects the rules of referenced schemas."""
 
     def __init__(self, coding: _GemmaValues, markers: Markers, schema: SchemaNode) -> None:
         self.coding = coding
@@ -162,7 +171,7 @@ class _Builder:
         return self._direct(parameter)
 
     def _shared(self, ref: str, parameter: Parameter) -> Node:
-        """A rule of its own for whatever is named, so that it may name itself."""
+        """A reference to a rule for the schema called ``ref``, which may refer to itself."""
         if ref not in self._names:
             name = self._names[ref] = f"value_{len(self._names)}"
             self.rules[name] = RuleDef(EMPTY)
@@ -182,7 +191,7 @@ class _Builder:
         return alt(*(self._of_type(name, parameter, schema) for name in sorted(parameter.types & ALL_TYPES)))
 
     def _constant(self, text: str) -> Node:
-        """A rendered value; only its delimiters are markers, what stands between them is a client's text."""
+        """The node of a rendered value; only its delimiters may become marker tokens, the rest is the client's text."""
         parts: list[Node] = []
         for piece in text.split(self.coding.quote):
             parts += [self.markers.node(self.coding.quote), Text(piece)]

@@ -1,33 +1,33 @@
-"""``to=functions.n<|channel|>commentary json<|message|>{...}``: one message a call, addressed to the function.
+"""``to=functions.n<|channel|>commentary json<|message|>{...}``: one message per call, addressed to the function.
 
-The recipient may stand in either half of the header, in front of the channel or behind it, and the content type with
-or without its marker.  The grammar writes every spelling that models write, the rendering the one of templates:
+The recipient may come before or after the channel, and the content type may have a marker or not.  The grammar accepts
+every spelling that models write; the rendering uses that of the templates:
 
 =========  ==========================================================================
 template   `` to=functions.n<|channel|>commentary json<|message|>``
 models     ``<|channel|>commentary to=functions.n <|constrain|>json<|message|>``
 =========  ==========================================================================
 
-Options: ``recipient``, ``channel``, ``type``, ``constrained`` and ``message`` are those five pieces.  What ends a
-call ends the turn as well, so it stands in the format's ends and in no grammar.
+Options: ``recipient``, ``channel``, ``type``, ``constrained`` and ``message`` are these five pieces.  The token that
+ends a call also ends the turn, so it is one of the format's ends and not part of this grammar.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 
-from grammars.call_steps import CallStep
-from grammars.values.format import ToolCallFormat
-from grammars.tree.markers import Markers
-from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
 from grammars.tool_calls.json_reader import stream_value
-from grammars.tools.parameters import arguments_schema, arguments_text, pointer
 from grammars.tool_calls.pattern import Hole
-from grammars.tool_calls.reader import Broken, Script
+from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
+from grammars.tool_calls.reader import ReadStep, UnexpectedText
 from grammars.tool_calls.section import SectionReader, wrapped
-from grammars.tool_calls.value_table import CallSteps, lead_texts
-from grammars.values.tool import Call, Tool
+from grammars.tool_calls.value_table import ValueTable, lead_texts
+from grammars.tools.parameters import arguments_schema, arguments_text, pointer
+from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Rule, Text, alt, seq
+from grammars.values.call_values import CallStep
+from grammars.values.format import ToolCallFormat
+from grammars.values.tool import Call, Tool
 from special_tokens.errors import ToolError, shown
 
 __all__ = ["Harmony"]
@@ -46,7 +46,7 @@ def _pieces(form: ToolCallFormat) -> dict[str, str]:
 
 
 class Harmony:
-    """gpt-oss."""
+    """The syntax of gpt-oss."""
 
     id = "harmony"
 
@@ -68,16 +68,16 @@ class Harmony:
             markers.node(form.call_start), header, kind, piece["message"], arguments, markers.node(form.call_end)
         )
 
-    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+    def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
         piece = _pieces(form)
-        table = CallSteps(markers)
+        table = ValueTable(markers)
         for tool in tools:
             header = table.add()
             table.way(header, piece["message"], table.value(pointer(tool), 0))
-            for behind in (piece["channel"], piece["type"], piece["constrained"], " " + piece["constrained"]):
-                for trigger in lead_texts(markers, (piece["recipient"], Hole("name"), behind), {"name": tool.name}):
+            for follower in (piece["channel"], piece["type"], piece["constrained"], " " + piece["constrained"]):
+                for trigger in lead_texts(markers, (piece["recipient"], Hole("name"), follower), {"name": tool.name}):
                     table.way(0, trigger, header)
-        return table.steps()
+        return table.build()
 
     def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
         piece = _pieces(form)
@@ -94,7 +94,7 @@ class Harmony:
 
 def _check(name: str, place: str) -> None:
     if not name or any(char.isspace() or char == "<" for char in name):
-        raise ToolError(f"name {shown(name)} holds white space or '<', which end a recipient", place=place)
+        raise ToolError(f"name {shown(name)} contains white space or '<', which end a recipient", place=place)
 
 
 class _HarmonyReader(SectionReader):
@@ -102,12 +102,12 @@ class _HarmonyReader(SectionReader):
         super().__init__(form, tools, markers)
         self._piece = {name: markers.marked(text) for name, text in _pieces(form).items()}
 
-    def call(self) -> Script:
+    def call(self) -> ReadStep:
         name = yield from self._recipient()
         yield from self.try_literal(self._piece["channel"])
         name = name or (yield from self._recipient())
         if not name:
-            raise Broken
+            raise UnexpectedText
         if not (yield from self.try_literal(self._piece["constrained"])):
             yield from self.try_literal(self._piece["type"])
         yield from self.literal(self._piece["message"])
@@ -116,7 +116,7 @@ class _HarmonyReader(SectionReader):
         self.end_call()
 
     def _recipient(self) -> Generator[None, None, str]:
-        """Reads a recipient, which ends at white space or at a marker; "" where none comes."""
+        """Read a recipient, which ends at white space or at a marker; return "" if there is none."""
         if not (yield from self.try_literal(self._piece["recipient"])):
             return ""
         name = ""

@@ -1,4 +1,4 @@
-"""``<invoke name="n">`` and ``<parameter name="k">`` tags around raw text, some with a flag for the value's type."""
+"""``<invoke name="n">`` and ``<parameter name="k">`` tags around raw text; some families add a type flag."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Invoke"]
 
 
 class Invoke(ParameterList):
-    """MiniMax, newer DeepSeek and Cohere.  With a flag in the tag even a union of types has one spelling."""
+    """The syntax of MiniMax, newer DeepSeek and Cohere.  A type flag makes even a union of types unambiguous."""
 
     id = "invoke"
     call_pattern = '<invoke name="$name">\n$parameters</invoke>\n'

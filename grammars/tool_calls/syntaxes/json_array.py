@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grammars.values.format import ToolCallFormat
-from grammars.tool_calls.syntaxes.json_body import JsonSyntax, json_body
 from grammars.tool_calls.pattern import parse_pattern
 from grammars.tool_calls.section import opening_marker
+from grammars.tool_calls.syntaxes.json_body import JsonSyntax, json_body
+from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Tool
 
 __all__ = ["JsonArray"]
 
 
 class JsonArray(JsonSyntax):
-    """Mistral, Command R, Nemotron and more; ``section_start`` ends with the bracket, ``between`` is the comma.
+    """The syntax of Mistral, Command R, Nemotron and others.
 
-    Without a wrapper the bracket and the first object's beginning open the section together.
+    ``section_start`` ends with the bracket, ``between`` is the comma.  Without a marker, the bracket and the beginning
+    of the first object together open the section.
     """
 
     id = "json_array"

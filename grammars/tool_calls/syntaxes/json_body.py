@@ -1,11 +1,10 @@
-"""Calls whose body is one JSON object that holds the name and, as one JSON value, the arguments.
+"""The base class of syntaxes in which a call is one JSON object with the name and the arguments.
 
-`JsonSyntax` is the whole of such a syntax; the modules `json_in_tags`, `bare_json` and `json_array` differ in what
-opens a section.  Options read here:
+The subclasses in `json_in_tags`, `bare_json` and `json_array` differ in the text that opens a section.  Options:
 
-* ``body``: the object as a pattern, ``{"name": "$name", "arguments": $arguments}``; holes ``$name``,
-  ``$arguments``, ``$id``;
-* or, where it is spelled in the usual way, just ``name_key`` and ``args_key``.
+* ``body``: the object as a pattern, ``{"name": "$name", "arguments": $arguments}``; holes ``$name``, ``$arguments``,
+  ``$id`` and ``$index``;
+* or, if the object is spelled in the usual way, only ``name_key`` and ``args_key``.
 """
 
 from __future__ import annotations
@@ -16,33 +15,33 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from grammars.call_steps import CallStep
-from grammars.values.format import ToolCallFormat
-from grammars.tree.markers import Markers
-from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
 from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import read_key, read_value, stream_value
-from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
 from grammars.tool_calls.pattern import Hole, escape_literal, fill, parse_pattern
-from grammars.tool_calls.reader import Broken, Script
+from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
+from grammars.tool_calls.reader import ReadStep, UnexpectedText
 from grammars.tool_calls.section import SectionReader, wrapped
 from grammars.tool_calls.value_table import lead_texts, until, whole_arguments
-from grammars.values.tool import Call, Tool
+from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
+from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Rule, Text, seq
 from grammars.tree.nodes import Pattern as Regex
+from grammars.values.call_values import CallStep
+from grammars.values.format import ToolCallFormat
+from grammars.values.tool import Call, Tool
 from special_tokens.errors import ModelError
 
 __all__ = ["JsonBody", "JsonSyntax", "json_body"]
 
-#: Spans in which the end markers of JSON calls are ordinary text.
+#: Strings of JSON, in which end markers are ordinary text.
 JSON_QUOTES = (Quote('"', '"', "\\"),)
 
 
 @dataclass(frozen=True, slots=True)
 class JsonBody:
-    """The object of a call: its pattern, and where in it the holes are, as paths of keys.
+    """The object of a call: its pattern, and the places of its holes as paths of keys.
 
-    ``name`` is None where the name is itself the key of the arguments; then ``arguments`` ends with "".
+    ``name`` is None if the name is the key of the arguments; then ``arguments`` ends with "".
     """
 
     pattern: str
@@ -52,13 +51,13 @@ class JsonBody:
     id_is_last: bool = False
 
     def is_inside(self, path: tuple[str, ...]) -> bool:
-        """Does some hole lie deeper than ``path``?"""
+        """Whether some hole lies deeper than ``path``."""
         places = [place for place in (self.name, self.arguments, self.id) if place is not None]
         return any(len(place) > len(path) and place[: len(path)] == path for place in places)
 
 
 def json_body(form: ToolCallFormat) -> JsonBody:
-    """The body of a format; raises `ModelError` for a pattern that is not a JSON object with the two holes."""
+    """The body of a format; raises `ModelError` if its pattern is not a JSON object with both holes."""
     pattern = form.option("body")
     if pattern is None:
         name, arguments = (
@@ -75,7 +74,7 @@ def _read_pattern(pattern: str) -> JsonBody:
     try:
         found = dict(_paths(_loaded(pattern, marks), ()))
     except (ValueError, KeyError) as error:
-        raise ModelError(f"the body is no JSON object with holes: {error}", place=pattern) from None
+        raise ModelError(f"the body is not a JSON object with holes: {error}", place=pattern) from None
     if "\ue001" not in found or "\ue000" not in found:
         raise ModelError("the body lacks $name or $arguments", place=pattern)
     name: tuple[str, ...] | None = found["\ue000"]
@@ -87,7 +86,7 @@ def _read_pattern(pattern: str) -> JsonBody:
     return JsonBody(pattern, name, arguments, found.get("\ue002", found.get("\ue003")), id_is_last)
 
 
-#: Stands for a call's number where it is a number of the object, and so no id.
+#: Placeholder for a call's index that the object holds as a number.
 _NUMBER = 7_000_001
 
 
@@ -99,7 +98,7 @@ def _loaded(pattern: str, marks: Mapping[str, str]) -> Any:
 
 
 def _paths(value: Any, path: tuple[str, ...]) -> Sequence[tuple[str, tuple[str, ...]]]:
-    """Pairs of mark and path; a mark that is a key stands at the path which ends with it."""
+    """Pairs of mark and path; the path of a mark that is a key ends with that key."""
     if not isinstance(value, dict):
         mark = next((mark for mark in ("\ue002", "\ue003") if isinstance(value, str) and mark in value), value)
         return [(mark, path)] if isinstance(mark, str) else []
@@ -110,7 +109,7 @@ def _paths(value: Any, path: tuple[str, ...]) -> Sequence[tuple[str, tuple[str, 
 
 
 class JsonSyntax:
-    """A syntax whose calls are JSON objects."""
+    """A syntax whose calls are JSON objects; a subclass sets `triggers`."""
 
     id = ""
 
@@ -136,7 +135,7 @@ class JsonSyntax:
             markers.node(form.call_end),
         )
 
-    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+    def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
         lead = until(parse_pattern(json_body(form).pattern), "arguments")
         leads = {pointer(tool): lead_texts(markers, lead, {"name": _quoted(tool.name)}) for tool in tools}
         return whole_arguments(markers, leads)
@@ -166,7 +165,7 @@ def _quoted(name: str) -> str:
 
 
 class _JsonReader(SectionReader):
-    """Takes members in any order, with any white space; arguments that come before the name wait for it."""
+    """Parser for members in any order with any white space; arguments before the name are held back until it."""
 
     body_start = "{"
 
@@ -179,7 +178,7 @@ class _JsonReader(SectionReader):
         self._held: list[str] = []
         self._has_arguments = False
 
-    def call(self) -> Script:
+    def call(self) -> ReadStep:
         self._name, self._id, self._begun, self._held, self._has_arguments = None, "", False, [], False
         yield from self._object(())
         self._begin(whole=True)
@@ -187,7 +186,7 @@ class _JsonReader(SectionReader):
             self.arguments("{}")
         self.end_call()
 
-    def _object(self, path: tuple[str, ...]) -> Script:
+    def _object(self, path: tuple[str, ...]) -> ReadStep:
         yield from self.literal("{")
         more = not (yield from self.try_literal("}"))
         while more:
@@ -198,7 +197,7 @@ class _JsonReader(SectionReader):
             if more:
                 yield from self.literal(",")
 
-    def _member(self, path: tuple[str, ...]) -> Script:
+    def _member(self, path: tuple[str, ...]) -> ReadStep:
         body = self._body
         if body.name is None and path[:-1] == body.arguments[:-1] and self._name is None:
             self._name = path[-1]
@@ -216,11 +215,11 @@ class _JsonReader(SectionReader):
         else:
             yield from read_value(self)
 
-    def _arguments(self) -> Script:
+    def _arguments(self) -> ReadStep:
         self._has_arguments = True
         self._begin()
         yield from self.space()
-        if (yield from self.peek()) == '"':  # an object inside a string, as some models spell it
+        if (yield from self.peek()) == '"':  # some models write the object inside a string
             self._argument_text((yield from self._unwrapped()))
         else:
             yield from stream_value(self, self._argument_text)
@@ -240,12 +239,12 @@ class _JsonReader(SectionReader):
             self._held.append(text)
 
     def _begin(self, *, whole: bool = False) -> None:
-        """Announces the call as soon as all that belongs to its beginning is known."""
+        """Emit the start of the call as soon as its name and, if there is one, its id are known."""
         if self._begun:
             return
         if self._name is None:
             if whole:
-                raise Broken
+                raise UnexpectedText
             return
         if self._body.id is not None and not self._id and not whole:
             return

@@ -1,4 +1,4 @@
-"""The key and the value of each argument in tags of their own; strings raw, other values as JSON."""
+"""Separate tags around the key and the value of each argument; strings raw, other values as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["KeyTags"]
 
 
 class KeyTags(ParameterList):
-    """GLM, Kimi K3, and whatever else writes arguments between markers."""
+    """The syntax of GLM, Kimi K3 and others that write arguments between markers."""
 
     id = "key_tags"
     call_pattern = "$name\n$parameters"

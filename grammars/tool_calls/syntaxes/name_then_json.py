@@ -1,6 +1,6 @@
-"""``S name SEP {...} E``: the name, a separator, the arguments as one JSON object.
+"""``START name SEP {...} END``: the name, a separator, the arguments as one JSON object.
 
-The option ``call`` is the inside of one call as a pattern, for example ``$name[ARGS]$arguments`` or
+The option ``call`` is the pattern of a call between the markers, for example ``$name[ARGS]$arguments`` or
 ``functions.$name:$index<|tool_call_argument_begin|>$arguments``; holes ``$name``, ``$arguments``, ``$id`` and
 ``$index`` (counted from the option ``index_base``, 0 by default).
 """
@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from grammars.call_steps import CallStep
-from grammars.values.format import ToolCallFormat
-from grammars.tree.markers import Markers
-from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
 from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import stream_value
 from grammars.tool_calls.names import check_name
-from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
 from grammars.tool_calls.pattern import Hole, Pattern, fill, parse_pattern, pattern_text
-from grammars.tool_calls.reader import Broken, Script
+from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
+from grammars.tool_calls.reader import ReadStep, UnexpectedText
 from grammars.tool_calls.section import SectionReader, opening_marker, wrapped
 from grammars.tool_calls.value_table import lead_texts, until, whole_arguments
-from grammars.values.tool import Call, Tool
+from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
+from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Rule, Text, seq
 from grammars.tree.nodes import Pattern as Regex
+from grammars.values.call_values import CallStep
+from grammars.values.format import ToolCallFormat
+from grammars.values.tool import Call, Tool
 
 __all__ = ["NameThenJson"]
 
@@ -31,7 +31,10 @@ _DEFAULT = "$name\n$arguments"
 
 
 class NameThenJson:
-    """DeepSeek, Kimi, newer Mistral, functionary.  The opening marker, or else the names, begin a section."""
+    """The syntax of DeepSeek, Kimi, newer Mistral and functionary.
+
+    The opening marker begins a section; without one, each tool's name does.
+    """
 
     id = "name_then_json"
 
@@ -55,7 +58,7 @@ class NameThenJson:
         parts = (values[part.name] if isinstance(part, Hole) else markers.node(part) for part in pattern)
         return seq(markers.node(form.call_start), *parts, markers.node(form.call_end))
 
-    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+    def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
         lead = until(parse_pattern(form.option("call", _DEFAULT)), "arguments")
         return whole_arguments(markers, {pointer(t): lead_texts(markers, lead, {"name": t.name}) for t in tools})
 
@@ -82,9 +85,9 @@ def _values(form: ToolCallFormat, name: str, index: int, given: str = "") -> dic
 
 
 def _follower(pattern: Pattern, at: int) -> str:
-    """What ends the hole at ``at``: the text behind it, or the bracket that opens arguments."""
-    behind = pattern[at + 1] if at + 1 < len(pattern) else ""
-    return "{" if behind == Hole("arguments") else behind if isinstance(behind, str) else ""
+    """The text that ends the hole at ``at``: the literal after it, or the bracket that opens the arguments."""
+    after = pattern[at + 1] if at + 1 < len(pattern) else ""
+    return "{" if after == Hole("arguments") else after if isinstance(after, str) else ""
 
 
 def _until_arguments(form: ToolCallFormat) -> str:
@@ -97,7 +100,7 @@ class _NameReader(SectionReader):
         pattern = parse_pattern(form.option("call", _DEFAULT))
         self._pattern = tuple(part if isinstance(part, Hole) else markers.marked(part) for part in pattern)
 
-    def call(self) -> Script:
+    def call(self) -> ReadStep:
         values: dict[str, str] = {}
         for i, part in enumerate(self._pattern):
             if not isinstance(part, Hole):
@@ -117,6 +120,6 @@ class _NameReader(SectionReader):
     def _begin(self, values: Mapping[str, str]) -> None:
         name = values.get("name", "").strip()
         if not name:
-            raise Broken
+            raise UnexpectedText
         style = self.form.id_style
         self.start_call(name, fill(style, {**values, "name": name}) if "$" in style else values.get("id", "").strip())

@@ -1,9 +1,9 @@
-"""``[n(k="v", j=2), m()]``: calls as Python writes them.
+"""``[n(k="v", j=2), m()]``: calls in Python syntax.
 
-Strings are written with JSON's escapes, which are Python's too, in the family's own quotes (option ``quote``) or in
-double ones; other values as JSON, or with Python's words for true, false and null (option ``words``).  Parsing
-takes both, and templates that escape nothing: a string ends at the quote behind which the next argument or the end
-of the call follows.
+Strings are written with JSON's escapes, which Python shares, in the family's quotes (option ``quote``) or in double
+quotes; other values as JSON, or with Python's words for true, false and null (option ``words``).  The parser reads all
+of these, and strings of templates that escape nothing: a string ends at the quote that the next argument or the end of
+the call follows.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from collections.abc import Generator, Mapping, Sequence
 from keyword import iskeyword
 from typing import Any
 
-from grammars.call_steps import CallStep
-from grammars.values.format import ToolCallFormat
 from grammars.regular.languages import ALL
-from grammars.values.spelling import Spelling
-from grammars.tree.markers import Markers
-from grammars.tool_calls.protocol import Quote, SchemaNode
 from grammars.tool_calls.arguments.parameter import Parameter, signature
 from grammars.tool_calls.arguments.parameter_list import ParameterList
-from grammars.tools.parameters import arguments_object
-from grammars.tool_calls.pattern import fill, pattern_text
 from grammars.tool_calls.arguments.raw_text import raw_node
-from grammars.tool_calls.reader import Reader, Script
+from grammars.tool_calls.arguments.values import JsonValues, LiteralWords, ValueCoding, json_text
+from grammars.tool_calls.pattern import fill, pattern_text
+from grammars.tool_calls.protocol import Quote, SchemaNode
+from grammars.tool_calls.reader import Reader, ReadStep
 from grammars.tool_calls.section import opening_marker
 from grammars.tool_calls.value_table import until
-from grammars.tool_calls.arguments.values import JsonValues, ValueCoding, Words, json_text
-from grammars.values.tool import Call, Tool
+from grammars.tools.parameters import arguments_object
+from grammars.tree.markers import Markers
 from grammars.tree.nodes import And, Lexeme, Node, Pattern, alt, seq
+from grammars.values.call_values import CallStep
+from grammars.values.format import ToolCallFormat
+from grammars.values.spelling import Spelling
+from grammars.values.tool import Call, Tool
 from special_tokens.errors import ToolError, shown
 
 __all__ = ["Pythonic"]
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-#: What stands behind a value at the top of a call, and every beginning of it.
+#: The text after an argument's value, and every prefix of it.
 _FOLLOWS = re.compile(r"\s*(?:,\s*[^\W\d]\w*\s*=|\))")
 _FOLLOWS_BEGINS = re.compile(r"\s*(?:,\s*(?:[^\W\d]\w*\s*)?)?")
 _ESCAPE = re.compile(
@@ -47,26 +47,26 @@ _NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": ""}
 
 
 class Pythonic(ParameterList):
-    """Llama 4, LFM2, OLMo 3, ToolACE."""
+    """The syntax of Llama 4, LFM2, OLMo 3 and ToolACE."""
 
     id = "pythonic"
     call_pattern = "$name($parameters)"
     parameter_pattern = "$key=$value"
 
     def coding(self, form: ToolCallFormat) -> ValueCoding:
-        return _PythonValues(Words(form.option("words", "")), form.spelling, str(form.option("quote", '"')))
+        return _PythonValues(LiteralWords(form.option("words", "")), form.spelling, str(form.option("quote", '"')))
 
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
         return (Quote('"', '"', "\\"), Quote("'", "'", "\\"))
 
-    def steps(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
-        return super().steps(form, tools, markers) if form.option("quote", '"') == '"' else ()
+    def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
+        return super().value_table(form, tools, markers) if form.option("quote", '"') == '"' else ()
 
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
         marker = opening_marker(form)
         if marker.strip("[( \n"):
             return (marker,)
-        opening = pattern_text(until(self.frame(form).call, "parameters"))
+        opening = pattern_text(until(self.patterns(form).call, "parameters"))
         names = (fill(opening, {"name": tool.name, "id": "", "index": ""}) for tool in tools)
         return tuple(form.section_start + form.call_start + name for name in names)
 
@@ -84,13 +84,15 @@ class Pythonic(ParameterList):
 
 
 def _check_identifier(name: str, place: str) -> None:
-    """Raises `ToolError` for what Python takes for no name of a function or an argument."""
+    """Raise `ToolError` if ``name`` is not a valid Python name of a function or an argument."""
     if not _NAME.fullmatch(name) or any(map(iskeyword, name.split("."))):
-        raise ToolError(f"{shown(name)} is no Python name", place=place, expected="an identifier that is no keyword")
+        raise ToolError(
+            f"{shown(name)} is not a Python name", place=place, expected="an identifier that is not a keyword"
+        )
 
 
 class _PythonValues(JsonValues):
-    def __init__(self, words: Words, spelling: Spelling, quote: str) -> None:
+    def __init__(self, words: LiteralWords, spelling: Spelling, quote: str) -> None:
         super().__init__(words, spelling)
         self.quote = quote
 
@@ -99,7 +101,7 @@ class _PythonValues(JsonValues):
         return seq(alt(value, *self._quoted(parameter), *self.words.options(parameter)), markers.node(end))
 
     def _quoted(self, parameter: Parameter) -> list[Node]:
-        """Strings in the family's own quotes: all of them where none is barred, else those that need no escape."""
+        """Strings in the family's quotes: all if the schema does not restrict them, else those without escapes."""
         if self.quote == '"' or "string" not in parameter.types:
             return []
         return [Lexeme("quoted", _in_quotes(parameter, self.quote))]
@@ -107,9 +109,9 @@ class _PythonValues(JsonValues):
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         if isinstance(value, str) and not re.search(rf"[{self.quote}\\\x00-\x1f]", value):
             return self.quote + value + self.quote
-        return super().render(value, parameter, end)  # as Python does: other quotes for what needs escapes
+        return super().render(value, parameter, end)  # like Python: double quotes for strings that need escapes
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> Script:
+    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
         yield from reader.space()
         first = yield from reader.peek()
         if first in "'\"":
@@ -126,8 +128,8 @@ def _in_quotes(parameter: Parameter, quote: str) -> Node:
     return seq(quote, And((raw_node(parameter.strings), plain)), quote)
 
 
-def _read_string(reader: Reader, parameter: Parameter, quote: str) -> Script:
-    """Reads a string in quotes; its text is a string where the schema allows one, else what the text spells."""
+def _read_string(reader: Reader, parameter: Parameter, quote: str) -> ReadStep:
+    """Read a quoted string; emit it as a string if the schema allows one, else as the value that it spells."""
     reader.take(1)
     streams = "string" in parameter.types
     if streams:
@@ -144,7 +146,7 @@ def _read_string(reader: Reader, parameter: Parameter, quote: str) -> Script:
 
 
 def _string_piece(reader: Reader, quote: str) -> Generator[None, None, tuple[str, bool]]:
-    """Some of a string's text, unescaped, and whether its closing quote was read behind it."""
+    """Read a piece of a string; return it unescaped, and whether the closing quote was read."""
     while True:
         text = reader.ahead_all()
         found = re.search(rf"[\\{quote}]", text)
@@ -165,7 +167,7 @@ def _string_piece(reader: Reader, quote: str) -> Generator[None, None, tuple[str
 
 
 def _is_followed(reader: Reader, skip: int) -> Generator[None, None, bool]:
-    """Does the next argument or the end of the call come behind the next ``skip`` characters?  Reads nothing."""
+    """Whether the next argument or the end of the call follows ``skip`` characters ahead; reads nothing."""
     while True:
         after = reader.ahead_all()[skip:]
         if _FOLLOWS.match(after):
@@ -185,9 +187,9 @@ def _unescaped(escape: str) -> str:
 
 
 def _read_bare(reader: Reader) -> Generator[None, None, str]:
-    """Reads a value without quotes of its own, up to the comma or parenthesis that ends it.
+    """Read an unquoted value up to the comma or parenthesis that ends it.
 
-    Quotes count only inside brackets: a string that a template wrote without quotes may hold any.
+    Quotes count only inside brackets: a string that a template wrote without quotes may contain any.
     """
     text, depth, quote = "", 0, ""
     while True:

@@ -8,7 +8,7 @@ __all__ = ["XmlEquals"]
 
 
 class XmlEquals(ParameterList):
-    """Qwen-Coder, Nemotron, Step, Seed.  The line breaks around a value belong to the tags, one on each side."""
+    """The syntax of Qwen-Coder, Nemotron, Step and Seed.  The tags include one line break on each side of a value."""
 
     id = "xml_equals"
     call_pattern = "$name>\n$parameters</function>"

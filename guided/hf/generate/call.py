@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from grammars.plan.plan import Plan, Stops
-from guided.state.entry import FRESH, Begin, begin_of
+from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.engine import Engine
-from guided.rows.unguided import FreeSequence
 from guided.hf.generate.call_ids import CallList
-from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor
 from guided.hf.generate.inputs import Inputs
 from guided.hf.generate.padding import end_cut_rows
 from guided.hf.generate.session import Session
+from guided.hf.model.conflicts import warn_of_conflicts
+from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
-from guided.rows.beams import Row
 from guided.output.message import Message
-from guided.rows.sequence import OnError, RowPlan, RowSequence, check_on_error, read_answer
-from guided.stop import compile_stops
+from guided.rows.beams import Row
+from guided.rows.sequence import OnError, RowSequence, check_on_error, read_answer
+from guided.rows.unguided import FreeSequence
+from guided.state.entry import FRESH, Begin, begin_of
+from guided.stops.automaton import compile_stops
 from special_tokens.errors import PlanError, shown
-
-if TYPE_CHECKING:
-    from guided.hf.guide import Guide
 
 __all__ = ["Rows", "check_rows", "generate_kwargs", "read_messages"]
 
@@ -74,12 +72,12 @@ def _check_inputs(inputs: object, place: str) -> None:
 
 
 def generate_kwargs(
-    guide: Guide, inputs: Inputs | None, plans: Sequence[RowPlan] | RowPlan, how: Rows
+    context: ModelContext, inputs: Inputs | None, plans: Sequence[RowPlan] | RowPlan, how: Rows
 ) -> dict[str, Any]:
     """See `guided.Guide.generate_kwargs`."""
-    engine = guide.engine
+    engine = context.engine
     if inputs is None:
-        return _hooks(guide, _unbound(guide, plans, how))
+        return _hooks(context, _unbound(context, plans, how))
     _check_inputs(inputs, "generate_kwargs")
     rows, begins = check_rows(plans, inputs.num_rows), inputs.begins
     if all(plan is None for plan in rows):
@@ -96,16 +94,16 @@ def generate_kwargs(
         prompts=inputs.prompt_ids,
         padded=inputs["input_ids"].tolist(),
         expand=how.expand,
-        filler=guide.pad_id,
+        filler=context.pad_id,
         in_place=how.in_place,
-        widths=logits_widths(guide.model),
+        widths=logits_widths(context.model),
     )
-    return _hooks(guide, inputs.session)
+    return _hooks(context, inputs.session)
 
 
-def _unbound(guide: Guide, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Session:
+def _unbound(context: ModelContext, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Session:
     """One plan for the rows of whatever prompts come."""
-    engine = guide.engine
+    engine = context.engine
     if not isinstance(plan, Plan | Stops):
         raise PlanError("there are no inputs", place="generate_kwargs", expected="one plan for all rows, or inputs")
     if isinstance(plan, Plan):
@@ -117,23 +115,23 @@ def _unbound(guide: Guide, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Sess
         begin = begin_of(plan, ids, engine) if isinstance(plan, Plan) else FRESH
         return how.row(plan, engine, begin, number)
 
-    widths = logits_widths(guide.model)
-    return Session(make, engine, num_prompts=None, filler=guide.pad_id, in_place=how.in_place, widths=widths)
+    widths = logits_widths(context.model)
+    return Session(make, engine, num_prompts=None, filler=context.pad_id, in_place=how.in_place, widths=widths)
 
 
-def _hooks(guide: Guide, session: Session) -> dict[str, Any]:
-    config = guide.model.generation_config
-    warn_of_conflicts(config, guide.tokens)
+def _hooks(context: ModelContext, session: Session) -> dict[str, Any]:
+    config = context.model.generation_config
+    warn_of_conflicts(config, context.tokens)
     kwargs: dict[str, Any] = {
         "logits_processor": CallList([GuidanceProcessor(session)]),
-        "stopping_criteria": CallList([GuidanceCriteria(session, guide.tokens.end_ids)]),
+        "stopping_criteria": CallList([GuidanceCriteria(session, context.tokens.end_ids)]),
     }
     if getattr(config, "pad_token_id", None) is None and not eos_ids(getattr(config, "eos_token_id", None)):
-        kwargs["pad_token_id"] = guide.pad_id  # else ``generate`` finds one, or the caller names one
+        kwargs["pad_token_id"] = context.pad_id  # else ``generate`` finds one, or the caller names one
     return kwargs
 
 
-def read_messages(guide: Guide, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
+def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
     """See `guided.Guide.messages`."""
     sequences = _sequences(output)
     _check_inputs(inputs, "messages")
@@ -148,12 +146,12 @@ def read_messages(guide: Guide, output: Any, inputs: Inputs, plans: Sequence[Row
     rows: list[Row | None] = [None] * num_rows
     if inputs.session is not None:
         rows = inputs.session.rows_at(generated)
-        end_cut_rows(guide, inputs.session, output, rows, generated, inputs.num_rows)
+        end_cut_rows(context, inputs.session, output, rows, generated, inputs.num_rows)
     return [
         read_answer(
             tokens,
             plans[r // expand],
-            guide.engine,
+            context.engine,
             begin=inputs.begins[r // expand],
             sequence=rows[r],
             prompt_tokens=len(inputs.prompt_ids[r // expand]),

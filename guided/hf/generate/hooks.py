@@ -9,8 +9,8 @@ import torch
 from transformers import LogitsProcessor, StoppingCriteria
 
 from guided.hf.generate.call_ids import at_once
-from guided.hf.masks.row_masks import count
 from guided.hf.generate.session import Session
+from guided.hf.masks.row_masks import count
 from special_tokens.errors import PlanError
 
 __all__ = ["GuidanceCriteria", "GuidanceProcessor"]

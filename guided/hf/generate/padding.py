@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from grammars.plan.plan import Stops
-from guided.rows.unguided import FreeSequence
+from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids
 from guided.rows.beams import Row
 from guided.rows.sequence import RowSequence
+from guided.rows.unguided import FreeSequence
 from special_tokens.errors import TokenRefused
 
 if TYPE_CHECKING:
-    from guided.hf.guide import Guide
     from guided.hf.generate.session import Session
 
 __all__ = ["end_cut_rows"]
@@ -28,32 +28,37 @@ _NEVER_ENDED = -1e8
 
 
 def end_cut_rows(
-    guide: Guide, session: Session, output: Any, rows: list[Row | None], generated: list[list[int]], num_prompts: int
+    context: ModelContext,
+    session: Session,
+    output: Any,
+    rows: list[Row | None],
+    generated: list[list[int]],
+    num_prompts: int,
 ) -> None:
     """Take what ``output`` was filled with off its rows: ``generated``, and the error that it left in ``rows``.
 
     Errors stay that mean something: of tokens chosen against the mask, and of beams that a search has left over.
     """
-    pads = _pads(guide, session, rows, generated)
+    pads = _pads(context, session, rows, generated)
     left_over = _left_over(session, output, rows, num_prompts)
     for r, row in enumerate(rows):
         ended = row.before_padding(generated[r], pads) if isinstance(row, RowSequence) and r not in left_over else None
         if ended is not None:
             rows[r], generated[r] = ended, generated[r][: ended.num_tokens]
         elif len(rows) > 1 and not isinstance(row, RowSequence):  # nobody fills a row that is alone
-            generated[r] = _unfilled(guide, row, generated[r], pads)
+            generated[r] = _unfilled(context, row, generated[r], pads)
 
 
-def _unfilled(guide: Guide, row: FreeSequence | None, tokens: list[int], pads: set[int]) -> list[int]:
+def _unfilled(context: ModelContext, row: FreeSequence | None, tokens: list[int], pads: set[int]) -> list[int]:
     """``tokens`` of a row without a grammar as far as they are its own.
 
     Ends, ordinary text and what the row's stops name may have been chosen: they stay.
     """
     pad = tokens[-1] if tokens else -1
-    if pad not in pads or pad not in guide.tokens.marker_ids or pad in guide.tokens.end_ids:
+    if pad not in pads or pad not in context.tokens.marker_ids or pad in context.tokens.end_ids:
         return tokens
     stops = row.stops.stops if row is not None else Stops()
-    if pad in stops.ids or (pad in guide.tokens.added and guide.tokens.added[pad].text in stops.strings):
+    if pad in stops.ids or (pad in context.tokens.added and context.tokens.added[pad].text in stops.strings):
         return tokens
     size = len(tokens)
     while size and tokens[size - 1] == pad:
@@ -61,27 +66,29 @@ def _unfilled(guide: Guide, row: FreeSequence | None, tokens: list[int], pads: s
     return tokens[:size]
 
 
-def _pads(guide: Guide, session: Session, rows: Sequence[Row | None], generated: Sequence[Sequence[int]]) -> set[int]:
+def _pads(
+    context: ModelContext, session: Session, rows: Sequence[Row | None], generated: Sequence[Sequence[int]]
+) -> set[int]:
     """The ids that rows may be filled with: that of the model's config, and one named in the call, as rows show it."""
-    config = guide.model.generation_config
+    config = context.model.generation_config
     # without a pad token ``generate`` takes the first end
     known = eos_ids(getattr(config, "pad_token_id", None)) or eos_ids(getattr(config, "eos_token_id", None))
-    pads = {guide.pad_id, *known[:1]}
+    pads = {context.pad_id, *known[:1]}
     for row, tokens in zip(rows, generated, strict=True):
         tail = tokens[row.num_tokens :] if row is not None else ()
-        if row is not None and tail and tail.count(tail[0]) == len(tail) and _is_filling(guide, session, row, tail):
+        if row is not None and tail and tail.count(tail[0]) == len(tail) and _is_filling(context, session, row, tail):
             pads.add(tail[0])
     return pads
 
 
-def _is_filling(guide: Guide, session: Session, row: Row, tail: Sequence[int]) -> bool:
+def _is_filling(context: ModelContext, session: Session, row: Row, tail: Sequence[int]) -> bool:
     """Can ``tail``, the same id all over behind what the row has read, be nothing but filling?"""
     if _has_ended(row):  # a search may go on behind an end by the same end
         return not session.candidates or not isinstance(row, RowSequence) or tail[0] not in row.plan.end_ids()
     if session.candidates or not isinstance(row.error, TokenRefused) or len(tail) == 1:
         return False
     # Whatever was refused first, the rest is filling, unless the row went on without guidance.
-    return row.on_error == "end" or tail[0] in guide.tokens.marker_ids
+    return row.on_error == "end" or tail[0] in context.tokens.marker_ids
 
 
 def _left_over(session: Session, output: Any, rows: Sequence[Row | None], num_prompts: int) -> set[int]:

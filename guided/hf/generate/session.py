@@ -1,8 +1,8 @@
 """The rows of one ``generate`` call, followed by what the call shows of them: their histories.
 
 A session belongs to prompts; what is shown after them is what was generated.  That a call begins is told by
-`guided.hf.generate.call_ids`; that rows moved or that drafts were taken back nobody says, so every history is compared with what
-was seen before.
+`guided.hf.generate.call_ids`; that rows moved or that drafts were taken back nobody says, so every history is compared
+with what was seen before.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import torch
 
 from guided.bitmask import num_words
 from guided.engine.engine import Engine
-from guided.hf.masks.apply import RowMask
 from guided.hf.generate.call_ids import Calls
-from guided.hf.masks.accelerator import DeviceLink, Seen
 from guided.hf.generate.history import History, Ids
-from guided.hf.masks.cpu import HostLink
 from guided.hf.generate.prompts import Prompts
-from guided.hf.masks.row_masks import masks_of
+from guided.hf.masks.accelerator import DeviceLink, Seen
+from guided.hf.masks.apply import RowMask
+from guided.hf.masks.cpu import HostLink
 from guided.hf.masks.logits_check import not_numbers
+from guided.hf.masks.row_masks import masks_of
 from guided.rows.beams import Lineage, Row
 from guided.rows.sequence import RowSequence
 from special_tokens.errors import ModelError, PlanError, TokenRefused

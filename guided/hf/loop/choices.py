@@ -1,11 +1,11 @@
-"""Probabilities of a choice: every option read once, side by side, after a prompt read once."""
+"""Probabilities of the options of a choice: one prefill of the prompt, then one batched pass over the options."""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from transformers import DynamicCache
@@ -13,31 +13,29 @@ from transformers import DynamicCache
 from grammars.plan.plan import Plan
 from guided.engine.engine import Engine
 from guided.hf.masks.logits_check import not_numbers
+from guided.hf.model.context import ModelContext
 from guided.sampling import ChoiceProbability
 from special_tokens.errors import RequestError, shown
 
-if TYPE_CHECKING:
-    from guided.hf.guide import Guide
-
 __all__ = ["choice_probabilities"]
 
-#: Options that are read at once.
+#: Options per forward pass.
 ROWS = 32
 
 
-def choice_probabilities(guide: Guide, prompt_ids: Sequence[int], plan: Plan) -> tuple[ChoiceProbability, ...]:
-    """The options of ``plan``'s response as whole answers to the prompt.
+def choice_probabilities(context: ModelContext, prompt_ids: Sequence[int], plan: Plan) -> tuple[ChoiceProbability, ...]:
+    """Return the probability of each option of ``plan``'s response as the whole answer to the prompt.
 
-    An option's log-probability is that of its tokens, as the tokenizer writes them, and of an end behind them; any
-    of the plan's ends counts.  Markers that an option spells are text, in pieces, as guidance writes them.  Costs the
-    prompt's forward and one pass over all options.  Raises `GuidanceError` for logits that are no numbers.
+    An option's log-probability is the sum over its tokens (the tokenizer's own tokenization) and any of the plan's end
+    tokens after them.  A special token that an option spells counts as ordinary text, split into pieces as under
+    guidance.  Raises `GuidanceError` for logits that are NaN or all infinite.
     """
     assert plan.response is not None
     texts = plan.response.choices
-    options = [_written(text, guide.engine) for text in texts]
+    options = [_written(text, context.engine) for text in texts]
     ends = sorted(plan.end_ids())
     with torch.no_grad():
-        logprobs = _logprobs(guide.model, prompt_ids, options, ends)
+        logprobs = _logprobs(context.model, prompt_ids, options, ends)
     best = max(logprobs)
     for text, logprob in zip(texts, logprobs, strict=True):
         if math.isnan(logprob) or best == -math.inf:
@@ -50,7 +48,7 @@ def choice_probabilities(guide: Guide, prompt_ids: Sequence[int], plan: Plan) ->
 
 
 def _written(text: str, engine: Engine) -> list[int]:
-    """The tokens of a client's ``text``; of a marker that it spells first the longest ordinary token, then the rest."""
+    """Tokenize ``text``; where it spells a marker, take the longest ordinary token at its start, then go on."""
     out: list[int] = []
     rest = text.encode("utf-8")
     while rest:
@@ -93,7 +91,7 @@ def _logprobs(
 
 
 def _option_logprob(logprobs: torch.Tensor, option: Sequence[int], ends: Sequence[int]) -> float:
-    """``logprobs`` float ``[len(option) + 1, vocab]``: at each token of the option, and behind it."""
+    """``logprobs`` float ``[len(option) + 1, vocab]``: at each token of the option, and after the last."""
     written = sum(float(logprobs[i, token]) for i, token in enumerate(option))
     if not ends:
         return written

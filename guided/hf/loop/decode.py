@@ -1,9 +1,9 @@
-"""Our own decode loop, plugged into ``generate`` as a ``custom_generate`` callable.
+"""The decode loop of guided, plugged into ``generate`` as a ``custom_generate`` callable.
 
-``generate`` prepares everything (cache, processors, criteria); the loop here is a generator of steps, so that a
-caller can stream, stop early, or drain it.  Greedy tokens are those of ``generate``.  The history is one buffer that
-grows in place, and where the model uses transformers' own input preparation the forward is called directly; other
-models and caches take transformers' way, step by step.
+``generate`` prepares everything (cache, processors, criteria); the loop is a generator of steps, so that a caller can
+stream, stop early, or drain it.  Greedy decoding gives the same tokens as ``generate``.  The history is one buffer
+that grows in place.  Models that use transformers' own input preparation are called directly; other models and caches
+go through their own preparation at each step.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from guided.hf.loop.sampling import BatchSampler
 from guided.hf.masks.logits_check import not_numbers
 from special_tokens.errors import GuidanceError, RequestError
 
-__all__ = ["Step", "Watch", "decode", "decode_steps", "start"]
+__all__ = ["LoopControl", "Step", "decode", "decode_steps", "start"]
 
-#: What a model's inputs may hold for the forward to be called directly.
+#: Model inputs with which the model can be called directly.
 _PLAIN_INPUTS = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"}
 
 
-#: What ``generate`` can return beside the sequences, where it is asked to return an object.
+#: Outputs of ``generate`` that this loop does not collect (with ``return_dict_in_generate``).
 _OUTPUTS = ("output_scores", "output_logits", "output_attentions", "output_hidden_states")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: ``tokens[r]`` is what row ``r`` wrote, ``live[r]`` is false where the row had ended before."""
+    """One step: ``tokens[r]`` is the token of row ``r``; ``live[r]`` is false when the row had ended before."""
 
     tokens: list[int]
     live: list[bool]
 
 
 class Streamer(Protocol):
-    """transformers' streamers: they get the prompt, then the tokens of each step."""
+    """A streamer as in transformers: receives the prompt, then the tokens of each step."""
 
     def put(self, value: torch.Tensor) -> None: ...
 
@@ -48,12 +48,11 @@ class Streamer(Protocol):
 
 
 @dataclass
-class Watch:
-    """What one call of the loop uses and fills beside transformers' own parts.
+class LoopControl:
+    """Settings of one call of the loop that ``generate`` does not know, and the errors of single rows.
 
-    ``sampler`` None: the processors prepared by ``generate`` decide alone, as in ``generate``.  ``max_tokens`` ends
-    rows one by one, where not all may write as much.  ``errors`` holds what ended single rows: logits that are no
-    numbers.
+    Without a ``sampler`` the processors prepared by ``generate`` decide alone.  ``max_tokens`` has a limit per row.
+    ``errors`` maps a row to the error that ended it: logits that are NaN or all infinite.
     """
 
     sampler: BatchSampler | None = None
@@ -63,9 +62,9 @@ class Watch:
     errors: dict[int, GuidanceError] = field(default_factory=dict)
 
 
-def start(model: Any, inputs: Any, watch: Watch | None = None, **kwargs: Any) -> Iterator[Step]:
-    """Let ``generate`` prepare and return the steps; nothing is computed before the first ``next``."""
-    steps: Iterator[Step] = model.generate(**inputs, custom_generate=decode_steps, watch=watch, **kwargs)
+def start(model: Any, inputs: Any, control: LoopControl | None = None, **kwargs: Any) -> Iterator[Step]:
+    """Let ``generate`` prepare everything and return the steps; the prefill runs at the first ``next``."""
+    steps: Iterator[Step] = model.generate(**inputs, custom_generate=decode_steps, control=control, **kwargs)
     return steps
 
 
@@ -75,17 +74,17 @@ def decode(
     logits_processor: Any,
     stopping_criteria: Any,
     generation_config: Any,
-    watch: Watch | None = None,
+    control: LoopControl | None = None,
     **model_kwargs: Any,
 ) -> torch.Tensor | GenerateDecoderOnlyOutput:
-    """``model.generate(..., custom_generate=decode)``: the sequences int64 ``[rows, length]``.
+    """Decode for ``model.generate(..., custom_generate=decode)``; return the sequences int64 ``[rows, length]``.
 
     With ``return_dict_in_generate`` they are ``sequences`` of transformers' output object.  Raises `RequestError` for
-    settings that another loop would obey: beams, drafts, outputs beside the sequences.  ``generate`` hands a callable
-    neither its ``streamer`` nor its ``assistant_model``: a streamer goes into ``watch``, see `Watch`.
+    settings that this loop does not support: beams, drafts, outputs other than the sequences.  ``generate`` passes a
+    callable neither its ``streamer`` nor its ``assistant_model``: a streamer goes into ``control``.
     """
-    _check_settings(generation_config, watch)
-    loop = _Loop(model, input_ids, logits_processor, stopping_criteria, generation_config, watch or Watch())
+    _check_settings(generation_config, control)
+    loop = _Loop(model, input_ids, logits_processor, stopping_criteria, generation_config, control or LoopControl())
     for _ in loop.steps(model_kwargs):
         pass
     if generation_config.return_dict_in_generate:
@@ -94,14 +93,14 @@ def decode(
     return loop.history
 
 
-def _check_settings(config: Any, watch: Watch | None) -> None:
-    """Raise for what this loop does not do, rather than leave it out; a caller's own sampler decides for itself."""
-    if watch is not None and watch.sampler is not None:
+def _check_settings(config: Any, control: LoopControl | None) -> None:
+    """Raise `RequestError` for settings that this loop does not support; with a sampler nothing is checked."""
+    if control is not None and control.sampler is not None:
         return
     mode = config.get_generation_mode()
     if mode not in (GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE):
         raise RequestError(
-            f"{mode.value.replace('_', ' ')} is not done by guided's loop",
+            f"{mode.value.replace('_', ' ')} is not supported by guided's loop",
             place="custom_generate",
             expected="greedy search or sampling, one row each",
             hint="leave custom_generate out: guide.generate_kwargs works with every mode of generate",
@@ -109,7 +108,7 @@ def _check_settings(config: Any, watch: Watch | None) -> None:
     for name in _OUTPUTS if config.return_dict_in_generate else ():
         if getattr(config, name, False):
             raise RequestError(
-                f"{name} is not kept by guided's loop",
+                f"{name} is not collected by guided's loop",
                 place="custom_generate",
                 hint="leave custom_generate out, or ask guide.generate for logprobs",
             )
@@ -121,20 +120,20 @@ def decode_steps(
     logits_processor: Any,
     stopping_criteria: Any,
     generation_config: Any,
-    watch: Watch | None = None,
+    control: LoopControl | None = None,
     **model_kwargs: Any,
 ) -> Iterator[Step]:
-    """The steps of one static batch.  Rows finish by themselves; the loop ends with the last of them.
+    """Return the steps of one static batch; rows end one by one, the loop with the last.
 
     Raises `RequestError` as `decode` does.
     """
-    _check_settings(generation_config, watch)
-    loop = _Loop(model, input_ids, logits_processor, stopping_criteria, generation_config, watch or Watch())
+    _check_settings(generation_config, control)
+    loop = _Loop(model, input_ids, logits_processor, stopping_criteria, generation_config, control or LoopControl())
     return loop.steps(model_kwargs)
 
 
 class _Loop:
-    """One run of the loop over one batch."""
+    """One run of the decode loop over one batch."""
 
     def __init__(
         self,
@@ -143,10 +142,10 @@ class _Loop:
         logits_processor: Any,
         stopping_criteria: Any,
         generation_config: Any,
-        watch: Watch,
+        control: LoopControl,
     ) -> None:
         self.model = model
-        self.watch = watch
+        self.control = control
         self._processor = logits_processor
         self._criteria = stopping_criteria
         self._config = generation_config
@@ -155,22 +154,22 @@ class _Loop:
         self._ids = _grown(input_ids, 64)
         self._len = int(input_ids.shape[1])
         self._unfinished = torch.ones(input_ids.shape[0], dtype=torch.bool, device=input_ids.device)
-        self._last = self._last_columns(watch.max_tokens)
+        self._last = self._last_columns(control.max_tokens)
 
     def _last_columns(self, max_tokens: Sequence[int] | None) -> torch.Tensor | None:
-        """The history's length at which each row ends, int64 ``[rows]``; None where the criteria know it alone."""
+        """Return the history length at which each row ends, int64 ``[rows]``; None when the criteria enforce it."""
         if max_tokens is None or len(set(max_tokens)) == 1:
             return None
         return torch.tensor(max_tokens, device=self._ids.device) + self._len
 
     @property
     def history(self) -> torch.Tensor:
-        """Prompt and answer int64 ``[rows, length]``."""
+        """Prompts and answers int64 ``[rows, length]``."""
         return self._ids[:, : self._len]
 
     def steps(self, model_kwargs: dict[str, Any]) -> Iterator[Step]:
-        if self.watch.streamer is not None:
-            self.watch.streamer.put(self.history.cpu())
+        if self.control.streamer is not None:
+            self.control.streamer.put(self.history.cpu())
         forward: _Forward | None = None
         live = [True] * len(self._unfinished)
         while any(live):
@@ -183,16 +182,16 @@ class _Loop:
                 tokens = self._choose(outputs.logits[:, -1])
                 del outputs
                 written, going_on = self._commit(tokens)
-            yield Step(written, [flag and r not in self.watch.errors for r, flag in enumerate(live)])
+            yield Step(written, [flag and r not in self.control.errors for r, flag in enumerate(live)])
             live = [bool(flag) for flag in going_on]
-        if self.watch.streamer is not None:
-            self.watch.streamer.end()
+        if self.control.streamer is not None:
+            self.control.streamer.end()
 
     def _choose(self, logits: torch.Tensor) -> torch.Tensor:
-        """Process the logits ``[rows, vocab]``, choose once, record."""
+        """Process the logits ``[rows, vocab]``, choose one token per row, record."""
         raw = logits.to(copy=True, dtype=torch.float32, device=self._ids.device)
-        sampler = self.watch.sampler
-        # A mask may hide what the model said; one that is written in place leaves nothing to look at afterwards.
+        sampler = self.control.sampler
+        # A mask may hide broken logits, and one written in place overwrites them: look at the raw logits first.
         best = raw.amax(dim=-1) if sampler is not None and len(self._processor) > 0 else None
         scores = self._processor(self.history, sampler.adjust(raw) if sampler is not None else raw)
         if sampler is not None:
@@ -204,20 +203,20 @@ class _Loop:
             tokens = torch.multinomial(scores.softmax(dim=-1), num_samples=1).squeeze(1)
         else:
             tokens = scores.argmax(dim=-1)
-        if self.watch.recorder is not None:
-            self.watch.recorder.record(raw, scores, tokens)
+        if self.control.recorder is not None:
+            self.control.recorder.record(raw, scores, tokens)
         return tokens
 
     def _fail(self, sound: torch.Tensor) -> None:
-        """End the rows whose scores are no numbers; the others go on."""
+        """End the rows whose scores are not ``sound``; the others go on."""
         broken = self._unfinished & ~sound
         if bool(broken.any()):
             for r in torch.nonzero(broken).flatten().tolist():
-                self.watch.errors[r] = not_numbers(f"row {r}")
+                self.control.errors[r] = not_numbers(f"row {r}")
             self._unfinished = self._unfinished & sound
 
     def _commit(self, tokens: torch.Tensor) -> tuple[list[int], list[int]]:
-        """Append the step's tokens; their ids and which rows go on, in one copy to the host."""
+        """Append the step's tokens; return their ids and which rows go on, in one copy to the host."""
         if self._pad is not None and self._pads_rows:
             tokens = torch.where(self._unfinished, tokens, self._pad)
         if self._len == self._ids.shape[1]:
@@ -228,21 +227,21 @@ class _Loop:
         if self._last is not None:
             self._unfinished &= self._last > self._len
         host = torch.stack([tokens, self._unfinished]).tolist()
-        if self.watch.sampler is not None:
-            self.watch.sampler.commit(host[0])
-        if self.watch.streamer is not None:
-            self.watch.streamer.put(tokens.cpu())
+        if self.control.sampler is not None:
+            self.control.sampler.commit(host[0])
+        if self.control.streamer is not None:
+            self.control.streamer.put(tokens.cpu())
         return host[0], host[1]
 
 
 class _Forward(Protocol):
-    """The forward over the newest column of the history."""
+    """A forward pass over the newest column of the history."""
 
     def next(self, history: torch.Tensor) -> Any: ...
 
 
 class _DirectForward:
-    """Calls the model as transformers' own input preparation would, without it."""
+    """Calls the model directly, with the inputs that transformers' own preparation would compute."""
 
     def __init__(self, model: Any, history: torch.Tensor, model_kwargs: dict[str, Any]) -> None:
         self._model = model
@@ -268,7 +267,7 @@ class _DirectForward:
 
 
 class _PreparedForward:
-    """Calls the model through its own input preparation: for models and caches with ways of their own."""
+    """Calls the model through its own input preparation, for models and caches that need it."""
 
     def __init__(self, model: Any, outputs: Any, config: Any, model_kwargs: dict[str, Any]) -> None:
         self._model = model
@@ -276,7 +275,7 @@ class _PreparedForward:
         if model._valid_auto_compile_criteria(model_kwargs, config):
             self._call = model.get_compiled_call(config.compile_config)
         self._kwargs = model._update_model_kwargs_for_generation(outputs, model_kwargs)
-        self._new = 1 if model_kwargs.get("use_cache", True) else None  # without a cache all is read again
+        self._new = 1 if model_kwargs.get("use_cache", True) else None  # None, without a cache: the whole history
 
     def next(self, history: torch.Tensor) -> Any:
         inputs = self._model.prepare_inputs_for_generation(history, next_sequence_length=self._new, **self._kwargs)
@@ -295,6 +294,6 @@ def _forward_of(model: Any, history: torch.Tensor, outputs: Any, config: Any, mo
 
 
 def _grown(rows: torch.Tensor, by: int, *, fill: int = 0) -> torch.Tensor:
-    """``rows`` ``[n, length]`` in a buffer with room for ``by`` more columns of ``fill``."""
+    """Return ``rows`` ``[n, length]`` with ``by`` more columns of ``fill``."""
     tail = torch.full((rows.shape[0], by), fill, dtype=rows.dtype, device=rows.device)
     return torch.cat([rows, tail], dim=-1)

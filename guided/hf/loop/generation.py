@@ -1,31 +1,30 @@
-"""One call of our own decode loop over one batch: rows in, steps out, messages in the end."""
+"""One run of the decode loop over one batch: from inputs, plans and samplings to messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from grammars.plan.plan import Plan
-from guided.hf.loop.decode import Step, Streamer, Watch, start
+from grammars.plan.plan import Plan, RowPlan
+from guided.hf.generate.call import Rows, generate_kwargs
 from guided.hf.generate.inputs import Inputs
+from guided.hf.loop.decode import LoopControl, Step, Streamer, start
 from guided.hf.loop.recorder import Recorder
 from guided.hf.loop.sampling import BatchSampler
+from guided.hf.model.context import ModelContext
+from guided.inspect.trace import build_trace
 from guided.output.message import Message
 from guided.output.parser import CallIds
+from guided.rows.sequence import OnError, read_answer
 from guided.sampling import RowSampling
-from guided.rows.sequence import OnError, RowPlan, read_answer
-from guided.inspect.trace import build_trace
-
-if TYPE_CHECKING:
-    from guided.hf.guide import Guide
 
 __all__ = ["Generation"]
 
-#: Best tokens per position that a trace shows.
+#: Top tokens per position that a trace shows.
 TRACE_TOP = 5
 
-#: What keeps ``generate`` from sampling and searching itself.
+#: Settings with which ``generate`` neither samples nor searches itself.
 _NEUTRAL: dict[str, Any] = {
     "do_sample": False,
     "temperature": 1.0,
@@ -39,11 +38,11 @@ _NEUTRAL: dict[str, Any] = {
 
 
 class Generation:
-    """Prepared rows and what became of them.  Iterate `steps` once; then `messages` reads the answers."""
+    """Prepared rows and their tokens.  Iterate `steps` once; `messages` then parses the answers."""
 
     def __init__(
         self,
-        guide: Guide,
+        context: ModelContext,
         inputs: Inputs,
         plans: Sequence[RowPlan],
         rows: Sequence[RowSampling],
@@ -53,7 +52,7 @@ class Generation:
         trace: bool = False,
         streamer: Streamer | None = None,
     ) -> None:
-        self.guide = guide
+        self.context = context
         self.inputs = inputs
         self.plans = tuple(plans)
         self.rows = tuple(rows)
@@ -61,10 +60,10 @@ class Generation:
         self.tokens: list[list[int]] = [[] for _ in rows]
         self.call_ids = [CallIds(plan if isinstance(plan, Plan) else None) for plan in plans]
         recorder = self._recorder()
-        # The loop's logits are a copy of its own: only a recorder wants them as the model wrote them.
-        self._options = guide.generate_kwargs(inputs, plans, on_error=on_error, in_place=recorder is None)
+        # The loop owns its copy of the logits: masks go in place unless a recorder needs the raw ones.
+        self._options = generate_kwargs(context, inputs, plans, Rows(on_error=on_error, in_place=recorder is None))
         self._options |= _NEUTRAL | {"max_new_tokens": max(max_tokens)}
-        self.watch = Watch(
+        self.control = LoopControl(
             sampler=BatchSampler(rows, inputs.prompt_ids),
             max_tokens=tuple(max_tokens),
             recorder=recorder,
@@ -78,37 +77,37 @@ class Generation:
         return Recorder(wanted) if wanted else None
 
     def steps(self) -> Iterator[Step]:
-        """Run the loop; the tokens that each row wrote itself are collected in ``tokens``."""
-        for step in start(self.guide.model, self.inputs, self.watch, **self._options):
+        """Run the loop; ``tokens[r]`` collects the tokens of row ``r`` up to its end."""
+        for step in start(self.context.model, self.inputs, self.control, **self._options):
             for tokens, token, live in zip(self.tokens, step.tokens, step.live, strict=True):
                 if live:
                     tokens.append(token)
             yield step
 
     def messages(self) -> list[Message]:
-        """The answers, row by row."""
+        """Return the message of each row."""
         if self.inputs.session is not None:
             self.inputs.session.settle()
         return [self._message(r) for r in range(len(self.rows))]
 
     def _message(self, r: int) -> Message:
-        plan, guide = self.plans[r], self.guide
+        plan, engine = self.plans[r], self.context.engine
         session = self.inputs.session
         message = read_answer(
             self.tokens[r],
             plan,
-            guide.engine,
+            engine,
             begin=self.inputs.begins[r],
             sequence=session.rows[r] if session is not None else None,
             prompt_tokens=len(self.inputs.prompt_ids[r]),
-            error=self.watch.errors.get(r),
+            error=self.control.errors.get(r),
             make_call_id=self.call_ids[r],
         )
-        if self.watch.recorder is None or r not in self.watch.recorder.rows:
+        if self.control.recorder is None or r not in self.control.recorder.rows:
             return message
-        records = self.watch.recorder.logprobs(r, message.token_ids)
+        records = self.control.recorder.logprobs(r, message.token_ids)
         if self.trace:
-            trace = build_trace(message, plan, guide.engine, records, begin=self.inputs.begins[r])
+            trace = build_trace(message, plan, engine, records, begin=self.inputs.begins[r])
             message = replace(message, trace=trace)
         size = self.rows[r].logprobs
         if size is None:

@@ -1,6 +1,6 @@
-"""What the model thought at every step: log-probabilities before and after the mask.
+"""Record the model's log-probabilities at each step, before and after the mask.
 
-Numbers stay on the device until they are asked for, so that recording adds no synchronisation to a step.
+The numbers stay on the device until they are read, so recording adds no synchronisation to a step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Recorder"]
 
 
 class Recorder:
-    """Records the rows of one batch; ``num_top[r]`` best tokens are kept for row ``r``, rows without are not."""
+    """Records the rows of one batch that ``num_top`` names; ``num_top[r]`` top tokens are kept for row ``r``."""
 
     def __init__(self, num_top: Mapping[int, int]) -> None:
         self.rows = sorted(num_top)
@@ -25,15 +25,15 @@ class Recorder:
         self._steps: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
 
     def record(self, raw: torch.Tensor, scores: torch.Tensor, tokens: torch.Tensor) -> None:
-        """One step: the model's logits and what the sampler got, float ``[rows, vocab]``, and the chosen tokens."""
+        """Record one step: raw logits, processed scores (both float ``[rows, vocab]``) and chosen tokens ``[rows]``."""
         if not self.rows:
             return
         if len(self.rows) < raw.shape[0]:
             if self._index is None:
-                self._index = torch.tensor(self.rows, device=raw.device)  # once: the way over makes the host wait
+                self._index = torch.tensor(self.rows, device=raw.device)  # once: the transfer makes the host wait
             index = self._index
             raw, scores, tokens = raw[index], raw[index] if scores is raw else scores[index], tokens[index]
-        size = 1 if raw.is_cpu else len(raw)  # one row stays in the processor's caches
+        size = 1 if raw.is_cpu else len(raw)  # on the CPU row by row: one row fits the processor's caches
         parts = [
             self._rows(*part, masked=scores is not raw)
             for part in zip(raw.split(size), scores.split(size), tokens[:, None].split(size), strict=True)
@@ -44,7 +44,7 @@ class Recorder:
     def _rows(
         self, raw: torch.Tensor, scores: torch.Tensor, chosen: torch.Tensor, *, masked: bool
     ) -> tuple[torch.Tensor, ...]:
-        """What `logprobs` reads of some rows of one step; without ``masked`` the scores are the model's own."""
+        """Reduce rows of one step to the numbers that `logprobs` reads; without ``masked``, scores equal ``raw``."""
         before, top, ids = _summary(raw, chosen, max(1, self._most))
         after, masked_top, masked_ids = (before, top, ids)
         allowed = torch.full_like(before, raw.shape[-1])
@@ -62,7 +62,7 @@ class Recorder:
         )
 
     def logprobs(self, row: int, token_ids: tuple[int, ...]) -> tuple[TokenLogprob, ...]:
-        """What was recorded for ``row``, which wrote ``token_ids``."""
+        """Return the records of ``row``, one for each of its ``token_ids``."""
         at = self.rows.index(row)
         steps = self._steps[: len(token_ids)]
         if not steps:
@@ -89,17 +89,17 @@ class Recorder:
 
 
 def _summary(logits: torch.Tensor, chosen: torch.Tensor, num_top: int) -> tuple[torch.Tensor, ...]:
-    """Log-probability of the chosen tokens ``[rows, 1]``, and those and the ids of the best ``[rows, num_top]``."""
+    """Return log-probabilities of the chosen tokens ``[rows, 1]``, then of the best ``[rows, num_top]`` with ids."""
     logprobs = logits.log_softmax(dim=-1)
     return logprobs.gather(-1, chosen), *_top(logprobs, min(num_top, logits.shape[-1]))
 
 
-#: Scores of which the best alone is looked at first.
+#: Block size of `_top`: each block is first represented by its maximum.
 _BLOCK = 64
 
 
 def _top(scores: torch.Tensor, num_top: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """What ``scores.topk(num_top)`` returns, a third of its time on the CPU: the best are in the best blocks."""
+    """Return ``scores.topk(num_top)`` in a third of its time on the CPU: the best scores lie in the best blocks."""
     whole = scores.shape[-1] // _BLOCK * _BLOCK
     if num_top * _BLOCK >= whole:
         values, ids = scores.topk(num_top, dim=-1)
@@ -113,5 +113,5 @@ def _top(scores: torch.Tensor, num_top: int) -> tuple[torch.Tensor, torch.Tensor
 
 
 def _pairs(ids: list[int], logprobs: list[float], size: int) -> tuple[tuple[int, float], ...]:
-    """The best ``size`` tokens that have a probability at all."""
+    """Return the first ``size`` tokens with their log-probabilities, those of probability 0 left out."""
     return tuple((i, p) for i, p in zip(ids[:size], logprobs[:size], strict=True) if p > float("-inf"))

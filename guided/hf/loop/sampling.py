@@ -1,8 +1,8 @@
-"""Sampling of a batch, each row by its own settings and its own random numbers.
+"""Sample a batch: each row has its own settings and its own random numbers.
 
-Rows with the same number of candidates are filtered together; nothing about a row depends on the others.  A filtered
-row looks at its best few hundred tokens first and sorts the whole vocabulary only where those are not enough: same
-result, a fraction of the time.
+Rows with the same number of candidates are filtered together; no row's result depends on the others.  Top-k, top-p and
+min-p are first applied to the best few hundred tokens; the whole vocabulary is sorted only when those are not enough.
+The result is the same, in a fraction of the time.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from guided.sampling import RowSampling, uniform
 
 __all__ = ["BatchSampler", "Penalties"]
 
-#: Candidates of a filtered row before the whole vocabulary is sorted.
+#: Candidates of a filtered row that are tried before the whole vocabulary is sorted.
 CANDIDATES = 256
 
 
 class BatchSampler:
-    """Adjusts the logits and chooses the tokens of ``rows``; ``prompts[r]`` are the ids that row ``r`` begins with."""
+    """Adjusts the logits of ``rows`` and chooses their tokens; ``prompts[r]`` are the prompt ids of row ``r``."""
 
     def __init__(self, rows: Sequence[RowSampling], prompts: Sequence[Sequence[int]]) -> None:
         self.rows = tuple(rows)
@@ -35,7 +35,7 @@ class BatchSampler:
         self._position = 0
 
     def adjust(self, logits: torch.Tensor) -> torch.Tensor:
-        """``logits`` float ``[rows, vocab]`` with bias and penalties; the same tensor where no row has any."""
+        """Return ``logits`` float ``[rows, vocab]`` with bias and penalties; the same tensor when no row has any."""
         if not self._penalties:
             return logits
         out = logits.clone()
@@ -44,9 +44,9 @@ class BatchSampler:
         return out
 
     def choose(self, scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Tokens int64 ``[rows]`` out of ``scores`` float ``[rows, vocab]``, and bool ``[rows]``: is it sound?
+        """Choose tokens int64 ``[rows]`` from ``scores`` float ``[rows, vocab]``, with ``sound``, bool ``[rows]``.
 
-        A row whose scores are NaN, or have no finite entry, is not sound; its token means nothing.
+        A row whose scores are NaN or have no finite entry is not sound: its token is meaningless.
         """
         tokens = scores.argmax(dim=-1)
         sound = scores.gather(-1, tokens[:, None]).squeeze(-1).isfinite()
@@ -60,7 +60,7 @@ class BatchSampler:
         return tokens, sound
 
     def commit(self, tokens: Sequence[int]) -> None:
-        """The tokens that the rows wrote, for the penalties."""
+        """Count the tokens that the rows wrote, for the penalties."""
         for r, penalties in self._penalties.items():
             penalties.add(tokens[r])
 
@@ -77,7 +77,7 @@ class BatchSampler:
         return ids.gather(-1, _pick(kept, numbers)[:, None]).squeeze(-1)
 
     def _draw_whole(self, probs: torch.Tensor, settings: RowSampling, number: float) -> torch.Tensor:
-        """One row by itself: from its candidates if they are enough, else from the sorted vocabulary."""
+        """Draw for a single row: from its candidates if they are enough, else from the sorted vocabulary."""
         for size in (min(_num_candidates(settings), probs.shape[-1]), probs.shape[-1]):
             kept, ids, enough = _filtered(probs, [settings], size)
             if enough:
@@ -86,17 +86,17 @@ class BatchSampler:
 
 
 def _num_candidates(row: RowSampling) -> int:
-    """Best tokens to look at first, 0 for all of them unsorted; ties at the edge of top-k need room behind it."""
+    """Return the number of candidates to try first, 0 for no filter; ties at the edge of top-k need room after it."""
     return max(CANDIDATES, row.top_k + 64) if row.has_filter else 0
 
 
 def _filtered(
     probs: torch.Tensor, settings: Sequence[RowSampling], size: int
 ) -> tuple[torch.Tensor, torch.Tensor, bool]:
-    """The best ``size`` tokens of each row, those filtered out at 0: probabilities and ids ``[rows, size]``.
+    """Return probabilities and ids ``[rows, size]`` of each row's best ``size`` tokens, filtered ones at 0.
 
-    In transformers' order: top-k (ties at its edge stay), top-p of what is left, min-p.  Also says whether nothing
-    beyond the best ``size`` could have stayed.
+    In transformers' order: top-k (ties at its edge stay), top-p of the rest, min-p.  The boolean says whether no token
+    beyond the best ``size`` could have passed the filters.
     """
     best, ids = probs.topk(size, dim=-1)
     whole = size == probs.shape[-1]
@@ -106,7 +106,8 @@ def _filtered(
     kept = torch.where(has_k & (best < edge), 0.0, best)
     mass = kept.double().cumsum(-1)
     total = torch.where(has_k, mass[:, -1:], 1.0)
-    top_p = _column([s.top_p if s.top_p < 1 else 2.0 for s in settings], mass)  # 1 keeps what rounding adds
+    # At top_p 1 rounding must not drop tokens.
+    top_p = _column([s.top_p if s.top_p < 1 else 2.0 for s in settings], mass)
     kept = torch.where((mass - kept.double()) < top_p * total, kept, 0.0)
     kept = torch.where(best < _column([s.min_p for s in settings], best) * best[:, :1], 0.0, kept)
     kept[:, 0] = best[:, 0]
@@ -115,7 +116,7 @@ def _filtered(
 
 
 def _pick(probs: torch.Tensor, numbers: Sequence[float]) -> torch.Tensor:
-    """The index at which the running sum of ``probs`` ``[rows, n]`` passes ``numbers[row]`` of its total."""
+    """Return the index at which the running sum of ``probs`` ``[rows, n]`` exceeds ``numbers[row]`` times its total."""
     mass = probs.cumsum(-1, dtype=torch.float64)
     aim = mass[:, -1:] * _column(numbers, mass)
     return torch.searchsorted(mass, aim, right=True).squeeze(-1).clamp(max=probs.shape[-1] - 1)
@@ -126,8 +127,7 @@ def _column(values: Sequence[float], like: torch.Tensor) -> torch.Tensor:
 
 
 class Penalties:
-    """Bias and penalties of one row, applied where it has tokens: cost grows with the different tokens, not the
-    vocabulary."""
+    """Bias and penalties of one row; the cost grows with its distinct tokens, not with the vocabulary."""
 
     def __init__(self, row: RowSampling, prompt: Sequence[int]) -> None:
         self._row = row
@@ -137,7 +137,7 @@ class Penalties:
         self._seen: torch.Tensor | None = None
 
     def add(self, token: int) -> None:
-        """One more token of the answer."""
+        """Count one more token of the answer."""
         self._counts[token] = self._counts.get(token, 0) + 1
         self._seen = None
 

@@ -1,4 +1,4 @@
-"""How a row is sampled and how long it may get: what the request says, else the model's own configuration."""
+"""Resolve sampling settings and token limits of each row: the request's, else those of the model's configuration."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from grammars.plan.plan import Plan
+from grammars.plan.plan import Plan, RowPlan
 from guided.hf.generate.inputs import Inputs
 from guided.sampling import RowSampling, Sampling, per_row, resolve
-from guided.rows.sequence import RowPlan
 from special_tokens.errors import RequestError, shown
 
 __all__ = ["row_samplings", "sampling_defaults", "token_limit"]
 
 log = logging.getLogger("guided")
 
-#: Fields of a generation config that `guided.Sampling` takes over.
+#: Fields of a generation config that `guided.Sampling` has as well, and those that it lacks with their neutral values.
 _OURS = ("do_sample", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 _FOREIGN = {"typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "top_h": None}
 
 
 def sampling_defaults(model: Any) -> dict[str, Any]:
-    """The sampling fields that the model's generation config sets."""
+    """Return the sampling fields that the model's generation config sets."""
     config = model.generation_config
     found = {name: getattr(config, name, None) for name in _OURS}
     if found["do_sample"]:
@@ -40,13 +39,13 @@ def row_samplings(
     model: Any,
     vocab_size: int,
 ) -> list[tuple[RowSampling, ...]]:
-    """The rows of each chat; a ``seed`` goes before the samplings' own."""
+    """Return the rows of each chat; ``seed`` overrides the samplings' own seeds."""
     defaults = sampling_defaults(model)
     samplings = per_row(sampling if sampling is not None else Sampling(), num_chats, "sampling")
     for r, one in enumerate(samplings):
         if not isinstance(one, Sampling):
             raise RequestError(
-                f"{type(one).__name__} is no sampling", place=f"sampling[{r}]", expected="guided.Sampling(...)"
+                f"{type(one).__name__} is not a Sampling", place=f"sampling[{r}]", expected="guided.Sampling(...)"
             )
     seeds = per_row(seed, num_chats, "seed")
     rows = [s if i is None else replace(s, seed=i) for s, i in zip(samplings, seeds, strict=True)]
@@ -54,7 +53,7 @@ def row_samplings(
 
 
 def token_limit(plan: RowPlan, max_tokens: int | None, inputs: Inputs, model: Any) -> int:
-    """Most tokens of a row: the call's or the plan's, and never more than the context leaves after the prompt."""
+    """Return the token limit of a row: the call's or the plan's, at most the rest of the context after the prompt."""
     if max_tokens is None:
         max_tokens = plan.max_tokens if isinstance(plan, Plan) else None
     room = _room(inputs, model)

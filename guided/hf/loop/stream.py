@@ -1,26 +1,23 @@
-"""One answer as events while it is written."""
+"""One answer as an iterator of events while it is generated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from grammars.plan.plan import Plan
+from guided.hf.loop.generation import Generation
 from guided.output.message import Message
 from guided.output.parser import Event
 from guided.rows.sequence import parser_of
 from special_tokens.errors import GuidanceError
 
-if TYPE_CHECKING:
-    from guided.hf.loop.generation import Generation
-
 __all__ = ["Stream"]
 
 
 class Stream:
-    """Events of one answer while it is written.  Iterate once; then ``message`` is there.
+    """The events of one answer while it is generated; iterate once, then read ``message``.
 
-    What may still become part of a stop is held back until it is certain; nothing of a stop is ever an event.
+    Text that may still become part of a stop sequence is held back until that is decided; no event holds stop text.
     """
 
     def __init__(self, generation: Generation) -> None:
@@ -36,7 +33,7 @@ class Stream:
 
     @property
     def message(self) -> Message:
-        """The whole answer; drains the stream first."""
+        """The finished message; runs the rest of the stream first."""
         if self._message is None:
             for _ in self._events:
                 pass
@@ -46,7 +43,7 @@ class Stream:
 
     def _run(self) -> Iterator[Event]:
         run = self._generation
-        engine, plan = run.guide.engine, run.plans[0]
+        engine, plan = run.context.engine, run.plans[0]
         ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
         parser = parser_of(plan, engine, run.inputs.begins[0], make_call_id=run.call_ids[0])
         for step in run.steps():

@@ -55,7 +55,8 @@ class RowMask:
 def apply_masks(scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:
     """A copy of ``scores`` under ``masks``; other rows are copied to the bit.
 
-    This says what a mask does; `guided.hf.masks.cpu` and `guided.hf.masks.accelerator` do the same faster, each in its place.
+    This says what a mask does; `guided.hf.masks.cpu` and `guided.hf.masks.accelerator` do the same faster, each in its
+    place.
 
     ``scores`` is ``[rows, vocab]`` on the CPU, of any floating dtype.  Raises `ModelError` where the scores are so
     narrow that they have no legal token at all.

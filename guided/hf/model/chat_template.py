@@ -1,4 +1,4 @@
-"""Chat templates of live tokenizers: rendering, and prompts as token ids."""
+"""Render chats with a tokenizer's chat template and encode them as prompt token ids."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from jinja2 import TemplateError as JinjaError
 
-from grammars.values.format import Format
-from grammars.prompt.messages import messages_for, template_arguments
 from grammars.plan.plan import Plan
-from grammars.prompt.escape import segments, shield
+from grammars.prompt.escape import escape_special_tokens, segments
+from grammars.prompt.messages import messages_for, template_arguments
+from grammars.values.format import Format
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError, TemplateError
 
@@ -19,7 +19,7 @@ __all__ = ["encode", "messages_of", "render", "render_chat"]
 
 
 def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
-    """The chat template's text for ``messages``; raises `TemplateError` with the template's own words."""
+    """Render ``messages`` with the chat template; raise `TemplateError` with the template's own error text."""
     if not getattr(tokenizer, "chat_template", None):
         raise TemplateError(
             "the tokenizer has no chat template",
@@ -33,47 +33,49 @@ def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any)
 
 
 def messages_of(chat: Any) -> list[dict[str, Any]]:
-    """The messages of a chat, which may be the user's text alone; raises `RequestError` for what is no chat."""
+    """Return the messages of a chat; a string is one user message.  Raises `RequestError` otherwise."""
     if isinstance(chat, str):
         chat = [{"role": "user", "content": chat}]
     if isinstance(chat, Mapping) or not isinstance(chat, Sequence):
         raise RequestError(
-            f"{type(chat).__name__} is no chat", place="messages", expected="a list of messages, or the user's text"
+            f"{type(chat).__name__} is not a chat", place="messages", expected="a list of messages, or the user's text"
         )
     for i, message in enumerate(chat):
         if not isinstance(message, Mapping):
             raise RequestError(
-                f"{type(message).__name__} is no message", place=f"messages[{i}]", expected="an object with a role"
+                f"{type(message).__name__} is not a message", place=f"messages[{i}]", expected="an object with a role"
             )
         try:
             json.dumps(dict(message), ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError:
-            raise RequestError("a lone surrogate is no text", place=f"messages[{i}]", expected="Unicode text") from None
+            raise RequestError(
+                "a lone surrogate is not text", place=f"messages[{i}]", expected="Unicode text"
+            ) from None
     return [dict(message) for message in chat]
 
 
 def render_chat(
     tokenizer: Any, messages: Sequence[Mapping[str, Any]], format: Format, plan: Plan | None, tokens: SpecialTokens
 ) -> list[int]:
-    """Token ids of the prompt, generation prompt included.
+    """Return the token ids of the prompt, generation prompt included.
 
-    Messages are brought into the form that the template takes; text of theirs that spells a special token is
-    encoded as text.
+    Messages are converted to the form that the template expects; message text that spells a special token is encoded
+    as ordinary text.
     """
     tools = plan.tools if plan is not None else ()
     kwargs = template_arguments(format, tools)
     if plan is not None:
         kwargs |= dict(plan.template_kwargs)
-    shown = shield(messages_for(messages, format, tools), tokens)
-    text = render(tokenizer, shown, add_generation_prompt=True, **shield(kwargs, tokens))
+    shown = escape_special_tokens(messages_for(messages, format, tools), tokens)
+    text = render(tokenizer, shown, add_generation_prompt=True, **escape_special_tokens(kwargs, tokens))
     return encode(tokenizer, text)
 
 
 def encode(tokenizer: Any, prompt: str) -> list[int]:
-    """Token ids of a rendered prompt, clients' spellings of special tokens as ordinary text.
+    """Return the token ids of a rendered prompt; escaped spellings of special tokens become ordinary text.
 
-    Pieces in the middle are encoded behind a line break that is taken off again, so that no tokenizer puts a blank
-    in front of them.
+    Each later piece is encoded after a line break whose tokens are then removed, so that no tokenizer inserts a space
+    before the piece.
     """
     pieces = list(segments(prompt))
     if len(pieces) == 1 and not pieces[0][1]:

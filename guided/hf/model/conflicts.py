@@ -1,11 +1,11 @@
-"""Fields of a generation config that can forbid what a grammar demands.
+"""Warn of fields in a generation config that can forbid tokens which a grammar requires.
 
-Their processors run before ours, and a custom processor cannot see that they are there: it sees scores of -inf.  So
-the grammar wins where they leave no legal token (`guided.hf.masks.apply`), and whoever loads a model whose config carries
-such fields is told once.  The fields are not switched off: rows without a plan must be as without us.
+Their processors run before ours, and a custom processor only sees scores of -inf.  So the grammar wins where they leave
+no legal token (`guided.hf.masks.apply`), and a warning is logged once.  The fields are not switched off: rows without a
+plan must behave as without guided.
 
-An ``eos_token_id`` that is ordinary text is worse: ``generate`` ends a row wherever the text occurs, and no processor
-can prevent it.  That is told as well.
+An ``eos_token_id`` that is ordinary text is worse: ``generate`` ends a row wherever that text occurs, and no processor
+can prevent it.  This is logged as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["conflicts", "text_ends", "warn_of_conflicts"]
 
 log = logging.getLogger("guided")
 
-#: Field -> what it does to a legal token.
+#: Field -> its effect on legal tokens.
 FIELDS = {
     "min_new_tokens": "forbids every end before that many tokens",
     "min_length": "forbids every end before that length",
@@ -39,23 +39,23 @@ _warned_ends: set[tuple[int, ...]] = set()
 
 
 def conflicts(config: Any) -> dict[str, str]:
-    """The fields that ``config`` sets, and what each does to legal tokens."""
+    """Return the fields that ``config`` sets, each with its effect on legal tokens."""
     return {name: effect for name, effect in FIELDS.items() if _is_set(getattr(config, name, None))}
 
 
 def _is_set(value: Any) -> bool:
-    if hasattr(value, "tolist"):  # ids as a tensor, whose comparison is none
+    if hasattr(value, "tolist"):  # ids as a tensor, which does not compare with `in`
         value = value.tolist()
     return value not in (None, 0, [], {})
 
 
 def text_ends(config: Any, tokens: SpecialTokens) -> tuple[int, ...]:
-    """The ids at which ``generate`` ends a row although they are ordinary text."""
+    """Return the ids at which ``generate`` ends a row although they are ordinary text."""
     return tuple(i for i in eos_ids(getattr(config, "eos_token_id", None)) if i not in tokens.added)
 
 
 def warn_of_conflicts(config: Any, tokens: SpecialTokens) -> None:
-    """Log what in a model's generation config guidance overrides or cannot prevent, once for each set of it."""
+    """Log which settings of a generation config guidance overrides or cannot prevent, once per set of them."""
     found, ends = conflicts(config), text_ends(config, tokens)
     if found and tuple(found) not in _warned:
         _warned.add(tuple(found))

@@ -1,7 +1,7 @@
-"""Chat templates as plain callables ``render(messages, **kw) -> str``, for whoever infers a format from them.
+"""Chat templates as plain callables ``render(messages, **kw) -> str``, from which a wire format is inferred.
 
-Rendering is transformers' own: its sandbox, its filters, its aliases of reasoning fields.  Every failure is a
-`TemplateError` with the template's own words.
+Rendering is transformers' own, with its sandbox, filters and aliases of reasoning fields.  Every failure is a
+`TemplateError` with the template's own error text.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ __all__ = ["NO_NAMES", "Render", "mutable_renderer", "template_renderer", "token
 #: ``messages`` and the template's arguments (tools, add_generation_prompt, switches) to text.
 Render: TypeAlias = Callable[..., str]
 
-#: What stands for a template's named tokens where no tokenizer is at hand.
+#: Placeholders for a template's named tokens when there is no tokenizer.
 NO_NAMES: Mapping[str, str] = {"bos_token": "<bos_token>", "eos_token": "<eos_token>", "pad_token": "<pad_token>"}
 
 
 def template_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Render:
-    """The renderer of a template's text; ``named`` are the tokenizer's named tokens (``eos_token`` -> text)."""
+    """Return the renderer of a template's text; ``named`` maps the tokenizer's named tokens to their texts."""
 
     def render(messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
         try:
             texts, _ = chat_template_utils.render_jinja_template(
                 [list(messages)], chat_template=template, **{**named, **kwargs}
             )
-        except Exception as error:  # a template may raise anything; this is its edge
+        except Exception as error:  # a template may raise anything
             raise _translated(error) from error
         return str(texts[0])
 
@@ -41,10 +41,10 @@ def template_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Ren
 
 
 def mutable_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Render:
-    """As `template_renderer`, in a sandbox that lets a template change its own lists.
+    """Return a renderer like `template_renderer`'s, in a sandbox that lets a template change its own lists.
 
-    transformers refuses templates that call ``list.append``; what they would write can still be read here.  Only
-    for inference: a prompt rendered this way is none that transformers renders.
+    transformers refuses templates that call ``list.append``; here they render.  For inference only: transformers
+    cannot render such a prompt.
     """
 
     @cache
@@ -72,7 +72,7 @@ def mutable_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Rend
 
 
 def tokenizer_renderer(tokenizer: Any) -> Render:
-    """The renderer of a live tokenizer's chat template."""
+    """Return the renderer of a loaded tokenizer's chat template."""
 
     def render(messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
         try:

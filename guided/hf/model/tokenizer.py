@@ -1,11 +1,11 @@
-"""What the core needs to know of a transformers tokenizer and model, as plain values."""
+"""Extract the facts that the core needs from a transformers tokenizer and model, as plain values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
+from special_tokens import AddedToken, TokenizerFacts
 from special_tokens.errors import TokenizerError
 
 __all__ = ["eos_ids", "facts_of", "first_line", "head_width", "logits_widths", "tokenizer_json"]
@@ -15,12 +15,12 @@ _NAMED = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_
 
 
 def tokenizer_json(tokenizer: Any) -> str:
-    """The text of the tokenizer's ``tokenizer.json``; raises `TokenizerError` without a fast backend."""
+    """Return the text of the tokenizer's ``tokenizer.json``; raise `TokenizerError` without a fast backend."""
     return str(_backend(tokenizer).to_str())
 
 
 def first_line(error: Exception) -> str:
-    """What a loader says went wrong: the first line of its message, with its class where that says more."""
+    """Return the first line of an error's message, after its class name unless it is an OSError or ImportError."""
     lines = str(error).strip().splitlines()
     said = lines[0].rstrip(": ") if lines else ""
     return said if isinstance(error, OSError | ImportError) and said else f"{type(error).__name__}: {said}".rstrip(": ")
@@ -39,7 +39,7 @@ def _backend(tokenizer: Any) -> Any:
 
 
 def facts_of(tokenizer: Any, *, model: Any = None) -> TokenizerFacts:
-    """The facts of a live tokenizer, with the end ids and the logits width of ``model`` where one is given."""
+    """Return the facts of a loaded tokenizer, with end ids and logits width of ``model`` if given."""
     backend = _backend(tokenizer)
     added = tuple(
         AddedToken(int(i), token.content, bool(token.special))
@@ -60,11 +60,11 @@ def facts_of(tokenizer: Any, *, model: Any = None) -> TokenizerFacts:
 
 
 def _vocab_size(backend: Any, added: Sequence[AddedToken]) -> int:
-    """The largest id plus one.
+    """Return the largest id plus one.
 
-    Asking for the vocabulary as a dict costs a third of a second for a large one, so it is asked for only where the
-    ids of ordinary tokens look as if they had holes: where one of every sixteen below their number has no token, or
-    one of the next thousands beyond it has.
+    The vocabulary as a dict costs a third of a second for a large one, so it is read only when the ids of ordinary
+    tokens seem to have gaps: when one of every 16th id below their number has no token, or one of the next `_PROBED`
+    ids has one.
     """
     size: int = backend.get_vocab_size(with_added_tokens=False)
     beyond = {token.id for token in added if token.id >= size}
@@ -77,18 +77,13 @@ def _vocab_size(backend: Any, added: Sequence[AddedToken]) -> int:
 
 
 def eos_ids(value: Any) -> tuple[int, ...]:
-    """``eos_token_id`` in any of its forms (None, int, list, tensor) as ids."""
+    """Return ``eos_token_id``, given in any of its forms (None, int, list, tensor), as ids."""
     if value is None:
         return ()
     if hasattr(value, "tolist"):
         value = value.tolist()
     values: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
     return tuple(int(i) for i in values if i is not None and int(i) >= 0)
-
-
-def special_tokens_of(tokenizer: Any, *, model: Any = None) -> SpecialTokens:
-    """The registry of a live tokenizer."""
-    return SpecialTokens(facts_of(tokenizer, model=model))
 
 
 def _logits_size(config: Any) -> int | None:
@@ -100,7 +95,7 @@ def _logits_size(config: Any) -> int | None:
 
 
 def head_width(model: Any) -> int | None:
-    """How many scores the model's last layer gives, whatever its config says; None where it does not show."""
+    """Return the output width of the model's last layer, whatever its config says; None if unknown."""
     find = getattr(model, "get_output_embeddings", None)
     try:
         head = find() if find is not None else None
@@ -114,7 +109,7 @@ def head_width(model: Any) -> int | None:
 
 
 def logits_widths(model: Any) -> set[int]:
-    """The widths that the model's scores may have: its last layer's, and what its config says."""
+    """Return the widths that the model's scores may have: its last layer's and its config's."""
     widths = (head_width(model), _logits_size(getattr(model, "config", None)))
     return {width for width in widths if width is not None}
 

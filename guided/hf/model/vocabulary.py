@@ -1,4 +1,4 @@
-"""A model's registry and format without its weights: all that composing a plan needs."""
+"""Load a model's special tokens, wire format and engine without its weights: enough to compose a plan."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
-from grammars.values.format import Format
 from grammars.formats.infer import Inference
+from grammars.values.format import Format
 from guided.engine.engine import Engine
-from guided.hf.model.wire_format import format_of, inference_of, inference_of_template, inference_of_tokens
 from guided.hf.model.tokenizer import facts_of, first_line, tokenizer_json
+from guided.hf.model.wire_format import format_of, inference_of, inference_of_template, inference_of_tokens
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, shown
 from special_tokens.facts import facts_from_config, template_of
@@ -20,7 +20,7 @@ __all__ = ["described_vocabulary", "engine_of", "vocabulary_of"]
 
 
 class _Weightless:
-    """Stands in for a model: the two configurations that the registry reads."""
+    """A stand-in for a model: the two configurations that `SpecialTokens` reads."""
 
     def __init__(self, name: str | Path) -> None:
         self.config = None
@@ -33,21 +33,22 @@ class _Weightless:
 
 
 def vocabulary_of(name: str | Path) -> tuple[SpecialTokens, Format]:
-    """Registry and format of a model by name or folder."""
+    """Return special tokens and wire format of a model, given by name or folder."""
     tokens, tokenizer = _load(name)
     return tokens, format_of(tokenizer, tokens)
 
 
 def engine_of(name: str | Path) -> tuple[Engine, Format]:
-    """Engine (with its registry, ``engine.tokens``) and format of a model by name or folder."""
+    """Return engine (with the special tokens, ``engine.tokens``) and wire format of a model by name or folder."""
     tokens, tokenizer = _load(name)
     return Engine(tokenizer_json(tokenizer), tokens), format_of(tokenizer, tokens)
 
 
 def described_vocabulary(name: str | Path) -> tuple[SpecialTokens, Inference]:
-    """Registry and format, with its evidence: of a model by name or folder, of a tokenizer's file, of a chat template.
+    """Return special tokens and wire format with its evidence.
 
-    Raises `ModelError`, `TokenizerError` and `TemplateError` for what cannot be read.
+    ``name`` is a model's name or folder, a tokenizer's JSON file, or a chat template's file.  Raises `ModelError`,
+    `TokenizerError` or `TemplateError` for what cannot be read.
     """
     path = Path(name)
     if path.suffix == ".json" and path.is_file():
@@ -65,7 +66,7 @@ def described_vocabulary(name: str | Path) -> tuple[SpecialTokens, Inference]:
 def _load(name: str | Path) -> tuple[SpecialTokens, Any]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
-    except Exception as error:  # files of strangers make loaders raise anything
+    except Exception as error:  # loaders may raise anything for files of unknown origin
         raise ModelError(
             f"cannot load the tokenizer of {shown(str(name))}: {first_line(error)}",
             place="model",

@@ -1,6 +1,6 @@
-"""The wire format of a model: inferred from its chat template, checked, and kept.
+"""The wire format of a model: inferred from its chat template, cross-checked and cached.
 
-The cache is keyed by what the inference reads: the template's text, the special tokens and their names.
+The cache key holds all inputs of the inference: the template's text, the special tokens and their names.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from grammars.values.format import Format
 from grammars.formats.infer import Inference, infer
-from guided.inspect.format_check import verified
+from grammars.values.format import Format
 from guided.hf.model.renderers import NO_NAMES, mutable_renderer, template_renderer, tokenizer_renderer
+from guided.inspect.format_check import verified
 from special_tokens import SpecialTokens, TokenizerFacts
 
 __all__ = ["format_of", "inference_of", "inference_of_template", "inference_of_tokens"]
 
 log = logging.getLogger("guided")
 
-#: Most inferences that are kept.
+#: Inferences in the cache, at most.
 CACHE_SIZE = 64
 
 _cache: OrderedDict[str, Inference] = OrderedDict()
@@ -30,7 +30,7 @@ _lock = threading.Lock()
 
 
 def format_of(tokenizer: Any, tokens: SpecialTokens) -> Format:
-    """The format of this tokenizer's model; what had to be guessed is logged."""
+    """Return the wire format of this tokenizer's model; log what had to be guessed."""
     found = inference_of(tokenizer, tokens)
     for note in found.notes:
         log.warning("%s: %s", tokens.facts.name or "model", note)
@@ -38,7 +38,7 @@ def format_of(tokenizer: Any, tokens: SpecialTokens) -> Format:
 
 
 def inference_of(tokenizer: Any, tokens: SpecialTokens) -> Inference:
-    """The format of this tokenizer's model with its evidence, from the cache or inferred now (under 200 ms)."""
+    """Return the wire format with its evidence, from the cache or inferred now (under 200 ms)."""
     template = tokens.facts.chat_template
     described = getattr(tokenizer, "response_template", None)
     key = _key(template, tokens, repr(described))
@@ -48,27 +48,27 @@ def inference_of(tokenizer: Any, tokens: SpecialTokens) -> Inference:
 
     def make() -> Inference:
         render = tokenizer_renderer(tokenizer)
-        found = infer(render, tokens, template=template, mutable=mutable, response_template=described)
+        found = infer(render, tokens, template=template, render_unsandboxed=mutable, response_template=described)
         return verified(found, tokens)
 
     return _cached(key, make)
 
 
 def inference_of_template(template: str, named: Mapping[str, str] = NO_NAMES) -> tuple[Inference, SpecialTokens]:
-    """The format of a template for which there is no tokenizer, and the registry that stood in for one."""
+    """Return the wire format of a template without a tokenizer, and the special tokens that stand in for one."""
     tokens = SpecialTokens(TokenizerFacts((), 0, named=named, chat_template=template))
     return inference_of_tokens(tokens), tokens
 
 
 def inference_of_tokens(tokens: SpecialTokens) -> Inference:
-    """The format of a registry's own template, where there is no tokenizer to render it."""
+    """Return the wire format of the template in ``tokens.facts``, without a tokenizer to render it."""
     template, named = tokens.facts.chat_template, tokens.facts.named
     if not template:
         return _cached(_key("", tokens, ""), lambda: infer(None, tokens))
 
     def make() -> Inference:
         render, mutable = template_renderer(template, named), mutable_renderer(template, named)
-        return verified(infer(render, tokens, template=template, mutable=mutable), tokens)
+        return verified(infer(render, tokens, template=template, render_unsandboxed=mutable), tokens)
 
     return _cached(_key(template, tokens, ""), make)
 

@@ -1,0 +1,214 @@
+"""Translate a JSON Schema into grammar nodes, with a report of what the masks enforce."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+from urllib.parse import quote
+
+from grammars.json_schema.document.documents import Documents
+from grammars.json_schema.grammar.emit import emit
+from grammars.json_schema.grammar.key_bounds import key_bounds
+from grammars.json_schema.grammar.nonterminals import explore
+from grammars.json_schema.grammar.runtime_constraints import (
+    has_free_keys,
+    has_key_order,
+    has_long_numbers,
+    unique_nodes,
+    unique_rows,
+)
+from grammars.json_schema.passthrough.build import pass_through
+from grammars.json_schema.report.dependent_keywords import dependent_rows
+from grammars.json_schema.report.document_rows import KEY_ORDER, document_rows
+from grammars.json_schema.shapes.numbers import MAX_DIGITS
+from grammars.json_schema.solver.solver import MemoisedSolver, Overrun
+from grammars.limits.deadline import deadline, is_late, time_left
+from grammars.limits.outcome_cache import OutcomeCache, digest
+from grammars.limits.schema_limits import DEFAULT_LIMITS, Limits, check_deadline, survey, too_deep
+from grammars.limits.time_limits import time_limits
+from grammars.regular.languages import work_budget
+from grammars.tree.nodes import Node
+from grammars.values.report import Outcome, ReportRow, SchemaReport
+from grammars.values.spelling import DEFAULT_SPELLING, Spelling
+from grammars.values.watchers import DigitWatch, UniqueWatch, Watcher
+from special_tokens.errors import RequestError, SchemaError, shown
+
+__all__ = [
+    "DEFAULT_SPELLING",
+    "Built",
+    "Outcome",
+    "Policy",
+    "ReportRow",
+    "SchemaReport",
+    "Spelling",
+    "Watcher",
+    "build",
+]
+
+#: Errors that took long to find, so that repeating the request is quick.  They expire, since the time that a schema
+#: takes varies, and sooner if the deadline alone caused them.
+_errors: OutcomeCache[SchemaError] = OutcomeCache(256)
+_COSTLY_S = 0.1
+_KEPT_S, _KEPT_LATE_S = 600.0, 30.0
+
+_MOST_SEARCHED = 9_000_000  # work of language searches for one schema, in parts of terms: real ones take 8 million
+
+#: ``strict`` refuses what the masks cannot enforce; ``warn`` widens and lists it.
+Policy = Literal["strict", "warn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A schema as a grammar.
+
+    ``node`` generates an instance, ``report`` says how much of the schema is enforced, and ``watchers`` must run
+    during generation for the report to hold.
+    """
+
+    node: Node
+    report: SchemaReport
+    watchers: tuple[Watcher, ...] = ()
+
+
+def build(
+    schema: Any,
+    *,
+    spelling: Spelling = DEFAULT_SPELLING,
+    policy: Policy = "warn",
+    documents: Mapping[str, Any] | None = None,
+    watch: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    always_translate: bool = False,
+    start: str = "",
+) -> Built:
+    """Return the grammar of ``schema``, or of its subschema at the JSON pointer ``start``.
+
+    ``documents`` are other documents by URI that references may lead to; nothing is fetched.  With ``watch`` the
+    caller promises to run the watchers; without it, what only they could enforce is relaxed.  ``always_translate``
+    builds our own grammar even where the schema could be passed through to the engine.  Raises `SchemaError` for a
+    schema that is broken, contradictory, past a limit, not finished before the deadline (`grammars.limits.deadline`),
+    or (policy ``strict``) not enforceable in full.
+    """
+    _check(policy, documents)
+    with deadline():
+        seen = survey(schema, limits)
+        if watch and not always_translate and not start:
+            found = pass_through(schema, spelling, seen.keys)
+            if found is not None:
+                watchers: tuple[Watcher, ...] = (DigitWatch(MAX_DIGITS),) if found.has_numbers else ()
+                watchers += (UniqueWatch((), *found.key_bounds),) if found.has_free_keys else ()
+                return _judged(Built(found.node, SchemaReport(found.rows), watchers), policy)
+        return _judged(_worked_out(schema, spelling, documents, limits, watch=watch, start=start), policy)
+
+
+def _check(policy: object, documents: object) -> None:
+    if policy not in get_args(Policy):
+        raise RequestError(f"{shown(policy)} is not a policy", place="schema_policy", expected="warn or strict")
+    if documents is not None and not (
+        isinstance(documents, Mapping) and all(isinstance(uri, str) for uri in documents)
+    ):
+        raise RequestError(
+            f"{shown(documents)} is not a mapping of documents", place="documents", expected="schemas by their URIs"
+        )
+
+
+def _judged(built: Built, policy: Policy) -> Built:
+    if policy == "strict" and built.report.relaxed:
+        raise strict_error(built.report)
+    return built
+
+
+def _worked_out(
+    schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None, limits: Limits, *, watch: bool, start: str
+) -> Built:
+    """Translate the schema, or raise its error; an error that was costly to find is cached."""
+    request = (schema, spelling, documents, limits, watch, start)
+    key = _key(*request) if _errors else None
+    known = None if key is None else _errors.get(key)
+    if known is not None:
+        raise copy.copy(known)
+    begun, left = time.thread_time(), time_left()
+    try:
+        built = _compiled(Documents(schema, documents, limits=limits), spelling, watch=watch, start=start)
+        check_deadline()  # searches that gave up because of it made the result coarser
+    except SchemaError as error:
+        if time.thread_time() - begun > _COSTLY_S and (key := key or _key(*request)) is not None:
+            if not is_late():
+                _errors.put(key, copy.copy(error), _KEPT_S)
+            elif left > time_limits().request_s / 2:  # else the caller had left it little time
+                _errors.put(key, copy.copy(error), _KEPT_LATE_S)
+        raise
+    return built
+
+
+def _key(
+    schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None, limits: Limits, watch: bool, start: str
+) -> bytes | None:
+    """A digest of the request; None if it cannot be serialised."""
+    try:
+        return digest(json.dumps([schema, dict(documents or {})]), spelling, limits, time_limits(), watch, start)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _compiled(documents: Documents, spelling: Spelling, *, watch: bool, start: str) -> Built:
+    try:
+        with work_budget(_MOST_SEARCHED):
+            try:
+                return _compile_own(documents, spelling, watch=watch, start=start)
+            except Overrun:
+                return _compile(MemoisedSolver(documents, coarse=True), spelling, watch=watch, start=start)
+    except RecursionError:
+        raise too_deep(documents.root.schema) from None
+
+
+def _compile_own(documents: Documents, spelling: Spelling, *, watch: bool, start: str) -> Built:
+    """Translate the schema; if formats that its draft does not have make it unsatisfiable, without those."""
+    try:
+        return _compile(MemoisedSolver(documents), spelling, watch=watch, start=start)
+    except SchemaError as error:
+        if isinstance(error, Overrun) or not documents.met_later_format or "unsatisfiable" not in str(error):
+            raise
+    documents.enforce_later_formats = False
+    return _compile(MemoisedSolver(documents), spelling, watch=watch, start=start)
+
+
+def _compile(solver: MemoisedSolver, spelling: Spelling, *, watch: bool, start: str) -> Built:
+    root = solver.documents.root
+    place = solver.documents.target(root, "#" + quote(start)) if start else root
+    conj = solver.child(place, place.schema)
+    if conj is None:
+        raise SchemaError("unsatisfiable schema: it is false", pointer=start)
+    nonterminals = explore(solver, spelling, conj)
+    emitted = emit(nonterminals)
+    unique = unique_rows(nonterminals, emitted.watched, watch=watch)
+    rows = [*emitted.rows, *unique, *dependent_rows(solver, unique)]
+    if has_key_order(nonterminals):
+        rows.append(KEY_ORDER)
+    whole = any(
+        numbers.integer for nonterminal in nonterminals.by_conj.values() for numbers in nonterminal.shape.numbers
+    )
+    rows += document_rows(root.schema, root.dialect, has_numbers=has_long_numbers(nonterminals), has_integers=whole)
+    watchers: tuple[Watcher, ...] = ()
+    if watch and (emitted.watched or has_free_keys(nonterminals)):
+        watchers = (UniqueWatch(unique_nodes(nonterminals) if emitted.watched else (), *key_bounds(nonterminals)),)
+    return Built(emitted.node, SchemaReport(tuple(dict.fromkeys(rows))), watchers)
+
+
+def strict_error(report: SchemaReport) -> SchemaError:
+    """Return the error of policy ``strict`` for a schema with relaxed rows: names the first and counts the others."""
+    report = report.strictly()
+    first, *others = report.refused
+    more = f", and {len(others)} more" if others else ""
+    return SchemaError(
+        f"{first.keyword!r} cannot be enforced: {first.reason}{more}",
+        pointer=first.pointer,
+        keyword=first.keyword,
+        expected="a schema that the masks can enforce in full",
+        hint="use policy 'warn' to have it checked after generation, or change the schema",
+        report=report,
+    )

@@ -1,0 +1,101 @@
+"""Member-order automata: the orders in which keys and items may be written, so that every path reaches an end.
+
+A `MemberAutomaton` has nodes with edges; an edge writes one member or item.  Conditions across keys (counts, clauses)
+are part of the nodes: a node stands for the conditions that are left, and nodes from which they cannot be met are never
+made.  Nothing is left to a check at the end, where it would be a dead end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from grammars.json_schema.shapes.shapes import Conj
+from grammars.limits.schema_limits import check_deadline
+from grammars.regular.languages import Regular
+
+__all__ = ["MemberAutomaton", "MemberEdge", "MemberNode", "NodeBuilder", "TooManyNodes"]
+
+
+class TooManyNodes(Exception):
+    """An automaton would need more nodes than its limit."""
+
+
+_WORK_PER_NODE = 30  # clauses inspected per node of the limit
+
+
+@dataclass(frozen=True, slots=True)
+class MemberEdge:
+    """One step: a listed ``key``, a key of the language ``keys``, or (both None) an item; then its value."""
+
+    value: Conj
+    target: int
+    key: str | None = None
+    keys: Regular | None = None
+
+
+@dataclass(slots=True)
+class MemberNode:
+    """``edges`` write one member; ``skip`` moves on without writing; ``run`` repeats edges of any of its kinds in
+    place.
+
+    ``run`` is ``(edges, least, most)``: the targets of these edges are not used, the node ends after them.
+    """
+
+    edges: list[MemberEdge] = field(default_factory=list)
+    skip: int | None = None
+    final: bool = False
+    run: tuple[tuple[MemberEdge, ...], int, int | None] | None = None
+
+    def all_edges(self) -> list[MemberEdge]:
+        """The edges, with those of ``run``."""
+        return [*self.edges, *(self.run[0] if self.run is not None else ())]
+
+
+@dataclass(slots=True)
+class MemberAutomaton:
+    """The nodes of one array or object; it starts at node 0, where nothing has been written."""
+
+    nodes: list[MemberNode]
+    unique: tuple[int, ...] = ()
+
+    def values(self) -> Iterator[Conj]:
+        """The conjunctions of the values that the edges write."""
+        for node in self.nodes:
+            yield from (edge.value for edge in node.all_edges())
+
+
+class NodeBuilder:
+    """Numbers node keys in the order of discovery and builds their nodes until none is left.
+
+    ``limit`` bounds the nodes; `spend` bounds the work on clauses.  Past either `TooManyNodes` is raised.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.numbers: dict[object, int] = {}
+        self.todo: list[object] = []
+        self.limit = limit
+        self.work = 0
+
+    def spend(self, work: int) -> None:
+        self.work += work
+        if self.work > _WORK_PER_NODE * self.limit:
+            raise TooManyNodes
+
+    def number(self, key: object) -> int:
+        """The number of the node with this key, which is built later if it is new."""
+        found = self.numbers.get(key)
+        if found is None:
+            found = self.numbers[key] = len(self.numbers)
+            self.todo.append(key)
+            check_deadline()
+            if found > self.limit:
+                raise TooManyNodes
+        return found
+
+    def build(self, start: object, make: Callable[[object], MemberNode]) -> list[MemberNode]:
+        self.number(start)
+        nodes: list[MemberNode] = []
+        for key in self.todo:  # the list grows during iteration
+            nodes.append(make(key))  # noqa: PERF401
+        return nodes

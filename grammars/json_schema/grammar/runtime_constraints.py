@@ -1,0 +1,219 @@
+"""The constraints of a grammar that need a watcher at run time, and the report rows without one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from grammars.json_schema.grammar.distinct_items import may_run_out
+from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge
+from grammars.json_schema.grammar.nonterminals import Nonterminal, Nonterminals
+from grammars.json_schema.grammar.scalars import finite_values
+from grammars.json_schema.shapes.numbers import Numbers
+from grammars.json_schema.shapes.shapes import Conj
+from grammars.limits.schema_limits import check_deadline
+from grammars.regular.finite import finite_words
+from grammars.regular.languages import ALL, NONE, matches, words
+from grammars.values.report import Outcome, ReportRow
+from grammars.values.watchers import UniqueNode
+
+__all__ = ["has_free_keys", "has_key_order", "has_long_numbers", "unique_nodes", "unique_rows"]
+
+_MAX_NODES = 2_000
+_MOST_VALUES = 1_000  # more different items in one array do not occur
+
+#: The conjunctions that a value may have to satisfy: one for each branch that it may have been written under.
+_Group = frozenset[Conj]
+
+
+def has_free_keys(nonterminals: Nonterminals) -> bool:
+    """Whether some object may take keys that no schema lists, and so the same key twice."""
+    for nonterminal in nonterminals.by_conj.values():
+        for automaton in nonterminal.objects:
+            for node in automaton.nodes:
+                if any(edge.keys is not None for edge in node.all_edges()):
+                    return True
+    return False
+
+
+def has_key_order(nonterminals: Nonterminals) -> bool:
+    """Whether some object may have two keys, one of which is listed and so has a fixed position."""
+    return any(
+        len(automaton.nodes) > 1 and any(edge.key is not None for node in automaton.nodes for edge in node.edges)
+        for nonterminal in nonterminals.by_conj.values()
+        for automaton in nonterminal.objects
+    )
+
+
+def has_long_numbers(nonterminals: Nonterminals) -> bool:
+    """Whether there are numbers whose length neither a list nor a pair of bounds limits."""
+    return any(
+        numbers.values is None and (numbers.low is None or numbers.high is None or not numbers.integer)
+        for nonterminal in nonterminals.by_conj.values()
+        for numbers in nonterminal.shape.numbers
+    )
+
+
+def unique_rows(
+    nonterminals: Nonterminals, watched: list[tuple[Conj, MemberAutomaton]], *, watch: bool
+) -> list[ReportRow]:
+    """The report rows for ``uniqueItems`` at the arrays where only a watcher can enforce it."""
+    rows: list[ReportRow] = []
+    mixed = _mixed(nonterminals) if watch and watched else frozenset()
+    for conj, automaton in watched:
+        reason = _NOT_WATCHED if not watch else _MIXED if conj in mixed else _loose(nonterminals, automaton)
+        for number in automaton.unique:
+            pointer = nonterminals.solver.documents[number].pointer
+            if reason:
+                rows.append(ReportRow(pointer, "uniqueItems", Outcome.RELAXED, reason))
+            else:
+                rows.append(ReportRow(pointer, "uniqueItems", Outcome.EXACT, "watched while it is written"))
+    return rows
+
+
+_NOT_WATCHED = "not enforced: the items are compared after generation only"
+_MIXED = "another branch allows equal items, and which branch applies is not known during generation"
+
+
+def _loose(nonterminals: Nonterminals, automaton: MemberAutomaton) -> str:
+    """The reason why a watcher cannot keep all items distinct; empty when it can."""
+    items = [nonterminals[edge.value] for node in automaton.nodes for edge in node.all_edges()]
+    if any(item.arrays or item.objects for item in items):
+        return "items that are arrays or objects are compared after generation only"
+    if may_run_out(automaton, nonterminals.values):
+        return "some items have so few values that all may be used up by earlier items"
+    return ""
+
+
+def _mixed(nonterminals: Nonterminals) -> frozenset[Conj]:
+    """The conjunctions that may occur where arrays with equal items are allowed as well, or past the watched nodes."""
+    found = _Nodes(nonterminals)
+    found.visit(frozenset((nonterminals.start,)))
+    mixed = {conj for group, at in found.numbers.items() if not found.nodes[at].unique for conj in group}
+    return frozenset(mixed | found.dropped)
+
+
+def unique_nodes(nonterminals: Nonterminals) -> tuple[UniqueNode, ...]:
+    """The places under the start where arrays must not repeat an item; () when there is none."""
+    found = _Nodes(nonterminals)
+    found.visit(frozenset((nonterminals.start,)))
+    return tuple(found.nodes) if any(node.unique for node in found.nodes) else ()
+
+
+class _Nodes:
+    """Numbers the groups of conjunctions in the order of discovery, and makes a node of each."""
+
+    def __init__(self, nonterminals: Nonterminals) -> None:
+        self.nonterminals = nonterminals
+        self.numbers: dict[_Group, int] = {}
+        self.nodes: list[UniqueNode] = []
+        self.dropped: set[Conj] = set()
+
+    def visit(self, group: _Group) -> int:
+        todo = [group]
+        first = self.number(group)
+        while todo:
+            check_deadline()
+            one = todo.pop()
+            at = self.numbers[one]
+            self.nodes[at], below = self.node(one)
+            todo += [g for g in below if g not in self.numbers and self.number(g) >= 0]
+            self.nodes[at], _ = self.node(one)  # again, now that the groups below have numbers
+        return first
+
+    def number(self, group: _Group) -> int:
+        if group not in self.numbers:
+            if len(self.nodes) >= _MAX_NODES:
+                self.dropped |= group
+                return -1
+            self.numbers[group] = len(self.nodes)
+            self.nodes.append(UniqueNode())
+        return self.numbers[group]
+
+    def node(self, group: _Group) -> tuple[UniqueNode, list[_Group]]:
+        nonterminals = [self.nonterminals[conj] for conj in sorted(group)]
+        keys: dict[str, set[Conj]] = {}
+        free: dict[MemberEdge, None] = {}
+        for edge in (
+            e
+            for nonterminal in nonterminals
+            for automaton in nonterminal.objects
+            for node in automaton.nodes
+            for e in node.all_edges()
+        ):
+            if edge.key is not None:
+                keys.setdefault(edge.key, set()).add(edge.value)
+            else:
+                free[edge] = None
+        others = {edge.value for edge in free}
+        for key, found in keys.items():  # a key that one branch lists may be any key of another
+            found.update(e.value for e in free if e.value not in found and (e.keys is None or matches(e.keys, key)))
+        arrays = [automaton for nonterminal in nonterminals for automaton in nonterminal.arrays]
+        prefix, items = _positions(arrays)
+        every = items.union(*prefix)
+        below = [frozenset(g) for g in (*keys.values(), *prefix) if g]
+        below += [frozenset(g) for g in (others, items) if g]
+        node = UniqueNode(
+            unique=bool(arrays) and all(automaton.unique for automaton in arrays),
+            values=_count_values(self.nonterminals, every),
+            tight=any(_is_tight(self.nonterminals[conj]) for conj in every),
+            keys=tuple((key, n) for key, g in keys.items() if (n := self.known(g)) >= 0),
+            others=self.known(others),
+            prefix=tuple(self.known(g) for g in prefix),
+            items=self.known(items),
+            may_repeat=any(_loose(self.nonterminals, automaton) for automaton in arrays if automaton.unique),
+        )
+        return node, below
+
+    def known(self, group: set[Conj]) -> int:
+        return self.numbers.get(frozenset(group), -1)
+
+
+def _positions(arrays: list[MemberAutomaton]) -> tuple[list[set[Conj]], set[Conj]]:
+    """The values of the items by position, as long as positions differ, then of all later ones."""
+    prefix: list[set[Conj]] = []
+    at = [(automaton, frozenset((0,))) for automaton in arrays]
+    for _ in range(64):
+        values: set[Conj] = set()
+        following: list[tuple[MemberAutomaton, frozenset[int]]] = []
+        settled = True
+        for automaton, nodes in at:
+            edges = [e for n in nodes for e in automaton.nodes[n].edges]
+            runs = [e for n in nodes if automaton.nodes[n].run is not None for e in automaton.nodes[n].run[0]]  # type: ignore[index]
+            values |= {e.value for e in (*edges, *runs)}
+            after = frozenset(e.target for e in edges) | frozenset(
+                n for n in nodes if automaton.nodes[n].run is not None
+            )
+            following.append((automaton, after))
+            settled = settled and after <= nodes
+        if settled:
+            return prefix, values
+        prefix.append(values)
+        at = following
+    return prefix, {e.value for automaton in arrays for node in automaton.nodes for e in node.all_edges()}
+
+
+def _is_tight(nonterminal: Nonterminal) -> bool:
+    """Whether a scalar may begin in a way that leaves only one end."""
+    shape = nonterminal.shape
+    if any(n != Numbers() for n in shape.numbers):  # an integer that begins with 0 ends there
+        return True
+    return shape.strings not in (NONE, ALL)
+
+
+def _with_listed_strings(nonterminal: Nonterminal) -> Nonterminal:
+    """The nonterminal with its strings listed, if they are few."""
+    listed = finite_words(nonterminal.shape.strings, _MOST_VALUES)
+    return (
+        nonterminal if listed is None else replace(nonterminal, shape=replace(nonterminal.shape, strings=words(listed)))
+    )
+
+
+def _count_values(nonterminals: Nonterminals, group: set[Conj]) -> int:
+    """The number of different scalars; 0 where they are not counted."""
+    found: set[object] = set()
+    for conj in group:
+        values = finite_values(_with_listed_strings(nonterminals[conj]))
+        if values is None:
+            return 0
+        found.update(values)
+    return len(found)

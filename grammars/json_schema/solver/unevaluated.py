@@ -1,0 +1,112 @@
+"""``unevaluatedProperties`` and ``unevaluatedItems``: conditions on the keys and items that no other keyword evaluated.
+
+They are applied last, to forms that record what was evaluated on the way to them (`shapes.Evaluated`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from grammars.json_schema.document.places import Place
+from grammars.json_schema.keywords.objects import may_hold_keys
+from grammars.json_schema.shapes.shapes import (
+    NOTHING_EVALUATED,
+    TRUE,
+    ArrayForm,
+    Conj,
+    Disjunction,
+    Evaluated,
+    ObjectForm,
+    Shape,
+    conjoin,
+    with_notes,
+)
+from grammars.json_schema.solver.propagation import propagate_array, propagate_object
+from grammars.json_schema.solver.protocol import Solver
+from grammars.regular.languages import Regular, alt, inter, matches, neg
+from grammars.values.report import Outcome, ReportRow
+
+__all__ = ["apply_unevaluated"]
+
+_CONTAINS_REASON = "contains evaluates no items, as in draft 2019-09, though for validators it may"
+_PATTERN_REASON = "not enforced: a sibling pattern is not understood, and may evaluate any key"
+
+
+def apply_unevaluated(
+    solver: Solver, place: Place, schema: Mapping[str, Any], shape: Shape, *, tracked: bool = False
+) -> Shape:
+    """The shape with both keywords applied; ``tracked``: forms go on to an outer one, for which everything is
+    evaluated.
+    """
+    objects: list[ObjectForm | None] = list(shape.objects)
+    arrays: list[ArrayForm | None] = list(shape.arrays)
+    notes: list[ReportRow] = []
+    if "unevaluatedProperties" in schema:
+        rest = solver.child(place, schema["unevaluatedProperties"], "unevaluatedProperties")
+        objects = [propagate_object(_close_object(f, rest), solver.is_empty) for f in shape.objects]
+        if rest != TRUE and any(f.evaluated.unknown_keys and not f.evaluated.every_key for f in shape.objects):
+            notes.append(ReportRow(place.pointer, "unevaluatedProperties", Outcome.RELAXED, _PATTERN_REASON))
+    if "unevaluatedItems" in schema:
+        rest = solver.child(place, schema["unevaluatedItems"], "unevaluatedItems")
+        arrays = [propagate_array(_close_array(solver, place, f, rest), solver.is_empty) for f in shape.arrays]
+        if any(f.evaluated.ignored_contains and not f.evaluated.every_item for f in shape.arrays):
+            notes.append(ReportRow(place.pointer, "unevaluatedItems", Outcome.NARROWED, _CONTAINS_REASON))
+    forms, lists = [f for f in objects if f is not None], [f for f in arrays if f is not None]
+    if not tracked:
+        forms = [replace(f, evaluated=NOTHING_EVALUATED) for f in forms]
+        lists = [replace(f, evaluated=NOTHING_EVALUATED) for f in lists]
+    shape = with_notes(shape, notes)
+    return Shape(shape.null, shape.booleans, shape.numbers, shape.strings, tuple(lists), tuple(forms), shape.notes)
+
+
+def _close_object(form: ObjectForm, rest: Conj | None) -> ObjectForm:
+    evaluated = form.evaluated
+    every = replace(evaluated, every_key=True)
+    if evaluated.every_key:
+        return form
+    if evaluated.unknown_keys:
+        return replace(form, evaluated=every)
+    props = {
+        key: conj if key in evaluated.keys or any(matches(p, key) for p in evaluated.patterns) else conjoin(conj, rest)
+        for key, conj in form.props.items()
+    }
+    cells: list[tuple[Regular, Conj]] = []
+    looked_at = alt(*evaluated.patterns)
+    for language, conj in form.cells:
+        inside, outside = inter(language, looked_at), inter(language, neg(looked_at))
+        if evaluated.patterns and may_hold_keys(inside):
+            cells.append((inside, conj))
+        closed = conjoin(conj, rest)
+        if closed is not None and may_hold_keys(outside):
+            cells.append((outside, closed))
+    return replace(form, props=_with_evaluated_keys(props, form, evaluated), cells=tuple(cells), evaluated=every)
+
+
+def _with_evaluated_keys(
+    props: dict[str, Conj | None], form: ObjectForm, evaluated: Evaluated
+) -> dict[str, Conj | None]:
+    """The properties, with evaluated keys that the form does not list added: they keep the value of their cell."""
+    for key in sorted(evaluated.keys - props.keys()):
+        for language, conj in form.cells:
+            if matches(language, key):
+                props[key] = conj
+    return props
+
+
+def _close_array(solver: Solver, place: Place, form: ArrayForm, rest: Conj | None) -> ArrayForm:
+    evaluated = form.evaluated
+    every = replace(evaluated, every_item=True)
+    if evaluated.every_item:
+        return form
+    if evaluated.contains:
+        options = (*evaluated.contains, *((rest,) if rest is not None else ()))
+        rest = (
+            TRUE
+            if TRUE in options
+            else (solver.documents.made(place, Disjunction(options), "unevaluatedItems").number,)
+        )
+    size = max(len(form.prefix), evaluated.items)
+    prefix = tuple(form.item(i) if i < evaluated.items else conjoin(form.item(i), rest) for i in range(size))
+    return replace(form, prefix=prefix, rest=conjoin(form.rest, rest), evaluated=every)

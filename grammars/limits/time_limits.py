@@ -1,0 +1,47 @@
+"""The time that each part of a request may take, and the block that sets it.
+
+Limits on processor time (``*_cpu_s``) decide what becomes of a request, so that a busy machine makes the same plan of
+it.  Limits on elapsed time (``*_s``) decide only whether there is a result: what is late ends with an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+__all__ = ["TimeLimits", "time_limits", "use_time_limits"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLimits:
+    """Seconds that the steps of a request may take."""
+
+    request_s: float = 4.6  #: elapsed: planning a request or compiling a grammar, unless the caller set a `deadline`
+    schema_cpu_s: float = 2.2  #: solving one schema (a coarse second try may take as much again)
+    grammar_cpu_s: float = 1.0  #: compiling one costly grammar in its worker process
+    grammar_s: float = 10.0  #: elapsed: waiting for that worker
+    shortest_cpu_s: float = 1.5  #: all walks of one search for the shortest output
+    first_walk_cpu_s: float = 0.15  #: each of those walks at first: one that gets lost must not take all the time
+    validation_cpu_s: float = 1.0  #: one validator over one value
+    validation_s: float = 5.0  #: elapsed: waiting for the worker that validates
+
+
+_DEFAULT = TimeLimits()
+_current: ContextVar[TimeLimits] = ContextVar("time_limits", default=_DEFAULT)
+
+
+def time_limits() -> TimeLimits:
+    """Return the limits of the innermost `use_time_limits` block of this thread or task, else the defaults."""
+    return _current.get()
+
+
+@contextmanager
+def use_time_limits(limits: TimeLimits) -> Iterator[None]:
+    """Apply ``limits`` to what runs in the block; a thread that is started in it has the defaults again."""
+    token = _current.set(limits)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,85 @@
+"""Shortest texts of a plan's response format and of its tools' parameters, found without an engine.
+
+They are found in the schema, pattern or choices alone.  `guided.inspect.shortest` adds what only masks show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from grammars.json_schema.build import build
+from grammars.json_schema.document.closed_objects import close_objects
+from grammars.plan.plan import Plan, ResponsePlan
+from grammars.regular.languages import shortest
+from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
+from grammars.shortest.node_texts import shortest_text
+from grammars.shortest.subschema_texts import ShortestTexts
+from grammars.tools.parameters import arguments_schema, ordered
+from grammars.tree.nodes import Json
+from grammars.values.spelling import DEFAULT_SPELLING, Spelling
+from special_tokens.errors import SchemaError, ToolError, shown
+
+__all__ = ["response_text", "subschema_texts"]
+
+
+def response_text(response: ResponsePlan, spelling: Spelling = DEFAULT_SPELLING) -> str | None:
+    """Return a shortest text that the format's masks allow, or None where the format alone does not show one.
+
+    Grammars and structural tags never show one.  Where a row of the report is relaxed the text need not be valid.
+    A schema is built again, and worked out in full where needed, which takes up to the deadline of the thread
+    (`grammars.limits.deadline`).
+    """
+    match response.kind:
+        case "json":
+            return _schema_text(response.schema, spelling, response.documents)
+        case "choice":
+            return min(response.choices, key=lambda text: (len(text.encode()), text), default=None)
+        case "regex":
+            with suppress(InvalidRegex, NotTranslated):
+                found = shortest(language(response.pattern or ""))
+                return found if isinstance(found, str) else None
+    return None
+
+
+def _schema_text(schema: Any, spelling: Spelling, documents: Mapping[str, Any]) -> str | None:
+    """A shortest text of a schema; a schema that the engine compiles unchanged is worked out in full if needed."""
+    try:
+        built = build(schema, spelling=spelling, documents=documents, watch=True)
+    except SchemaError:
+        return None
+    if not isinstance(built.node, Json):
+        quick = shortest_text(built.node, built.watchers, hasty=True)
+        return quick if quick is not None else shortest_text(built.node, built.watchers, patient=True)
+    found = shortest_text(built.node, built.watchers, patient=True)
+    if found is None:
+        with suppress(SchemaError):
+            full = build(schema, spelling=spelling, documents=documents, watch=True, always_translate=True)
+            found = shortest_text(full.node, full.watchers, patient=True)
+    return found if found is not None else shortest_text(built.node, built.watchers, patient=True, loose=True)
+
+
+def subschema_texts(plan: Plan, tool: str | None = None) -> Mapping[str, str | None]:
+    """Return shortest texts by JSON pointer: of the subschemas of the response's schema, or of ``tool``'s parameters.
+
+    Each is found when it is first asked for, see `ShortestTexts`.  Empty where there is no schema.  Raises `ToolError`
+    for a tool that the plan does not have.
+    """
+    if tool is not None:
+        return _parameter_texts(plan, tool)
+    response = plan.response
+    if response is None or response.kind != "json":
+        return {}
+    return ShortestTexts(response.schema, spelling=plan.format.spelling, documents=response.documents)
+
+
+def _parameter_texts(plan: Plan, name: str) -> Mapping[str, str | None]:
+    tool = next((tool for tool in plan.tools if tool.name == name), None)
+    if tool is None:
+        known = ", ".join(plan.tool_names()) or "none"
+        raise ToolError(f"there is no tool {shown(name)}", place="tool", expected=f"one of the plan's: {known}")
+    if tool.kind == "custom":
+        return {}
+    schema, form = close_objects(arguments_schema(tool)), plan.format.tool_calls
+    return ShortestTexts(ordered(form, schema) if form else schema, spelling=plan.format.spelling_of_calls)

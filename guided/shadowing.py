@@ -1,0 +1,43 @@
+"""Detect a foreign package that hides `grammars` or `special_tokens`, the packages that guided ships next to itself.
+
+Both names are common: a folder or module of the user's own project that comes first on ``sys.path`` would be imported
+in their place.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["check_shadowing"]
+
+
+def check_shadowing(root: Path = Path(__file__).parent.parent) -> None:
+    """Raise `ImportError`, naming the foreign file and the cure, when a package of ours under ``root`` is hidden.
+
+    Imports nothing.  A package that is not under ``root`` at all cannot be hidden there and is not checked.
+    """
+    for name in ("special_tokens", "grammars"):
+        own, found = root / name / "__init__.py", _file_of(name)
+        if found is not None and own.exists() and not (found.exists() and found.samefile(own)):
+            raise ImportError(
+                f"{found} hides the package {name!r} of guided ({own}): rename it, or take {_folder_on_path(found)} "
+                "off sys.path (the folder of the script and the current folder come first)",
+                name=name,
+                path=str(found),
+            )
+
+
+def _file_of(name: str) -> Path | None:
+    """The file that ``import name`` loads or has loaded; None where that cannot be known."""
+    if name in sys.modules:
+        file = getattr(sys.modules[name], "__file__", None)
+        return Path(file) if file else None
+    spec = find_spec(name)
+    return Path(spec.origin) if spec is not None and spec.origin and spec.has_location else None
+
+
+def _folder_on_path(file: Path) -> Path:
+    """The entry of ``sys.path`` that led to ``file``, a module or the file of a package."""
+    return file.parent.parent if file.name.startswith("__init__.") else file.parent

@@ -1,0 +1,162 @@
+"""The stop matcher of one row: finds a stop sequence on the very token that completes it.
+
+A stop string that is split across tokens is matched by the state of `guided.stops.automaton`; stop ids are part of the
+same table, and a stop pattern is searched next to it (`guided.stops.pattern_search`).  The matcher keeps one state per
+token, so a rollback drops states and a fork copies a list.
+
+Of two stops the one that is complete at the earlier byte wins, of two at the same byte the one that began first:
+the only rule whose answer does not depend on how text is split into tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from grammars.plan.plan import Stops
+from guided.stops.automaton import StopAutomaton
+from guided.stops.pattern_search import PatternSearch
+from guided.stops.strings import CompletedStop
+from special_tokens.errors import GuidanceError
+
+__all__ = ["StopHit", "StopMatcher", "truncate"]
+
+
+@dataclass(frozen=True, slots=True)
+class StopHit:
+    """A completed stop.
+
+    ``reason`` is the stop itself: its text, its token id or the source of the pattern.  ``num_tokens`` tokens were
+    read, the completing one included.  The text before the stop is ``before`` whole tokens and ``before_bytes`` bytes
+    of the next; with the stop it is ``until`` tokens and ``until_bytes`` bytes.
+    """
+
+    reason: str | int
+    num_tokens: int
+    before: int
+    before_bytes: int
+    until: int
+    until_bytes: int
+
+
+class StopMatcher:
+    """The stops of one row, fed with the tokens that the row generates.
+
+    `feed` reads one or several tokens; `rollback` undoes them exactly; `fork` returns an independent copy.
+    """
+
+    __slots__ = ("_automaton", "_begin", "_nodes", "_search", "_steps", "_tokens", "hit")
+
+    def __init__(self, automaton: StopAutomaton, *, entry: str = "fresh") -> None:
+        self._automaton = automaton
+        self._steps = automaton.steps
+        self._begin = automaton.begin(entry)
+        self._nodes: list[int] = [self._begin]
+        self._tokens: list[int] = []
+        self._search = PatternSearch(automaton.pattern) if automaton.pattern is not None else None
+        self.hit: StopHit | None = None
+
+    @property
+    def stops(self) -> Stops:
+        return self._automaton.stops
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens read so far."""
+        return len(self._tokens)
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.hit is not None
+
+    @property
+    def held_bytes(self) -> int:
+        """Number of bytes at the end of the text that may become part of a stop, so must not be shown yet."""
+        if self.hit is not None:
+            return 0
+        node = self._nodes[-1]
+        held = self._automaton.held[node]
+        return held if self._search is None else max(held, self._search.held_bytes + self._automaton.undecided[node])
+
+    def feed(self, tokens: Iterable[int]) -> StopHit | None:
+        """Read ``tokens`` up to and including the one that completes a stop; the rest is not read."""
+        for token in tokens:
+            if self.push(token) is not None:
+                break
+        return self.hit
+
+    def push(self, token: int) -> StopHit | None:
+        """Read one token.  Raises `GuidanceError` if a stop is already complete."""
+        if self.hit is not None:
+            raise GuidanceError("the row has stopped", place=f"token {len(self._tokens)}", hint="roll back first")
+        node = self._nodes[-1]
+        step = self._steps.get(node << 32 | token)
+        if step is None:
+            step = self._automaton.learn(node, token)
+        self._tokens.append(token)
+        if self._search is None and step.__class__ is int:  # the usual case
+            self._nodes.append(step)
+            return None
+        found = None if isinstance(step, int) else step
+        if self._search is not None:
+            found = self._search.push(self._automaton, node, token, found)
+        self._nodes.append(step if isinstance(step, int) else node)
+        if found is not None:
+            self.hit = self._hit(found)
+        return self.hit
+
+    def sync(self, tokens: Sequence[int]) -> StopHit | None:
+        """Make ``tokens`` the tokens read: undo what differs, read what is new; nothing is read after a stop."""
+        self.rollback(len(self._tokens) - self.num_common(tokens))
+        return self.hit if self.hit is not None else self.feed(tokens[len(self._tokens) :])
+
+    def num_common(self, tokens: Sequence[int]) -> int:
+        """Return the length of the common prefix of ``tokens`` and the tokens read."""
+        read = self._tokens
+        if list(tokens[: len(read)]) == read:
+            return len(read)
+        return next(i for i, token in enumerate(read) if i >= len(tokens) or tokens[i] != token)
+
+    def rollback(self, num_tokens: int) -> None:
+        """Undo the last ``num_tokens`` tokens."""
+        if not 0 <= num_tokens <= len(self._tokens):
+            raise GuidanceError(f"cannot undo {num_tokens} of {len(self._tokens)} tokens", place="rollback")
+        if num_tokens:
+            del self._nodes[-num_tokens:], self._tokens[-num_tokens:]
+            self.hit = None
+            if self._search is not None:
+                self._search.rollback(num_tokens)
+
+    def reset(self) -> None:
+        """Undo all tokens."""
+        self.rollback(len(self._tokens))
+
+    def fork(self) -> StopMatcher:
+        """Return an independent copy at the same position."""
+        twin = object.__new__(StopMatcher)
+        twin._automaton, twin._steps, twin._begin, twin.hit = self._automaton, self._steps, self._begin, self.hit
+        twin._nodes, twin._tokens = self._nodes.copy(), self._tokens.copy()
+        twin._search = self._search.fork() if self._search is not None else None
+        return twin
+
+    def _hit(self, found: CompletedStop) -> StopHit:
+        last = len(self._tokens) - 1
+        until, until_bytes = self._place(last, found.end)
+        before, before_bytes = self._place(last, found.end - found.length)
+        return StopHit(found.reason, last + 1, before, before_bytes, until, until_bytes)
+
+    def _place(self, token: int, offset: int) -> tuple[int, int]:
+        """Return byte ``offset`` from the start of token number ``token`` as whole tokens and bytes of the next."""
+        size = len(self._automaton.token_bytes(self._tokens[token]))
+        while offset < 0:
+            token -= 1
+            size = len(self._automaton.token_bytes(self._tokens[token]))
+            offset += size
+        return (token + 1, 0) if offset >= size else (token, offset)
+
+
+def truncate(tokens: Sequence[int], hit: StopHit, *, include: bool) -> tuple[Sequence[int], int]:
+    """Return the whole tokens of the text that ``hit`` leaves, and the number of bytes of the next token."""
+    if include:
+        return tokens[: hit.until], hit.until_bytes
+    return tokens[: hit.before], hit.before_bytes
