@@ -28,11 +28,11 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## the main job on the embedded model, streamed to the terminal
 	$(BIN)/guided demo
 
-test: $(STAMP) lint  ## everything that a change must pass (minutes)
+test: $(STAMP) lint  ## lint, and every test that is not marked slow (minutes)
 	$(BIN)/python -m pytest -n $(JOBS)
 
-test-slow: $(STAMP)  ## the long suites, and the laws over all their cases
-	GUIDED_TESTS=everything $(BIN)/python -m pytest -n $(JOBS) -m 'slow or not slow'
+test-slow: $(STAMP)  ## all tests, and more examples of each property (an hour)
+	HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest -n $(JOBS) -m 'slow or not slow'
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -2,116 +2,45 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from grammars.limits.time_limits import TimeLimits, use_time_limits
 from guided.engine.engine import Engine
-from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
-from tests.amount import EVERYTHING, examples, leave_to_the_slow_run
-from tests.clocks import slow_down
+from special_tokens import SpecialTokens
+from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# These machines are noisy: no test may fail for being slow.
-settings.register_profile("guided", parent=examples(60, part=4))
-settings.load_profile("guided")
-slow_down()
+# Examples of each property: `make test-slow` sets HYPOTHESIS_PROFILE=slow.  No test fails for being slow.
+settings.register_profile("default", max_examples=40, deadline=None)
+settings.register_profile("slow", max_examples=240, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "every_case: a table that the default run looks at as a whole (tests/amount.py)")
+#: The default limits on processor time, and a minute wherever elapsed time is limited: other processes of the machine
+#: may take seconds at any moment.
+PATIENT = TimeLimits(request_s=60.0, grammar_s=60.0, validation_s=60.0)
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not EVERYTHING and not any("::" in argument for argument in config.args):
-        leave_to_the_slow_run(items)
+@pytest.fixture(scope="session", autouse=True)
+def _patient() -> Iterator[None]:
+    with use_time_limits(PATIENT):
+        yield
 
 
-#: Words that small tokenizers know beside all single bytes.
-WORDS = (" the", " a", "ing", "true", "false", "null", '{"', '": "', '", "', '"}', "\n\n", "think", " is", "al", "on")
-
-
-def byte_alphabet() -> list[str]:
-    """GPT-2's printable character for every byte."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    chars = {b: chr(b) for b in printable}
-    extra = (b for b in range(256) if b not in chars)
-    chars |= {b: chr(256 + n) for n, b in enumerate(extra)}
-    return [chars[b] for b in range(256)]
-
-
-def small_tokenizer(markers: Sequence[str], *, words: Sequence[str] = WORDS, special: Sequence[str] = ()) -> str:
-    """The text of a byte-level BPE ``tokenizer.json``: every byte, some words, then the markers."""
-    alphabet = byte_alphabet()
-    vocab = {char: i for i, char in enumerate(alphabet)}
-    merges: list[list[str]] = []
-    for word in words:
-        parts = [alphabet[b] for b in word.encode()]
-        while len(parts) > 1:
-            left, right = parts[0], parts[1]
-            if left + right not in vocab:
-                vocab[left + right] = len(vocab)
-                merges.append([left, right])
-            parts[:2] = [left + right]
-    added = [
-        {
-            "id": len(vocab) + i,
-            "content": text,
-            "single_word": False,
-            "lstrip": False,
-            "rstrip": False,
-            "normalized": False,
-            "special": text in special,
-        }
-        for i, text in enumerate(markers)
-    ]
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    return json.dumps(
-        {
-            "version": "1.0",
-            "truncation": None,
-            "padding": None,
-            "added_tokens": added,
-            "normalizer": None,
-            "pre_tokenizer": byte_level,
-            "post_processor": None,
-            "decoder": byte_level,
-            "model": {
-                "type": "BPE",
-                "dropout": None,
-                "unk_token": None,
-                "continuing_subword_prefix": None,
-                "end_of_word_suffix": None,
-                "fuse_unk": False,
-                "byte_fallback": False,
-                "ignore_merges": False,
-                "vocab": vocab,
-                "merges": merges,
-            },
-        }
-    )
-
-
-def small_tokens(tokenizer: str, *, eos: Sequence[str] = ("<|im_end|>",), logits: int | None = None) -> SpecialTokens:
-    """The registry of a small tokenizer."""
-    body = json.loads(tokenizer)
-    added = tuple(AddedToken(t["id"], t["content"], t["special"]) for t in body["added_tokens"])
-    ids = {token.text: token.id for token in added}
-    vocab = body["model"]["vocab"]
-    size = max([*vocab.values(), *ids.values()]) + 1
-    return SpecialTokens(
-        TokenizerFacts(added, size, logits, generation_eos=tuple(ids[text] for text in eos), lookup=vocab.get)
-    )
-
-
-MARKERS = ("<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>", "<|endoftext|>")
+@pytest.fixture
+def slow_processor() -> Iterator[None]:
+    """Four times the processor time, for work that comes near a limit where processors are slow."""
+    names = (field.name for field in fields(TimeLimits) if field.name.endswith("_cpu_s"))
+    with use_time_limits(replace(PATIENT, **{name: 4 * getattr(PATIENT, name) for name in names})):
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -123,7 +52,7 @@ def engine() -> Engine:
 
 @pytest.fixture(scope="session")
 def plain_engine() -> Engine:
-    """An engine whose tokenizer has no markers beside the end of turn."""
+    """An engine whose tokenizer has no marker except the end of turn."""
     text = small_tokenizer(("<|im_end|>",), special=("<|im_end|>",))
     return Engine(text, small_tokens(text))
 

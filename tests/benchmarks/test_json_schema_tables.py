@@ -9,7 +9,7 @@ import pytest
 from benchmarks.json_schema_peers import HEAD, rows_of
 from benchmarks.json_schema_tables import percent, quantile, table, write_page
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_a_table_of_one_engine_has_a_row_for_each_data_set() -> None:

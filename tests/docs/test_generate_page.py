@@ -1,4 +1,4 @@
-"""The table of modes in docs/generate.md is that of these files."""
+"""The table of modes in docs/generate.md is that of the tests in tests/guided/hf."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -32,20 +32,15 @@ def test_every_file_that_names_a_mode_is_in_the_table(script: Any) -> None:
     listed = [name for names in script.SECTIONS.values() for name in names]
     assert len(set(listed)) == len(listed)
     naming = {
-        path.stem.removeprefix("test_")
-        for path in Path(__file__).parent.glob("test_*.py")
+        path
+        for path in (ROOT / "tests" / "guided" / "hf").rglob("test_*.py")
         if "\nMODE = " in path.read_text(encoding="utf-8")
     }
-    assert naming == set(listed)
+    assert naming == {script.file_of(name) for name in listed}
 
 
 def test_every_mode_is_right_or_refused_with_a_reason(script: Any) -> None:
-    modes = [
-        mode
-        for names in script.SECTIONS.values()
-        for n in names
-        for mode in script.modes_of(script.TESTS / f"test_{n}.py")
-    ]
+    modes = [mode for names in script.SECTIONS.values() for n in names for mode in script.modes_of(script.file_of(n))]
     assert len({mode.name for mode in modes}) == len(modes)
     for mode in modes:
         assert mode.verdict in ("right", "refused")

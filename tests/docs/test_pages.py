@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import guided
-from tests.amount import some
+from tests.cases import slow_where
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 MODEL_WRITES = re.compile(r"message|\.(chat|stream|generate|choice_probabilities)\(|token_ids|trace|logprob")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -38,7 +38,8 @@ def with_demo(demo_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guided, "demo", lambda **_: demo_guide, raising=False)
 
 
-@pytest.mark.parametrize("path", some(EXAMPLES, 1), ids=lambda path: path.stem)
+#: The embedded model takes seconds for each: one of them stands for the others in the default run.
+@pytest.mark.parametrize("path", slow_where(lambda path: path.stem != "01_json", EXAMPLES), ids=lambda path: path.stem)
 def test_example_runs(path: Path, with_demo: None, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out.strip()
@@ -46,9 +47,7 @@ def test_example_runs(path: Path, with_demo: None, capsys: pytest.CaptureFixture
     assert re.match(r'"""[^"]*You will see', text), "an example says what you will see"
 
 
-@pytest.mark.parametrize(
-    "path", [*some(OF_A_MODEL, 0), *(path for path in PAGES if path not in OF_A_MODEL)], ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", slow_where(lambda path: path in OF_A_MODEL, PAGES), ids=lambda path: path.name)
 def test_every_block_of_the_page_runs(path: Path, with_demo: None, capsys: pytest.CaptureFixture[str]) -> None:
     text = path.read_text(encoding="utf-8")
     if "```python" not in text:

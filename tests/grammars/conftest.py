@@ -1,11 +1,11 @@
-"""Fixtures of the grammars' tests."""
+"""Fixtures of the tests of grammars."""
 
 from __future__ import annotations
 
 import pytest
 
 from guided.engine.engine import Engine
-from tests.conftest import MARKERS, small_tokenizer, small_tokens
+from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from special_tokens.errors import (
     TokenizerError,
     ToolError,
 )
-from tests.guided.test_parse import FORMAT
+from tests.guided.output.test_parser import FORMAT
 
 PLAIN = Format("plain", ends=Ends(("<|im_end|>",)))
 
@@ -87,7 +87,7 @@ def test_a_tool_choice_without_its_tool(engine: Engine) -> None:
 
 
 def test_tools_for_a_model_without_a_way_of_writing_calls(engine: Engine) -> None:
-    refuse(engine, ToolError, "no way of writing tool calls", format=PLAIN, tools=[{"name": "a"}])
+    refuse(engine, ToolError, "the tool-call format of this model is not known", format=PLAIN, tools=[{"name": "a"}])
 
 
 @pytest.mark.parametrize("options", [[], ["a", ""], ["a", 3]])
@@ -170,7 +170,7 @@ def test_without_a_chat_template_the_message_says_what_to_do(tiny_guide: Any, mo
 
 def test_a_finished_plan_takes_no_further_parts(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=Choice(["a"]))
-    with pytest.raises(RequestError, match="'tools' beside a finished plan"):
+    with pytest.raises(RequestError, match="'tools' together with a finished plan"):
         tiny_guide.chat("hi", plan, tools=[])
     with pytest.raises(RequestError, match="colour"):
         tiny_guide.chat("hi", colour="red")

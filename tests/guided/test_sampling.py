@@ -74,8 +74,8 @@ def test_the_first_of_n_rows_is_the_row_alone() -> None:
         (lambda: rows(Sampling(temperature=1.0, n=2), top_k=1), r"answers greedily \(give a top_k other than 1\)"),
         (lambda: Sampling(repetition_penalty=5e-324), "repetition_penalty: 5e-324 is out of range; expected above 0"),
         (lambda: rows(Sampling(n=2)), r"n: n=2, but this model answers greedily \(give a temperature above 0\)"),
-        (lambda: rows(Sampling(logit_bias={100: 1})), "logit_bias: 100 is no token of this model; expected ids from 0"),
-        (lambda: rows(Sampling(logit_bias={"a": 1})), "logit_bias: 'a' is no token of this model"),  # type: ignore[dict-item]
+        (lambda: rows(Sampling(logit_bias={100: 1})), "logit_bias: 100 is not a token of this model"),
+        (lambda: rows(Sampling(logit_bias={"a": 1})), "logit_bias: 'a' is not a token of this model"),  # type: ignore[dict-item]
         (lambda: per_row([1, 2], 3, "seed"), "seed: 2 values for 3 rows; expected one value, or one per row"),
         (lambda: sampling_of({"n": 2}), "n: n=2 for one answer"),
         (lambda: sampling_of({"top_logprobs": 2}), "top_logprobs: top_logprobs without logprobs"),

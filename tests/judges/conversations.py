@@ -1,4 +1,4 @@
-"""Conversations that a template renders itself, put through the masks of the format that was read off it."""
+"""Conversations rendered by a template are allowed by the masks of the format inferred from it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from grammars.compose.compose import Parts, compose
-from grammars.values.format import Format
-from grammars.prompt.messages import messages_for
 from grammars.plan.plan import Plan
+from grammars.prompt.messages import messages_for
+from grammars.values.format import Format
 from guided.bitmask import allocate_bitmask, is_allowed
 from guided.engine.engine import Engine
-from guided.inspect.format_check import engine_for
 from guided.hf.model.renderers import template_renderer
+from guided.inspect.format_check import engine_for
 from guided.output.parser import ContentDelta, OutputParser, ToolCallArguments, ToolCallStart
 from guided.state.state import GuidanceState
 
@@ -59,7 +59,7 @@ CONVERSATIONS: Mapping[str, tuple[list[tuple[str, dict[str, Any]]], str]] = {
 
 
 def troubles(template: str, format: Format, names: Sequence[str] = tuple(CONVERSATIONS)) -> list[str]:
-    """What of the template's own text the masks refuse or the parser reads otherwise; empty where all is well."""
+    """Return what the masks refuse of the template's own text, or the parser reads differently; empty if nothing."""
     engine = engine_for(format)
     plan = compose(Parts(tools=[dict(tool) for tool in TOOLS]), tokens=engine.tokens, format=format)
     render = template_renderer(template)
@@ -75,7 +75,7 @@ def troubles(template: str, format: Format, names: Sequence[str] = tuple(CONVERS
 def _turns(
     render: Any, format: Format, calls: list[tuple[str, dict[str, Any]]], text: str, tools: Mapping[str, Any]
 ) -> Iterator[tuple[str, list[tuple[str, dict[str, Any]]], str]]:
-    """The assistant's own text of the first message that is rendered; several calls may be told one after the other."""
+    """The assistant's own text of the first message that is rendered; several calls may follow one another."""
     made = [
         {"id": f"abcDEF{i:03d}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         for i, (name, arguments) in enumerate(calls)

@@ -1,4 +1,4 @@
-"""Judges of guided generation that know nothing of the session under test.
+"""Judges of guided generation that do not use the session under test.
 
 Each judge replays a *fresh* state from the prompt's end for every question, so that it can neither inherit nor lose
 a step: `replay` for finished rows, `allowed_after` for single places, and `judge_kwargs` for a whole ``generate`` call
@@ -15,8 +15,8 @@ from typing import Any
 import jsonschema
 import torch
 
-from grammars.values.constraints import Choice, Regex
 from grammars.plan.plan import Plan
+from grammars.values.constraints import Choice, Regex
 from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.output.message import Message
 from guided.state.state import GuidanceState
@@ -52,7 +52,7 @@ def plan_of(guide: Any, name: str) -> Plan:
 
 
 def allowed_after(guide: Any, plan: Plan, tokens: Sequence[int], *, entry: str = "fresh") -> list[int] | None:
-    """What may follow ``tokens``, from a fresh state; the end again after an end, None where they are illegal."""
+    """The tokens allowed after ``tokens`` in a fresh state; the end again after an end, None if they are illegal."""
     state = GuidanceState(plan, guide.engine, entry=entry)
     words = allocate_bitmask(1, guide.engine.vocab_size)
     for token in tokens:
@@ -70,7 +70,7 @@ def allowed_after(guide: Any, plan: Plan, tokens: Sequence[int], *, entry: str =
 
 
 def replay(guide: Any, plan: Plan, tokens: Sequence[int], *, entry: str = "fresh") -> GuidanceState:
-    """A fresh state after ``tokens`` (padding behind the end apart), each of which its mask must allow."""
+    """A fresh state after ``tokens`` (except padding after the end), each of which its mask must allow."""
     state = GuidanceState(plan, guide.engine, entry=entry)
     words = allocate_bitmask(1, guide.engine.vocab_size)
     for i, token in enumerate(tokens):
@@ -114,7 +114,7 @@ def check_all(guide: Any, names: Sequence[str | None], result: tuple[Any, ...]) 
 
 
 def judge_kwargs(guide: Any, inputs: Any, plans: Sequence[Plan | None]) -> dict[str, Any]:
-    """What makes ``generate`` itself obey the plans, a fresh state for every row and step."""
+    """Kwargs that make ``generate`` itself obey the plans, with a fresh state for every row and step."""
     everything = list(range(guide.engine.vocab_size))
     known: dict[tuple[int, tuple[int, ...]], list[int]] = {}
 
@@ -146,7 +146,7 @@ def greedy(guide: Any, prompt: Sequence[int], plan: Plan, max_new_tokens: int = 
 
 
 class Spy:
-    """A processor behind ours: sees the scores that the sampler gets, and that no row is -inf throughout."""
+    """A processor after ours: sees the scores that the sampler gets, and that no row is -inf throughout."""
 
     def __init__(self) -> None:
         self.scores: list[torch.Tensor] = []
@@ -158,6 +158,6 @@ class Spy:
 
 
 def with_spy(kwargs: dict[str, Any]) -> tuple[dict[str, Any], Spy]:
-    """The kwargs of a guided call with a spy behind our processor."""
+    """The kwargs of a guided call with a spy after our processor."""
     spy = Spy()
     return kwargs | {"logits_processor": kwargs.get("logits_processor", []) + [spy]}, spy  # noqa: RUF005 - else a copy

@@ -1,4 +1,4 @@
-"""Hostile schemas, each with the outcome that the tests hold; `json_schema_hostile` prints what becomes of them."""
+"""Hostile schemas, each with the outcome that the tests require."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.json_schema_hostile_more import MORE
-from benchmarks.json_schema_hostile_shapes import (
+from tests.judges.hostile_more import MORE
+from tests.judges.hostile_shapes import (
     array_of,
     chain,
     doubling,

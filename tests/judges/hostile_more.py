@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks.json_schema_hostile_shapes import below, nested
+from tests.judges.hostile_shapes import below, nested
 
 __all__ = ["MORE"]
 

@@ -15,7 +15,7 @@ def nested(step: Callable[[Any], Any], depth: int, inner: Any) -> Any:
 
 
 def below(keyword: str, depth: int, inner: Any, *keys: str) -> Any:
-    """``inner`` below so many times ``keyword``, which stands for a schema, or for schemas by ``keys``."""
+    """``inner`` below ``depth`` times ``keyword``, which holds a schema, or schemas by ``keys``."""
     return nested(lambda s: {keyword: dict.fromkeys(keys, s) if keys else s}, depth, inner)
 
 

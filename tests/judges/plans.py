@@ -1,4 +1,4 @@
-"""What tests of whole plans share: walking a text under our own masks, and writing until the end.
+"""Judges of whole plans: walk a text under our own masks, and write at random until the end.
 
 A text is *accepted* when each of its tokens has its bit in the mask that `GuidanceState` fills just before it.
 """
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from grammars.compose.compose import Parts, compose
-from grammars.values.format import Ends, Format, ReasoningFormat, Switch, ToolCallFormat
 from grammars.plan.plan import Plan
+from grammars.values.format import Ends, Format, ReasoningFormat, Switch, ToolCallFormat
 from guided.bitmask import allocate_bitmask, allowed_ids, is_allowed
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
@@ -41,7 +41,7 @@ def plan_of(engine: Engine, format: Format = FORMAT, **parts: Any) -> Plan:
 
 @dataclass(frozen=True)
 class Walk:
-    """How far a text got: ``refused_at`` is the index of the first token without its bit, None when all had it."""
+    """The result of a walk: ``refused_at`` is the index of the first token without its bit, None if all had it."""
 
     refused_at: int | None
     ended: bool  #: may the answer end there, or has it?
@@ -68,7 +68,7 @@ def walk(plan: Plan, engine: Engine, tokens: Sequence[int] | str, entry: str = "
 
 
 def accepts(plan: Plan, engine: Engine, tokens: Sequence[int] | str, entry: str = "fresh") -> bool:
-    """Is the whole text allowed, and may it end there?"""
+    """Whether the whole text is allowed and may end there."""
     return walk(plan, engine, tokens, entry).is_whole
 
 

@@ -1,4 +1,4 @@
-"""What publishers' own files say of eight families: role -> text and id, and the ends of their generation configs.
+"""The facts that publishers' own files state of eight families: role -> text and id, and the end tokens.
 
 Written down from the publishers' ``tokenizer_config.json``, ``added_tokens``, chat templates and
 ``generation_config.json``, not produced by this repository.  ``folder`` is the name of the tokenizer package that

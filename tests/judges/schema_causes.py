@@ -1,4 +1,4 @@
-"""What in a schema a value violates, by two validators: the places that a report must speak of."""
+"""The places of a schema that a value violates, by two validators: a report must mention them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import jsonschema
 from jsonschema_specifications import REGISTRY
 from referencing.jsonschema import specification_with
 
-from grammars.values.json_pointer import pointer_of, step_into
 from grammars.json_schema.document.dialects import Dialect, dialect_of
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.document.places import Place
+from grammars.values.json_pointer import pointer_of, step_into
 from grammars.values.report import ReportRow
 from guided.validation.validate import needed_documents
 from special_tokens.errors import GuidedError
@@ -158,7 +158,7 @@ def _readings(
     """The ways to understand a path from ``at``, which stands ``since`` below ``place``.
 
     A validator may leave out that it follows a reference: a step is then one of the schema that is referred to, though
-    there may be one of that name beside the reference.
+    there may be one of that name next to the reference.
     """
     if not steps:
         yield ()

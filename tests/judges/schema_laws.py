@@ -23,15 +23,16 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from benchmarks.json_schema import Compiled, Judge
-from benchmarks.json_schema_causes import unexcused
-from benchmarks.json_schema_ways import excuses, in_named_order, speaks_of_order
+from grammars.shortest.plan_texts import response_text
 from grammars.values.report import ReportRow
 from guided.bitmask import allowed_ids, is_allowed
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from guided.validation.validate import Verdict, judge
 from special_tokens.errors import LimitExceeded
+from tests.judges.schema_causes import unexcused
+from tests.judges.schema_masks import Compiled, Judge
+from tests.judges.schema_ways import excuses, in_named_order, speaks_of_order
 
 __all__ = ["Breach", "Walked", "accepted_in_some_order", "byte_judge", "honest", "walk"]
 
@@ -81,7 +82,7 @@ def honest(
 
 
 def quoted(verdicts: Iterable[Verdict]) -> str:
-    """What each validator says, in its own words."""
+    """Return the violations that each validator states, in its own words."""
 
     def words(verdict: Verdict) -> str:
         if verdict.violations is None:
@@ -96,7 +97,7 @@ def _places(rows: Iterable[ReportRow]) -> list[str]:
 
 
 def accepted_in_some_order(by_bytes: Compiled, value: Any) -> bool:
-    """Can the value be written with the keys of its objects in any order whatsoever?
+    """Whether the value can be written with the keys of its objects in some order.
 
     Searched within a budget, from the order that its keys have.
     """
@@ -195,7 +196,7 @@ def walk(
 ) -> Walked:
     """Writes at random until an end, and has the answer judged.
 
-    Behind ``wander`` tokens it takes the shortest way out that it sees: ends, brackets, quotes; in a string that cannot
+    After ``wander`` tokens it takes the shortest way out that it sees: ends, brackets, quotes; in a string that cannot
     end yet the words of the plan's shortest answer, which hold what a pattern asks for, or anything.
     """
     state, engine = compiled.start.fork(), compiled.start.engine
@@ -241,20 +242,26 @@ def _text(state: GuidanceState, ends: Collection[int]) -> str:
 
 
 def _is_in_string(state: GuidanceState) -> bool:
-    """Does what was written end within a string?"""
+    """Whether the text ends within a string."""
     text = b"".join(map(state.engine.token_bytes, state.tokens))
     return _ESCAPE.sub(b"", text).count(b'"') % 2 == 1
 
 
 def _string_ended(state: GuidanceState, compiled: Compiled) -> GuidanceState | None:
-    """A copy behind the end of the string that is being written, by one of the words of the plan's shortest answer."""
-    response = compiled.plan.response
-    words = _STRING.findall(response.shortest or "") if response is not None else []
-    for word in sorted(set(words), key=len):
+    """A copy after the end of the string that is being written, by one of the words of the plan's shortest answer."""
+    for word in _words(compiled):
         ended = _fed(state, word[1:], [1])
         if ended is not None:
             return ended
     return None
+
+
+@lru_cache(maxsize=4)
+def _words(compiled: Compiled) -> list[str]:
+    """The strings of the plan's shortest answer, shortest first."""
+    plan = compiled.plan
+    text = response_text(plan.response, plan.format.spelling) if plan.response is not None else None
+    return sorted(set(_STRING.findall(text or "")), key=len)
 
 
 @lru_cache(maxsize=4)

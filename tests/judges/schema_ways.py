@@ -19,7 +19,7 @@ __all__ = ["excuses", "in_named_order", "speaks_of_order", "way"]
 
 
 def speaks_of_order(row: ReportRow) -> bool:
-    """Is a row about the order of keys?  One of the borders of words is not."""
+    """Whether a row is about the order of keys; one about word boundaries is not."""
     return re.search(r"\border\b", row.reason) is not None
 
 
@@ -89,7 +89,7 @@ def _below(known: Documents, place: Place, part: Any) -> Iterator[tuple[Place, A
     for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
         if keyword in schema:
             yield known.target(place, schema[keyword], keyword), part
-    if "$ref" in schema and place.dialect.ref_stands_alone:
+    if "$ref" in schema and place.dialect.ref_ignores_siblings:
         return
     for keyword in ("allOf", "anyOf", "oneOf"):
         for i, sub in enumerate(schema.get(keyword, ())):
@@ -149,7 +149,7 @@ def _is_found(pattern: str, key: str) -> bool:
 
 
 def _is_at(pointer: str, place: str) -> bool:
-    """Is the row's pointer that of a place, or of a constant inside it?"""
+    """Whether the row's pointer is that of a place, or of a constant inside it."""
     return pointer == place or pointer.startswith((f"{place}/enum", f"{place}/const"))
 
 

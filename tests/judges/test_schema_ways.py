@@ -1,4 +1,4 @@
-"""The way of a value through a schema, and which rows excuse that it is refused."""
+"""The path of a value through a schema, and the report rows that excuse its refusal."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.json_schema_ways import excuses, way
-from grammars.json_schema import Outcome, ReportRow
+from grammars.json_schema.build import Outcome, ReportRow
+from tests.judges.schema_ways import excuses, way
 
 SCHEMA = {
     "$defs": {"a": {"properties": {"x": {"type": "integer"}}, "propertyNames": {"maxLength": 3}}},

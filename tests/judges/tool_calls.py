@@ -1,4 +1,4 @@
-"""What the tests of tool-call syntaxes share: driving a grammar by its masks, and summing up a parser's events."""
+"""Judges of tool-call syntaxes: drive a grammar by its masks, and sum up a parser's events."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grammars.values.format import ToolCallFormat
-from grammars.json_schema import build
-from grammars.tree.markers import Markers
-from grammars.tree.render import render
-from grammars.tool_calls import syntax
-from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallsParser, CallStarted, StrayText
 from grammars.compose.tool_section import ToolSection
-from grammars.values.tool import Call, Tool
+from grammars.json_schema.build import build
+from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallsParser, CallStarted, StrayText
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, seq, token
+from grammars.tree.render import render
+from grammars.values.format import ToolCallFormat
+from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
 
 
@@ -67,7 +67,7 @@ def _is_set(mask: bytes, token_id: int) -> bool:
 def read(
     engine: Engine, form: ToolCallFormat, tools: Mapping[str, Tool], text: str, splits: Sequence[int] = ()
 ) -> tuple[list[Any], str]:
-    """What the parser makes of ``text`` cut at ``splits``: summed-up events, and text beyond the section."""
+    """Parse ``text`` cut at ``splits``; return the summed-up events and the text beyond the section."""
     markers = Markers(engine.tokens)
     parser: CallsParser = syntax(form.syntax).parser(form, tools, markers)
     marked = markers.marked(text)

@@ -1,8 +1,8 @@
-"""Chat templates that no model has, for the ways in which calls are written: numbers, maps, spelling, values, flags."""
+"""Made-up chat templates for call syntaxes: numbered calls, maps, JSON spelling, values, flags."""
 
 from __future__ import annotations
 
-from tests.made_up import turns
+from tests.made_up.templates import turns
 
 __all__ = ["ALONE", "COUNTED", "DELIMITED", "EMPTY", "JSON_VALUES", "NUMBERED", "RENAMED", "SPELLED", "TYPED", "each"]
 
@@ -58,7 +58,7 @@ COUNTED: dict[str, tuple[str, str]] = {
     ),
     "its place among all": (
         each("<call {{ loop.index }}/{{ m.tool_calls | length }}>NAME:JSON</call>"),
-        "a second call is written in no way that is read",
+        "writes a second call in a form that is not recognised",
     ),
     "words for the first and the last": (
         listed(
@@ -67,7 +67,7 @@ COUNTED: dict[str, tuple[str, str]] = {
             "",
             "</c>",
         ),
-        "cross-check failed|no way that is read",
+        "cross-check failed|not recognised",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""A device that is none: host memory that says it is an accelerator's, and counts what crosses the border.
+"""A fake accelerator: host memory that claims to be a device's, and counts what is transferred.
 
 Tensors of the device are a subclass whose data lie on the CPU.  Whatever makes the host wait for the device is a
 *sync*: reading a value, copying without ``non_blocking``, copying from or to memory that is not pinned.  Copies to
@@ -138,7 +138,7 @@ class FakeDevice(TorchFunctionMode):
         return self._wrapped(out)
 
     def _index(self, parts: Sequence[Any]) -> None:
-        """How many places a bool index names must be read; an index on the host must be sent."""
+        """Counting the places of a bool index needs a read; an index on the host must be sent."""
         for part in parts:
             if isinstance(part, OnDevice):
                 if part.dtype is torch.bool:

@@ -1,10 +1,10 @@
-"""Chat templates that no model has, for what reasoning is switched, opened and framed by."""
+"""Made-up chat templates for reasoning: switches, openings and markers."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.made_up import thinking
+from tests.made_up.templates import thinking
 
 __all__ = ["ANSWERS", "OPENED", "SWITCHES", "UNTELLABLE"]
 
@@ -86,7 +86,7 @@ OPENED: dict[str, tuple[str, str]] = {
     ),
 }  # fmt: skip
 
-#: name -> template whose reasoning ends nowhere that could be told from its text, and how its answers begin
+#: name -> template whose end of reasoning cannot be detected from its text, and how its answers begin
 UNTELLABLE: dict[str, tuple[str, str]] = {
     "a line break ends a thought": (
         "{% for m in messages %}<|{{ m.role }}|>{% if m.role == 'assistant' %}"

@@ -1,4 +1,4 @@
-"""Chat templates that no model has: odd tags, other keys, other separators, and some that cannot work."""
+"""Made-up chat templates: odd tags, other keys, other separators, and some that cannot work."""
 
 from __future__ import annotations
 
@@ -119,11 +119,11 @@ UNREADABLE: dict[str, tuple[str, str]] = {
                 "{{ v if v is string else v | tojson }}\n{% endfor %}",
             )
         ),
-        "nothing but white space ends a value",
+        "only white space ends a value",
     ),
     "arguments as Python prints them": (
         turns(_EACH.replace("BODY", "<f {{ c.function.name }} {{ c.function.arguments }}>")),
-        "never writes tool calls|no shape|cross-check failed",
+        "never writes tool calls|not recognised|cross-check failed",
     ),
     "nested values in tags of their own": (
         turns(
@@ -137,7 +137,7 @@ UNREADABLE: dict[str, tuple[str, str]] = {
     ),
     "keys without values": (
         turns(_EACH.replace("BODY", "<f {{ c.function.name }} {{ c.function.arguments | list }}>")),
-        "in no shape that is read",
+        "in a form that is not recognised",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""One format of tool calls for every shape seen in the field, written down by hand, and calls to put through them."""
+"""One hand-written tool-call format for every shape seen in the field, and calls to render with them."""
 
 from __future__ import annotations
 

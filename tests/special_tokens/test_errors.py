@@ -1,4 +1,4 @@
-"""What an error says of a caller's value, however strange the value is."""
+"""An error quotes a caller's value, however strange the value is."""
 
 from __future__ import annotations
 

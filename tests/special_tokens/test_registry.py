@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from special_tokens import AddedToken, Category, Role, Source, SpecialTokens, TokenizerFacts, facts_from_folder
 from special_tokens.errors import RequestError, TokenizerError
 from special_tokens.family import load_family
-from special_tokens.known_markers import CATEGORY_TEXTS, KNOWN_PAIRS, category_of_text, plain
+from special_tokens.known_markers import CATEGORY_PATTERNS, KNOWN_PAIRS, category_of_text, marker_name
 from special_tokens.roles import PAIRS
-from tests.special_tokens.upstream import UPSTREAM, Upstream
+from tests.judges.published_roles import UPSTREAM, Upstream
 
 
 def registry(*texts: str, special: bool = True, **facts: object) -> SpecialTokens:
@@ -188,8 +188,8 @@ def test_category_of_a_text(text, category):
 
 
 def test_no_text_alone_makes_an_end():
-    assert all(category is not Category.EOS for category, _ in CATEGORY_TEXTS)
-    assert plain("</tool_call>") == plain("<｜tool▁call｜>") == "tool_call"
+    assert all(category is not Category.EOS for category, _ in CATEGORY_PATTERNS)
+    assert marker_name("</tool_call>") == marker_name("<｜tool▁call｜>") == "tool_call"
 
 
 def test_pieces_take_the_longest_marker_and_spell_the_rest():

@@ -51,7 +51,7 @@ def test_P6_report_text_names_ids_roles_and_lookalikes():
     assert "My Model 7B: 106 ids, logits 128" in text
     assert "  101  <|im_end|>  tokenizer" in text
     assert "reasoning_start  '<think>'" in text
-    assert text.index("Looks like an end and is none here") < text.index("<eos>", text.index("Looks like"))
+    assert text.index("Looks like an end of turn but is not one") < text.index("<eos>", text.index("Looks like"))
     assert "  (none" in report_text(report_of(SpecialTokens(TokenizerFacts((), 10))))
 
 

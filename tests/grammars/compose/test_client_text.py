@@ -11,17 +11,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from grammars.plan.plan import Plan
 from grammars.values.constraints import Choice, Gbnf, Lark, Llguidance, Regex, StructuralTag
 from grammars.values.format import Format
-from grammars.plan.plan import Plan
 from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.engine.engine import Engine
+from guided.inspect.shortest import shortest
 from guided.state.state import GuidanceState
 from special_tokens.errors import GrammarError, GuidanceError
-from tests.amount import examples
-from tests.conftest import small_tokenizer, small_tokens
-from tests.guided.test_matrix import engine_with
-from tests.plan_laws import END, accepts, plan_of, write_to_the_end
+from tests.grammars.compose.test_matrix import engine_with
+from tests.judges.plans import END, accepts, plan_of, write_to_the_end
+from tests.made_up.tokenizers import small_tokenizer, small_tokens
 
 PLAIN = Format("plain")
 #: Texts that spell added tokens of the small tokenizers, wholly, in part and next to each other.
@@ -86,7 +86,6 @@ def test_K7_choice_quoting(engine: Engine, text: str):
     assert not accepts(plan, engine, text + "3" + END)
 
 
-@examples(150)
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5, unique=True))
 @example(["<think>a", "<think>b"])
 @example(["a", "ab", "abc"])
@@ -245,7 +244,7 @@ REFUSED = {
     "start: <[1]>": r"<\[1\]> writes a token",
     "start: <[^1-5]>": r"<\[\^1-5\]> writes a token",
     "start: <[*]>": r"<\[\*\]> writes a token",
-    'start: "a" @reasoning': "@reasoning reaches another grammar",
+    'start: "a" @reasoning': "@reasoning references another grammar",
     '%llguidance {"no_forcing": true}\nstart: "a"': "%llguidance changes the whole plan",
     'start: x\nx[max_tokens=5]: /a+/': "max_tokens= is not a client's to set",
     'start: x\nx[stop="b"]: /a+/': "stop= is not a client's to set",
@@ -294,7 +293,7 @@ HOSTILE = {
     "never ends": ("start: start", "'start' can never end"),
     "terminals that double": (
         "start: T0\n" + "\n".join(f"T{i}: T{i + 1} T{i + 1}" for i in range(200)) + '\nT200: "b"',
-        "the terminal T18[0-9] is too large when the terminals that it names are written out",
+        "the terminal T18[0-9] is too large with the terminals that it names expanded",
     ),
     "a terminal of itself": ('start: A\nA: "x" A', "terminal A is made of itself"),
     "not Lark": ("hello world", "line 1, column 7"),
@@ -312,8 +311,7 @@ def test_hostile_grammars_are_refused_and_harm_nothing(engine: Engine, name: str
 
 def test_a_regex_of_hundreds_of_classes_of_all_scripts_is_read_at_once(engine: Engine):
     plan = plan_of(engine, response_format=Regex(r"\w+" * 300))
-    assert plan.response is not None
-    assert len(plan.response.shortest or "") == 300
+    assert len(shortest(plan, engine) or "") == 300
 
 
 def test_a_chain_as_long_as_allowed_compiles_and_is_walked(engine: Engine):

@@ -15,8 +15,8 @@ from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from special_tokens.errors import GrammarError
-from tests.conftest import MARKERS, small_tokenizer, small_tokens
-from tests.plan_laws import END, FORMAT, accepts, plan_of, walk
+from tests.judges.plans import END, FORMAT, accepts, plan_of, walk
+from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 YES_NO = Choice(["yes", "no"])
 F = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}}

@@ -1,23 +1,19 @@
-"""An answer that is one JSON value: the plan is the one of the long way, its shortest text found when it is read."""
+"""An answer that is one JSON value has the plan that the general path composes."""
 
 from __future__ import annotations
 
-import copy
-import pickle
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from grammars.compose import compose as composing
-from grammars.compose import response as responding
 from grammars.compose.compose import Parts, compose
+from grammars.plan.plan import Plan, Stops
+from grammars.shortest.plan_texts import response_text
 from grammars.values.constraints import JsonSchema
 from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat
-from grammars.plan.plan import Plan, Stops
-from grammars.plan.wire import decode_plan, encode_plan
 from special_tokens import SpecialTokens
-from tests.conftest import MARKERS, small_tokenizer, small_tokens
+from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 FORMATS = {
     "bare": Format("bare"),
@@ -75,42 +71,6 @@ def test_frames_are_bounded(tokens: SpecialTokens) -> None:
         assert len(composing._frames) <= composing._MOST_FRAMES
 
 
-def test_the_shortest_text_is_looked_for_once_and_when_it_is_asked_for(
-    tokens: SpecialTokens, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-    search = responding.shortest_text
-
-    def counted(*arguments: Any, **options: Any) -> str | None:
-        asked.append(arguments)
-        return search(*arguments, **options)
-
-    monkeypatch.setattr(responding, "shortest_text", counted)
-    plan = plan_of(SCHEMAS[2], tokens, FORMATS["bare"])
-    assert plan.response is not None
-    assert not asked
-    assert plan.response.shortest == plan.response.shortest == '{"a": 0}'
-    assert len(asked) == 1
-
-
-@pytest.mark.parametrize("way", ["sent", "pickled", "copied", "replaced", "printed"])
-def test_a_plan_that_nobody_asked_holds_its_shortest_text_wherever_it_goes(way: str, tokens: SpecialTokens) -> None:
-    plan = plan_of(SCHEMAS[2], tokens, FORMATS["bare"])
-    assert plan.response is not None
-    if way == "printed":
-        assert """shortest='{"a": 0}'""" in repr(plan)
-        return
-    gone = {
-        "sent": lambda: decode_plan(encode_plan(plan)),
-        "pickled": lambda: pickle.loads(pickle.dumps(plan)),
-        "copied": lambda: copy.deepcopy(plan),
-        "replaced": lambda: replace(plan, response=replace(plan.response, name="x")),
-    }[way]().response
-    assert gone.shortest == '{"a": 0}'
-    if way != "replaced":
-        assert gone == plan.response
-
-
 def test_the_shortest_text_is_that_of_the_schema_as_it_was(tokens: SpecialTokens) -> None:
     schema: dict[str, Any] = {
         "type": ["object"],
@@ -123,5 +83,5 @@ def test_the_shortest_text_is_that_of_the_schema_as_it_was(tokens: SpecialTokens
     schema["properties"]["a"]["enum"][0] = "yy"
     schema["properties"]["b"]["type"][0] = "null"
     assert plan.response is not None
-    assert plan.response.shortest == '{"a": "x"}'
+    assert response_text(plan.response) == '{"a": "x"}'
     assert plan.response.schema["required"] == ["a"]

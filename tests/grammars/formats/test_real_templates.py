@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from grammars.compose.compose import Parts, compose
-from grammars.values.format import Format
 from grammars.formats.infer import Inference
 from grammars.prompt.messages import messages_for, template_arguments
+from grammars.values.format import Format
 from grammars.values.tool import Tool
-from guided.inspect.format_check import check_witnesses, engine_for
 from guided.hf.model import wire_format as formats
 from guided.hf.model.renderers import NO_NAMES, template_renderer
+from guided.inspect.format_check import check_golden_texts, engine_for
 from guided.output.parser import ContentDelta, OutputParser, ToolCallArguments, ToolCallStart
 from special_tokens.errors import TemplateError
 
@@ -58,7 +58,7 @@ DISAGREE = {
 def names() -> list[str]:
     import os
 
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     folder = Path(os.environ.get("GUIDED_SHARED", root.parent / "shared")) / "data" / "templates"
     return sorted(path.stem for path in folder.glob("*.jinja")) or ["absent"]
 
@@ -80,9 +80,9 @@ def test_everything_that_a_template_writes_passes_the_masks_and_reads_back(share
     found = inference(shared, name)
     known_by = dict(found.format.evidence)["tool_calls"]
     assert known_by == OTHERS.get(name, "rendering")
-    assert found.witnesses
-    assert any(witness.calls for witness in found.witnesses) == known_by.startswith("rendering")
-    assert check_witnesses(found.format, found.witnesses, engine_for(found.format)) == ()
+    assert found.golden_texts
+    assert any(golden.calls for golden in found.golden_texts) == known_by.startswith("rendering")
+    assert check_golden_texts(found.format, found.golden_texts, engine_for(found.format)) == ()
     assert bool(found.notes) == (name in OTHERS)
 
 
@@ -170,7 +170,7 @@ def random_calls(rng: random.Random, most: int | None) -> list[tuple[str, dict[s
 
 
 def own_text(folder: Path, name: str, format: Format, message: dict[str, Any]) -> str | None:
-    """The assistant's text as the template renders it, behind the generation prompt; None where that differs."""
+    """The assistant's text as rendered after the generation prompt; None where the template changes the prompt."""
     render = template_renderer(template(folder, name))
     user = {"role": "user", "content": "Userq"}
     kwargs = template_arguments(format, TOOLS)

@@ -61,7 +61,7 @@ SCHEMAS: list[Any] = [
 ]
 BUILD = """
 import json, sys
-from grammars.json_schema import build
+from grammars.json_schema.build import build
 from grammars.tree.render import render
 for schema in json.loads(sys.stdin.read()):
     built = build(schema, watch=True)

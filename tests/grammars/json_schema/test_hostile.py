@@ -1,4 +1,4 @@
-"""Schemas that hurt: each compiles or is refused with a typed error that says why; nothing is widened in silence."""
+"""Hostile schemas: each compiles or is refused with a typed error; nothing is widened silently."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import llguidance
 import pytest
 
-from benchmarks.json_schema_hostile import run
-from benchmarks.json_schema_hostile_cases import CASES, Case
 from special_tokens.errors import GuidedError
+from tests.judges.hostile import run
+from tests.judges.hostile_cases import CASES, Case
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,6 @@ LONG = {
 }
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     "case",
     [pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.name in LONG else []) for case in CASES],

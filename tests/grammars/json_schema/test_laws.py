@@ -1,4 +1,4 @@
-"""Schemas of the field and of the official suite: what is accepted, what is refused, and that the report is honest.
+"""Real schemas and the official suite: what is accepted, what is refused, and whether the report is honest.
 
 The judges are the data's own labels and two validators; all of it is skipped where the shared data are absent.
 """
@@ -16,23 +16,21 @@ from urllib.parse import quote
 
 import pytest
 
-from benchmarks import json_schema as bench
-from benchmarks.json_schema_causes import unexcused, violated, violations
-from benchmarks.json_schema_laws import Walked, byte_judge, honest, walk
-from grammars.json_schema import Outcome, ReportRow
+from grammars.json_schema.build import Outcome, ReportRow
 from grammars.shortest.subschema_texts import ShortestTexts
 from guided.validation.validate import judge as verdicts_on
 from special_tokens.errors import GuidedError
-from tests.amount import EVERYTHING
-
-_SCHEMAS = 50 if EVERYTHING else 20  # of each data set, evenly spread
+from tests.judges.schema_causes import unexcused, violated, violations
+from tests.judges.schema_laws import Walked, byte_judge, honest, walk
+from tests.judges.schema_masks import Compiled, Judge
+from tests.judges.schema_scorer import scorer_module
 
 
 @pytest.fixture(scope="module")
 def scorer(shared: Path) -> Any:
     if not (shared / "bench" / "schema_score.py").is_file():
         pytest.skip("needs the scorer of the shared data folder, which is absent")
-    return bench.scorer_module()
+    return scorer_module()
 
 
 @pytest.fixture(scope="module")
@@ -41,35 +39,37 @@ def documents(scorer: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def judge(scorer: Any, documents: Any) -> bench.Judge:
-    return bench.Judge(scorer.load_tokenizer(None), documents)
+def judge(scorer: Any, documents: Any) -> Judge:
+    return Judge(scorer.load_tokenizer(None), documents)
 
 
 @pytest.fixture(scope="module")
-def by_bytes(documents: Any) -> bench.Judge:
+def by_bytes(documents: Any) -> Judge:
     return byte_judge(documents)
 
 
 @cache
-def sample(scorer: Any, data: str) -> list[Any]:
+def sample(scorer: Any, data: str, size: int) -> list[Any]:
+    """``size`` schemas of a data set, evenly spread."""
     if data == "suite":
         records = scorer.load_suite(scorer.DATA / "json-schema-test-suite.tar.xz", list(scorer.DRAFTS))
     else:
         records = scorer.load_bench(scorer.DATA / "jsonschemabench.tar.xz")
-    return [records[i * len(records) // _SCHEMAS] for i in range(_SCHEMAS)]
+    return [records[i * len(records) // size] for i in range(size)]
 
 
 #: Per data set, at least this much of all: schemas compiled, valid accepted, invalid rejected.
 FLOORS = {"suite": (0.98, 0.97, 0.96), "bench": (0.98, 0.99, 0.99)}
 
 
+@pytest.mark.parametrize("size", [20, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("data", ["suite", "bench"])
 def test_floors_and_honesty_hold_on_a_sample(
-    scorer: Any, judge: bench.Judge, by_bytes: bench.Judge, documents: Any, data: str
+    scorer: Any, judge: Judge, by_bytes: Judge, documents: Any, data: str, size: int
 ) -> None:
     compiled = right_valid = num_valid = right_invalid = num_invalid = 0
     breaches: list[str] = []
-    records = sample(scorer, data)
+    records = sample(scorer, data, size)
     for record in records:
         schema = record["schema"]
         try:
@@ -96,10 +96,11 @@ def test_floors_and_honesty_hold_on_a_sample(
     assert not breaches, "\n".join(breaches)
 
 
+@pytest.mark.parametrize("size", [20, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("data", ["suite", "bench"])
-def test_the_shortest_text_of_every_subschema_is_valid(scorer: Any, documents: Any, data: str) -> None:
+def test_the_shortest_text_of_every_subschema_is_valid(scorer: Any, documents: Any, data: str, size: int) -> None:
     num_found = 0
-    for record in sample(scorer, data):
+    for record in sample(scorer, data, size):
         schema = record["schema"]
         texts = ShortestTexts(schema, documents=documents)
         for pointer in [pointer for pointer in texts if pointer][:20]:
@@ -114,9 +115,10 @@ def test_the_shortest_text_of_every_subschema_is_valid(scorer: Any, documents: A
     assert num_found >= 20
 
 
+@pytest.mark.parametrize("size", [20, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("data", "floor"), [("suite", 0.94), ("bench", 0.96)])
-def test_strict_accepts_nothing_invalid(scorer: Any, judge: bench.Judge, data: str, floor: float) -> None:
-    records = sample(scorer, data)
+def test_strict_accepts_nothing_invalid(scorer: Any, judge: Judge, data: str, floor: float, size: int) -> None:
+    records = sample(scorer, data, size)
     compiled = 0
     accepted: list[str] = []
     for record in records:
@@ -134,19 +136,20 @@ def test_strict_accepts_nothing_invalid(scorer: Any, judge: bench.Judge, data: s
     assert compiled >= floor * len(records)
 
 
-def _has_row(one: Walked, schema: Any, found: bench.Compiled, documents: Any) -> bool:
-    """Does each violation of the answer have a relaxed row at its place?  None excuses a row that ended by an error."""
+def _has_row(one: Walked, schema: Any, found: Compiled, documents: Any) -> bool:
+    """Whether each violation has a relaxed row at its place; nothing excuses a row that ended with an error."""
     relaxed = found.plan.schema_report.relaxed
     with suppress(ValueError):  # no JSON at all: nothing excuses it
         return one.ended and bool(relaxed) and not unexcused(schema, json.loads(one.text), documents, relaxed)
     return False
 
 
+@pytest.mark.parametrize("size", [20, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("data", ["suite", "bench"])
-def test_what_is_written_at_random_is_valid(scorer: Any, judge: bench.Judge, documents: Any, data: str) -> None:
+def test_what_is_written_at_random_is_valid(scorer: Any, judge: Judge, documents: Any, data: str, size: int) -> None:
     faults: list[str] = []
     num_ended = 0
-    for record in sample(scorer, data)[::2]:
+    for record in sample(scorer, data, size)[::2]:
         try:
             found = judge.compiled(record["schema"])
         except GuidedError:
@@ -157,7 +160,7 @@ def test_what_is_written_at_random_is_valid(scorer: Any, judge: bench.Judge, doc
             num_ended += one.ended
             if one.faults and not one.doubtful and not _has_row(one, record["schema"], found, documents):
                 faults.append(f"{record['name']}: {one.faults[:2]}: {one.text[:200]}")
-    assert num_ended >= 0.8 * _SCHEMAS
+    assert num_ended >= 0.8 * size
     assert not faults, "\n".join(faults)
 
 

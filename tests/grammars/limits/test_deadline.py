@@ -1,4 +1,4 @@
-"""A deadline turns what is late into an error, never into another plan; costly errors are found again."""
+"""A late request is an error, never another plan; costly errors are cached."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-import grammars.deadline as deadlines
-import grammars.json_schema as schemas
+import grammars.json_schema.build as schemas
+import grammars.limits.deadline as deadlines
 import guided.engine.engine as compiling
-from grammars.deadline import deadline, is_late, time_left
-from grammars.json_schema import build
+from grammars.json_schema.build import build
+from grammars.limits.deadline import deadline, is_late, time_left
+from grammars.limits.outcome_cache import OutcomeCache, digest
 from grammars.limits.schema_limits import Limits, timely
-from grammars.limits.outcome_cache import Remembered, digest
-from guided.inspect.check import check_request
 from guided.engine.engine import Engine
+from guided.inspect.check import check_request
 from special_tokens.errors import SchemaError
-from tests.plan_laws import FORMAT
+from tests.judges.plans import FORMAT
 
 COSTLY: dict[str, Any] = {
     "type": "object",
@@ -29,7 +29,7 @@ COSTLY: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schemas, "_errors", Remembered(8))
+    monkeypatch.setattr(schemas, "_errors", OutcomeCache(8))
 
 
 def test_the_outermost_deadline_counts() -> None:
@@ -46,7 +46,7 @@ def test_the_outermost_deadline_counts() -> None:
 
 
 def test_a_schema_that_is_late_is_an_error_and_not_a_coarser_plan() -> None:
-    with deadline(0), pytest.raises(SchemaError, match=r"^schema.*: the schema is not worked out before the deadline"):
+    with deadline(0), pytest.raises(SchemaError, match=r"^schema.*: the schema was not translated before the deadline"):
         build(COSTLY, watch=True)
     assert not build({"type": "object", "minProperties": 1}, watch=True).report.relaxed
 
@@ -98,7 +98,7 @@ def test_a_costly_error_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_remembered_is_bounded_and_leaves_in_the_order_of_use() -> None:
-    kept: Remembered[int] = Remembered(2)
+    kept: OutcomeCache[int] = OutcomeCache(2)
     for name, value in (("a", 1), ("b", 2)):
         kept.put(digest(name), value)
     assert kept.get(digest("a")) == 1
@@ -116,7 +116,7 @@ def test_parts_of_a_digest_do_not_run_together() -> None:
 def test_an_error_of_a_caller_with_little_time_is_not_told_to_others(
     monkeypatch: pytest.MonkeyPatch, seconds: float | None, is_kept: bool
 ) -> None:
-    """What was late though it had all the time is remembered for half a minute."""
+    """An error of a caller that had all the time and was late is remembered for half a minute."""
     monkeypatch.setattr(schemas, "_COSTLY_S", -1.0)
     schema = {"type": "object", "minProperties": 1, "not": {"required": ["late"]}}
     compiled = schemas._compiled

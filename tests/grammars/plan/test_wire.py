@@ -15,18 +15,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grammars.values.constraints import Choice, Gbnf, Lark, Llguidance, Regex, StructuralTag
 from grammars.plan.plan import Plan, Stops
 from grammars.plan.wire import VERSION, decode_plan, encode_plan
+from grammars.values.constraints import Choice, Gbnf, Lark, Llguidance, Regex, StructuralTag
 from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from special_tokens.errors import MalformedPlan, NotMsgpack, PlanError, UnknownVersion, WireError
-from tests.amount import examples
-from tests.conftest import MARKERS, small_tokenizer, small_tokens
-from tests.plan_laws import END, accepts, plan_of
+from tests.judges.plans import END, accepts, plan_of
+from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 #: Written by version 1 and never again: what a newer release must still read.
 FROZEN = Path(__file__).with_name("plan_v1.msgpack")
 #: Version 1 as well, with the fields that came later: where values of calls are watched, and shortest texts.
@@ -93,7 +92,7 @@ def masks_of(plan: Plan, engine: Engine, steps: int = 50) -> str:
 _OTHER_PROCESS = """
 import sys
 from grammars.plan.wire import decode_plan
-from tests.grammars.test_wire import make_engine, masks_of
+from tests.grammars.plan.test_wire import make_engine, masks_of
 engine = make_engine()
 for path in sys.argv[1:]:
     with open(path, "rb") as file:
@@ -141,8 +140,10 @@ def test_C8_the_frozen_bytes_are_still_read(engine: Engine):
     """The example: low effort, a tool, a regex, a stop.  If this fails, old plans are lost: raise the version."""
     data = FROZEN.read_bytes()
     plan = decode_plan(data)
-    assert msgpack.unpackb(data, ext_hook=msgpack.ExtType)["version"] == VERSION == 1
-    assert encode_plan(plan) == data
+    body = msgpack.unpackb(data, ext_hook=msgpack.ExtType)
+    assert body["version"] == VERSION == 1
+    assert body["plan"]["response"].pop("shortest") == "AAA"  # a text that plans held once; no longer written
+    assert encode_plan(plan) == msgpack.packb(body)
     assert (plan.reasoning.effort, [*plan.tool_names()], plan.stops.strings) == ("low", ["get_weather"], ("END",))
     assert plan.response is not None
     assert plan.response.pattern == "[A-Z]{3}"
@@ -215,6 +216,8 @@ def test_C8_three_errors_say_what_the_bytes_are(data: Any, error: type[WireError
         (lambda p: p["ends"][0].update(region="elsewhere"), r"plan.ends\[0\].region"),
         (lambda p: p["budgets"][0].update(region=-1), r"plan.budgets\[0\].region"),
         (lambda p: p["grammar"].update(rules=5), "plan.grammar.rules"),
+        (lambda p: p["grammar"].update(json_rule=["r"]), "plan.grammar.json_rule"),
+        (lambda p: p["response"].update(shortest=5), "plan.response.shortest"),
         (lambda p: p["tools"][0].update(kind="other"), r"plan.tools\[0\].kind"),
         (lambda p: p["tools"][0].update(parameters={"a": [b"x"]}), r"plan.tools\[0\].parameters.a\[0\]"),
     ],
@@ -240,7 +243,6 @@ def test_C8_a_value_that_cannot_travel_is_named(engine: Engine):
         encode_plan(broken)
 
 
-@examples(400)
 @given(st.binary(max_size=200))
 @example(b"\xdf" + b"\xff" * 8)
 def test_C8_any_bytes_are_refused_with_a_typed_error(data: bytes):
@@ -248,7 +250,6 @@ def test_C8_any_bytes_are_refused_with_a_typed_error(data: bytes):
         decode_plan(data)
 
 
-@examples(400)
 @given(st.data())
 def test_C8_damaged_bytes_are_a_plan_or_a_typed_error(data: st.DataObject):
     """Bytes changed, lost or doubled anywhere: what still decodes is a plan through and through."""
@@ -276,7 +277,6 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
-@examples(400)
 @given(st.randoms(use_true_random=False), VALUES)
 def test_C8_another_value_anywhere_is_a_plan_or_a_typed_error(rng: random.Random, value: Any):
     body = msgpack.unpackb(FROZEN.read_bytes(), ext_hook=msgpack.ExtType)

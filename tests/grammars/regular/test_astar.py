@@ -1,4 +1,4 @@
-"""The search that goes where the end is near: against the one by size alone, and where that gives up."""
+"""The A* search agrees with breadth-first search, and finds words where that gives up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from grammars.regular.astar import directed, widened
+from grammars.regular.astar import astar_word, without_counts
 from grammars.regular.languages import ALL, ANY, UNKNOWN, Regular, cat, inter, matches, neg, rep, shortest
 from grammars.regular.syntax.rust import language
 
@@ -15,7 +15,7 @@ _BUDGET = 20_000
 
 
 def _language(chance: random.Random) -> Regular:
-    """Some patterns that meet, anchored or not, refused or not, often beside a length."""
+    """Some intersected patterns, anchored or not, negated or not, often with a length bound."""
     parts = []
     for _ in range(chance.randint(1, 3)):
         repeats = ["", "", "?", "*", "+", "{2}", "{1,3}", "{4}"]
@@ -37,7 +37,7 @@ def test_it_finds_what_the_search_by_size_finds(seed: int) -> None:
         if judge is UNKNOWN:
             continue
         num_judged += 1
-        found, hasty = directed(term, _BUDGET), directed(term, _BUDGET, hasty=True)
+        found, hasty = astar_word(term, _BUDGET), astar_word(term, _BUDGET, any_word=True)
         if judge is None:
             assert found is None
             assert hasty is None
@@ -47,30 +47,30 @@ def test_it_finds_what_the_search_by_size_finds(seed: int) -> None:
         assert matches(term, found)
         assert len(found) == len(judge)
         assert matches(term, hasty)
-        for wider in widened(term):
+        for wider in without_counts(term):
             assert matches(wider, judge)
     assert num_judged >= 30
 
 
 def test_words_beyond_the_last_letter_are_not_looked_at_and_not_denied() -> None:
     for term in (language("[é-ü]{3}"), inter(language("[é-ü]{3}"), neg(language("é*")))):
-        assert directed(term, _BUDGET, last=0x7E) is UNKNOWN
-        assert directed(term, _BUDGET, last=0x7E, hasty=True) is UNKNOWN
-        found = directed(term, _BUDGET)
+        assert astar_word(term, _BUDGET, max_code_point=0x7E) is UNKNOWN
+        assert astar_word(term, _BUDGET, max_code_point=0x7E, any_word=True) is UNKNOWN
+        found = astar_word(term, _BUDGET)
         assert isinstance(found, str)
         assert matches(term, found)
     empty = inter(language("a+"), language("b+"))
-    assert directed(empty, _BUDGET, last=0x7E) is None
+    assert astar_word(empty, _BUDGET, max_code_point=0x7E) is None
 
 
 def test_a_word_is_found_where_a_search_by_size_gives_up() -> None:
     ends = inter(language(".*a.{40}b"), neg(language(".*c.{40}.")))
     assert shortest(ends, 300) is UNKNOWN
     for hasty in (False, True):
-        found = directed(ends, _BUDGET, hasty=hasty)
+        found = astar_word(ends, _BUDGET, any_word=hasty)
         assert isinstance(found, str)
         assert matches(ends, found)
 
 
 def test_few_states_are_no_answer() -> None:
-    assert directed(inter(language("[ab]{9}"), neg(language("a*"))), 3) is UNKNOWN
+    assert astar_word(inter(language("[ab]{9}"), neg(language("a*"))), 3) is UNKNOWN

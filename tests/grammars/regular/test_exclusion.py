@@ -1,4 +1,4 @@
-"""Text without some words: Python's own `in` and `re` are the judges, and the engine agrees with them."""
+"""Text that excludes words, judged by Python's `in` and `re`, and by the engine."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from grammars.regular.exclusion import exclusion_patterns
 from grammars.tree.render import quote_regex
-from grammars.regular.exclusion import without_words
-from tests.amount import examples
+from tests.cases import costly
 
 TAGS = ["<ANALYZE>", "</ANALYZE>", "<CRITIQUE>", "</CRITIQUE>", "</think>"]
 WORDS = st.lists(
@@ -21,25 +21,24 @@ PIECES = ["<", "</", "<A", "NALYZE>", "</CRITIQUE", ">", "a", "b", "/", "｜", "
 BYTES = llguidance.LLTokenizer("byte")
 
 
-@examples(300)
 @given(WORDS, st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
 @example(["<ANALYZE>", "</ANALYZE>"], "<</ANALYZE<中</A")
 @example(["<｜x｜>"], "<｜é")
 def test_the_patterns_hold_exactly_the_text_without_the_words(words: list[str], text: str):
-    patterns = without_words(words)
+    patterns = exclusion_patterns(words)
     assert patterns is not None
     assert all(re.fullmatch(pattern, text) for pattern in patterns) == (not any(word in text for word in words))
 
 
 @pytest.mark.parametrize("words", [["x"], ["<a<"], []])
 def test_words_that_are_like_no_marker_have_none(words: list[str]):
-    assert without_words(words) is None
+    assert exclusion_patterns(words) is None
 
 
-@examples(60, part=4)
+@costly
 @given(st.lists(st.sampled_from(PIECES), max_size=5).map("".join))
 def test_the_engine_reads_them_alike(text: str):
-    (pattern,) = without_words(TAGS) or ()
+    (pattern,) = exclusion_patterns(TAGS) or ()
     matcher = llguidance.LLMatcher(BYTES, f"start: {quote_regex(pattern)}", log_level=0)
     assert not matcher.is_error(), matcher.get_error()
     taken = matcher.try_consume_tokens(list(text.encode()))

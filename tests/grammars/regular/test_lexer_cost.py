@@ -1,4 +1,4 @@
-"""Languages of strings that are empty, or that the engine's lexer would not bear: neither leads into a dead row."""
+"""String languages that are empty or too large for the engine's lexer: neither leads to a dead row."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from benchmarks.json_schema import Judge
-from benchmarks.json_schema_laws import byte_judge, honest
-from grammars.regular.alphabets import within_letters
-from grammars.regular.syntax.ecma import language
-from grammars.regular.lexer_cost import Endurance, bearable, endurance
 from grammars.json_schema.document.string_formats import FORMATS
+from grammars.regular.alphabets import restricted_to_alphabet
 from grammars.regular.languages import NONE, inter, matches, neg, rep, shortest, surely_empty
+from grammars.regular.lexer_cost import LexerCost, affordable_superset, estimate_lexer_cost
+from grammars.regular.syntax.ecma import language
 from grammars.regular.terms import ANY
 from guided.validation.validate import judge as verdicts
 from special_tokens.errors import SchemaError
+from tests.judges.schema_laws import byte_judge, honest
+from tests.judges.schema_masks import Judge
 
 
 @pytest.fixture(scope="module")
@@ -53,20 +53,20 @@ def test_a_key_without_values_is_not_offered(judge: Judge, strings: dict[str, An
 
 def test_characters_decide_what_a_search_would_count_through() -> None:
     term = inter(language("^[a-m]{1,900}$"), language("^[k-z]{1,900}$"), language("k.*m"), neg(language("l")))
-    cut = within_letters(term)
+    cut = restricted_to_alphabet(term)
     words = ("km", "kkm", "klm", "kzm", "mk", "")
     assert [matches(cut, word) for word in words] == [matches(term, word) for word in words]
     assert shortest(term) == "km"
     assert surely_empty(inter(term, language("^[^m]*$")))
 
 
-#: Counts that the engine wears itself out with, and as many that it bears.
+#: Counts that exhaust the engine's lexer, and similar ones that it can handle.
 _COSTLY = (
     inter(language("a.{40}$"), language("b.{41}$"), neg(language("c.{42}$"))),
     language("^(?=.*a.{20}$)(?=.*b.{20}$)(?!.*c.{20}$).*$"),
     inter(neg(language("a[ab]{13,23}\\w{5,15}")), language("^(?=.*.c{40}.)c[ab]cba{1,20}"), rep(ANY, 20, 100)),
 )
-_BEARABLE = (
+_AFFORDABLE = (
     neg(language("a.{25}b")),
     inter(neg(language("a.{13}b")), neg(language("b.{12}a")), neg(language("c.{6}a"))),
     inter(language("a.{13}b"), neg(language("c.{13}d"))),
@@ -77,10 +77,10 @@ _BEARABLE = (
 
 
 def test_what_the_engine_does_not_bear_is_known_beforehand() -> None:
-    assert [endurance(term) for term in _COSTLY] == [Endurance.COSTLY] * len(_COSTLY)
-    assert [bearable(term) for term in _BEARABLE] == list(_BEARABLE)
-    wider = bearable(_COSTLY[0])
-    assert endurance(wider) is Endurance.BEARABLE
+    assert [estimate_lexer_cost(term) for term in _COSTLY] == [LexerCost.COSTLY] * len(_COSTLY)
+    assert [affordable_superset(term) for term in _AFFORDABLE] == list(_AFFORDABLE)
+    wider = affordable_superset(_COSTLY[0])
+    assert estimate_lexer_cost(wider) is LexerCost.AFFORDABLE
     assert wider not in (_COSTLY[0], NONE)
 
 

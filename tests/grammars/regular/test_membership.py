@@ -1,4 +1,4 @@
-"""Is a word in a language: as a regular expression engine says, and soon for patterns that keep one busy for ever."""
+"""Membership in a regular language agrees with `re`, and is decided fast where `re` backtracks for ever."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammars.deadline import deadline
-from grammars.json_schema import python_regex
+from grammars.limits.deadline import deadline
 from grammars.regular import terms
-from grammars.regular.backtracking import effort
+from grammars.regular.backtracking import backtracking_steps
+from grammars.regular.subset_construction import SubsetAutomaton
 from grammars.regular.syntax.ecma import language
-from grammars.regular.subset_construction import Subsets
 from grammars.regular.terms import Regular, alt, cat, chars, inter, matches, neg, rep, words
 from special_tokens.errors import SchemaError
-from tests.clocks import SLOWEST
 
 LEAVES = st.one_of(
     st.sampled_from("abc").map(lambda c: chars([(ord(c), ord(c))])),
@@ -41,11 +39,26 @@ WORDS = st.text("abc", max_size=7)
 
 
 def by_automaton(term: Regular, word: str) -> bool:
-    return any(after.nullable for after in Subsets(term, terms._partial, terms.ALL).after(word))
+    return any(after.nullable for after in SubsetAutomaton(term, terms._partial, terms.ALL).states_after(word))
 
 
 def by_engine(term: Regular, word: str) -> bool:
-    return re.fullmatch(python_regex._python(term), word, re.DOTALL) is not None
+    return re.fullmatch(python_pattern(term), word, re.DOTALL) is not None
+
+
+def python_pattern(term: Regular) -> str:
+    """A plain term as a pattern of Python's ``re``."""
+    match term.op:
+        case "chars":
+            return "[" + "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in term.args) + "]"
+        case "words":
+            return "(?:" + "|".join(map(re.escape, sorted(term.args))) + ")"
+        case "cat":
+            return "".join(map(python_pattern, term.args))
+        case "alt":
+            return "(?:" + "|".join(map(python_pattern, term.args)) + ")" if term.args else "(?!)"
+    body, least, most = term.args
+    return f"(?:{python_pattern(body)}){{{least},{'' if most is None else most}}}"
 
 
 @given(TERMS, WORDS)
@@ -80,7 +93,7 @@ def test_what_no_engine_can_say_is_put_together_from_what_it_says(
 def test_repeats_in_a_row_and_choices_in_a_row_are_read_at_once(pattern: str, text: str, found: bool) -> None:
     begun = time.thread_time()
     assert matches(language(pattern), text) is found
-    assert time.thread_time() - begun < 2.0 * SLOWEST
+    assert time.thread_time() - begun < 8.0
 
 
 def test_a_long_search_ends_at_the_deadline() -> None:
@@ -100,7 +113,7 @@ def test_a_long_search_ends_at_the_deadline() -> None:
     ],
 )
 def test_usual_patterns_are_little_effort(pattern: str) -> None:
-    assert effort(pattern, 64) < 20_000
+    assert backtracking_steps(pattern, 64) < 20_000
 
 
 @pytest.mark.parametrize(
@@ -124,10 +137,10 @@ def test_usual_patterns_are_little_effort(pattern: str) -> None:
 )
 def test_what_may_go_on_for_ever_is_much_effort(pattern: str) -> None:
     begun = time.thread_time()
-    assert effort(pattern, 80) > 50_000_000
-    assert time.thread_time() - begun < 1.0 * SLOWEST
+    assert backtracking_steps(pattern, 80) > 50_000_000
+    assert time.thread_time() - begun < 4.0
 
 
 def test_what_cannot_be_read_is_no_effort() -> None:
-    assert effort("[q", 80) == effort(r"\p{L}", 80) == 0.0
-    assert not math.isnan(effort("", 0))
+    assert backtracking_steps("[q", 80) == backtracking_steps(r"\p{L}", 80) == 0.0
+    assert not math.isnan(backtracking_steps("", 0))

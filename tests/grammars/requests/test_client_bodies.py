@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from grammars.plan.plan import Plan
-from guided.inspect.check import check_request
 from guided.engine.engine import Engine
-from tests.plan_laws import END, FORMAT, accepts
+from guided.inspect.check import check_request
+from tests.judges.plans import END, FORMAT, accepts
 
 BODIES = [
     json.loads(line)

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from grammars.compose.compose import compose
 from grammars.plan.plan import Plan
-from grammars.requests import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED, read_request
-from guided.inspect.check import check_request
+from grammars.requests.keys import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED
+from grammars.requests.read import read_request
 from guided.engine.engine import Engine
+from guided.inspect.check import check_request
 from guided.sampling import Sampling
 from special_tokens.errors import GuidedError, RequestError
-from tests.plan_laws import END, FORMAT, accepts
+from tests.judges.plans import END, FORMAT, accepts
 
 SCHEMA = {
     "type": "object",
@@ -40,7 +41,7 @@ def plan_for(body: Any, engine: Engine, **options: Any) -> Plan:
 
 
 def writes(plan: Plan, engine: Engine, text: str) -> bool:
-    """May the answer behind a closed reasoning block be ``text``?"""
+    """Whether the answer after a closed reasoning block may be ``text``."""
     return accepts(plan, engine, text + END, "after")
 
 

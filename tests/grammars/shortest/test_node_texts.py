@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammars.json_schema import build
+from grammars.json_schema.build import build
 from grammars.shortest.node_texts import shortest_text
 from grammars.tree.nodes import Alt, Group, Node, Ref, Repeat, RuleDef, Seq, Text
-from tests.amount import examples
 
 _NAMES = ("a", "b", "c", "d")
 _LONGEST = 12
@@ -55,7 +54,6 @@ def _sizes(node: Node, rules: dict[str, set[int]]) -> set[int]:
     return {size for size in found if size <= _LONGEST}
 
 
-@examples(300)
 @given(st.fixed_dictionaries(dict.fromkeys(_NAMES, _nodes)))
 def test_the_shortest_text_of_rules_is_that_of_a_search(bodies: dict[str, Node]) -> None:
     rules: dict[str, set[int]] = {name: set() for name in _NAMES}

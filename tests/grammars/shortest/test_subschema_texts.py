@@ -13,20 +13,22 @@ import jsonschema
 import pytest
 from referencing.jsonschema import specification_with
 
+import grammars.shortest.subschema_texts as module
 from grammars.compose.compose import Parts, compose
+from grammars.json_schema.build import Spelling, build
+from grammars.limits.deadline import deadline
+from grammars.plan.plan import Plan
+from grammars.plan.wire import decode_plan, encode_plan
+from grammars.shortest.plan_texts import response_text, subschema_texts
+from grammars.shortest.subschema_texts import ShortestTexts, subschemas
 from grammars.values.constraints import Choice, JsonSchema
-from grammars.deadline import deadline
 from grammars.values.format import Format
 from grammars.values.json_pointer import unescaped
-from grammars.json_schema import Spelling, build
-from grammars.plan.plan import Plan
-from grammars.shortest.subschema_texts import ShortestTexts, subschemas
-from grammars.plan.wire import decode_plan, encode_plan
 from guided.validation.validate import judge
 from special_tokens.errors import SchemaError, ToolError
-from tests.amount import some
-from tests.conftest import MARKERS, small_tokenizer, small_tokens
-from tests.guided.test_shortest_laws import schema_of, small_values
+from tests.cases import seeds
+from tests.guided.inspect.test_shortest_laws import schema_of, small_values
+from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 TOKENS = small_tokens(small_tokenizer(MARKERS))
 DRAFT = "https://json-schema.org/draft/"
@@ -43,7 +45,7 @@ def plan_of(parts: Parts) -> Plan:
     return compose(parts, tokens=TOKENS, format=Format("bench"))
 
 
-@pytest.mark.parametrize("seed", some(range(10), 4))
+@pytest.mark.parametrize("seed", seeds(10, default=4))
 def test_no_small_instance_of_a_subschema_is_shorter_than_its_text(seed: int) -> None:
     chance = random.Random(f"nodes {seed}")
     num_found = 0
@@ -84,6 +86,7 @@ KNOWN: list[tuple[Any, dict[str, str | None]]] = [
             "": '{"a/b": 12, "~%": "aa"}',
             "/properties/a~1b": "12",
             "/properties/~0%": '"aa"',
+            "/properties/~0%/not": '"ba"',
             "/properties/": None,
             "/properties/properties": "0",
             "/additionalProperties": None,
@@ -133,7 +136,7 @@ KNOWN: list[tuple[Any, dict[str, str | None]]] = [
             "/properties/next/anyOf/1": "null",
         },
     ),
-    # What is relaxed the masks cannot vouch for; beside it they can.
+    # The masks vouch for what is not relaxed.
     (
         {"type": "object", "properties": {"a": {"type": "string", "pattern": r"^(a)\1$"}, "b": {"const": 5}}},
         {"": None, "/properties/a": None, "/properties/b": "5"},
@@ -162,7 +165,7 @@ def test_every_subschema_has_its_own_text(schema: Any, texts: dict[str, str | No
                 assert verdicts <= {True, None}, (pointer, text)
 
 
-@pytest.mark.parametrize("seed", some(range(20), 4))
+@pytest.mark.parametrize("seed", seeds(20, default=4))
 def test_pointers_are_those_of_the_subschemas_that_a_library_finds(seed: int) -> None:
     schema = schema_of(random.Random(f"pointers {seed}"))
     specification = specification_with(f"{DRAFT}2020-12/schema")
@@ -185,25 +188,29 @@ def test_a_pointer_that_leads_to_no_subschema_is_a_key_error() -> None:
             texts[pointer]
 
 
-def test_a_plan_holds_the_texts_of_its_response_also_where_it_was_sent() -> None:
+def test_a_plan_has_the_texts_of_its_response_also_where_it_was_sent() -> None:
     schema = {
         "type": "array",
         "items": {"type": "object", "properties": {"k": {"const": 1}}, "required": ["k"]},
         "minItems": 2,
     }
     plan = plan_of(Parts(response_format=JsonSchema(schema)))
-    texts = plan.shortest_texts()
-    assert dict(texts) == {"": '[{"k": 1}, {"k": 1}]', "/items": '{"k": 1}', "/items/properties/k": "1"}
-    assert plan.shortest_texts() is texts
+    texts = dict(subschema_texts(plan))
+    assert texts == {"": '[{"k": 1}, {"k": 1}]', "/items": '{"k": 1}', "/items/properties/k": "1"}
     assert plan.response is not None
-    assert texts[""] == plan.response.shortest
-    sent = decode_plan(encode_plan(plan))
-    assert sent == plan
-    assert dict(sent.shortest_texts()) == dict(texts)
-    fresh = plan_of(Parts(response_format=JsonSchema(schema)))
-    assert fresh.shortest_texts()["/items"] == texts["/items"]  # and the others are not looked for yet
-    for copied in (pickle.loads(pickle.dumps(fresh)), copy.deepcopy(fresh)):
-        assert dict(copied.shortest_texts()) == dict(texts)
+    assert texts[""] == response_text(plan.response)
+    for copied in (decode_plan(encode_plan(plan)), pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
+        assert copied == plan
+        assert dict(subschema_texts(copied)) == texts
+
+
+def test_each_text_is_searched_once_and_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Any] = []
+    monkeypatch.setattr(module, "build", lambda schema, **options: built.append(schema) or build(schema, **options))
+    texts = subschema_texts(plan_of(Parts(response_format=JsonSchema({"type": "array", "items": {"const": 1}}))))
+    assert not built
+    assert texts["/items"] == texts["/items"] == "1"
+    assert len(built) == 1
 
 
 def test_definitions_and_what_references_lead_to_are_subschemas_in_every_dialect() -> None:
@@ -266,14 +273,16 @@ def test_texts_are_spelled_as_the_format_spells_json() -> None:
     narrow = Spelling(item_separator=",", key_separator=":")
     assert ShortestTexts(schema, spelling=narrow)[""] == "[1,2]"
     plan = compose(Parts(response_format=JsonSchema(schema)), tokens=TOKENS, format=Format("bench", spelling=narrow))
-    assert plan.shortest_texts()[""] == "[1,2]"
+    assert subschema_texts(plan)[""] == "[1,2]"
 
 
-def test_formats_without_a_schema_have_the_whole_only() -> None:
-    assert dict(plan_of(Parts(response_format=Choice(("ab", "c")))).shortest_texts()) == {"": "c"}
-    assert dict(plan_of(Parts()).shortest_texts()) == {}
+def test_formats_without_a_schema_have_no_subschemas() -> None:
+    plan = plan_of(Parts(response_format=Choice(("ab", "c"))))
+    assert subschema_texts(plan) == subschema_texts(plan_of(Parts())) == {}
+    assert plan.response is not None
+    assert response_text(plan.response) == "c"
 
 
 def test_the_plan_has_no_texts_of_a_tool_that_it_does_not_have() -> None:
     with pytest.raises(ToolError, match="there is no tool"):
-        plan_of(Parts()).shortest_texts("get_weather")
+        subschema_texts(plan_of(Parts()), "get_weather")

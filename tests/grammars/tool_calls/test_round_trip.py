@@ -1,4 +1,4 @@
-"""The round-trip law: what a syntax renders its grammar accepts, and its parser reads back, however it is cut."""
+"""The round-trip law: a syntax's grammar accepts what it renders, and its parser reads it back, however cut."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from grammars.tool_calls import SYNTAXES, syntax
-from grammars.tool_calls.syntaxes.anchors import anchor_tokens, with_anchors
 from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallStarted, StrayText
+from grammars.tool_calls.syntaxes.anchors import anchor_tokens, with_anchors
+from grammars.tool_calls.syntaxes.lookup import SYNTAXES, syntax
 from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
 from special_tokens.errors import ModelError, TokenizerError, ToolError
-from tests.amount import examples
-from tests.call_laws import calls_of, read, refused_at, section
-from tests.conftest import small_tokenizer, small_tokens
-from tests.wire_forms import FORMS, MARKERS, TOOLS, calls
+from tests.cases import costly
+from tests.judges.tool_calls import calls_of, read, refused_at, section
+from tests.made_up.tokenizers import small_tokenizer, small_tokens
+from tests.made_up.wire_forms import FORMS, MARKERS, TOOLS, calls
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_every_syntax_has_a_form_here() -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-@examples(25, part=8)
+@costly
 @given(data=st.data())
 def test_what_is_rendered_is_accepted_and_read_back(wire_engine: Engine, name: str, data: st.DataObject) -> None:
     form = FORMS[name]
@@ -138,15 +138,15 @@ def test_a_name_that_no_tool_has_is_refused(wire_engine: Engine, name: str) -> N
 @pytest.mark.parametrize(
     ("name", "tool", "message"),
     [
-        ("xml", Tool("a>b"), r"tools\.a>b: name 'a>b' holds '>'"),
-        ("xml", _with({"k>": {"type": "string"}}), r"/tools/f/parameters/properties/k>: name 'k>' holds '>'"),
-        ("invoke", Tool('a">b'), "holds '\"'"),
-        ("key tags, tight", Tool("a<arg_key>"), "holds '<arg_key>'"),
-        ("name and number", Tool("a:b"), "holds ':'"),
-        ("pythonic", Tool("get-time"), "is no Python name"),
-        ("pythonic", _with({"a b": {}}), "'a b' is no Python name"),
-        ("gemma", _with({"a:b": {}}), "holds ':'"),
-        ("key tags", Tool("a\nb"), "holds"),
+        ("xml", Tool("a>b"), r"tools\.a>b: name 'a>b' contains '>'"),
+        ("xml", _with({"k>": {"type": "string"}}), r"/tools/f/parameters/properties/k>: name 'k>' contains '>'"),
+        ("invoke", Tool('a">b'), "contains '\"'"),
+        ("key tags, tight", Tool("a<arg_key>"), "contains '<arg_key>'"),
+        ("name and number", Tool("a:b"), "contains ':'"),
+        ("pythonic", Tool("get-time"), "is not a Python name"),
+        ("pythonic", _with({"a b": {}}), "'a b' is not a Python name"),
+        ("gemma", _with({"a:b": {}}), "contains ':'"),
+        ("key tags", Tool("a\nb"), "contains"),
     ],
 )
 def test_names_that_a_syntax_cannot_write_are_refused(engine: Engine, name: str, tool: Tool, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The round-trip law under real vocabularies: rendered, let through, read back; refused where it is wrong."""
+"""The round-trip law on real vocabularies: rendered calls are allowed and read back, wrong ones are refused."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammars.values.format import ToolCallFormat
-from grammars.tree.render import render
-from grammars.tool_calls import SYNTAXES, syntax
-from grammars.values.tool import Call
+from grammars.tool_calls.syntaxes.lookup import SYNTAXES, syntax
 from grammars.tree.nodes import Node, seq, token
+from grammars.tree.render import render
+from grammars.values.format import ToolCallFormat
+from grammars.values.tool import Call
 from guided.engine.engine import Engine
 from special_tokens.errors import ToolError
-from tests.amount import examples
-from tests.call_laws import calls_of, read, section
-from tests.wire_forms import FORMS, TOOLS, calls
+from tests.cases import costly
+from tests.judges.tool_calls import calls_of, read, section
+from tests.made_up.wire_forms import FORMS, TOOLS, calls
 
 #: One form of every syntax for the default run; all of them, under more vocabularies, in the slow one.
 SOME = {form.syntax: name for name, form in FORMS.items()}
@@ -62,7 +62,7 @@ def stuck_at(engine: Engine, node: Node, text: str) -> int | None:
 def _first_token(engine: Engine, text: bytes) -> int:
     try:
         return engine.tokenize(text.decode())[0]
-    except UnicodeDecodeError:  # behind a part of a character
+    except UnicodeDecodeError:  # after a part of a character
         return -1
 
 
@@ -91,7 +91,7 @@ def test_what_is_rendered_is_accepted_and_read_back(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tokenizer", "name"), MORE)
-@examples(40, part=4)
+@costly
 @given(data=st.data())
 def test_what_is_rendered_is_accepted_under_every_vocabulary(
     real_engine: Callable[[str], Engine], tokenizer: str, name: str, data: Any
@@ -113,7 +113,7 @@ def test_wrong_calls_are_refused(real_engine: Callable[[str], Engine], tokenizer
         assert place is not None, wrong
         first = next((i for i, (a, b) in enumerate(zip(right, wrong, strict=False)) if a != b), len(right))
         begin = len(whole[: whole.index(right)].encode())
-        # never behind the first wrong byte; in front of it where the bytes around it are forced as one token
+        # never after the first wrong byte; before it where the bytes around it are forced as one token
         assert begin - 24 <= place <= begin + first, (wrong, place)
     lacking = syntax(form.syntax).render(form, [Call("get_weather", {"city": "Ro"})], TOOLS)
     assert stuck_at(engine, node, lacking) is not None

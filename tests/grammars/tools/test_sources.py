@@ -1,4 +1,4 @@
-"""Tools in every form that callers bring them, and what the caller allows of them."""
+"""Tools in every form that callers pass, and the effect of `tool_choice`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from guided.engine.engine import Engine
 from guided.output.message import Guidance, MessageBuilder, Usage
 from guided.output.parser import OutputParser
 from special_tokens.errors import GrammarError, ToolError
-from tests.amount import examples
-from tests.plan_laws import END, FORMAT, accepts, plan_of, write_to_the_end
+from tests.cases import costly
+from tests.judges.plans import END, FORMAT, accepts, plan_of, write_to_the_end
 
 PARAMETERS = {
     "type": "object",
@@ -178,7 +178,7 @@ def test_T5_fifty_tools_are_told_apart(engine: Engine):
         assert not writes(plan, engine, call(name, {f"a{other}": other})), "the arguments of another tool"
 
 
-@examples(40, part=4)
+@costly
 @given(st.lists(st.text("aAb-_. é天", min_size=1, max_size=4).filter(str.strip), min_size=2, max_size=4, unique=True))
 def test_T5_any_names_are_told_apart(engine: Engine, names: list[str]):
     plan = plan_of(engine, tools=[{"name": name} for name in names[1:]], tool_choice="required")
@@ -220,14 +220,14 @@ def custom(format: Any) -> dict[str, Any]:
         ([{"name": "a", "parameters": {"type": "objects"}}], "parameters.type: the arguments are 'objects'"),
         ([{"name": "a", "parameters": {"properties": 5}}], "parameters.properties: properties are not an object"),
         ([{"name": "a", "parameters": {"properties": []}}], "parameters.properties: properties are not an object"),
-        ([{"name": "a", "parameters": {"properties": {"b": 5}}}], "parameters.properties.b: 5 is no schema"),
-        ([{"name": "a", "parameters": {"required": "b"}}], "parameters.required: 'b' are no names"),
+        ([{"name": "a", "parameters": {"properties": {"b": 5}}}], "parameters.properties.b: 5 is not a schema"),
+        ([{"name": "a", "parameters": {"required": "b"}}], "parameters.required: 'b' is not a list of names"),
         ([{"name": "a", "paramters": {}}], "unknown key 'paramters' .is it 'parameters'"),
         ([{"type": "function", "function": {"name": "a", "parameter": {}}}], "function: unknown key 'parameter'"),
         ([{"name": "a", "input_shema": {}}], "unknown key 'input_shema' .is it 'input_schema'"),
         ([{"name": f"t{i}"} for i in range(MAX_TOOLS + 1)], "1001 tools are too many; expected at most 1000"),
         ([5], r"tools\[0\]: cannot read a tool from int"),
-        ([dict], "tools.dict: its parameters are unknown"),
+        ([dict], "tools.dict: the function's parameters are unknown"),
     ],
 )  # fmt: skip
 def test_what_is_no_tool_is_named(engine: Engine, tools: Any, message: str):
@@ -253,7 +253,7 @@ def test_T1_a_function_that_cannot_be_called_by_name_is_refused():
         ({"type": "function", "function": {"name": "x"}}, "there is no tool 'x'"),
         ({"type": "function"}, "tool_choice: cannot read"),
         ({"type": "allowed_tools", "allowed_tools": {"mode": "some", "tools": ["weather"]}}, "unknown mode 'some'"),
-        ({"type": "allowed_tools", "allowed_tools": {"tools": []}}, "there are no allowed tools"),
+        ({"type": "allowed_tools", "allowed_tools": {"tools": []}}, "the list of allowed tools is missing or empty"),
         (5, "tool_choice: cannot read 5"),
     ],
 )

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammars.tree.render import MAX_NESTING, quote, quote_regex, render
 from grammars.tree.nodes import (
     EMPTY,
     Alt,
@@ -37,12 +36,13 @@ from grammars.tree.nodes import (
     token,
     tokens_except,
 )
+from grammars.tree.render import MAX_NESTING, quote, quote_regex, render
 from guided.engine.engine import Engine, check_matcher
 from special_tokens.errors import GrammarError
 
 
 def accepts(engine: Engine, node: Node, text: str) -> bool:
-    """Does the engine accept ``text`` as a whole sentence?  Byte by byte, so no token hides a difference."""
+    """Whether the engine accepts ``text`` as a whole sentence, byte by byte, so that no token hides a difference."""
     sentinel = engine.vocab_size
     matcher = engine.compile(render(seq(node, token(sentinel))).engine_text()).deep_copy()
     by_byte = {engine.token_bytes(i): i for i in range(256)}

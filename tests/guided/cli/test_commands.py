@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 import guided
 from guided import cli
 from guided.cli import commands
-from tests.amount import some
+from tests.cases import slow_where
 
 SCHEMA = json.dumps(
     {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"], "additionalProperties": False}
@@ -151,9 +151,9 @@ def test_generate_shows_the_log_probabilities_that_were_asked_for(run: Any) -> N
 
 
 def test_check_refuses_a_stop_that_a_plan_would() -> None:
-    from guided.inspect.check import check_request
     from guided.embedded import model_folder
     from guided.hf.model.vocabulary import engine_of
+    from guided.inspect.check import check_request
     from special_tokens.errors import RequestError
 
     engine, format = engine_of(model_folder())
@@ -193,7 +193,7 @@ def test_a_template_s_file_that_is_no_utf_8_is_one_message(
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == cli.EXIT_REFUSED
-    assert "byte 14 is no UTF-8" in " ".join(capsys.readouterr().err.split())
+    assert "byte 14 is not valid UTF-8" in " ".join(capsys.readouterr().err.split())
 
 
 def test_tokens_shows_roles_and_ends(run: Any) -> None:
@@ -205,7 +205,7 @@ def test_tokens_shows_roles_and_ends(run: Any) -> None:
 
 
 def test_tokens_says_of_each_field_how_it_is_known(run: Any, tmp_path: Path) -> None:
-    from tests.made_up import READABLE
+    from tests.made_up.templates import READABLE
 
     path = tmp_path / "chat_template.jinja"
     path.write_text(READABLE["other keys"], encoding="utf-8")
@@ -295,6 +295,7 @@ def test_help_loads_no_torch() -> None:
 import sys
 from guided import cli
 from guided.cli import commands
+from tests.cases import slow_where
 try:
     cli.app(["--help"])
 except SystemExit:
@@ -304,12 +305,13 @@ assert "torch" not in sys.modules
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "command_line.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
 OF_A_MODEL = [line for line in COMMANDS if line.startswith("guided generate")]
 
 
-@pytest.mark.parametrize("line", [*some(OF_A_MODEL, 1), *(line for line in COMMANDS if line not in OF_A_MODEL)])
+#: The embedded model takes seconds for each of its commands.
+@pytest.mark.parametrize("line", slow_where(lambda line: line in OF_A_MODEL[1:], COMMANDS))
 def test_every_command_of_the_page_runs(run: Any, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "grammar.gbnf").write_text('root ::= "a" [0-9]+')

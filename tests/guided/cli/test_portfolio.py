@@ -1,4 +1,4 @@
-"""The survey of local models: what is found, what is skipped and why, and what a model really does."""
+"""The survey of local models: what is found, what is skipped and why, and what a model's run shows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from guided.cli import portfolio
 from guided.cli.portfolio import Observed, find_models, memory_budget, survey, write_map
 from special_tokens.errors import RequestError
+from tests.made_up.tokenizers import MARKERS, small_tokenizer
 
 GB = 1024**3
 TEMPLATE = "{% for m in messages %}{{ m.content }}{% endfor %}"
@@ -43,21 +44,14 @@ def model_folder(tmp_path: Path, tiny_tokenizer_json: str) -> Any:
 
 @pytest.fixture(scope="session")
 def tiny_tokenizer_json() -> str:
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("small_tokenizers", Path(__file__).parents[1] / "conftest.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return str(module.small_tokenizer(module.MARKERS, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>")))
+    return small_tokenizer(MARKERS, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
 
 
 def healthy(path: Path) -> Observed:
     return Observed(("<|im_end|>",), ("<|im_end|>", None, "<|im_end|>"), (), ("a", "b", "c"))
 
 
-def test_e4_broken_models_are_skipped_with_the_reason(model_folder: Any, tmp_path: Path) -> None:
+def test_E4_broken_models_are_skipped_with_the_reason(model_folder: Any, tmp_path: Path) -> None:
     model_folder("good")
     model_folder("broken-config", config="{")
     model_folder("no-weights", weights=0)
@@ -79,7 +73,7 @@ def test_e4_broken_models_are_skipped_with_the_reason(model_folder: Any, tmp_pat
     assert len(rows) == 8
 
 
-def test_e4_a_model_that_cannot_be_run_does_not_end_the_survey(model_folder: Any, tmp_path: Path) -> None:
+def test_E4_a_model_that_cannot_be_run_does_not_end_the_survey(model_folder: Any, tmp_path: Path) -> None:
     model_folder("a-broken")
     model_folder("b-good")
     rows = survey([tmp_path], run=lambda path: healthy(path) if path.name == "b-good" else _raise())
@@ -102,7 +96,7 @@ def _raise() -> Observed:
         (Observed(("<e>",), ("<e>",), ("\nUser:",)), r"add as stops: '\nUser:'"),
     ],
 )
-def test_e4_the_workaround_follows_from_what_was_seen(
+def test_E4_the_workaround_follows_from_what_was_seen(
     model_folder: Any, tmp_path: Path, seen: Observed, workaround: str | None
 ) -> None:
     model_folder("m")
@@ -111,7 +105,7 @@ def test_e4_the_workaround_follows_from_what_was_seen(
     assert row.configured_ends == seen.configured
 
 
-def test_e4_the_hub_cache_is_read_at_its_newest_snapshot(
+def test_E4_the_hub_cache_is_read_at_its_newest_snapshot(
     model_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub = tmp_path / "hub" / "models--org--small"
@@ -126,7 +120,7 @@ def test_e4_the_hub_cache_is_read_at_its_newest_snapshot(
     assert find_models([tmp_path / "hub"]) == [newest]
 
 
-def test_e4_a_damaged_entry_of_the_hub_cache_is_skipped_with_the_reason(
+def test_E4_a_damaged_entry_of_the_hub_cache_is_skipped_with_the_reason(
     model_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its reference ended the survey with a UnicodeDecodeError."""
@@ -155,7 +149,7 @@ def test_e4_a_damaged_entry_of_the_hub_cache_is_skipped_with_the_reason(
     assert find_models([hub / "models--org--good"]) == find_models([good]) == [good]
 
 
-def test_e4_a_model_that_is_reached_twice_is_run_once(model_folder: Any, tmp_path: Path) -> None:
+def test_E4_a_model_that_is_reached_twice_is_run_once(model_folder: Any, tmp_path: Path) -> None:
     folder = model_folder("models/m")
     (folder / "self").symlink_to(folder)
     (tmp_path / "models" / "all").symlink_to(tmp_path / "models")
@@ -165,7 +159,7 @@ def test_e4_a_model_that_is_reached_twice_is_run_once(model_folder: Any, tmp_pat
     assert find_models([tmp_path / "models" / "all"]) == [tmp_path / "models" / "all" / "m"]
 
 
-def test_e4_a_configuration_that_is_a_link_to_nothing_is_said(model_folder: Any, tmp_path: Path) -> None:
+def test_E4_a_configuration_that_is_a_link_to_nothing_is_said(model_folder: Any, tmp_path: Path) -> None:
     for name in ("models/m", "hub/models--org--gone/snapshots/aaa"):
         config = model_folder(name) / "config.json"
         config.unlink()
@@ -176,7 +170,7 @@ def test_e4_a_configuration_that_is_a_link_to_nothing_is_said(model_folder: Any,
     ]
 
 
-def test_e4_the_budget_is_of_what_a_container_may_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_E4_the_budget_is_of_what_a_container_may_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = tmp_path / "memory.max"
     monkeypatch.setattr(portfolio, "_LIMITS", (tmp_path / "absent", limit))
     limit.write_text("max\n")
@@ -187,11 +181,11 @@ def test_e4_the_budget_is_of_what_a_container_may_use(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize(("memory", "share"), [(8, 0.4), (16, 0.4), (32, 0.5), (64, 0.6), (96, 0.7), (512, 0.7)])
-def test_e4_the_memory_budget(memory: int, share: float) -> None:
+def test_E4_the_memory_budget(memory: int, share: float) -> None:
     assert memory_budget(memory * GB) == pytest.approx(memory * GB * share)
 
 
-def test_e4_the_map_is_written_as_json(model_folder: Any, tmp_path: Path) -> None:
+def test_E4_the_map_is_written_as_json(model_folder: Any, tmp_path: Path) -> None:
     model_folder("models/m")
     rows = survey([tmp_path / "models"], run=healthy)
     path = write_map(rows, tmp_path / "map.json")
@@ -233,7 +227,7 @@ def stubborn_model(tmp_path: Path, tiny_tokenizer_json: str) -> Path:
     return folder
 
 
-def test_e4_a_wrong_configuration_is_seen_in_a_real_run(stubborn_model: Path) -> None:
+def test_E4_a_wrong_configuration_is_seen_in_a_real_run(stubborn_model: Path) -> None:
     (row,) = survey([stubborn_model])
     assert row.skipped is None
     assert row.configured_ends == ("<|endoftext|>",)
@@ -243,7 +237,7 @@ def test_e4_a_wrong_configuration_is_seen_in_a_real_run(stubborn_model: Path) ->
 
 
 @pytest.mark.slow
-def test_e3_the_embedded_model_does_not_talk_to_itself(demo_guide: Any) -> None:
+def test_E3_the_embedded_model_does_not_talk_to_itself(demo_guide: Any) -> None:
     seen = portfolio.observe(demo_guide)
     assert len(portfolio.LEAKS) == 13
     assert seen.leaks == ()

@@ -1,4 +1,4 @@
-"""A grammar that would keep the engine busy for minutes is tried in a process that can be ended."""
+"""A grammar that may take minutes to compile is tried in a worker process that can be ended."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import llguidance
 import pytest
 
 import guided.engine.engine as compiling
-import guided.engine.compile_trial as compile_trial
+from grammars.limits.deadline import deadline
 from grammars.values.constraints import JsonSchema, Lark
-from grammars.deadline import deadline
+from guided.engine.compile_trial import Trial, TrialOutcome
 from guided.engine.engine import Engine, compile_grammar
-from guided.engine.compile_trial import Trial, Verdict
 from guided.state.state import GuidanceState
 from special_tokens.errors import LimitExceeded
-from tests.plan_laws import accepts, plan_of
+from tests.judges.plans import accepts, plan_of
 
 #: Words of the letter a whose number has all these divisors: the engine looks for the shortest, of 14 billion letters.
 _PRIMES = (101, 103, 107, 109, 113)
@@ -34,11 +33,6 @@ SCHEMA = {
 #: Enough for a grammar of one letter where processors are starved; what hangs takes all of it.
 SECONDS = 2.0
 LIMITS = {"initial_lexer_fuel": 100_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 2_000_000}
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_trial, "_WAIT", 400)  # times the processor time, on a machine of any speed
 
 
 @pytest.fixture
@@ -193,25 +187,19 @@ def test_a_helper_that_has_grown_is_not_used_again(trial: Trial, monkeypatch: py
 def test_what_would_not_be_compiled_before_the_deadline_is_not_begun(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiling._trial, "known", lambda *_, **__: Verdict(seconds=2.0))
+    monkeypatch.setattr(compiling._trial, "known", lambda *_, **__: TrialOutcome(seconds=2.0))
     with deadline(1.0), pytest.raises(LimitExceeded, match=r"takes 2.0 s, and \d.\d s are left"):
         compile_grammar(engine.ll_tokenizer, 'start: "a"')
     assert not compile_grammar(engine.ll_tokenizer, 'start: "a"').is_error()
 
 
-@pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little time for trials, so that a test of what takes all of it takes little."""
-    monkeypatch.setattr(compiling._trial, "seconds", SECONDS)
-
-
-def test_a_clients_grammar_that_would_hang_is_refused_with_its_limit(engine: Engine, soon: None) -> None:
+def test_a_clients_grammar_that_would_hang_is_refused_with_its_limit(engine: Engine) -> None:
     plan = plan_of(engine, response_format=Lark(HANGS))
     with pytest.raises(LimitExceeded, match=r"^response_format: .*limits of a trial"):
         GuidanceState(plan, engine)
 
 
-def test_a_schema_that_would_hang_is_refused_with_its_place(engine: Engine, soon: None) -> None:
+def test_a_schema_that_would_hang_is_refused_with_its_place(engine: Engine) -> None:
     plan = plan_of(engine, response_format=JsonSchema(SCHEMA))
     with pytest.raises(LimitExceeded, match=r"^response_format/properties/s/allOf/4: .*limits of a trial"):
         GuidanceState(plan, engine)

@@ -1,4 +1,4 @@
-"""A plan that is one JSON value is compiled without Lark: same masks, ends, moves as with its sentinel."""
+"""A plan that is one JSON value is compiled without Lark, with the same masks, ends and commits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from grammars.compose.compose import Parts, compose
+from grammars.plan.plan import Plan
 from grammars.values.constraints import Choice, JsonSchema
 from grammars.values.format import Ends, Format
-from grammars.plan.plan import Plan
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-_SPEC = importlib.util.spec_from_file_location("small_tokenizers", Path(__file__).parents[2] / "conftest.py")
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_SMALL = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_SMALL)
+from tests.made_up.tokenizers import MARKERS, small_tokenizer
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -40,7 +34,7 @@ def tiny_guide() -> Any:
     from guided.hf import Guide
 
     torch.set_num_threads(1)
-    text = _SMALL.small_tokenizer(_SMALL.MARKERS, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
+    text = small_tokenizer(MARKERS, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(text), eos_token="<|im_end|>", pad_token="<|endoftext|>"
     )

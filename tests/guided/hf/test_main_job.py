@@ -14,7 +14,6 @@ import pytest
 import guided
 from grammars.reasoning.levels import NATIVE_BUDGETS
 from guided.output.parser import ContentDelta, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
-from tests.amount import EVERYTHING, some
 
 
 class Person(pydantic.BaseModel):
@@ -47,40 +46,42 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-@pytest.fixture(autouse=True)
-def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less reasoning in the default run: 64 tokens take minutes where processors are starved."""
-    if not EVERYTHING:
-        monkeypatch.setitem(NATIVE_BUDGETS, "minimal", 12)
+@pytest.fixture(params=[12, pytest.param(64, marks=pytest.mark.slow)])
+def minimal_budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less reasoning than usual in the default run: 64 tokens take minutes where processors are slow."""
+    monkeypatch.setitem(NATIVE_BUDGETS, "minimal", request.param)
 
 
 GREEDY: dict[str, Any] = {"temperature": 0, "max_tokens": 120}
 
 
+#: The embedded model takes seconds for each: the first of a table stands for the others in the default run.
+KINDS: list[tuple[Any, Any]] = [
+    (Person, Person),
+    (Point, Point),
+    (Flags, dict),
+    (Colour, Colour),
+    (bool, bool),
+    (list[Literal["a", "b"]], list),
+    (
+        {
+            "type": "object",
+            "properties": {"n": {"type": "integer", "maximum": 9}},
+            "required": ["n"],
+            "additionalProperties": False,
+        },
+        dict,
+    ),
+    ({"type": "json_schema", "json_schema": {"name": "n", "schema": {"enum": [1, 2]}}}, int),
+    (guided.Choice(["yes", "no"]), str),
+    (guided.Regex("[a-z]{3,9}"), str),
+    (guided.Lark('start: "a" | "b" start\n'), str),
+]
+
+
 @pytest.mark.parametrize(
-    ("response_format", "kind"),
-    some([
-        (Person, Person),
-        (Point, Point),
-        (Flags, dict),
-        (Colour, Colour),
-        (bool, bool),
-        (list[Literal["a", "b"]], list),
-        (
-            {
-                "type": "object",
-                "properties": {"n": {"type": "integer", "maximum": 9}},
-                "required": ["n"],
-                "additionalProperties": False,
-            },
-            dict,
-        ),
-        ({"type": "json_schema", "json_schema": {"name": "n", "schema": {"enum": [1, 2]}}}, int),
-        (guided.Choice(["yes", "no"]), str),
-        (guided.Regex("[a-z]{3,9}"), str),
-        (guided.Lark('start: "a" | "b" start\n'), str),
-    ], 1, rows=True),
-)  # fmt: skip
+    ("response_format", "kind"), [KINDS[0], *(pytest.param(*row, marks=pytest.mark.slow) for row in KINDS[1:])]
+)
 def test_every_kind_of_response_format_gives_its_value(demo_guide: Any, response_format: Any, kind: type) -> None:
     options = GREEDY | ({"max_tokens": 40} if kind is list else {})
     message = demo_guide.chat("Alice is 31. Answer.", response_format=response_format, **options)
@@ -93,7 +94,7 @@ def test_every_kind_of_response_format_gives_its_value(demo_guide: Any, response
     assert message.guidance.applied
 
 
-def test_effort_tools_and_format_in_one_request(demo_guide: Any) -> None:
+def test_effort_tools_and_format_in_one_request(demo_guide: Any, minimal_budget: None) -> None:
     message = demo_guide.chat(
         "Will I need an umbrella in Rome?",
         response_format=Person,
@@ -110,8 +111,8 @@ def test_effort_tools_and_format_in_one_request(demo_guide: Any) -> None:
         assert json.loads(call.arguments) == call.parsed
 
 
-@pytest.mark.parametrize("effort", some(["none", "minimal"], 1))
-def test_effort_acts_alone(demo_guide: Any, effort: str) -> None:
+@pytest.mark.parametrize("effort", ["none", pytest.param("minimal", marks=pytest.mark.slow)])
+def test_effort_acts_alone(demo_guide: Any, effort: str, minimal_budget: None) -> None:
     size = 15 if effort == "none" else 90
     message = demo_guide.chat("Is 7 prime?", reasoning_effort=effort, temperature=0, max_tokens=size)
     assert bool(message.reasoning) == (effort != "none")
@@ -120,11 +121,11 @@ def test_effort_acts_alone(demo_guide: Any, effort: str) -> None:
 
 @pytest.mark.parametrize(
     ("tool_choice", "names", "finish"),
-    some(
-        [("required", {"get_weather", "add"}, "tool_calls"), ("add", {"add"}, "stop"), ("none", set(), None)],
-        1,
-        rows=True,
-    ),
+    [
+        ("required", {"get_weather", "add"}, "tool_calls"),
+        pytest.param("add", {"add"}, "stop", marks=pytest.mark.slow),
+        pytest.param("none", set(), None, marks=pytest.mark.slow),
+    ],
 )
 def test_tool_choice_is_obeyed(demo_guide: Any, tool_choice: str, names: set[str], finish: str | None) -> None:
     options = GREEDY | ({"max_tokens": 20} if tool_choice == "none" else {})
@@ -139,7 +140,7 @@ def test_tool_choice_is_obeyed(demo_guide: Any, tool_choice: str, names: set[str
         assert "<tool_call>" not in (message.content or "")
 
 
-def test_a_stream_is_the_message_in_pieces(demo_guide: Any) -> None:
+def test_a_stream_is_the_message_in_pieces(demo_guide: Any, minimal_budget: None) -> None:
     stream = demo_guide.stream(
         "Add 2 and 3.",
         tools=[add],

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from grammars.plan.plan import Stops
+from grammars.plan.plan import RowPlan, Stops
 from guided.output.message import Message
 from guided.sampling import Sampling
-from guided.rows.sequence import RowPlan
 from special_tokens.errors import PlanError, RequestError
 
 CHATS = ["tell me a thing", "why is the sky blue?", "x", "count to nine", "zebra", "the end"]
@@ -57,7 +56,7 @@ def counted_forwards(model: Any) -> Any:
 
 
 def free_bytes(guide: Any, chat: str) -> tuple[list[int], bytes]:
-    """What the model writes unguided, greedily: tokens and raw bytes without the end."""
+    """Return what the model writes unguided and greedily: tokens and raw bytes without the end."""
     inputs = guide.inputs([chat])
     out = guide.model.generate(**inputs, max_new_tokens=MAX, do_sample=False)[0, inputs.prompt_len :].tolist()
     ends = set(guide.tokens.end_ids)
@@ -88,7 +87,7 @@ def cases(guide: Any) -> list[tuple[str, str, bytes, list[int]]]:
 
 
 def num_tokens_to(guide: Any, tokens: list[int], size: int) -> int:
-    """How many tokens it takes to write ``size`` bytes."""
+    """Return the number of tokens that write ``size`` bytes."""
     written = 0
     for n, token in enumerate(tokens, 1):
         written += len(guide.engine.token_bytes(token))
@@ -102,7 +101,7 @@ def shown(guide: Any, data: bytes) -> str:
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_x1_stop_on_the_very_token(tiny_guide: Any, way: Way) -> None:
+def test_X1_stop_on_the_very_token(tiny_guide: Any, way: Way) -> None:
     for chat, stop, before, tokens in cases(tiny_guide):
         expected = num_tokens_to(tiny_guide, tokens, len(before) + len(stop))
         with counted_forwards(tiny_guide.model) as forwards:
@@ -115,7 +114,7 @@ def test_x1_stop_on_the_very_token(tiny_guide: Any, way: Way) -> None:
 
 
 @pytest.mark.parametrize("include", [False, True])
-def test_x4_all_paths_give_the_same_text(tiny_guide: Any, include: bool) -> None:
+def test_X4_all_paths_give_the_same_text(tiny_guide: Any, include: bool) -> None:
     found = cases(tiny_guide)
     chats = [chat for chat, *_ in found]
     plans: list[RowPlan] = [Stops((stop, "never written"), include=include) for _, stop, *_ in found]
@@ -131,7 +130,7 @@ def test_x4_all_paths_give_the_same_text(tiny_guide: Any, include: bool) -> None
 
 
 @pytest.mark.parametrize("way", [by_generate, by_loop])
-def test_x4_a_row_that_stops_leaves_the_others_alone(tiny_guide: Any, way: Way) -> None:
+def test_X4_a_row_that_stops_leaves_the_others_alone(tiny_guide: Any, way: Way) -> None:
     found = cases(tiny_guide)
     chats = [chat for chat, *_ in found]
     free = way(tiny_guide, chats, [None] * len(chats))
@@ -169,7 +168,7 @@ def test_free_rows_with_stops_alone_see_the_logits_of_plain_generate(tiny_guide:
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_x6_stops_work_on_guided_rows(tiny_guide: Any, way: Way) -> None:
+def test_X6_stops_work_on_guided_rows(tiny_guide: Any, way: Way) -> None:
     for chat in CHATS[:3]:
         (whole,) = way(tiny_guide, [chat], [tiny_guide.plan()])
         text = whole.content or ""
@@ -186,7 +185,7 @@ def test_x6_stops_work_on_guided_rows(tiny_guide: Any, way: Way) -> None:
         assert (message.finish_reason, message.stop_reason) == ("stop", token)
 
 
-def test_x6_a_special_stop_token_is_offered_to_a_guided_row(tiny_guide: Any) -> None:
+def test_X6_a_special_stop_token_is_offered_to_a_guided_row(tiny_guide: Any) -> None:
     """Free text holds no special token; one that the request stops at is an end of the answer."""
     for stops in (Stops(ids=(tiny_guide.tokens.id_of("<|endoftext|>"),)), Stops(("<|endoftext|>",))):
         token = tiny_guide.tokens.id_of("<|endoftext|>")
@@ -289,7 +288,7 @@ def test_a_stop_that_this_vocabulary_cannot_write_is_refused(demo_guide: Any) ->
             call()
 
 
-def test_x4_drafts_stop_where_greedy_stops(tiny_guide: Any) -> None:
+def test_X4_drafts_stop_where_greedy_stops(tiny_guide: Any) -> None:
     """Prompt lookup accepts several tokens at once; the text ends at the stop all the same."""
     for chat, stop, before, _ in cases(tiny_guide)[:3]:
         repeated = f"{chat} {shown(tiny_guide, before)}{stop}"  # something to look up
@@ -306,7 +305,7 @@ def test_x4_drafts_stop_where_greedy_stops(tiny_guide: Any) -> None:
 
 
 @pytest.mark.parametrize("guided_row", [False, True], ids=["free", "guided"])
-def test_x4_beams_end_at_their_stops(tiny_guide: Any, guided_row: bool) -> None:
+def test_X4_beams_end_at_their_stops(tiny_guide: Any, guided_row: bool) -> None:
     chat, stop, _, _ = cases(tiny_guide)[0]
     stops = Stops((stop, "e", "o"))
     plan = tiny_guide.plan(stop=stops) if guided_row else stops

@@ -96,7 +96,7 @@ def test_a_pad_token_may_be_named_beside_our_kwargs(tiny_guide: Guide, monkeypat
         ({"thinking": "yes"}, "thinking: 'yes'"),
         ({"stop": 5}, "stop: int is no stop"),
         ({"stop": {"strings": ["a"]}}, "stop: dict is no stop"),
-        ({"tools": test_a_misspelt_on_error_never_frees_a_row}, "tools: function is no list"),
+        ({"tools": test_a_misspelt_on_error_never_frees_a_row}, "tools: function is not a list"),
     ],
 )
 def test_settings_of_a_plan(tiny_guide: Guide, options: dict[str, Any], place: str) -> None:
@@ -115,7 +115,7 @@ def test_settings_of_a_plan(tiny_guide: Guide, options: dict[str, Any], place: s
         (lambda: Stops(ids=(1, [1])), r"stop.ids\[1\]: \[1\] is not a token id"),  # type: ignore[arg-type]
         (lambda: Stops(ids=("7",)), r"stop.ids\[0\]: '7' is not a token id; expected an integer"),  # type: ignore[arg-type]
         (lambda: Stops(regex=7), "stop.regex: 7 is not text"),  # type: ignore[arg-type]
-        (lambda: Sampling(logit_bias=[1]), "logit_bias: list is no bias"),  # type: ignore[arg-type]
+        (lambda: Sampling(logit_bias=[1]), "logit_bias: list is not a bias"),  # type: ignore[arg-type]
     ],
 )
 def test_records(make: Any, place: str) -> None:
@@ -132,12 +132,12 @@ def test_one_stop_is_a_list_of_one() -> None:
 @pytest.mark.parametrize(
     ("chat", "place"),
     [
-        (None, "messages: NoneType is no chat"),
-        (5, "messages: int is no chat"),
-        ([5], r"messages\[0\]: int is no message"),
-        (["x"], r"messages\[0\]: str is no message"),
-        ({"role": "user", "content": "x"}, "messages: dict is no chat"),
-        ("\ud800", r"messages\[0\]: a lone surrogate is no text"),
+        (None, "messages: NoneType is not a chat"),
+        (5, "messages: int is not a chat"),
+        ([5], r"messages\[0\]: int is not a message"),
+        (["x"], r"messages\[0\]: str is not a message"),
+        ({"role": "user", "content": "x"}, "messages: dict is not a chat"),
+        ("\ud800", r"messages\[0\]: a lone surrogate is not text"),
     ],
     ids=repr,
 )
@@ -152,8 +152,8 @@ def test_chats(tiny_guide: Guide, chat: Any, place: str) -> None:
         ({"chats": "hello"}, "inputs: chats is one chat"),
         ({"chats": ["a", "b"], "plans": ["x", None]}, r"plans\[0\]: str is no plan"),
         ({"chats": ["a"], "plans": "x"}, "plans is str"),
-        ({"chats": ["a"], "sampling": {"n": 2}}, r"sampling\[0\]: dict is no sampling"),
-        ({"chats": ["a", "b"], "sampling": [None, Sampling()]}, r"sampling\[0\]: NoneType is no sampling"),
+        ({"chats": ["a"], "sampling": {"n": 2}}, r"sampling\[0\]: dict is not a Sampling"),
+        ({"chats": ["a", "b"], "sampling": [None, Sampling()]}, r"sampling\[0\]: NoneType is not a Sampling"),
         ({"chats": ["a"], "max_tokens": "3"}, "max_tokens: '3'"),
         ({"chats": ["a"], "max_tokens": [3]}, r"max_tokens: \[3\]"),
     ],

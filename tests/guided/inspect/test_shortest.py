@@ -1,4 +1,4 @@
-"""The shortest output found: it is legal, ends, is valid, and is what max_tokens is held against."""
+"""The shortest output found is legal, ends, is valid, and bounds max_tokens."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 
 import guided.inspect.shortest as shortest_module
-from grammars.values.constraints import JsonSchema, Lark
+from grammars.limits.time_limits import time_limits, use_time_limits
 from grammars.plan.wire import decode_plan, encode_plan
-from guided.inspect.check import check_format
+from grammars.values.constraints import JsonSchema, Lark
 from guided.engine.engine import Engine
-from guided.inspect.shortest import check_max_tokens, min_tokens, shortest_output
+from guided.inspect.check import check_format
+from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_output, shortest_texts
 from guided.validation.validate import judge, violations
-from special_tokens.errors import LimitExceeded, RequestError
-from tests.plan_laws import END, plan_of, walk
+from special_tokens.errors import LimitExceeded, PlanError, RequestError
+from tests.judges.plans import END, plan_of, walk
 
 TREE = {
     "$ref": "#/$defs/n",
@@ -77,19 +78,21 @@ KNOWN: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("schema", "text"), KNOWN)
-def test_the_plan_holds_a_text_that_no_search_beats(engine: Engine, schema: Any, text: str) -> None:
+def test_a_text_of_the_schema_is_as_short_as_any_that_is_walked(
+    engine: Engine, schema: Any, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = plan_of(engine, response_format=JsonSchema(schema))
-    assert plan.response is not None
-    held = plan.response.shortest
+    held = shortest(plan, engine)
     assert held is not None
     assert len(held) == len(text)
     assert walk(plan, engine, held + END, entry="after").is_whole
     assert all(verdict.is_valid for verdict in judge(schema, json.loads(held)))
-    without = replace(plan, response=replace(plan.response, shortest=None))
-    try:
-        searched = shortest_output(without, engine, entry="after")
-    except LimitExceeded:  # the policies write on and on where something has to be written that they do not choose
-        return
+    with monkeypatch.context() as patch:
+        patch.setattr(shortest_module, "response_text", lambda *_: None)
+        try:
+            searched = shortest_output(plan, engine, entry="after")
+        except LimitExceeded:  # the policies write on and on where something has to be written that they do not choose
+            return
     assert min_tokens(plan, engine, entry="after") <= len(searched)
     assert len(held) <= len(b"".join(engine.token_bytes(i) for i in searched[:-1]))
 
@@ -116,7 +119,7 @@ def test_the_plan_holds_the_shortest_text_of_every_part_of_its_tools(engine: Eng
     parameters = {"type": "object", "properties": {"at": inner}, "required": ["at"]}
     tools = [{"type": "function", "function": {"name": "go", "parameters": parameters}}]
     plan = plan_of(engine, tools=tools, tool_choice="required", thinking=False)
-    texts = plan.shortest_texts("go")
+    texts = shortest_texts(plan, engine, "go")
     assert texts["/properties/at"] == '{"x": 10}'
     assert texts["/properties/at/properties/x"] == "10"
     assert texts["/additionalProperties"] is None  # arguments that are not listed are none
@@ -146,8 +149,7 @@ def test_arguments_that_must_not_repeat_are_held_and_found(engine: Engine) -> No
 )
 def test_a_text_whose_repeats_the_watchers_refuse_is_held_without_them(engine: Engine, schema: Any) -> None:
     plan = plan_of(engine, response_format=JsonSchema(schema))
-    assert plan.response is not None
-    held = plan.response.shortest
+    held = shortest(plan, engine)
     assert held is not None
     assert len(json.loads(held)) == 2
     assert walk(plan, engine, held + END, entry="after").is_whole
@@ -212,8 +214,7 @@ def test_a_long_shortest_output_is_found_in_few_masks(engine: Engine) -> None:
 )
 def test_the_plan_knows_a_text_of_what_the_engine_compiles_as_it_is(engine: Engine, schema: Any) -> None:
     plan = plan_of(engine, response_format=JsonSchema(schema))
-    assert plan.response is not None
-    text = plan.response.shortest
+    text = shortest(plan, engine)
     assert text is not None
     assert walk(plan, engine, text + END).is_whole, text
     assert all(verdict.is_valid is not False for verdict in judge(schema, json.loads(text)))
@@ -223,16 +224,15 @@ def test_the_plan_knows_a_text_of_what_the_engine_compiles_as_it_is(engine: Engi
 def test_a_search_that_finds_nothing_refuses_no_budget(
     engine: Engine, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shortest_module, "_SECONDS", seconds)
     monkeypatch.setattr(shortest_module, "_MOST", 20)
     letters = {"type": "string", "minLength": 40}
     plan = plan_of(engine, response_format=JsonSchema({"type": "array", "items": letters, "minItems": 2}))
     assert plan.response is not None
-    without = replace(plan, response=replace(plan.response, shortest=None))
-    with pytest.raises(LimitExceeded, match=f"within 20 tokens and {seconds} seconds"):
-        min_tokens(without, engine, entry="after")
-    check_max_tokens(without, engine, 5, entry="after")
-    monkeypatch.setattr(shortest_module, "_SECONDS", 60.0)
+    with monkeypatch.context() as patch, use_time_limits(replace(time_limits(), shortest_cpu_s=seconds)):
+        patch.setattr(shortest_module, "response_text", lambda *_: None)
+        with pytest.raises(LimitExceeded, match=f"within 20 tokens and {seconds} seconds"):
+            min_tokens(plan, engine, entry="after")
+        check_max_tokens(plan, engine, 5, entry="after")
     with pytest.raises(RequestError, match="max_tokens too small"):  # a text that is held may have more tokens
         check_max_tokens(plan, engine, 5, entry="after")
 
@@ -256,35 +256,35 @@ UNKNOWN: list[Any] = [
 
 @pytest.mark.parametrize("response_format", UNKNOWN)
 @pytest.mark.parametrize("effort", [None, "low"])
-def test_a_plan_of_a_guide_holds_what_the_masks_tell(tiny_guide: Any, response_format: Any, effort: str | None) -> None:
-    """Where the format alone tells none; as a copy and in another process as well."""
+def test_a_guide_finds_in_the_masks_what_the_format_does_not_show(
+    tiny_guide: Any, response_format: Any, effort: str | None
+) -> None:
+    """For a copy and in another process as well."""
     engine = tiny_guide.engine
     plan = tiny_guide.plan(response_format=response_format, reasoning_effort=effort, stop=["a", "1"])
     found = min_tokens(plan, engine)
-    assert callable(vars(plan.response)["shortest"])
-    for each in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan), decode_plan(encode_plan(plan)), plan):
-        held = each.response.shortest
-        assert held
-        assert each.response == plan.response
+    text = tiny_guide.shortest(plan)
+    assert text
+    for each in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan), decode_plan(encode_plan(plan))):
+        assert each == plan
+        assert tiny_guide.shortest(each)
         assert min_tokens(each, engine) <= found
     alone = tiny_guide.plan(response_format=response_format)
-    assert walk(alone, engine, held + END, entry="after").is_whole
-    if response_format.__class__ is JsonSchema:
-        assert all(verdict.is_valid for verdict in judge(response_format.schema, json.loads(held)))
+    assert walk(alone, engine, text + END, entry="after").is_whole
+    if isinstance(response_format, JsonSchema):
+        assert all(verdict.is_valid for verdict in judge(response_format.schema, json.loads(text)))
 
 
-def test_what_is_asked_for_is_searched_once(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_a_format_without_a_schema_are_the_whole(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=UNKNOWN[-1])
-    asked: list[int] = []
-    search = shortest_module._walk
-    monkeypatch.setattr(shortest_module, "_walk", lambda *args: (asked.append(1), search(*args))[1])
-    tiny_guide.min_tokens(plan)
-    once = len(asked)
-    held = plan.response.shortest
-    assert held
-    assert len(asked) == 2 * once
-    assert plan.response.shortest == held
-    assert len(asked) == 2 * once
+    assert tiny_guide.shortest_texts(plan) == {"": tiny_guide.shortest(plan)}
+    assert tiny_guide.shortest_texts(tiny_guide.plan()) == {}
+    assert tiny_guide.shortest(tiny_guide.plan()) is None
+
+
+def test_masks_of_another_vocabulary_are_an_error(tiny_guide: Any, plain_engine: Engine) -> None:
+    with pytest.raises(PlanError, match="belongs to vocabulary"):
+        shortest(tiny_guide.plan(response_format=UNKNOWN[-1]), plain_engine)
 
 
 @pytest.mark.parametrize(
@@ -298,19 +298,18 @@ def test_what_is_held_is_valid_or_nothing(tiny_guide: Any, schema: Any) -> None:
     """Masks take more than the schema where a row says so."""
     plan = tiny_guide.plan(response_format=JsonSchema(schema))
     assert plan.schema_report.relaxed
-    held = plan.response.shortest
+    held = tiny_guide.shortest(plan)
     assert held is None or all(verdict.is_valid for verdict in judge(schema, json.loads(held)))
     assert tiny_guide.min_tokens(plan) > 0
 
 
 def test_reasoning_is_not_walked_through(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=UNKNOWN[0], reasoning_effort="high", thinking=True)
-    assert len(set(json.loads(plan.response.shortest))) == 3
+    assert len(set(json.loads(tiny_guide.shortest(plan)))) == 3
 
 
-def test_a_long_text_that_the_schema_tells_needs_no_search(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_that_the_schema_tells_needs_no_search(engine: Engine) -> None:
     """Thousands of required keys: what the watchers remember must not make each token dearer than the one before."""
-    monkeypatch.setattr(shortest_module, "_FIRST_SECONDS", 60.0)  # calls are counted, and they take long
     calls = []
     for size in (10, 60, 120, 240):  # the first one makes the tables of the vocabulary
         schema = {"type": "object", "required": [f"k{i}" for i in range(size)]}
@@ -318,7 +317,8 @@ def test_a_long_text_that_the_schema_tells_needs_no_search(engine: Engine, monke
         seen: Counter[str] = Counter()
         sys.setprofile(lambda frame, event, arg, seen=seen: seen.update((event,)))
         try:
-            tokens = shortest_output(plan, engine, entry="after")
+            with use_time_limits(replace(time_limits(), first_walk_cpu_s=60.0)):  # counting calls takes long
+                tokens = shortest_output(plan, engine, entry="after")
         finally:
             sys.setprofile(None)
         calls.append(seen["call"] + seen["c_call"])
@@ -358,8 +358,7 @@ DIFFERENT: list[tuple[Any, int]] = [
 @pytest.mark.parametrize(("schema", "size"), DIFFERENT)
 def test_keys_and_items_that_must_differ_do(engine: Engine, schema: Any, size: int) -> None:
     plan = plan_of(engine, response_format=JsonSchema(schema))
-    assert plan.response is not None
-    held = plan.response.shortest
+    held = shortest(plan, engine)
     assert held is not None
     assert len(held) <= size
     assert walk(plan, engine, held + END, entry="after").is_whole
@@ -383,6 +382,6 @@ def test_a_listed_key_that_a_pattern_asks_more_of_as_well(engine: Engine) -> Non
         "patternProperties": {"^a": {"type": "string", "minLength": 5}},
     }
     plan = plan_of(engine, response_format=JsonSchema(schema))
-    assert plan.response is not None
-    assert plan.response.shortest is not None
-    assert violations(schema, json.loads(plan.response.shortest)) == ()
+    held = shortest(plan, engine)
+    assert held is not None
+    assert violations(schema, json.loads(held)) == ()

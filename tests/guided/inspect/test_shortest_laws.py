@@ -1,4 +1,4 @@
-"""A law of shortest texts, with a search as its judge: what has a small instance has a text that is no longer."""
+"""Shortest texts judged by search: a schema with a small instance has a text that is no longer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 
 from grammars.values.constraints import JsonSchema
 from guided.engine.engine import Engine
-from guided.inspect.shortest import min_tokens
+from guided.inspect.shortest import min_tokens, shortest
 from guided.validation.validate import judge
 from special_tokens.errors import GuidedError
-from tests.amount import some
-from tests.plan_laws import END, plan_of, walk
+from tests.cases import seeds
+from tests.judges.plans import END, plan_of, walk
 
 _PATTERNS = ("a", "^b", "b$", "^(a|b)+$", "^[ab]{2}$", "^(ab)*$", "[0-9]")
 _SCALARS: tuple[Any, ...] = (None, True, False, 0, 1, 2, "", "a", "b", "ab", "ba", "aa", "bb", "a1", "1", "aba")
@@ -65,7 +65,7 @@ def schema_of(chance: random.Random, depth: int = 0) -> Any:
     return schema
 
 
-@pytest.mark.parametrize("seed", some(range(10), 4))
+@pytest.mark.parametrize("seed", seeds(10, default=4))
 def test_what_has_a_small_instance_has_a_text_no_longer(engine: Engine, seed: int) -> None:
     chance = random.Random(seed)
     num_found = 0
@@ -81,7 +81,7 @@ def test_what_has_a_small_instance_has_a_text_no_longer(engine: Engine, seed: in
             pytest.fail(f"{schema}: {error}")
         num_found += 1
         assert plan.response is not None
-        text = plan.response.shortest
+        text = shortest(plan, engine)
         assert text is not None, (schema, instance)
         assert walk(plan, engine, text + END, entry="after").is_whole, (schema, text)
         verdicts = {verdict.is_valid for verdict in judge(schema, json.loads(text))}

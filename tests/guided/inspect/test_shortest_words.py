@@ -1,4 +1,4 @@
-"""Shortest texts of strings with patterns: the plan holds one that is legal and valid, whatever the pattern."""
+"""Shortest texts of strings with patterns: legal and valid, whatever the pattern."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from grammars.values.constraints import JsonSchema
 from grammars.compose.response import response_part
+from grammars.shortest.plan_texts import response_text
+from grammars.values.constraints import JsonSchema
 from guided.engine.engine import Engine
+from guided.inspect.shortest import shortest
 from guided.validation.validate import judge
 from special_tokens.errors import GuidedError
-from tests.amount import some
-from tests.plan_laws import END, plan_of, walk
+from tests.cases import seeds
+from tests.judges.plans import END, plan_of, walk
 
 #: A pattern and how many characters its shortest string has.
 PATTERNS = {
@@ -39,8 +41,7 @@ PATTERNS = {
 def held(engine: Engine, schema: Any) -> str:
     """The text that the plan holds, which is legal, and which both validators find valid."""
     plan = plan_of(engine, response_format=JsonSchema(schema))
-    assert plan.response is not None
-    text = plan.response.shortest
+    text = shortest(plan, engine)
     assert text is not None
     assert walk(plan, engine, text + END, entry="after").is_whole, text
     assert all(verdict.is_valid is not False for verdict in judge(schema, json.loads(text))), text
@@ -114,7 +115,7 @@ def schema_of(chance: random.Random) -> dict[str, Any]:
     return string_of(chance)
 
 
-@pytest.mark.parametrize("seed", some(range(12), 4))
+@pytest.mark.parametrize("seed", seeds(12, default=4))
 def test_whatever_text_is_held_is_legal_and_valid(engine: Engine, seed: int) -> None:
     chance = random.Random(seed)
     num_held = 0
@@ -125,7 +126,7 @@ def test_whatever_text_is_held_is_legal_and_valid(engine: Engine, seed: int) -> 
         except GuidedError:
             continue
         assert plan.response is not None
-        text = plan.response.shortest
+        text = shortest(plan, engine)
         if text is None:
             continue
         num_held += 1
@@ -169,8 +170,9 @@ def test_a_long_string_of_pairs_has_a_text() -> None:
     schema = {"type": "string", "pattern": "^(ab|cd)*$", "minLength": 5000}
     part = response_part(JsonSchema(schema))
     assert part is not None
-    assert part.plan.shortest is not None
-    assert len(json.loads(part.plan.shortest)) == 5000
+    text = response_text(part.plan)
+    assert text is not None
+    assert len(json.loads(text)) == 5000
 
 
 UNSURE = {"allOf": [{"type": "string", "minLength": 2, "pattern": "^a", "maxLength": 4}, {"type": "string"}]}

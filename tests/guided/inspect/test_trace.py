@@ -1,4 +1,4 @@
-"""The picture of a generation: numbers that agree with the run, and one page that needs nothing else."""
+"""Traces: numbers that agree with the run, and one self-contained page."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ import torch
 import guided
 from grammars.plan.plan import Stops
 from grammars.reasoning.levels import NATIVE_BUDGETS
-from guided.state.entry import FRESH
+from guided.inspect.trace import _regions
+from guided.output.trace_records import TokenTrace, Trace, check_trace_file
 from guided.sampling import Sampling
-from guided.inspect.trace import TokenTrace, Trace, _regions, check_trace_file
+from guided.state.entry import FRESH
 from special_tokens.errors import RequestError
-from tests.guided.test_scope import TOOLS, plan_of
+from tests.guided.stops.test_scope import TOOLS, plan_of
 
 SCHEMA = {
     "type": "object",
@@ -138,7 +139,7 @@ def adjusted(logits: np.ndarray, sampling: Sampling, prompt: list[int], answer: 
 def test_the_numbers_tell_the_mask_from_bias_and_penalties(
     tiny_guide: Any, settings: dict[str, Any], planned: bool
 ) -> None:
-    """What a bias took from a token was shown as removed by the mask, in rows without a mask too."""
+    """The effect of a bias was shown as removed by the mask, even in rows without a mask."""
     plans = [tiny_guide.plan(response_format=SCHEMA) if planned else None]
     sampling = Sampling(**{"temperature": 0.0} | settings, seed=5, logprobs=2)
     (message,) = tiny_guide.generate(["tell me"], plans, sampling=sampling, max_tokens=20, trace=True)
@@ -196,7 +197,7 @@ def test_regions_and_events_follow_the_answer(traced: Any) -> None:
     ids=["call after reasoning", "answer after reasoning", "broken frame", "gap before a call", "more than the gap"],
 )  # fmt: skip
 def test_the_white_space_that_frames_a_marker_belongs_to_it(engine: Any, parts: list[tuple[str, str]]) -> None:
-    """The empty line behind ``</think>`` was coloured as the response, in front of a tool call as well."""
+    """The empty line after ``</think>`` was coloured as the response, in front of a tool call as well."""
     plan = plan_of(engine, response_format=SCHEMA, tools=TOOLS, reasoning_effort="low")
     tokens = [token for text, _ in parts for token in engine.tokenize(text)]
     assert len(tokens) == len(parts)

@@ -1,4 +1,4 @@
-"""The parser gives back what the grammar let through, however the tokens are cut."""
+"""The parser returns what the grammar allowed, however the tokens are cut."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.compose.compose import Parts, compose
-from grammars.values.format import Ends, Format, ReasoningFormat, ToolCallFormat
 from grammars.plan.plan import Plan
+from grammars.values.format import Ends, Format, ReasoningFormat, ToolCallFormat
 from guided.bitmask import allocate_bitmask, is_allowed
 from guided.engine.engine import Engine
 from guided.output.message import Guidance, Message, MessageBuilder, Usage
 from guided.output.parser import ContentDelta, Event, OutputParser, ReasoningDelta, ToolCallArguments, ToolCallStart
 from guided.rows.sequence import read_answer
 from guided.state.state import GuidanceState
-from tests.amount import examples
+from tests.cases import costly
 
 TAGS = ToolCallFormat(
     "json_in_tags",
@@ -107,7 +107,6 @@ def answers(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return text, said
 
 
-@examples(150)
 @given(answer=answers(), data=st.data())
 def test_any_split_of_an_answer_gives_what_it_says(
     engine: Engine, plain_engine: Engine, answer: tuple[str, dict[str, Any]], data: st.DataObject
@@ -131,7 +130,7 @@ def test_any_split_of_an_answer_gives_what_it_says(
         assert message_of(events, plan) == whole
 
 
-@examples(60, part=4)
+@costly
 @given(answer=answers())
 def test_the_grammar_lets_through_what_the_parser_reads(engine: Engine, answer: tuple[str, dict[str, Any]]) -> None:
     text, said = answer

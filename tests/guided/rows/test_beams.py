@@ -1,4 +1,4 @@
-"""Rows under a search: whatever happens to the histories, every row stands where its history leads."""
+"""Rows under beam search: after any permutation of histories, every row is where its history leads."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.compose.compose import Parts, compose
+from grammars.plan.plan import Plan, Stops
 from grammars.values.constraints import Choice, Regex
 from grammars.values.format import Ends, Format
-from grammars.plan.plan import Plan, Stops
 from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.engine.engine import Engine
-from guided.rows.unguided import FreeSequence
 from guided.rows.beams import Lineage
 from guided.rows.sequence import RowSequence
+from guided.rows.unguided import FreeSequence
 from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
-from tests.amount import examples
+from tests.cases import costly
 
 FORMAT = Format("plain", ends=Ends(("<|im_end|>",)))
 PARTS: list[dict[str, Any]] = [
@@ -53,7 +53,7 @@ def assert_same(row: RowSequence, judge: RowSequence) -> None:
     assert mask_of(row) == mask_of(judge)
 
 
-@examples(60, part=4)
+@costly
 @given(parts=st.sampled_from(PARTS), num_rows=st.integers(1, 4), data=st.data())
 def test_any_histories_in_any_order(engine: Engine, parts: dict[str, Any], num_rows: int, data: st.DataObject) -> None:
     """Permuted, duplicated, shortened, replaced, illegal: as if every row were new."""

@@ -1,4 +1,4 @@
-"""Runs of forced tokens are asked for once; their masks are the engine's own, however one comes to a place."""
+"""Runs of forced tokens are computed once; their masks are the engine's, however a position is reached."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from grammars.compose.compose import Parts, compose
+from grammars.plan.plan import Plan
 from grammars.values.constraints import Choice, JsonSchema, Lark, Regex
 from grammars.values.format import Ends, Format, ReasoningFormat
-from grammars.plan.plan import Plan
 from guided.bitmask import allowed_ids, num_words
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
-from tests.conftest import MARKERS, small_tokenizer, small_tokens
+from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 THINKING = Format(
     "thinking", ReasoningFormat("<think>\n", "\n</think>\n\n", default_on=False), ends=Ends(("<|im_end|>",))
@@ -52,7 +52,7 @@ class Judge:
         self.plan, self.engine = plan, engine
 
     def mask(self, tokens: Any) -> np.ndarray | None:
-        """The mask behind ``tokens``; None where an end is open, which is not the engine's to say."""
+        """The mask after ``tokens``; None where an end is open, which is not for the engine to say."""
         matcher = self.engine.matcher(self.plan, "fresh")
         assert matcher.consume_tokens(list(tokens))
         words = np.frombuffer(matcher.compute_bitmask(), dtype=np.int32)
@@ -90,7 +90,7 @@ def walk(state: GuidanceState, judge: Judge, random: Random) -> int:
     for _ in range(60):
         if state.is_stopped:
             state.rollback(random.randint(1, state.num_tokens))
-        if random.random() < 0.9:  # else nobody asks for this mask
+        if random.random() < 0.9:  # else no caller asks for this mask
             checked += check(state, judge)
         way = random.random()
         if way < 0.05 and state.num_tokens:
@@ -148,7 +148,7 @@ class Counting:
 def test_a_long_constant_is_worked_out_once() -> None:
     """For each token of it the engine would work out all the rest."""
     text = small_tokenizer(MARKERS, special=("<|im_end|>",))
-    engine = Engine(text, small_tokens(text))  # which has learnt of no token yet that nothing is forced behind it
+    engine = Engine(text, small_tokens(text))  # which has not learnt of any token yet that nothing is forced after it
     state = GuidanceState(plan_of(engine, Regex("(a|b)" + "constant " * 200 + "[xy]")), engine)
     matcher = state._live.matcher = Counting(state._live.matcher)
     state.commit([engine.tokenize("a")[0]])
@@ -161,7 +161,7 @@ def test_a_long_constant_is_worked_out_once() -> None:
 
 
 def test_whether_a_run_begins_is_learnt(engine: Engine) -> None:
-    """Behind a token that began one the last time, the run is asked for and no mask; else the mask alone."""
+    """After a token that began a forced run the last time, only the run is computed; else only the mask."""
     plan = plan_of(engine, Regex("(a|b)(c|d){20}constant (c|d)x"))
     asked = []
     for _ in range(3):

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grammars.compose.compose import Parts, compose
+from grammars.plan.plan import Plan, RegionName
 from grammars.values.constraints import Choice, Regex
 from grammars.values.format import Ends, Format, ReasoningFormat
-from grammars.plan.plan import Plan, RegionName
 from guided.bitmask import allocate_bitmask, allowed_ids, is_allowed, num_words
 from guided.engine.engine import Engine, grammar_bytes
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError, MatcherFailed, PlanError
-from tests.amount import examples
+from tests.cases import costly
 
 THINKING = Format(
     "thinking", ReasoningFormat("<think>\n", "\n</think>\n\n", default_on=False), ends=Ends(("<|im_end|>",))
@@ -60,7 +60,7 @@ def end_of(engine: Engine) -> int:
 # -- the mask law
 
 
-@examples(40, part=4)
+@costly
 @given(
     options=st.lists(st.text('ab"\\\né日', min_size=1, max_size=5), min_size=1, max_size=6, unique=True),
     data=st.data(),
@@ -96,7 +96,7 @@ def test_mask_on_a_finite_set_equals_brute_force(plain_engine: Engine, options: 
 PATTERNS = ["[a-c]{2,4}x?", "(?:ab|a)*c", "[^b]{0,3}b", "a+(?:\\.[0-9]{1,2})?", "(?:true|false|null)"]
 
 
-@examples(40, part=4)
+@costly
 @given(pattern=st.sampled_from(PATTERNS), data=st.data())
 def test_every_token_of_the_mask_keeps_a_regex_alive(plain_engine: Engine, pattern: str, data: st.DataObject) -> None:
     state = state_of(plain_engine, response_format=Regex(pattern))
@@ -190,7 +190,7 @@ PLANS: list[dict[str, Any]] = [
 ]
 
 
-@examples(50, part=4)
+@costly
 @given(parts=st.sampled_from(PLANS), data=st.data())
 def test_rollback_then_replay_is_as_if_it_had_never_been(
     engine: Engine, parts: dict[str, Any], data: st.DataObject
@@ -267,7 +267,7 @@ def test_rollback_across_an_end_and_past_the_beginning(engine: Engine) -> None:
 # -- forced tokens
 
 
-@examples(40, part=4)
+@costly
 @given(parts=st.sampled_from(PLANS), data=st.data())
 def test_fast_forward_gives_the_tokens_of_step_by_step(
     engine: Engine, parts: dict[str, Any], data: st.DataObject

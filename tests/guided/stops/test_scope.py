@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.compose.compose import Parts, compose
-from grammars.values.format import Ends, Format, ReasoningFormat, ToolCallFormat
 from grammars.plan.plan import Plan, Stops
+from grammars.values.format import Ends, Format, ReasoningFormat, ToolCallFormat
 from guided.engine.engine import Engine
 from guided.rows.sequence import parser_of, read_answer
-from guided.stop import StopMatcher, compile_stops
-from tests.amount import examples
+from guided.stops.automaton import compile_stops
+from guided.stops.matcher import StopMatcher
 
 TAGS = ToolCallFormat(
     "json_in_tags", call_start="<tool_call>\n", call_end="\n</tool_call>", between="\n", gap="\n",
@@ -70,7 +70,6 @@ def first_stop(text: str, strings: list[str]) -> tuple[int, int] | None:
     return min(found)[::-1] if found else None
 
 
-@examples(250)
 @given(data=st.data(), reasoning=WORDS, content=WORDS, has_call=st.booleans(), strings=STRINGS)
 def test_stops_see_content_and_nothing_else(
     engine: Engine, plain_engine: Engine, data: Any, reasoning: str, content: str, has_call: bool, strings: list[str]
@@ -97,7 +96,6 @@ def test_stops_see_content_and_nothing_else(
         assert message.reasoning == (reasoning or None)
 
 
-@examples(120)
 @given(data=st.data(), content=WORDS, strings=STRINGS)
 def test_everywhere_means_the_raw_text(engine: Engine, data: Any, content: str, strings: list[str]) -> None:
     text = f"<think>\n{content}\n</think>\n\n{content}"
@@ -115,7 +113,6 @@ def test_everywhere_means_the_raw_text(engine: Engine, data: Any, content: str, 
         assert sum(len(engine.token_bytes(t)) for t in tokens[: hit.num_tokens - 1]) < expected[1]
 
 
-@examples(150)
 @given(data=st.data(), value=st.text(alphabet='ab"\\{}:, né\n', max_size=10), strings=STRINGS)
 def test_the_strings_of_a_json_response_are_left_alone(
     engine: Engine, data: Any, value: str, strings: list[str]
@@ -144,7 +141,7 @@ def test_a_stop_that_is_in_a_marker_does_not_end_the_row_there(plain_engine: Eng
 
 
 def test_the_framing_of_a_marker_is_no_stop(engine: Engine) -> None:
-    """``\\n\\n`` is the commonest stop, and stands behind the end of every reasoning block."""
+    """``\\n\\n`` is the commonest stop, and follows the end of every reasoning block."""
     plan = plan_of(engine, reasoning_effort="low", stop=Stops(("\n\n",)))
     tokens = [i for piece in engine.tokens.pieces("<think>\nx\n\ny\n</think>\n\none\n\ntwo")
               for i in ([piece] if isinstance(piece, int) else engine.tokenize(piece))]  # fmt: skip
@@ -152,9 +149,8 @@ def test_the_framing_of_a_marker_is_no_stop(engine: Engine) -> None:
     assert (message.reasoning, message.content, message.stop_reason) == ("x\n\ny", "one", "\n\n")
 
 
-@examples(120)
 @given(data=st.data(), reasoning=WORDS, content=WORDS, has_call=st.booleans(), strings=STRINGS)
-def test_x3_streamed_events_are_the_messages_text(
+def test_X3_streamed_events_are_the_messages_text(
     engine: Engine, plain_engine: Engine, data: Any, reasoning: str, content: str, has_call: bool, strings: list[str]
 ) -> None:
     text = f"<think>\n{reasoning}\n</think>\n\n{content}" + (f"\n{CALL}" if has_call else "")

@@ -1,4 +1,4 @@
-"""The table of regions follows text on the very symbol, however it is cut into tokens."""
+"""Region tracking switches at the exact symbol, however the text is cut into tokens."""
 
 from __future__ import annotations
 

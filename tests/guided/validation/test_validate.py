@@ -1,4 +1,4 @@
-"""Finished answers against their schema: what is wrong is said, and an invalid object is never handed out as parsed."""
+"""Finished answers are validated: violations are listed, and an invalid object is never returned as parsed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from guided.engine.engine import Engine
 from guided.output.message import Guidance, Message, MessageBuilder, Usage
 from guided.output.parser import ContentDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 from guided.validation.validate import VALIDATORS, judge, violations
-from tests.plan_laws import plan_of
+from tests.judges.plans import plan_of
 
 DRAFT4 = "http://json-schema.org/draft-04/schema#"
 
@@ -192,7 +192,7 @@ def test_null_that_openapi_allows_is_no_violation(engine: Engine) -> None:
 
 
 def test_documents_that_no_reference_comes_to_are_no_concern() -> None:
-    """A schema is sent with all documents of its house, some of which refer to what nobody sent."""
+    """A schema is sent with all documents of its site, some of which refer to documents that were not sent."""
     documents = {
         "http://x.example/a": {"$id": "http://x.example/a", "$ref": "b#/$defs/name"},
         "http://x.example/b": {"$defs": {"name": {"type": "string"}}},

@@ -1,45 +1,46 @@
-"""The judging of an answer ends: by work that is not done twice, by a clock, or in a process that is ended."""
+"""Validation always ends: by avoiding repeated work, by a time limit, or in a worker that is ended."""
 
 from __future__ import annotations
 
 import random
 import time
 import warnings
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import jsonschema
 import pytest
 
+from grammars.limits.time_limits import time_limits, use_time_limits
+from grammars.regular.backtracking import backtracking_steps
 from grammars.values.constraints import JsonSchema
-from grammars.regular.backtracking import effort
-from guided.validation import validate_python
 from guided.engine.engine import Engine
 from guided.output.message import Guidance, MessageBuilder, Usage
 from guided.output.parser import ContentDelta
+from guided.validation import validate_python
 from guided.validation.validate import NOT_VALIDATED, VALIDATORS, Verdict, judge
-from tests.plan_laws import plan_of
+from tests.judges.plans import plan_of
 
 pytest.importorskip("jsonschema_rs")
-from guided.validation import validate_rust
-from tests.clocks import SLOWEST
 
 SEVEN = "http://json-schema.org/draft-07/schema#"
 FOUR = "http://json-schema.org/draft-04/schema#"
 
 
 @pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def soon() -> Iterator[None]:
     """Little time, so that a test of it takes little."""
-    monkeypatch.setattr(validate_python, "_SECONDS", 0.3)
-    monkeypatch.setattr(validate_rust, "_SECONDS", 0.3)
+    with use_time_limits(replace(time_limits(), validation_cpu_s=0.3)):
+        yield
 
 
 def by_name(schema: Any, value: Any, **documents: Any) -> dict[str, Verdict]:
     """The verdicts, which must come within a time that only what has no end would miss."""
     begun = time.thread_time()
     found = {v.validator: v for v in judge(schema, value, documents=documents)}
-    assert time.thread_time() - begun < 5 * SLOWEST
+    assert time.thread_time() - begun < 20
     return found
 
 
@@ -234,16 +235,16 @@ def test_a_document_may_be_true() -> None:
 def test_a_clients_pattern_makes_no_warning(pattern: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        effort.cache_clear()
+        backtracking_steps.cache_clear()
         for schema in {"pattern": pattern}, {"patternProperties": {pattern: True}, "additionalProperties": False}:
             assert by_name(schema, {"a": 1})["jsonschema"].is_valid is not None
-        assert effort(pattern, 10) > 0
+        assert backtracking_steps(pattern, 10) > 0
         assert by_name({"format": "regex"}, pattern)["jsonschema"].is_valid is True
 
 
 @pytest.mark.parametrize("unique", [False, True])
 def test_a_message_says_that_nobody_judged_it(engine: Engine, monkeypatch: pytest.MonkeyPatch, unique: bool) -> None:
-    """Where the masks alone made sure, as a note; where they did not, the value is not handed out."""
+    """As a note where the masks alone guarantee it; otherwise the value is not returned."""
     schema = {"type": "array", "uniqueItems": unique, "items": {"type": "object", "required": ["a"]}}
     plan = plan_of(engine, response_format=JsonSchema(schema))
     assert bool(plan.schema_report.relaxed) is unique
@@ -284,7 +285,7 @@ def test_dynamic_references_from_many_scopes_end(dynamic: bool) -> None:
     }
     begun = time.monotonic()
     verdicts = {verdict.validator: verdict.is_valid for verdict in judge(schema, {})}
-    assert time.monotonic() - begun < 30 * SLOWEST
+    assert time.monotonic() - begun < 120
     assert verdicts["jsonschema"] is True
     assert False not in verdicts.values()
 

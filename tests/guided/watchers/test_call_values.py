@@ -1,4 +1,4 @@
-"""The watchers of tool calls: what holds for a response holds for JSON values in every spelling of calls."""
+"""Watchers of tool calls: JSON values in every call syntax are watched as a response is."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grammars.plan.plan import Plan
+from grammars.plan.wire import MalformedPlan, decode_plan, encode_plan
+from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.constraints import JsonSchema
 from grammars.values.format import Ends, Format
-from grammars.values.watchers import UniqueWatch
-from grammars.plan.plan import Plan
-from grammars.tool_calls import syntax
 from grammars.values.tool import Call, Tool
-from grammars.plan.wire import MalformedPlan, decode_plan, encode_plan
+from grammars.values.watchers import UniqueWatch
 from guided.bitmask import allowed_ids, is_allowed
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from special_tokens.errors import SchemaError, TokenRefused, ToolError
-from tests import wire_forms
-from tests.amount import some
-from tests.conftest import small_tokenizer, small_tokens
-from tests.plan_laws import END, plan_of, walk, write_to_the_end
+from tests.judges.plans import END, plan_of, walk, write_to_the_end
+from tests.made_up import wire_forms
+from tests.made_up.tokenizers import small_tokenizer, small_tokens
 
 UNIQUE = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
 FREE = {"type": "object", "additionalProperties": {"type": "number"}}
@@ -39,7 +38,7 @@ TOOLS = {
     "tag_more": tool("tag_more", tags={"type": "array", "items": {"type": "integer"}, "uniqueItems": True}),
     "say": tool("say", text={"type": "string"}, meta={"type": "array", "items": {"type": "string"}}),
 }
-#: Forms whose values cannot be found: the name comes behind the arguments; strings in other quotes or delimiters; no
+#: Forms whose values cannot be found: the name follows the arguments; strings in other quotes or delimiters; no
 #: JSON at all.
 UNWATCHED = {"tags around the client's own object", "pythonic", "character data", "gemma"}
 WATCHED = [name for name in wire_forms.FORMS if name not in UNWATCHED]
@@ -71,7 +70,7 @@ def is_written(plan: Plan, engine: Engine, text: str) -> bool:
 FIRST = Call("tag", {"text": "x", "tags": ["a", "b"], "meta": {"k": 1, "l": 2}})
 
 
-@pytest.mark.parametrize("form", some(WATCHED, 11))
+@pytest.mark.parametrize("form", WATCHED)
 @pytest.mark.parametrize(
     ("call", "good"),
     [
@@ -108,7 +107,7 @@ def test_no_digits_and_no_exponents_without_end_in_a_call(wire_engine: Engine, f
 
 @pytest.mark.parametrize("form", WATCHED)
 def test_text_that_looks_like_the_beginning_of_a_value_is_none(wire_engine: Engine, form: str) -> None:
-    """What stands in front of watched values, in a string: no watcher may begin there."""
+    """Text before watched values that holds their opening in a string: no watcher may begin there."""
     plan = plan_for(wire_engine, form)
     triggers = [w.trigger[0] for s in plan.call_steps for w in s.ways if isinstance(w.trigger[0], str)]
     written = 0

@@ -1,4 +1,4 @@
-"""Keys that no schema lists are written once, however they are spelled, and an object closes when none is left."""
+"""Unlisted keys are written at most once, however they are spelled, and an object closes when none is left."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grammars.json_schema.build import build
 from grammars.values.constraints import JsonSchema
-from grammars.json_schema import build
 from grammars.values.watchers import UniqueWatch
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
-from guided.watchers.json_escapes import canonical, decoded, spellings, unfinished
 from guided.state.state import GuidanceState
 from guided.validation.validate import violations
+from guided.watchers.json_escapes import canonical, decoded, escaped_forms, unfinished_escape
 from special_tokens.errors import SchemaError
-from tests.amount import examples
-from tests.conftest import MARKERS, small_tokenizer, small_tokens
-from tests.plan_laws import END, plan_of
+from tests.cases import costly
+from tests.judges.plans import END, plan_of
+from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 _SPECIAL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 
@@ -81,7 +81,7 @@ def start(engine: Engine, schema: Any) -> GuidanceState:
 
 
 def written(engine: Engine, schema: Any, text: str) -> int:
-    """How many tokens of ``text`` the masks let pass; -1 for all of them, and an end behind."""
+    """Return the number of tokens of ``text`` that the masks allow; -1 for all of them and an end."""
     state = start(engine, schema)
     for at, token in enumerate(engine.tokenize(text)):
         if state.is_stopped or not state.allows(token):
@@ -212,7 +212,7 @@ def test_more_keys_than_there_are_words_are_impossible(engine: Engine, extra: An
             build({**keys(pattern), **extra, "minProperties": count + number + 1}, watch=True)
 
 
-# -- spellings
+# -- JSON escapes
 
 
 TEXTS = st.text(st.sampled_from('ab"\\/\n\t\x1f\x7f\xe9\U0001f600u0'), max_size=5)
@@ -235,9 +235,9 @@ def test_all_spellings_are_one(text: str, seed: int) -> None:
     one, two = spelled(text, rng), spelled(text, rng)
     assert decoded(one) == decoded(two) == text
     assert canonical(one) == canonical(two) == canonical(canonical(one))
-    assert unfinished(one) == b""
+    assert unfinished_escape(one) == b""
     for size in range(len(one)):
-        begun = unfinished(one[:size])
+        begun = unfinished_escape(one[:size])
         assert one[:size].endswith(begun)
         assert canonical(one[: size - len(begun)]) + begun == canonical(one[:size])
 
@@ -251,12 +251,12 @@ def test_every_way_to_write_the_rest_is_found(text: str, seed: int) -> None:
         ways += [f"\\u{ord(char):04x}", f"\\u{ord(char):04X}"] if ord(char) < 0x20 else []
         whole += rng.choice(ways).encode()
     size = rng.randint(0, len(whole))
-    begun = unfinished(whole[:size])
+    begun = unfinished_escape(whole[:size])
     before = canonical(whole[:size]).removesuffix(begun)
-    found = spellings(canonical(whole)[len(before) :], begun, lambda _: True)
+    found = escaped_forms(canonical(whole)[len(before) :], begun, lambda _: True)
     assert whole[size:] in found
     assert all(canonical(whole[:size] + way) == canonical(whole) for way in found)
-    some = spellings(canonical(whole)[len(before) :], begun, lambda way: len(way) < 3)
+    some = escaped_forms(canonical(whole)[len(before) :], begun, lambda way: len(way) < 3)
     assert any(whole[size:].startswith(way) for way in some)
     assert all(any(way.startswith(short) for short in some) for way in found)
 
@@ -356,7 +356,7 @@ def check_finite(number: str, text: str) -> float:
     return value
 
 
-@examples(60, part=4)
+@costly
 @given(seed=st.integers(0, 10**6), tokens=st.sampled_from(ENGINES))
 def test_no_walk_writes_a_key_twice_or_stands_still(request: pytest.FixtureRequest, seed: int, tokens: str) -> None:
     rng = random.Random(seed)

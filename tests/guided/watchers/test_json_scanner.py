@@ -1,4 +1,4 @@
-"""The scanner behind the watchers: the same however a text is cut, and small however long a string is."""
+"""The watchers' JSON scanner: the same however the text is cut, and small however long a string is."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def _seen(scan: ScanState) -> Any:
     frames = []
     frame = scan.frame
     while frame is not None:
-        frames.append((frame.is_object, frame.node, list(frame.seen), frame.at, frame.below, frame.armed))
+        frames.append(
+            (frame.is_object, frame.node, list(frame.written), frame.index, frame.child_node, frame.any_written)
+        )
         frame = frame.parent
     return scan.mode, scan.text, scan.escaped, frames
 
@@ -79,4 +81,4 @@ def test_a_long_string_that_is_compared_with_nothing_keeps_nothing(
 def test_an_item_that_must_differ_keeps_its_text() -> None:
     at = feed(ScanState(), b'["a", "', NODES[1])
     assert feed(at, b"a", NODES[1]).text == b"a"
-    assert feed(at, b'a"', NODES[1]).repeated
+    assert feed(at, b'a"', NODES[1]).is_duplicate

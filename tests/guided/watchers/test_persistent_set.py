@@ -1,4 +1,4 @@
-"""What was written so far: as a plain list has it, also where several go on from one place."""
+"""A persistent set holds what a plain list holds, also where several continue from one place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from guided.watchers.persistent_set import Mode, Seen
+from guided.watchers.persistent_set import Mode, PersistentSet
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -15,7 +15,7 @@ def test_it_answers_as_a_list_does(seed: int) -> None:
     chance = random.Random(seed)
     all_values: list[object] = [b"", b"a", b"ab", b"abc", b"b", "é".encode(), Fraction(1), (Mode.LITERAL, b"true")]
     all_values += [(Mode.STRING, b"true"), (Mode.NUMBER, b"1e99999")]
-    known: list[tuple[Seen, list[object]]] = [(Seen(), [])]
+    known: list[tuple[PersistentSet, list[object]]] = [(PersistentSet(), [])]
     for _ in range(150):
         seen, values = chance.choice(known[-4:])
         value = chance.choice(all_values)
@@ -28,8 +28,8 @@ def test_it_answers_as_a_list_does(seed: int) -> None:
         assert len(seen) == len(values)
         assert list(seen) == values[::-1]
         assert [value in seen for value in all_values] == [value in values for value in all_values]
-        assert sorted(seen.beginning(b"a") or []) == [text for text in strings if text.startswith(b"a")]
-        assert (seen.beginning(b"", 3) is None) == (len(strings) > 3)
-        assert set(seen.among(frozenset((b"a", b"true", b"x")))) == {b"a", b"true"} & set(strings)
+        assert sorted(seen.with_prefix(b"a") or []) == [text for text in strings if text.startswith(b"a")]
+        assert (seen.with_prefix(b"", 3) is None) == (len(strings) > 3)
+        assert set(seen.intersection(frozenset((b"a", b"true", b"x")))) == {b"a", b"true"} & set(strings)
         assert seen.has_text(b"true") == (b"true" in strings)
         assert seen.has_numbers == (Fraction(1) in values)

@@ -1,4 +1,4 @@
-"""What no grammar can say, watched while it is written: no key and no item twice, no digits for ever."""
+"""Watchers enforce what no grammar can: no key and no item twice, no endless digits."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.json_schema_laws import byte_judge
-from grammars.values.constraints import JsonSchema
-from grammars.json_schema import Outcome, build
-from grammars.values.watchers import DigitWatch, UniqueWatch
+from grammars.json_schema.build import Outcome, build
 from grammars.plan.wire import decode_plan, encode_plan
+from grammars.values.constraints import JsonSchema
+from grammars.values.watchers import DigitWatch, UniqueWatch
 from guided.bitmask import allowed_ids, is_allowed
 from guided.engine.engine import Engine
-from guided.watchers.number_range import most_exponent
 from guided.state.state import GuidanceState
+from guided.watchers.number_range import max_exponent
 from special_tokens.errors import TokenRefused
-from tests.amount import some
-from tests.conftest import MARKERS, small_tokenizer, small_tokens
-from tests.plan_laws import END, THINKING, plan_of, walk
+from tests.cases import seeds
+from tests.judges.plans import END, THINKING, plan_of, walk
+from tests.judges.schema_laws import byte_judge
+from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 STRINGS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
 NUMBERS = {"type": "array", "items": {"type": "number"}, "uniqueItems": True}
@@ -171,7 +171,7 @@ def digit_tokens() -> Engine:
     return Engine(text, small_tokens(text))
 
 
-@pytest.mark.parametrize("tokens", some(["digit_tokens", "engine", "byte_tokens"], 1))
+@pytest.mark.parametrize("tokens", ["digit_tokens", "engine", "byte_tokens"])
 @pytest.mark.parametrize("schema", range(3))
 @pytest.mark.parametrize(
     ("number", "accepted"),
@@ -231,7 +231,7 @@ def test_a_number_by_itself_ends_where_a_double_does(digit_tokens: Engine) -> No
 def test_a_number_by_itself_has_as_few_digits_as_others(
     request: pytest.FixtureRequest, tokens: str, schema: Any
 ) -> None:
-    """The end is a way on: where only digits are left beside it, they are not given back."""
+    """The end is a way to continue: where only digits are left otherwise, they are not restored."""
     engine = request.getfixturevalue(tokens)
     assert accepts(engine, schema, "1" * 40)
     for text in (
@@ -348,7 +348,7 @@ def test_no_key_twice_and_no_endless_number_where_a_schema_allows_any_value(
     ],
 )
 def test_branches_leave_no_more_open_than_each_of_them(engine: Engine, schema: Any, watchers: Any) -> None:
-    """What Python's types become (`str | None`) needs no watcher, and numbers beside it only that of their digits."""
+    """Schemas of Python types (`str | None`) need no watcher, except the digit watcher for numbers."""
     whole = {"type": "object", "properties": {"a": schema}, "additionalProperties": False}
     assert plan_of(engine, response_format=JsonSchema(whole)).watchers == watchers
 
@@ -363,7 +363,7 @@ def test_the_report_says_how_far_numbers_go(engine: Engine) -> None:
     mantissa=st.from_regex(r"-?(0|[1-9][0-9]{0,63})(\.[0-9]{1,64})?", fullmatch=True),
 )
 def test_the_largest_exponent_is_the_largest(mantissa: str) -> None:
-    most = most_exponent(mantissa, is_negative=False)
+    most = max_exponent(mantissa, is_negative=False)
     assert math.isfinite(float(f"{mantissa}e{most}"))
     if float(mantissa) != 0:
         assert math.isinf(float(f"{mantissa}e{most + 1}"))
@@ -472,7 +472,7 @@ def test_a_thinking_answer_is_watched_from_its_first_bracket(engine: Engine) -> 
 
 
 @pytest.mark.parametrize("tokens", ["engine", "byte_tokens"])
-@pytest.mark.parametrize("seed", some(range(6), 2))
+@pytest.mark.parametrize("seed", seeds(6, default=2))
 def test_numbers_are_watched_as_if_every_token_were_followed(
     request: pytest.FixtureRequest, tokens: str, seed: int
 ) -> None:

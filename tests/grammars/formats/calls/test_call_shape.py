@@ -1,4 +1,4 @@
-"""How calls are written is read off templates that no model has: numbers, maps, spelling, values, flags."""
+"""Call syntaxes are inferred from made-up templates: numbered calls, maps, JSON spelling, values, flags."""
 
 from __future__ import annotations
 
@@ -8,17 +8,28 @@ from typing import Any
 import pytest
 
 from grammars.compose.compose import Parts, compose
-from grammars.values.format import Format, ToolCallFormat
 from grammars.formats.infer import DESCRIBED_CALLS
 from grammars.plan.plan import Plan
+from grammars.values.format import Format, ToolCallFormat
 from guided.engine.engine import Engine
-from guided.inspect.format_check import engine_for
 from guided.hf.model.wire_format import inference_of_template
+from guided.inspect.format_check import engine_for
 from guided.state.state import GuidanceState
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from special_tokens.errors import ToolError
-from tests.made_up_calls import ALONE, COUNTED, DELIMITED, EMPTY, JSON_VALUES, NUMBERED, RENAMED, SPELLED, TYPED, each
-from tests.own_words import CONVERSATIONS, TOOLS, troubles
+from tests.judges.conversations import CONVERSATIONS, TOOLS, troubles
+from tests.made_up.call_templates import (
+    ALONE,
+    COUNTED,
+    DELIMITED,
+    EMPTY,
+    JSON_VALUES,
+    NUMBERED,
+    RENAMED,
+    SPELLED,
+    TYPED,
+    each,
+)
 
 
 def calls_of(template: str, *, text: bool = True) -> ToolCallFormat:
@@ -54,7 +65,7 @@ def test_calls_in_messages_of_their_own_are_one_a_turn(name: str) -> None:
 def test_names_that_the_template_changes_are_seen(name: str) -> None:
     found, _ = inference_of_template(RENAMED[name])
     assert found.format.tool_calls == DESCRIBED_CALLS
-    assert re.search("is written as another one|in no shape that is read", found.notes[0]), found.notes
+    assert re.search("is written differently|in a form that is not recognised", found.notes[0]), found.notes
 
 
 @pytest.mark.parametrize("name", SPELLED)
@@ -164,7 +175,7 @@ def test_nothing_is_dropped_where_no_value_holds_the_closing_tag() -> None:
 
 
 def test_a_constant_that_holds_the_delimiter_of_strings_is_refused() -> None:
-    with pytest.raises(ToolError, match=r"holds '\]\]>', which ends a value"):
+    with pytest.raises(ToolError, match=r"contains '\]\]>', which ends a value"):
         plan_of(DELIMITED["character data"], {"const": "a]]>b"})
     assert plan_of(DELIMITED["character data"], {"const": "a</in>b"}).tool_report.rows == ()
 
@@ -178,7 +189,7 @@ def test_a_parameter_without_a_name_is_refused() -> None:
 def test_what_python_takes_for_no_name_is_refused_where_calls_are_python(name: str, key: str) -> None:
     tools = [{"type": "function", "function": {"name": name, "parameters": {"properties": {key: {}}}}}]
     format = inference_of_template(NUMBERED["numbered results"])[0].format
-    with pytest.raises(ToolError, match="is no Python name"):
+    with pytest.raises(ToolError, match="is not a Python name"):
         compose(Parts(tools=tools), tokens=text_engine(format).tokens, format=format)
 
 

@@ -1,4 +1,4 @@
-"""Switches, openings, frames and ends of made-up templates: what is read off them is what they do."""
+"""Reasoning switches, openings, markers and ends are inferred correctly from made-up templates."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from grammars.compose.compose import Parts, compose
-from grammars.values.format import Format, Switch
-from grammars.formats.infer import Inference, infer
-from grammars.formats.provenance import by_field
-from grammars.formats.probe.renderings import Asking, Renderings
 from grammars.formats.golden_texts import prompts
-from guided.state.entry import Begin, begin_of
-from guided.inspect.format_check import check_witnesses, engine_for, verified
+from grammars.formats.infer import Inference, infer
+from grammars.formats.probe.renderings import Probe, Renderings
+from grammars.formats.provenance import by_field
+from grammars.values.format import Format, Switch
 from guided.hf.model.renderers import NO_NAMES, template_renderer
+from guided.inspect.format_check import check_golden_texts, engine_for, verified
+from guided.state.entry import Begin, begin_of
 from special_tokens import SpecialTokens, TokenizerFacts
 from special_tokens.errors import TemplateError
-from tests.made_up import FRAMES, READABLE, REASONING, thinking, turns
-from tests.made_up_reasoning import ANSWERS, OPENED, SWITCHES, UNTELLABLE
+from tests.made_up.reasoning_templates import ANSWERS, OPENED, SWITCHES, UNTELLABLE
+from tests.made_up.templates import FRAMES, READABLE, REASONING, thinking, turns
 
 
 def unchecked(template: str) -> tuple[Inference, SpecialTokens]:
@@ -32,7 +32,7 @@ def inferred(template: str) -> Inference:
 
 
 def begun(template: str, format: Format, **asked: Any) -> Begin:
-    """Where a plan begins behind the prompt that the template renders with the plan's own arguments."""
+    """Return where a plan begins after the prompt that the template renders with the plan's arguments."""
     engine = engine_for(format)
     plan = compose(Parts(**asked), tokens=engine.tokens, format=format)
     render = template_renderer(template)
@@ -114,7 +114,7 @@ def wrong(**changes: Any) -> tuple[Inference, SpecialTokens]:
     found, tokens = unchecked(template)
     assert found.format.reasoning is not None
     format = replace(found.format, reasoning=replace(found.format.reasoning, **changes))
-    shown = tuple(prompts(Renderings(template_renderer(template)), Asking(), format))
+    shown = tuple(prompts(Renderings(template_renderer(template)), Probe(), format))
     return replace(found, format=format, prompts=shown), tokens
 
 
@@ -161,7 +161,7 @@ def test_a_block_that_the_prompt_opens_with_an_attribute_is_known_as_open(name: 
     assert form.switch is None
     for asked in ({}, {"thinking": True}, {"reasoning_effort": "none"}, {"reasoning_effort": "high"}):
         assert begun(template, found.format, **asked).entry == "inside", asked
-    assert check_witnesses(found.format, found.witnesses, engine_for(found.format)) == ()
+    assert check_golden_texts(found.format, found.golden_texts, engine_for(found.format)) == ()
 
 
 def test_an_attribute_that_only_an_argument_asks_for_is_a_switch_and_an_opening() -> None:
@@ -198,7 +198,7 @@ def test_reasoning_whose_end_cannot_be_told_gives_way_to_the_next_evidence(name:
     assert found.format.reasoning is None
     assert found.format.content.start == start
     assert found.format.ends.content == ("<|over|>",)
-    assert check_witnesses(found.format, found.witnesses, engine_for(found.format)) == ()
+    assert check_golden_texts(found.format, found.golden_texts, engine_for(found.format)) == ()
 
 
 def test_a_framing_that_the_check_refuses_is_dropped_and_the_rest_kept() -> None:
@@ -226,10 +226,10 @@ def test_frames_of_answers_and_ends_of_turns_are_read(name: str) -> None:
     assert found.format.ends.content == ends
     assert found.format.ends.calls == ()
     assert not any("cross-check" in note for note in found.notes)
-    assert check_witnesses(found.format, found.witnesses, engine_for(found.format)) == ()
+    assert check_golden_texts(found.format, found.golden_texts, engine_for(found.format)) == ()
     if "tool_calls" in template:
         assert dict(found.format.evidence)["tool_calls"] == "rendering"
-        assert any(witness.calls and witness.content for witness in found.witnesses) or not frame[2]
+        assert any(golden.calls and golden.content for golden in found.golden_texts) or not frame[2]
 
 
 def test_a_frame_read_beside_calls_that_fall_back_goes_with_them() -> None:
@@ -249,7 +249,7 @@ def test_calls_in_a_shape_that_is_not_read_are_not_called_absent() -> None:
             "{% for c in m.tool_calls or [] %}<f {{ c.function.name }} {{ c.function.arguments | list }}>{% endfor %}"
         )
     )
-    assert "writes tool calls in no shape that is read: " in found.notes[0]
+    assert "writes tool calls in a form that is not recognised: " in found.notes[0]
     assert "<f tool_qa8 ['karg0', 'karg1']>" in found.notes[0]
     silent = inferred(turns(""))
     assert "never writes tool calls" in silent.notes[0]

@@ -1,4 +1,4 @@
-"""A ``$schema`` below the root is heard where it begins a resource of its own (``$id``), and nowhere else."""
+"""A ``$schema`` below the root sets the dialect only where ``$id`` begins a resource of its own."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.json_schema import Judge
-from benchmarks.json_schema_causes import unexcused
-from benchmarks.json_schema_laws import byte_judge
 from guided.validation.validate import judge as verdicts_of
+from tests.judges.schema_causes import unexcused
+from tests.judges.schema_laws import byte_judge
+from tests.judges.schema_masks import Judge
 
 _FOUR = "http://json-schema.org/draft-04/schema#"
 _BESIDE: dict[str, Any] = {"$schema": _FOUR, "$ref": "#/definitions/any", "type": "object"}

@@ -1,4 +1,4 @@
-"""Rows of the report stand where the schema has the words that they speak of."""
+"""Report rows point to the keywords that they are about."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import grammars.json_schema.document.documents as documents_module
-from grammars.json_schema import DEFAULT_SPELLING, build
-from grammars.json_schema.document.places import written_word
+from grammars.json_schema.build import DEFAULT_SPELLING, build
+from grammars.json_schema.document.places import written_keyword
 from special_tokens.errors import RequestError, SchemaError
 
 _SEVEN = "http://json-schema.org/draft-07/schema#"
@@ -88,7 +88,7 @@ def test_what_no_value_satisfies_is_named_where_it_stands(schema: Any, wanted: s
 
 def test_the_keyword_is_the_one_that_is_written() -> None:
     schema = {"items": [{}], "dependencies": {"a": ["b"]}, "const": 1}
-    assert [written_word(schema, word) for word in ("prefixItems", "dependentSchemas", "enum", "anyOf")] == [
+    assert [written_keyword(schema, word) for word in ("prefixItems", "dependentSchemas", "enum", "anyOf")] == [
         "items",
         "dependencies",
         "const",
@@ -107,7 +107,7 @@ def test_the_keyword_is_the_one_that_is_written() -> None:
     ],
 )
 def test_what_is_no_uri_is_refused_at_its_place(schema: Any, documents: Any, place: str) -> None:
-    with pytest.raises(SchemaError, match="is no URI|was not given") as error:
+    with pytest.raises(SchemaError, match="is not a URI|was not given") as error:
         build(schema, documents=documents)
     assert str(error.value).startswith(place)
 
@@ -120,8 +120,8 @@ def test_many_resources_are_found_in_one_walk() -> None:
     schema = {"$id": "http://x/", "$ref": "d2999", "$defs": definitions}
     calls: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        real = documents_module.ways_into
-        patch.setattr(documents_module, "ways_into", lambda document: (calls.append(1), real(document))[1])
+        real = documents_module.parents_in
+        patch.setattr(documents_module, "parents_in", lambda document: (calls.append(1), real(document))[1])
         build(schema)
     assert len(calls) == 1
 
@@ -133,7 +133,7 @@ def test_documents_are_schemas_by_uri(documents: Any) -> None:
 
 
 def test_a_policy_is_one_of_two() -> None:
-    with pytest.raises(RequestError, match="'silent' is no policy; expected warn or strict"):
+    with pytest.raises(RequestError, match="'silent' is not a policy; expected warn or strict"):
         build({}, policy="silent")  # type: ignore[arg-type]
 
 

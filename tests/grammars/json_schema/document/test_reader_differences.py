@@ -1,4 +1,4 @@
-"""Where validators read a dialect otherwise than we do, a row says so: no answer is taken or refused in silence."""
+"""A report row says where a validator reads a dialect differently; no answer is judged silently."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from benchmarks.json_schema import Compiled, Judge
-from benchmarks.json_schema_causes import unexcused
-from benchmarks.json_schema_laws import byte_judge
-from grammars.json_schema import build
+from grammars.json_schema.build import build
 from grammars.json_schema.document.dialects import DIALECTS
-from grammars.json_schema.direct import direct
-from grammars.json_schema.document.reader_differences import has_later_formats, read_alike
+from grammars.json_schema.document.reader_differences import has_later_formats, means_the_same
+from grammars.json_schema.passthrough.build import pass_through
 from grammars.values.spelling import DEFAULT_SPELLING
 from guided.validation.validate import judge as verdicts_of
 from special_tokens.errors import GuidedError, SchemaError
-from tests.amount import EVERYTHING, some
+from tests.cases import seeds
+from tests.judges.schema_causes import unexcused
+from tests.judges.schema_laws import byte_judge
+from tests.judges.schema_masks import Compiled, Judge
 
 _FOUR, _SIX, _SEVEN, _2019, _2020 = (dialect.uri for dialect in DIALECTS)
 _LISTS = {"type": "array", "items": {"type": "array"}, "uniqueItems": True}
@@ -81,7 +81,7 @@ def test_what_is_nullable_is_named_where_it_stands(judge: Judge, word: str, besi
     "around", [lambda part: {"properties": {"a": part}}, lambda part: {"properties": {"a": {"allOf": [part]}}}]
 )
 def test_a_resource_is_read_by_its_own_dialect(judge: Judge, around: Any, name: str) -> None:
-    """Whichever word names it, on the fast path as beside what does not take it."""
+    """With either keyword, on the fast path and off it."""
     parts: list[tuple[str, str, dict[str, Any]]] = [
         (_2020, _FOUR, {"const": 1}),
         (_SEVEN, _FOUR, {"type": "integer", "const": 1}),
@@ -128,7 +128,6 @@ def test_what_is_ignored_beside_a_reference_is_said(judge: Judge, more: dict[str
     assert set(_verdicts(schema, {"a": 9})) == {True}
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("root", "own", "word", "value"),
     [
@@ -185,11 +184,11 @@ def test_what_a_stray_dialect_asks_for_more_is_relaxed(judge: Judge, schema: Any
 def test_a_stray_dialect_that_changes_nothing_stays_on_the_fast_path(named: str) -> None:
     part = {"$schema": _SEVEN, "properties": {named: {"type": "string", "format": "int32"}}, "default": {"id": "q"}}
     schema = {"$schema": _FOUR, "type": "object", "properties": {"a": part}}
-    found = direct(schema, DEFAULT_SPELLING)
+    found = pass_through(schema, DEFAULT_SPELLING)
     assert found is not None
     assert "$schema" not in {row.keyword for row in found.rows}
     later = {"$schema": _FOUR, "properties": {"a": {"$schema": _SEVEN, "properties": {"b": {"format": "date"}}}}}
-    found = direct(later, DEFAULT_SPELLING)
+    found = pass_through(later, DEFAULT_SPELLING)
     assert found is not None
     assert "$schema" in {row.keyword for row in found.rows}
 
@@ -197,9 +196,9 @@ def test_a_stray_dialect_that_changes_nothing_stays_on_the_fast_path(named: str)
 def test_a_large_schema_of_another_dialect_is_not_looked_through() -> None:
     """Each `$schema` in another would go through all that is below: what is not known is taken to matter."""
     schema: dict[str, Any] = {"anyOf": [{"minimum": i} for i in range(499)]}
-    assert read_alike({"anyOf": schema["anyOf"][:498]}, DIALECTS[1], DIALECTS[2])
+    assert means_the_same({"anyOf": schema["anyOf"][:498]}, DIALECTS[1], DIALECTS[2])
     assert not has_later_formats({"anyOf": schema["anyOf"][:498]})
-    assert not read_alike(schema, DIALECTS[1], DIALECTS[2])
+    assert not means_the_same(schema, DIALECTS[1], DIALECTS[2])
     assert has_later_formats(schema)
 
 
@@ -254,7 +253,7 @@ def _schema(rng: random.Random, depth: int, *, is_root: bool = False, may_refer:
         if not is_root and rng.random() < 0.4:
             out[rng.choice(["$id", "id"])] = f"urn:x{rng.randrange(10**6)}"
         elif not is_root:
-            depth = 0  # what a dialect that is not heard changes further below is not all said
+            depth = 0  # the report does not list everything that an ignored dialect changes further below
 
     def below() -> dict[str, Any]:
         return _schema(rng, depth - 1, may_refer=may_refer)
@@ -312,8 +311,7 @@ def _orders(value: Any) -> Iterator[Any]:
         yield value
 
 
-@pytest.mark.every_case
-@pytest.mark.parametrize("seed", some(range(3_000 if EVERYTHING else 150), 150))
+@pytest.mark.parametrize("seed", seeds(3_000, default=150))
 def test_rows_tell_every_difference_from_a_validator(judge: Judge, seed: int) -> None:
     rng = random.Random(f"dialects {seed}")
     schema = _schema(rng, 2, is_root=True)

@@ -1,4 +1,4 @@
-"""Items that must differ: where values are too few for them, and where the watcher cannot hold to it."""
+"""`uniqueItems` where there are too few values, and where no watcher can enforce it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.json_schema import Judge
-from benchmarks.json_schema_laws import byte_judge
-from grammars.json_schema import build
+from grammars.json_schema.build import build
 from guided.validation.validate import judge as validators
 from special_tokens.errors import SchemaError
+from tests.judges.schema_laws import byte_judge
+from tests.judges.schema_masks import Judge
 
 
 @pytest.fixture(scope="module")

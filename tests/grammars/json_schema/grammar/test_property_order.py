@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.json_schema_laws import byte_judge
+from tests.judges.schema_laws import byte_judge
 
 INTEGER = {"type": "integer"}
 A_THEN_B = {"dependentSchemas": {"a": {"properties": {"b": INTEGER}, "required": ["b"]}}}

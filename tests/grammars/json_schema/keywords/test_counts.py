@@ -1,4 +1,4 @@
-"""Counts that are larger than anything that is written, long tuples, and numbers of classes of their own."""
+"""Counts larger than anything that is written, long tuples, and number classes of users."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.json_schema_laws import byte_judge
-from grammars.values.json_copy import json_copy
-from grammars.json_schema import build
+from grammars.json_schema.build import build
 from grammars.tree.render import render
+from grammars.values.json_copy import json_copy
 from special_tokens.errors import SchemaError
+from tests.judges.schema_laws import byte_judge
 
 JUDGE = byte_judge(None)
 LARGE = [2**31, 2**32, 2**63 - 1, 10**30]

@@ -1,4 +1,4 @@
-"""Flags of patterns: which letters are alike without case, how far a flag reaches, and what is read by few."""
+"""Pattern flags: case folding, the scope of a flag, and flags that few validators know."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from benchmarks.json_schema import Judge
-from benchmarks.json_schema_laws import byte_judge, honest
-from grammars.json_schema import Outcome, build
-from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
-from grammars.regular.syntax.case_folding import _classes, folded
+from grammars.json_schema.build import Outcome, build
 from grammars.regular.languages import matches
+from grammars.regular.syntax.case_folding import _classes, case_folded
+from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
 from guided.validation.validate import judge as verdicts
 from special_tokens.errors import SchemaError
+from tests.judges.schema_laws import byte_judge, honest
+from tests.judges.schema_masks import Judge
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def test_letters_are_alike_where_both_validators_have_them_alike() -> None:
 
 
 def test_classes_are_closed() -> None:
-    assert folded(((0x61, 0x7A),), wide=False) == ((0x41, 0x5A), (0x61, 0x7A), (0x17F, 0x17F), (0x212A, 0x212A))
-    assert folded((), wide=True) == ()
+    assert case_folded(((0x61, 0x7A),), wide=False) == ((0x41, 0x5A), (0x61, 0x7A), (0x17F, 0x17F), (0x212A, 0x212A))
+    assert case_folded((), wide=True) == ()
 
 
 @pytest.mark.parametrize(

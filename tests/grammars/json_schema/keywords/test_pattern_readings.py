@@ -1,4 +1,4 @@
-"""Patterns that ECMA-262 and validators read differently, and words that are counted for watchers."""
+"""Patterns that ECMA-262 and validators read differently, and finite languages for watchers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grammars.regular.finite as counting
-from benchmarks.json_schema import Judge
-from benchmarks.json_schema_causes import violated
-from benchmarks.json_schema_laws import byte_judge
-from grammars.deadline import deadline
-from grammars.json_schema import Outcome, build
-from grammars.regular.syntax.ecma import has_borders, language
-from grammars.regular.finite import few_words
-from grammars.json_schema.keywords.text import readings
+from grammars.json_schema.build import Outcome, build
+from grammars.json_schema.keywords.text import pattern_readings
+from grammars.limits.deadline import deadline
+from grammars.regular.finite import finite_words
 from grammars.regular.languages import ANY, cat, chars, derive, inter, matches, neg, rep
+from grammars.regular.syntax.ecma import has_disputed_boundaries, language
 from guided.validation.validate import judge as verdicts
 from special_tokens.errors import SchemaError
+from tests.judges.schema_causes import violated
+from tests.judges.schema_laws import byte_judge
+from tests.judges.schema_masks import Judge
 
 
 @pytest.fixture(scope="module")
@@ -108,12 +108,12 @@ def test_borders_of_words_beside_other_letters_are_said(pattern: str, negated: b
     schema: Any = {"type": "string", "pattern": pattern}
     rows = build({"not": schema} if negated else schema, watch=True).report.relaxed
     assert ("/not" if negated else "", "pattern") in {(row.pointer, row.keyword) for row in rows}
-    assert has_borders(pattern)
+    assert has_disputed_boundaries(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["^[a-z]+\\b[a-z ]*$", "^\\w+\\b$", "^foo\\b$", "[\\b]", "a\\\\b"])
 def test_borders_of_words_among_ascii_letters_are_exact(pattern: str) -> None:
-    assert not has_borders(pattern)
+    assert not has_disputed_boundaries(pattern)
     assert not build({"type": "string", "pattern": pattern}, watch=True).report.relaxed
 
 
@@ -138,7 +138,7 @@ def test_borders_of_words_are_said_both_ways(judge: Judge, schema: Any, values: 
     for value in values:
         said = {verdict.is_valid for verdict in verdicts(schema, value)}
         if not found.accepts(json.dumps(value, ensure_ascii=False)):
-            assert False in said or any("borders of words" in row.reason for row in report.narrowed), value
+            assert False in said or any("word boundaries" in row.reason for row in report.narrowed), value
         elif True not in said:
             assert violated(schema, value) & relaxed, value
 
@@ -146,10 +146,10 @@ def test_borders_of_words_are_said_both_ways(judge: Judge, schema: Any, values: 
 def test_what_borders_of_words_make_impossible_is_told() -> None:
     with pytest.raises(SchemaError, match="unsatisfiable") as refused:
         build({"type": "string", "pattern": "^[^\\x20-\\x7e]\\b$"}, watch=True)
-    assert "borders of words" in str(refused.value)
+    assert "word boundaries" in str(refused.value)
     with pytest.raises(SchemaError, match="unsatisfiable") as refused:
         build({"type": "string", "pattern": "^ \\b$"}, watch=True)
-    assert "borders of words" not in str(refused.value)
+    assert "word boundaries" not in str(refused.value)
 
 
 def test_what_is_not_ecma_is_remarked() -> None:
@@ -178,7 +178,7 @@ SMALL = ("^a", "b$", "^(ab)*$", "aa", "^.{2,3}$", "^(a|b{2})+$", "^[^a]*$", "^a?
     ],
 )
 def test_words_in_several_languages_are_counted(patterns: tuple[str, ...], expected: set[str] | None) -> None:
-    assert few_words(inter(*map(language, patterns)), 100) == expected
+    assert finite_words(inter(*map(language, patterns)), 100) == expected
 
 
 @given(st.lists(st.tuples(st.sampled_from(SMALL), st.booleans()), max_size=4))
@@ -186,16 +186,16 @@ def test_words_in_several_languages_are_those_that_all_patterns_match(chosen: li
     every = {"".join(letters) for length in range(5) for letters in product("ab", repeat=length)}
     expected = {word for word in every if all((re.search(p, word) is None) is denied for p, denied in chosen)}
     terms = [neg(language(pattern)) if denied else language(pattern) for pattern, denied in chosen]
-    assert few_words(inter(language("^[ab]{0,4}$"), *terms), 31) == expected
+    assert finite_words(inter(language("^[ab]{0,4}$"), *terms), 31) == expected
 
 
 def test_counting_words_looks_at_a_bounded_part_of_a_language(monkeypatch: pytest.MonkeyPatch) -> None:
     parts: list[int] = []
     monkeypatch.setattr(counting, "derive", lambda term, code: parts.append(term.size) or derive(term, code))
-    assert few_words(inter(language("^[a-z_]{3,250}$"), language("^[a-z0-9-]{3,250}$")), 3_001) is None
+    assert finite_words(inter(language("^[a-z_]{3,250}$"), language("^[a-z0-9-]{3,250}$")), 3_001) is None
     assert 1_000 < sum(parts) <= counting._MOST_WORK
     with deadline(0), pytest.raises(SchemaError, match="before the deadline"):
-        few_words(inter(language("^[ab]+$"), language("^.{5}$")), 3_001)
+        finite_words(inter(language("^[ab]+$"), language("^.{5}$")), 3_001)
 
 
 def test_the_only_key_that_is_left_is_written_once(judge: Judge) -> None:
@@ -324,7 +324,7 @@ def test_classes_beside_look_around_are_what_all_readings_share(judge: Judge, pa
             assert all(verdict.is_valid is not False for verdict in verdicts(schema, value)), text
     assert num_accepted
     rows = build(schema, watch=True).report.narrowed
-    assert any("beside look-around" in row.reason for row in rows)
+    assert any("together with look-around" in row.reason for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -371,7 +371,7 @@ def test_what_the_engine_bears_of_a_costly_pattern_is_kept() -> None:
 @pytest.mark.parametrize(
     ("schema", "value", "accepted"),
     [
-        # as validators have it, a newline may stand behind what a negated $ is found before
+        # as validators read it, a newline may follow the place where a negated $ matches
         (
             {
                 "type": "array",
@@ -428,16 +428,16 @@ def test_strings_that_are_wider_than_asked_for_have_a_row_however_they_are_asked
 def test_what_a_late_request_could_not_tell_is_told_the_next_one() -> None:
     pattern = "^(?=.*late)x-[a-z]+$"
     with deadline(0):
-        readings(pattern)
-    sure, maybe = readings(pattern)
+        pattern_readings(pattern)
+    sure, maybe = pattern_readings(pattern)
     assert sure is maybe
 
 
 def test_many_words_that_are_long_are_not_all_spelled() -> None:
-    assert few_words(rep(chars([(0x1F600, 0x1F600)]), 0, 29_999), 100) is None
+    assert finite_words(rep(chars([(0x1F600, 0x1F600)]), 0, 29_999), 100) is None
     long_words = cat(chars([(0x4E00, 0x59AD)]), rep(chars([(97, 97)]), 0, None))
-    assert few_words(inter(long_words, rep(ANY, 1_900, 1_900)), 3_000) is None
-    assert few_words(inter(long_words, rep(ANY, 2, 2)), 3_000) is not None
+    assert finite_words(inter(long_words, rep(ANY, 1_900, 1_900)), 3_000) is None
+    assert finite_words(inter(long_words, rep(ANY, 2, 2)), 3_000) is not None
 
 
 @pytest.mark.parametrize("pattern", ["\\u{411", "[\\u{411", "a\\u{4", "(\\u{1F600"])

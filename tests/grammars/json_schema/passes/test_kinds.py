@@ -1,4 +1,4 @@
-"""A keyword whose value cannot be read is named, whatever stands beside it and wherever the schema stands."""
+"""An error names a keyword of the wrong kind, whatever its sibling keywords and wherever the schema is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from grammars.json_schema import build
+from grammars.json_schema.build import build
 from grammars.json_schema.passes.kinds import CHECKS
 from special_tokens.errors import SchemaError
 
@@ -59,7 +59,6 @@ AROUND: dict[str, Any] = {
 }
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("keyword", CHECKS)
 def test_a_wrong_kind_is_named_whatever_stands_beside_it(keyword: str) -> None:
     is_right, expected = CHECKS[keyword]
@@ -76,7 +75,6 @@ def test_a_wrong_kind_is_named_whatever_stands_beside_it(keyword: str) -> None:
                 assert caught.value.expected == expected
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("place", AROUND)
 def test_a_wrong_kind_is_named_wherever_the_schema_stands(place: str) -> None:
     rng = random.Random(f"wrong kinds {place}")
@@ -94,7 +92,6 @@ def test_a_wrong_kind_is_named_wherever_the_schema_stands(place: str) -> None:
         assert (caught.value.keyword, caught.value.pointer) == (keyword, place), whole
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("step", ["9" * 5_000, "\u00b2", "-1", "1", "00000000000000000000", "1e0"])
 def test_a_reference_to_no_element_leads_nowhere(step: str) -> None:
     with pytest.raises(SchemaError, match="leads nowhere"):

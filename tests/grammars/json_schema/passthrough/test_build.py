@@ -1,4 +1,4 @@
-"""The fast path: what it takes is written as our own grammars write it, and as a validator judges it."""
+"""The fast path writes what our own grammars write, and what a validator accepts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import jsonschema
 import llguidance
 import pytest
 
-from grammars.json_schema import build
-from grammars.json_schema.direct import _READERS, direct
-from grammars.json_schema.passthrough.copy import ENGINE_WORDS, Copy
-from grammars.values.spelling import DEFAULT_SPELLING
+from grammars.json_schema.build import build
+from grammars.json_schema.passthrough.build import _READERS, pass_through
+from grammars.json_schema.passthrough.copy import ENGINE_KEYWORDS, SchemaCopy
 from grammars.tree.render import render
+from grammars.values.spelling import DEFAULT_SPELLING
 from guided.engine.engine import compile_grammar
 from special_tokens.errors import GrammarError, SchemaError
 
@@ -248,7 +248,7 @@ def validator(schema: Any) -> Any:
 @pytest.mark.parametrize("name", TAKEN)
 def test_what_is_taken_is_written_as_our_own_grammars_write_it(name: str) -> None:
     schema, values = TAKEN[name]
-    assert direct(schema, DEFAULT_SPELLING) is not None
+    assert pass_through(schema, DEFAULT_SPELLING) is not None
     fast, slow = (build(schema, watch=watch) for watch in (True, False))
     assert not fast.report.relaxed
     texts = [render(built.node).engine_text() for built in (fast, slow)]
@@ -290,13 +290,13 @@ WORDS: dict[str, tuple[Any, str, str]] = {
 
 
 def test_every_word_that_the_engine_is_given_is_tried() -> None:
-    assert set(WORDS) == ENGINE_WORDS
+    assert set(WORDS) == ENGINE_KEYWORDS
 
 
 @pytest.mark.parametrize("word", WORDS)
 def test_the_engine_keeps_to_a_word(word: str) -> None:
     schema, taken, refused = WORDS[word]
-    found = direct(schema, DEFAULT_SPELLING)
+    found = pass_through(schema, DEFAULT_SPELLING)
     assert found is not None
     assert word in found.node.schema
     text = render(found.node).engine_text()
@@ -305,23 +305,23 @@ def test_the_engine_keeps_to_a_word(word: str) -> None:
 
 
 def test_a_word_that_the_engine_does_not_know_is_never_given_to_it() -> None:
-    def misspelt(copy: Copy, value: Any, schema: Any, out: dict[str, Any]) -> None:
+    def misspelt(copy: SchemaCopy, value: Any, schema: Any, out: dict[str, Any]) -> None:
         out["minimums"] = value
 
-    copy = Copy({"type": "object", "properties": {"a": {"minimum": 1}}}, {**_READERS, "minimum": misspelt})
+    copy = SchemaCopy({"type": "object", "properties": {"a": {"minimum": 1}}}, {**_READERS, "minimum": misspelt})
     with pytest.raises(GrammarError, match="'minimums'"):
         copy.result(DEFAULT_SPELLING)
 
 
 @pytest.mark.parametrize("name", LEFT)
 def test_what_is_in_doubt_is_left_to_our_own_compiler(name: str) -> None:
-    assert direct(LEFT[name], DEFAULT_SPELLING) is None
+    assert pass_through(LEFT[name], DEFAULT_SPELLING) is None
 
 
 @pytest.mark.parametrize("listed", [{}, {"properties": {"a": True}}])
 def test_a_required_key_that_a_pattern_forbids_is_an_error_of_the_schema(listed: Any) -> None:
     inner = {"type": "object", "required": ["a"], "patternProperties": {"^a": False}, **listed}
-    assert direct(inner, DEFAULT_SPELLING) is None
+    assert pass_through(inner, DEFAULT_SPELLING) is None
     with pytest.raises(SchemaError, match="unsatisfiable schema"):
         build({"type": "array", "items": inner, "minItems": 1}, watch=True)
 
@@ -335,12 +335,12 @@ def test_required_of_the_wrong_kind_beside_patterns_is_said_where_it_is_read(wro
 def test_keys_that_readers_differ_on_satisfy_the_pattern_beside_free_ones() -> None:
     """Our own grammars leave them out; where others may hold anything the engine takes them for keys of the pattern."""
     schema = {"type": "object", "patternProperties": {"^a(\\..*)?$": {"type": "integer"}}}
-    assert direct(schema, DEFAULT_SPELLING) is not None
+    assert pass_through(schema, DEFAULT_SPELLING) is not None
     text = render(build(schema, watch=True).node).engine_text()
     for value, expected in (({"a.\r": 1}, True), ({"a.\r": "x"}, False), ({"a.x": "x"}, False), ({"b\r": "x"}, True)):
         assert accepts(text, json.dumps(value, ensure_ascii=False)) is expected, value
     for others in ({"type": "null"}, {}, False):  # {} is no schema that is known to hold anything
         closed = {**schema, "additionalProperties": others}
-        assert (direct(closed, DEFAULT_SPELLING) is None) is (others is not False)
+        assert (pass_through(closed, DEFAULT_SPELLING) is None) is (others is not False)
     for pattern in ("^\\w+(?!a)$", "(?i)^i$"):  # there is more to be said of these
-        assert direct({"type": "object", "patternProperties": {pattern: {}}}, DEFAULT_SPELLING) is None
+        assert pass_through({"type": "object", "patternProperties": {pattern: {}}}, DEFAULT_SPELLING) is None

@@ -1,4 +1,4 @@
-"""Constants beside other keywords on the fast path: where none of them is left, our own compiler says so."""
+"""Constants with sibling keywords on the fast path: if no constant is left, our own compiler reports it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from grammars.json_schema import build
-from grammars.json_schema.direct import direct
+from grammars.json_schema.build import build
+from grammars.json_schema.passthrough.build import pass_through
 from grammars.values.spelling import DEFAULT_SPELLING
 from special_tokens.errors import SchemaError
 
-#: Constants, and what is asked beside them that none of them meets.
+#: Constants, and sibling keywords that none of them satisfies.
 IMPOSSIBLE: list[dict[str, Any]] = [
     {"const": 3, "minimum": 5},
     {"const": 3, "exclusiveMaximum": 3},
@@ -45,4 +45,4 @@ def test_constants_that_nothing_is_left_of_are_refused_as_such(schema: Any) -> N
     ids=json.dumps,
 )
 def test_constants_that_something_is_left_of_are_taken(schema: Any) -> None:
-    assert direct(schema, DEFAULT_SPELLING) is not None
+    assert pass_through(schema, DEFAULT_SPELLING) is not None

@@ -1,4 +1,4 @@
-"""The report says what the masks do not keep, wherever it stands in the schema."""
+"""The report lists what the masks do not enforce, wherever it is in the schema."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from grammars.json_schema import Outcome, build
+from grammars.json_schema.build import Outcome, build
 from special_tokens.errors import SchemaError
 
 BACK_REFERENCE = {"type": "string", "pattern": r"^(a+)b\1$"}
@@ -48,7 +48,9 @@ def test_what_strict_refuses_is_in_the_report_of_the_error(watch: bool) -> None:
     assert broken.value.report is None
 
 
-@pytest.mark.parametrize("road", [{"watch": True}, {"watch": False}, {"watch": True, "in_full": True}], ids=str)
+@pytest.mark.parametrize(
+    "road", [{"watch": True}, {"watch": False}, {"watch": True, "always_translate": True}], ids=str
+)
 @pytest.mark.parametrize("more", [{}, {"not": {"const": 3}}, {"allOf": [{"minimum": 1}]}], ids=str)
 @pytest.mark.parametrize("kind", [{"type": "integer"}, {"type": "string"}, {"type": ["string", "null"]}, {}], ids=str)
 def test_a_format_that_is_not_known_has_a_row_however_it_is_built(

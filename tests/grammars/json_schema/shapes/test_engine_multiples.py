@@ -1,4 +1,4 @@
-"""Steps with decimals and bounds far out: texts held against exact arithmetic, the kept double, and two validators."""
+"""`multipleOf` with decimals and extreme bounds, judged by exact arithmetic and two validators."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from benchmarks.json_schema import Judge
-from benchmarks.json_schema_causes import violated
-from benchmarks.json_schema_laws import byte_judge
-from grammars.json_schema import build
+from grammars.json_schema.build import build
 from grammars.json_schema.shapes.engine_multiples import engine_steps
 from grammars.json_schema.shapes.numbers import decimal_text, num_decimals
 from guided.validation.validate import judge as verdicts
 from special_tokens.errors import SchemaError
-from tests.amount import some
-from tests.grammars.json_schema.test_numbers import answer, is_valid
+from tests.cases import seeds
+from tests.grammars.json_schema.shapes.test_numbers import answer, is_valid
+from tests.judges.schema_causes import violated
+from tests.judges.schema_laws import byte_judge
+from tests.judges.schema_masks import Judge
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def _step_schema(dice: random.Random) -> dict[str, Any]:
     return schema
 
 
-@pytest.mark.parametrize("seed", some(range(150), 14))
+@pytest.mark.parametrize("seed", seeds(150, default=14))
 def test_multiples_in_their_shortest_spelling_and_nothing_else(judge: Judge, seed: int) -> None:
     """Exact on texts that are as ``json.dumps`` has them, unless a row relaxes the step; never an error."""
     dice = random.Random(seed)
@@ -131,14 +131,16 @@ def test_integers_beyond_doubles_keep_their_bounds(
     assert not any(found.accepts(str(value)) for value in wrong)
 
 
-FAR_OUT = product(
-    ["minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"],
-    [3, 9_999, 0.75, 10**14],
-    [10**15, 1e15, 10**15 - 1, 10**16, 999_999_999_999_990],
+FAR_OUT = list(
+    product(
+        ["minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"],
+        [3, 9_999, 0.75, 10**14],
+        [10**15, 1e15, 10**15 - 1, 10**16, 999_999_999_999_990],
+    )
 )
 
 
-@pytest.mark.parametrize("case", some(FAR_OUT, 9))
+@pytest.mark.parametrize("case", FAR_OUT)
 def test_a_step_beside_a_bound_far_out_is_a_grammar(judge: Judge, case: tuple[str, float, float]) -> None:
     keyword, step, bound = case
     sign = 1 if "in" in keyword[-5:] and "Max" not in keyword and keyword != "maximum" else -1
@@ -177,7 +179,7 @@ def _size(dice: random.Random, near: int) -> float:
     )
 
 
-@pytest.mark.parametrize("seed", some(range(80), 8))
+@pytest.mark.parametrize("seed", seeds(80, default=8))
 def test_numbers_that_need_an_exponent(judge: Judge, seed: int) -> None:
     """Beyond 1e64 and below 1e-64: every double between the bounds, and no other."""
     dice = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Enumerations of arrays and objects: equal ones count once, and too many are refused with their place."""
+"""Enumerations of arrays and objects: equal values count once; too many are refused with their place."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.json_schema import Judge
-from benchmarks.json_schema_laws import byte_judge
 from grammars.json_schema.passes.plain import equal
-from grammars.json_schema.shapes.equality_keys import Keys, distinct
+from grammars.json_schema.shapes.equality_keys import EqualityKeys, distinct_values
 from special_tokens.errors import SchemaError
+from tests.judges.schema_laws import byte_judge
+from tests.judges.schema_masks import Judge
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +34,12 @@ def test_two_values_have_one_key_where_json_schema_calls_them_equal(seed: int) -
         return at.choice(plain)
 
     values = [value(2) for _ in range(60)]
-    keys = Keys()
+    keys = EqualityKeys()
     for one in values:
         for two in values:
             assert (keys(one) == keys(two)) is equal(one, two), (one, two)
     first = [i for i, one in enumerate(values) if not any(equal(one, two) for two in values[:i])]
-    assert [i for i, _ in distinct(values)] == first
+    assert [i for i, _ in distinct_values(values)] == first
 
 
 def test_a_key_is_found_at_any_depth() -> None:
@@ -49,13 +49,13 @@ def test_a_key_is_found_at_any_depth() -> None:
             value = {"a": value} if i % 2 else [value]
         return value
 
-    assert len(distinct([deep(), deep()])) == 1
+    assert len(distinct_values([deep(), deep()])) == 1
 
 
 @pytest.mark.parametrize("value", [[], {}, [1], {"a": [1.0]}])
 @pytest.mark.parametrize("more", [{}, {"minItems": 0}])
 def test_equal_values_are_one_however_many_there_are(judge: Judge, value: Any, more: dict[str, Any]) -> None:
-    """On the fast path, and where something beside it leaves the schema to our own compiler."""
+    """On the fast path, and where a sibling keyword leaves the schema to our own compiler."""
     found = judge.compiled({"enum": [*([value] * 3_000), [[7]]], **more})
     for text, fits in (json.dumps(value).replace("1.0", "1"), True), ("[[7]]", True), ("[[8]]", False):
         assert found.accepts(text) is fits

@@ -1,4 +1,4 @@
-"""Numbers with bounds and steps, on their own and inside: what is accepted, and random answers to their ends.
+"""Numbers with bounds and `multipleOf`, alone and nested: what is accepted, and random answers.
 
 The judge is exact arithmetic on the text, and on the double that a reader keeps of it.
 """
@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from benchmarks.json_schema import Judge
-from benchmarks.json_schema_causes import violated
-from benchmarks.json_schema_laws import byte_judge
-from grammars.json_schema import DEFAULT_SPELLING, build
-from grammars.json_schema.shapes.number_texts import Digits, digits
-from grammars.json_schema.shapes.numbers import Numbers, tight
+from grammars.json_schema.build import DEFAULT_SPELLING, build
 from grammars.json_schema.grammar.scalars import engine_number
+from grammars.json_schema.shapes.number_texts import Digits, digits
+from grammars.json_schema.shapes.numbers import Numbers, tightened
 from grammars.tree.nodes import Json
 from guided.bitmask import allowed_ids
 from special_tokens.errors import GrammarError, GuidedError, SchemaError
-from tests.amount import some
+from tests.cases import seeds
+from tests.judges.schema_causes import violated
+from tests.judges.schema_laws import byte_judge
+from tests.judges.schema_masks import Judge
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +100,9 @@ def _far_schema(dice: random.Random) -> dict[str, Any]:
     return schema
 
 
-@pytest.mark.parametrize("seed", some(range(60), 10))
+@pytest.mark.parametrize("seed", seeds(60, default=10))
 def test_what_is_far_out_is_found_by_readers_of_doubles(judge: Judge, seed: int) -> None:
-    """Where no row says otherwise; integers, which readers keep as they are, are enforced to the last digit."""
+    """Unless a report row says otherwise.  Integers, which parsers keep exactly, are enforced to the last digit."""
     dice = random.Random(seed)
     schema = _far_schema(dice)
     try:
@@ -165,7 +165,7 @@ def is_valid(schema: dict[str, Any], value: Fraction) -> bool:
 
 
 def answer(judge: Judge, found: Any, rng: random.Random) -> str | None:
-    """What is written at random to an end; None where that takes too long."""
+    """Return a random answer written to its end; None if that takes too long."""
     state, ends, out = found.start.fork(), found.plan.end_ids(), b""
     while not state.is_stopped:
         ids = list(allowed_ids(state.mask()))
@@ -178,7 +178,7 @@ def answer(judge: Judge, found: Any, rng: random.Random) -> str | None:
     return out.decode()
 
 
-@pytest.mark.parametrize("seed", some(range(60), 10))
+@pytest.mark.parametrize("seed", seeds(60, default=10))
 def test_random_numbers_are_written_to_their_ends_and_valid(judge: Judge, seed: int) -> None:
     """No engine error, as where an intersection is finished and the engine does not see it; none out of bounds."""
     rng = random.Random(seed)
@@ -260,10 +260,10 @@ def test_where_doubles_lose_what_counts_it_is_relaxed(judge: Judge) -> None:
 
 
 def test_bounds_of_integers_are_members() -> None:
-    found = tight(Numbers(Fraction(-7, 2), True, Fraction(1000), False, True, not_steps=(Fraction(500),)))
+    found = tightened(Numbers(Fraction(-7, 2), True, Fraction(1000), False, True, not_steps=(Fraction(500),)))
     assert (found.low, found.high) == (Fraction(-3), Fraction(999))
-    assert tight(Numbers(integer=True, not_steps=(Fraction(1, 4),))).is_empty()
-    assert tight(Numbers(integer=True, steps=(Fraction(3, 2),))).steps == (Fraction(3),)
+    assert tightened(Numbers(integer=True, not_steps=(Fraction(1, 4),))).is_empty()
+    assert tightened(Numbers(integer=True, steps=(Fraction(3, 2),))).steps == (Fraction(3),)
 
 
 @pytest.mark.parametrize("schema", [

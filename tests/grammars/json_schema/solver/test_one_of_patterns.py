@@ -7,8 +7,8 @@ import re
 import llguidance
 import pytest
 
-from grammars.deadline import deadline
-from grammars.json_schema import build
+from grammars.json_schema.build import build
+from grammars.limits.deadline import deadline
 from grammars.tree.render import render
 from guided.engine.engine import compile_grammar
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
 from grammars.regular.languages import matches
-from tests.amount import examples
+from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
 
 # Without the empty string, where Python finds no ``\B`` and ECMA-262 does.
 WORDS = ["".join(letters) for size in range(1, 5) for letters in product("ab ", repeat=size)]
@@ -36,7 +35,6 @@ def patterns() -> st.SearchStrategy[str]:
     return st.recursive(atoms, wider, max_leaves=6)
 
 
-@examples(400)
 @given(pattern=patterns())
 def test_a_pattern_is_found_where_a_backtracking_engine_finds_it(pattern: str) -> None:
     try:

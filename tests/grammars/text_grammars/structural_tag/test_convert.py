@@ -12,7 +12,7 @@ from grammars.values.constraints import StructuralTag
 from grammars.values.format import Format
 from guided.engine.engine import Engine
 from special_tokens.errors import GrammarError, RequestError
-from tests.plan_laws import END, accepts, plan_of, write_to_the_end
+from tests.judges.plans import END, accepts, plan_of, write_to_the_end
 
 PLAIN = Format("plain")
 FREE = {"type": "any_text"}
@@ -264,7 +264,7 @@ def test_K8_token_formats_are_for_trusted_callers(engine: Engine, case: tuple[An
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({}, "structural_tag: nothing says what to write"),
+        ({}, "structural_tag: the structural tag has no format"),
         (5, "not an object"),
         ("{", "not JSON"),
         ({"format": {"type": "xml"}}, "format.type: unknown format 'xml'; expected any_text, any_tokens"),
@@ -293,9 +293,9 @@ def test_K8_token_formats_are_for_trusted_callers(engine: Engine, case: tuple[An
             r"tags\[0\].begin: 'a' begins with no trigger",
         ),
         ({"structures": [], "triggers": ["x"]}, "structures: the list is empty"),
-        ({"format": {"type": "dispatch", "rules": [["ab", FREE], ["b", FREE]]}}, "'b' stands inside 'ab'"),
+        ({"format": {"type": "dispatch", "rules": [["ab", FREE], ["b", FREE]]}}, "'b' is contained in 'ab'"),
         ({"tag": ""}, "the tag is empty"),
-        ({"tag": "a", "start_tag": "<b>"}, "tag and start_tag both say how it begins; expected one of the two"),
+        ({"tag": "a", "start_tag": "<b>"}, "tag and start_tag both give the opening tag; expected one of the two"),
         (
             {"format": {"type": "exclude_token", "exclude_tokens": [1]}},
             "^response_format.*: tokens are not text .only a tr",
@@ -306,7 +306,7 @@ def test_K8_token_formats_are_for_trusted_callers(engine: Engine, case: tuple[An
             for key in ("at_least_one", "stop_after_first")
         ),
         ({"format": {"type": "dispatch", "loop": 1, "rules": [["<a>", FREE]]}}, "format.loop: 1 is not true or false"),
-        ({"start_tag": "begin"}, "no end tag can be told from 'begin'"),
+        ({"start_tag": "begin"}, "no end tag can be derived from 'begin'"),
     ],
 )
 def test_K8_what_cannot_be_read_is_named_with_its_place(engine: Engine, spec: Any, message: str):

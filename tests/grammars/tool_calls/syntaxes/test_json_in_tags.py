@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammars.values.format import ToolCallFormat
-from grammars.tool_calls import syntax
 from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallStarted, StrayText
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
 from special_tokens.errors import ModelError
-from tests.amount import examples
-from tests.call_laws import calls_of, read, refused_at, section
+from tests.cases import costly
+from tests.judges.tool_calls import calls_of, read, refused_at, section
 
 FORM = ToolCallFormat("json_in_tags", call_start="<tool_call>\n", call_end="\n</tool_call>", between="\n", gap="\n")
 WEATHER = Tool(
@@ -42,7 +42,7 @@ _CALLS = st.lists(
 )
 
 
-@examples(60, part=4)
+@costly
 @given(calls=_CALLS, cuts=st.lists(st.integers(0, 300), max_size=12))
 def test_what_is_rendered_is_accepted_and_read_back(engine: Engine, calls: list[Call], cuts: list[int]) -> None:
     text = syntax("json_in_tags").render(FORM, calls, TOOLS)

@@ -24,7 +24,7 @@ from guided.hf.loop import sampling as module
 from guided.hf.loop.recorder import Recorder, _top
 from guided.hf.loop.sampling import BatchSampler, Penalties
 from guided.sampling import RowSampling, uniform
-from tests.amount import examples
+from tests.cases import costly
 
 VOCAB = 700
 
@@ -77,7 +77,6 @@ ROWS = st.builds(
 )
 
 
-@examples(250)
 @given(ROWS, st.integers(0, 10_000), st.sampled_from([0.0, 0.5, 0.99]))
 def test_the_kept_tokens_are_those_of_transformers(row: RowSampling, seed: int, masked: float) -> None:
     logits = logits_of(seed, masked=masked)
@@ -129,7 +128,7 @@ def test_many_draws_follow_the_distribution() -> None:
     assert chi_square < 23.5  # 4 degrees of freedom: exceeded once in 10,000
 
 
-@examples(60, part=4)
+@costly
 @given(st.lists(ROWS, min_size=2, max_size=5), st.integers(0, 1_000), st.data())
 def test_a_row_does_not_depend_on_its_neighbours(rows: list[RowSampling], seed: int, data: Any) -> None:
     rows = [replace(row, seed=100 + i) for i, row in enumerate(rows)]
@@ -191,7 +190,6 @@ def test_repetition_penalty_is_that_of_transformers() -> None:
     assert torch.equal(ours, judge(torch.tensor([prompt + answer]), logits.clone()))
 
 
-@examples(100)
 @given(
     st.floats(-2, 2), st.floats(-2, 2), st.lists(st.integers(0, 20), max_size=12),
     st.dictionaries(st.integers(0, 20), st.floats(-100, 100), max_size=4),
@@ -213,7 +211,7 @@ def test_frequency_and_presence_count_the_answer_alone(
     assert np.allclose(ours[0].numpy(), expected, atol=1e-4)
 
 
-def test_g9_penalties_never_revive_or_kill_a_masked_token() -> None:
+def test_G9_penalties_never_revive_or_kill_a_masked_token() -> None:
     logits = logits_of(10, masked=0.999)
     row = RowSampling(temperature=1.0, repetition_penalty=1.9, presence_penalty=2.0, frequency_penalty=2.0, seed=1)
     penalties = Penalties(row, list(range(VOCAB)))

@@ -1,4 +1,4 @@
-"""The path on an accelerator, on a fake device that counts what makes the host wait."""
+"""The accelerator path, on a fake device that counts what makes the host wait."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 from guided.bitmask import allowed_ids, num_words
 from guided.hf.masks import accelerator as device_module
-from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
 from guided.hf.masks.accelerator import DeviceLink
+from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
 from guided.hf.masks.cpu import HostLink
-from tests.amount import some
-from tests.guided.hf.generate.fake_device import DEVICE, Event, FakeDevice, OnDevice
-from tests.guided.hf.generate.laws import CHATS, check_answer, plan_of
-from tests.guided.hf.generate.test_failing_rows import Poison
+from tests.guided.hf.generate.failures.test_failing_rows import Poison
+from tests.judges.generation import CHATS, check_answer, plan_of
+from tests.made_up.device import DEVICE, Event, FakeDevice, OnDevice
 
 MODE = ("accelerators", "right", "no synchronisation of our own per step in greedy search and sampling; fake device")
 
@@ -92,7 +91,7 @@ CARELESS: dict[str, Callable[[torch.Tensor], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", some(CARELESS, 6))
+@pytest.mark.parametrize("name", CARELESS)
 def test_one_careless_line_is_noticed(tiny_guide: Any, fake: FakeDevice, name: str, monkeypatch: Any) -> None:
     """The test above stands on the fake device: it must count whatever makes a host wait."""
     _, _, plain = run(tiny_guide, fake, [None] * 3)
@@ -136,11 +135,11 @@ def test_rows_and_counters_are_those_of_the_host(tiny_guide: Any, options: dict[
 @pytest.mark.parametrize(
     "options", [{}, {"do_sample": True, "top_k": 0}, {"num_beams": 2}, {"prompt_lookup_num_tokens": 2}], ids=str
 )
-@pytest.mark.parametrize("stop", some(["never written", None], 1))
+@pytest.mark.parametrize("stop", ["never written", None])
 def test_nan_logits_end_their_row_and_cost_no_wait(
     tiny_guide: Any, fake: FakeDevice, options: dict[str, Any], stop: str | None
 ) -> None:
-    """What the device found comes to the host with the tokens that it sends anyway."""
+    """The device's findings come to the host with the tokens that it sends anyway."""
     num_rows = 1 if "prompt_lookup_num_tokens" in options else 3
     plans = [tiny_guide.plan(stop=stop), plan_of(tiny_guide, "json"), None][:num_rows]
     *_, clean = run(tiny_guide, fake, plans, **options)
@@ -168,7 +167,7 @@ def test_drafts_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
 
 @pytest.mark.parametrize("chat", CHATS[:3])
 def test_drafts_taken_back_on_the_device_are_those_of_the_host(tiny_guide: Any, chat: str, request: Any) -> None:
-    """The token after a rejected draft was taken for one behind it, and the row ended with an error."""
+    """The token after a rejected draft was taken for the one that follows it, and the row ended with an error."""
     plans = [tiny_guide.plan()]
     inputs = tiny_guide.inputs([chat], plans)
     options = {"max_new_tokens": 16, "do_sample": False, "prompt_lookup_num_tokens": 2}
@@ -203,7 +202,7 @@ def test_stops_in_text_need_the_token_at_once(tiny_guide: Any, request: Any) -> 
     assert len(message.token_ids) == out.shape[1] - inputs.prompt_len
 
 
-@pytest.mark.parametrize("at", some([2, 1, 5], 1))
+@pytest.mark.parametrize("at", [2, 1, 5])
 @pytest.mark.parametrize(
     "options", [{}, {"suppress_tokens": list(range(296))}, {"num_beams": 3}], ids=["greedy", "rescued", "beams"]
 )

@@ -1,4 +1,4 @@
-"""What is read off a live tokenizer without asking it for its whole vocabulary."""
+"""Facts of a live tokenizer are read without asking it for its whole vocabulary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from guided.hf.model.tokenizer import facts_of
 from special_tokens.errors import TokenizerError
-from tests.conftest import MARKERS, small_tokenizer
+from tests.made_up.tokenizers import MARKERS, small_tokenizer
 
 REAL = ("qwen3", "gpt4o", "llama2")  # dense, with a hole, with added tokens among the others
 
@@ -23,7 +23,7 @@ def live(text: str) -> PreTrainedTokenizerFast:
 
 @pytest.mark.parametrize("far", [False, True])
 def test_a_vocabulary_with_a_hole_is_measured_by_its_largest_id(far: bool) -> None:
-    """An ordinary token behind the hole, or an added one far away."""
+    """An ordinary token after the hole, or an added one far away."""
     body = json.loads(small_tokenizer(MARKERS))
     vocab = body["model"]["vocab"]
     if far:

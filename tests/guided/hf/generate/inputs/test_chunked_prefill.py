@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy
+from tests.judges.generation import CHATS, check_all, generate, greedy
 
 MODE = ("chunked prefill (prefill_chunk_size)", "right", "processors see the prompt once, whatever the chunks")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.guided.hf.generate.laws import CHATS, check_answer, greedy, plan_of
+from tests.judges.generation import CHATS, check_answer, greedy, plan_of
 
 MODE = ("inputs_embeds", "right", "with or without input_ids beside them; begins are bound by guide.inputs")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy
+from tests.judges.generation import CHATS, check_all, generate, greedy
 
 MODE = ("left padding", "right", "padding is no part of a row's history; rows are those of unpadded prompts")
 

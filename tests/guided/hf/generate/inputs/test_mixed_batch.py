@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, plan_of, with_spy
+from tests.judges.generation import CHATS, check_all, generate, plan_of, with_spy
 
 MODE = ("batch of plans and plain rows", "right", "plain rows are bit-identical to a batch without guidance")
 
@@ -30,7 +30,7 @@ def run(guide: Any, names: list[str | None], **options: Any) -> tuple[torch.Tens
 
 @pytest.mark.parametrize("names", MIXES, ids=str)
 @pytest.mark.parametrize("options", [{"do_sample": False}, SAMPLE], ids=["greedy", "sampled"])
-def test_g2_plain_rows_are_bit_identical(tiny_guide: Any, names: list[str | None], options: dict[str, Any]) -> None:
+def test_G2_plain_rows_are_bit_identical(tiny_guide: Any, names: list[str | None], options: dict[str, Any]) -> None:
     """The law `free`: logits and ids of a plain row are those of a call that knows nothing of us."""
     judge, seen_judge, _ = run(tiny_guide, [None] * 4, **options)
     ours, seen, _ = run(tiny_guide, names, **options)
@@ -60,7 +60,7 @@ def test_every_guided_row_is_right(tiny_guide: Any) -> None:
         check_all(tiny_guide, names, generate(tiny_guide, CHATS, names))
 
 
-def test_g5_a_batch_without_any_plan_gets_nothing(tiny_guide: Any) -> None:
+def test_G5_a_batch_without_any_plan_gets_nothing(tiny_guide: Any) -> None:
     """No plan, no processor, no matcher."""
     before = tiny_guide.cache_info()
     inputs = tiny_guide.inputs(CHATS)

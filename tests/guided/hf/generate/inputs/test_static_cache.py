@@ -9,7 +9,7 @@ import torch
 from transformers import DynamicCache
 
 from special_tokens.errors import PlanError
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy, plan_of
+from tests.judges.generation import CHATS, check_all, generate, greedy, plan_of
 
 MODE = ("static cache", "right", "processors run outside the compiled forward")
 MODES = [

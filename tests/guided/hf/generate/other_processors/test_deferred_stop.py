@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers.generation import utils
 
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy
+from tests.judges.generation import CHATS, check_all, generate, greedy
 
 MODE = ("deferred stop checks (mps)", "right", "the step after the end changes nothing; emulated on the CPU")
 

@@ -10,11 +10,10 @@ import torch
 from transformers import GenerationConfig
 
 from grammars.values.constraints import Choice
-from guided.hf.model import conflicts
 from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
+from guided.hf.model import conflicts
 from special_tokens.errors import ModelError
-from tests.amount import some
-from tests.guided.hf.generate.laws import CHATS, FORMATS, check_all, check_answer, generate, plan_of, with_spy
+from tests.judges.generation import CHATS, FORMATS, check_all, check_answer, generate, plan_of, with_spy
 
 MODE = (
     "min_new_tokens, suppress_tokens, bad words, forced ids, n-grams, penalties, biases",
@@ -64,8 +63,8 @@ def test_the_list_is_complete(tiny_guide: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:Unfeasible length constraints")
 @pytest.mark.parametrize("flag", FLAGS)
-@pytest.mark.parametrize("mode", some([{"do_sample": True, "top_k": 20}, {"do_sample": False}], 1), ids=str)
-def test_g9_the_grammar_wins(tiny_guide: Any, flag: str, mode: dict[str, Any]) -> None:
+@pytest.mark.parametrize("mode", [{"do_sample": True, "top_k": 20}, {"do_sample": False}], ids=str)
+def test_G9_the_grammar_wins(tiny_guide: Any, flag: str, mode: dict[str, Any]) -> None:
     names = list(FORMATS)
     plans = [plan_of(tiny_guide, name) for name in names]
     inputs = tiny_guide.inputs(CHATS[:3], plans)

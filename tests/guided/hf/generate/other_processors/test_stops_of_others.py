@@ -1,4 +1,4 @@
-"""Rows that ``generate`` stops for reasons of its own: stop strings, ends and criteria of the call."""
+"""Rows that ``generate`` itself stops: stop strings, end tokens and criteria of the call."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from transformers import StoppingCriteria
 
 from grammars.plan.plan import Stops
 from guided.hf.model import conflicts
-from tests.amount import some
-from tests.guided.hf.generate.laws import CHATS, check_answer, generate, greedy, plan_of
-from tests.guided.hf.generate.test_failing_rows import AgainstTheMask
+from tests.guided.hf.generate.failures.test_failing_rows import AgainstTheMask
+from tests.judges.generation import CHATS, check_answer, generate, greedy, plan_of
 
 MODE = (
     "stop_strings, eos_token_id, criteria of the call",
@@ -48,11 +47,11 @@ def stops(guide: Any) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("which", ["stop_strings", "eos_token_id", "criterion"])
 @pytest.mark.parametrize("on_error", ["end", "unconstrained"])
-@pytest.mark.parametrize("sampled", some([True, False], 1))
+@pytest.mark.parametrize("sampled", [True, False])
 def test_a_row_cut_by_others_is_the_same_with_neighbours_and_without(
     tiny_guide: Any, which: str, on_error: str, sampled: bool
 ) -> None:
-    """It was blamed for the padding behind it."""
+    """It was blamed for the padding after it."""
     plans = [plan_of(tiny_guide, name) if name else None for name in NAMES]
     messages = {}
     for rows in ((0,), (0, 1), (0, 1, 2), (0, 2)):
@@ -87,7 +86,7 @@ def cut(guide: Any, names: list[str | None], at: int, pad: int | None, **how: An
 
 @pytest.mark.parametrize("names", [["json", "regex"], ["json", None], ["json", "json", "choice", None]], ids=str)
 @pytest.mark.parametrize("on_error", ["end", "unconstrained"])
-@pytest.mark.parametrize("pad", some(["<|im_end|>", "<|im_start|>", "<tool_call>"], 1))
+@pytest.mark.parametrize("pad", ["<|im_end|>", "<|im_start|>", "<tool_call>"])
 def test_a_pad_token_that_only_the_call_names(tiny_guide: Any, names: Any, on_error: Any, pad: str) -> None:
     """It looked like a token chosen against the mask."""
     token = tiny_guide.tokenizer.convert_tokens_to_ids(pad)
@@ -119,7 +118,7 @@ def test_the_padding_of_rows_without_a_grammar_is_not_read(tiny_guide: Any, stri
 
 
 def _prefer_in_first(token_id: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """A processor behind ours that makes the first row write ``token_id``."""
+    """A processor after ours that makes the first row write ``token_id``."""
 
     def force(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         scores = scores.clone()
@@ -143,7 +142,7 @@ def test_a_pad_token_that_a_row_names_as_its_stop_is_read(tiny_guide: Any) -> No
 
 
 def test_a_token_against_the_mask_is_no_pad_token_of_the_call(tiny_guide: Any) -> None:
-    """The row that failed is filled with the pad token behind the token that was refused."""
+    """The row that failed is filled with the pad token after the token that was refused."""
     plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "json")]
     inputs = tiny_guide.inputs(CHATS[:2], plans)
     kwargs = tiny_guide.generate_kwargs(inputs, plans)
@@ -156,7 +155,7 @@ def test_a_token_against_the_mask_is_no_pad_token_of_the_call(tiny_guide: Any) -
 
 
 def test_a_pad_token_that_is_an_end_looks_like_one_only_where_the_answer_may_end(tiny_guide: Any) -> None:
-    """Nobody can tell that end from one that was chosen: another pad token, named in the call, can be told."""
+    """That end looks like one that was chosen; another pad token, named in the call, does not."""
     end, other = tiny_guide.tokens.end_ids[0], tiny_guide.tokenizer.convert_tokens_to_ids("<|im_start|>")
     reasons = {
         (name, pad): cut(tiny_guide, [name, "json"], 3, pad)[0].finish_reason
@@ -198,7 +197,7 @@ def test_beams_cut_by_others(tiny_guide: Any, options: dict[str, Any]) -> None:
 
 
 def test_the_first_token_against_the_mask_is_no_padding(tiny_guide: Any) -> None:
-    """Nobody ends a row before its first token: the pad token was chosen there."""
+    """Nothing ends a row before its first token: the pad token was chosen there."""
     plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "regex")]
     inputs = tiny_guide.inputs(CHATS[:2], plans)
     kwargs = tiny_guide.generate_kwargs(inputs, plans)

@@ -1,4 +1,4 @@
-"""The law `harmless`: what the embedded model writes by itself and rightly is the same under guidance.
+"""The law `harmless`: a valid answer that the embedded model writes unguided is the same under guidance.
 
 A sample; benchmarks/harmless_model.py asks more and prints the causes.
 """
@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.amount import EVERYTHING
-
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[5]
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +32,8 @@ def of_kind(script: Any, kind: str, count: int) -> list[Any]:
 
 @pytest.mark.slow
 def test_valid_answers_are_unchanged(script: Any, demo_guide: Any) -> None:
-    count = 3 if EVERYTHING else 1
-    results = script.answer(demo_guide, of_kind(script, "extraction", count), 32)
-    assert sum(result.is_valid for result in results) >= min(count, 2)
+    results = script.answer(demo_guide, of_kind(script, "extraction", 3), 32)
+    assert sum(result.is_valid for result in results) >= 2
     for result in results:
         if result.is_valid:
             assert (result.is_unchanged, result.cause, result.overridden) == (True, "", 0), result.free

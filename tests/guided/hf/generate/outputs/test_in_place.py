@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from guided.sampling import Sampling
-from tests.guided.hf.generate.laws import CHATS, check_all, plan_of
+from tests.judges.generation import CHATS, check_all, plan_of
 
 MODE = ("in_place=True", "right", "the same tokens and scores to the bit; output_logits of guided rows are masked")
 
@@ -59,7 +59,7 @@ def test_logits_of_plain_rows_stay_and_those_of_guided_rows_are_masked(tiny_guid
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
 def test_other_scores_are_never_written_to_by_default(tiny_guide: Any, dtype: torch.dtype) -> None:
-    """Only contiguous float32 scores that nobody differentiates are written to, and only on request."""
+    """Only contiguous float32 scores without gradient are written to, and only on request."""
     plans = [plan_of(tiny_guide, "json")] * 2
     inputs = tiny_guide.inputs(CHATS[:2], plans)
     size = tiny_guide.engine.vocab_size

@@ -1,4 +1,4 @@
-"""What else ``generate`` can return: scores, logits, hidden states, its output objects."""
+"""The other outputs of ``generate``: scores, logits, hidden states, output objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.guided.hf.generate.laws import CHATS, allowed_after, check_all, generate
+from tests.judges.generation import CHATS, allowed_after, check_all, generate
 
 MODE = ("output_scores, output_logits, return_dict_in_generate", "right", "logits stay raw, scores are masked")
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import TextIteratorStreamer
 
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, plan_of
+from tests.judges.generation import CHATS, check_all, generate, plan_of
 
 MODE = ("streamers", "right", "batch 1, as transformers has them; a streamer that raises cancels")
 

@@ -1,4 +1,4 @@
-"""What guidance holds: bounded per row and per beam, reported, and gone afterwards."""
+"""Memory of guidance: bounded per row and per beam, reported, and freed afterwards."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import torch
 
 from guided.bitmask import allocate_bitmask
 from guided.state.state import GuidanceState
-from tests.amount import some
-from tests.guided.hf.generate.laws import CHATS, plan_of
+from tests.judges.generation import CHATS, plan_of
 
 MODE = ("two thousand steps", "right", "about 30 bytes a token of our own; reported by Session.memory()")
 
@@ -47,7 +46,7 @@ def test_a_state_grows_by_its_tokens_alone(tiny_guide: Any) -> None:
 
 
 @pytest.mark.parametrize("format", [LONG, None], ids=["array", "free text"])
-@pytest.mark.parametrize("num_tokens", some([500, 1000, 1900], 1))
+@pytest.mark.parametrize("num_tokens", [500, 1000, 1900])
 def test_bytes_per_token_are_those_of_the_page(tiny_guide: Any, format: Any, num_tokens: int) -> None:
     """The row's own 16, and 8 of the call's history, which grows by halves."""
     plan = tiny_guide.plan(response_format=format)
@@ -59,7 +58,7 @@ def test_bytes_per_token_are_those_of_the_page(tiny_guide: Any, format: Any, num
     assert 24 < inputs.session.memory().size_bytes / num_tokens < 32
 
 
-@pytest.mark.parametrize("steps", some([700, 2000], 1))
+@pytest.mark.parametrize("steps", [700, 2000])
 def test_many_steps_of_generate(tiny_guide: Any, steps: int) -> None:
     plan = tiny_guide.plan(response_format=LONG)
     inputs = tiny_guide.inputs(["x"], [plan])
@@ -77,7 +76,7 @@ def test_many_steps_of_generate(tiny_guide: Any, steps: int) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    some([{"num_beams": 4}, {}, {"num_return_sequences": 3, "do_sample": True}, {"prompt_lookup_num_tokens": 3}], 1),
+    [{"num_beams": 4}, {}, {"num_return_sequences": 3, "do_sample": True}, {"prompt_lookup_num_tokens": 3}],
     ids=str,
 )  # fmt: skip
 def test_nothing_stays_after_the_call_and_its_kwargs_are_gone(tiny_guide: Any, options: dict[str, Any]) -> None:
@@ -98,7 +97,7 @@ def test_nothing_stays_after_the_call_and_its_kwargs_are_gone(tiny_guide: Any, o
     assert states_alive() <= before
 
 
-def test_g5_a_plain_batch_holds_nothing(tiny_guide: Any) -> None:
+def test_G5_a_plain_batch_holds_nothing(tiny_guide: Any) -> None:
     before = states_alive()
     inputs = tiny_guide.inputs(CHATS)
     tiny_guide.model.generate(**inputs, max_new_tokens=3, **tiny_guide.generate_kwargs(inputs, [None] * 4))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from special_tokens.errors import PlanError
-from tests.guided.hf.generate.laws import CHATS, check_answer, greedy, plan_of
+from tests.judges.generation import CHATS, check_answer, greedy, plan_of
 
 MODE = ("a second generate with the same kwargs and inputs", "right", "every call begins anew, whatever came before")
 MODES = [("the same kwargs with other inputs", "refused", "PlanError before the first token: kwargs belong to inputs")]

@@ -11,14 +11,14 @@ import pytest
 import torch
 
 from special_tokens.errors import PlanError
-from tests.amount import EVERYTHING
-from tests.guided.hf.generate.laws import CHATS, check_answer, greedy, plan_of
+from tests.judges.generation import CHATS, check_answer, greedy, plan_of
 
 MODE = ("threads sharing a model", "right", "each call has its own session; guide, engine and plans are shared")
 MODES = [("threads sharing one set of kwargs", "refused", "PlanError in one of them; one after the other is right")]
 
 
-def test_each_thread_gets_what_it_would_get_alone(tiny_guide: Any) -> None:
+@pytest.mark.parametrize("repeats", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_each_thread_gets_what_it_would_get_alone(tiny_guide: Any, repeats: int) -> None:
     shared = {name: plan_of(tiny_guide, name) for name in ("json", "choice", "regex")}
 
     def answer(job: tuple[str, str]) -> tuple[list[int], Any]:
@@ -31,8 +31,7 @@ def test_each_thread_gets_what_it_would_get_alone(tiny_guide: Any) -> None:
         check_answer(tiny_guide, name, tokens, message)
         return tokens, message.guidance
 
-    jobs = [(chat, name) for chat in CHATS for name in shared]
-    jobs = jobs * 3 if EVERYTHING else jobs[:3]
+    jobs = [(chat, name) for chat in CHATS for name in shared] * repeats
     alone = [answer(job) for job in jobs]
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(answer, jobs)) == alone
@@ -71,7 +70,7 @@ def test_two_calls_at_once_with_the_same_kwargs_are_not_silently_wrong(
         except PlanError as error:
             results.append(str(error))
         finally:
-            turns.barrier.abort()  # nobody waits for a call that is through
+            turns.barrier.abort()  # no call waits for one that has ended
 
     threads = [Thread(target=run) for _ in range(2)]
     for thread in threads:

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from special_tokens.errors import ModelError
-from tests.conftest import small_tokenizer
 from tests.guided.hf.conftest import tiny_model
-from tests.guided.hf.generate.laws import CHATS, FORMATS, check_all, generate, greedy, plan_of
+from tests.judges.generation import CHATS, FORMATS, check_all, generate, greedy, plan_of
+from tests.made_up.tokenizers import small_tokenizer
 
 MODE = ("assisted decoding, same tokenizer", "right", "drafts are masked, tested and taken back")
 MODES = [
@@ -147,7 +147,7 @@ def test_kwargs_for_a_model_of_another_width_are_refused(tiny_guide: Any, padded
 
 
 def test_another_tokenizer_of_the_same_width_is_refused(tiny_guide: Any) -> None:
-    """Its ids could not be told from ours; transformers takes equal widths for one tokenizer and says so."""
+    """Its ids look like ours; transformers takes equal widths for one tokenizer and says so."""
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 

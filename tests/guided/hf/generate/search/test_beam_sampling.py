@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.guided.hf.generate.laws import CHATS, check_answer, generate, judge_kwargs
-from tests.guided.hf.generate.test_beams import finished
+from tests.guided.hf.generate.search.test_beams import finished
+from tests.judges.generation import CHATS, check_answer, generate, judge_kwargs
 
 MODE = ("beam sampling", "right", "as beam search; candidates are drawn among the legal tokens")
 

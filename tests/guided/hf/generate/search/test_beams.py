@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.guided.hf.generate.laws import CHATS, CHOICES, FORMATS, check_answer, generate, judge_kwargs, plan_of, replay
+from tests.judges.generation import CHATS, CHOICES, FORMATS, check_answer, generate, judge_kwargs, plan_of, replay
 
 MODE = ("beam search", "right", "beams are found again by their tokens; a search wider than the language ends early")
 

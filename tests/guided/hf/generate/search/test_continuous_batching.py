@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from special_tokens.errors import PlanError
-from tests.guided.hf.generate.laws import CHATS, plan_of
+from tests.judges.generation import CHATS, plan_of
 
 MODE = ('cache_implementation="paged", continuous batching', "refused", "processors are shown no history of a row")
 

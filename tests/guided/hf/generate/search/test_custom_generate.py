@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy, plan_of
+from tests.judges.generation import CHATS, check_all, generate, greedy, plan_of
 
 MODE = ("custom_generate callables", "right", "with our stopping criterion or without it")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.guided.hf.generate.laws import CHATS, FORMATS, check_all, generate, greedy, plan_of
+from tests.judges.generation import CHATS, FORMATS, check_all, generate, greedy, plan_of
 
 MODE = ("greedy", "right", "the tokens of a search by whole forwards and a fresh state per token")
 
@@ -32,7 +32,7 @@ def test_once_one_mask_one_sample_one_commit_per_token(tiny_guide: Any, name: st
     assert (guidance.rollbacks, guidance.rescued) == (0, 0)
 
 
-def test_g1_once_over_two_hundred_steps(tiny_guide: Any) -> None:
+def test_G1_once_over_two_hundred_steps(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format={"type": "array", "items": {"type": "integer"}, "minItems": 150})
     inputs = tiny_guide.inputs(CHATS[:2], [plan, plan])
     kwargs = tiny_guide.generate_kwargs(inputs, [plan, plan])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, judge_kwargs
+from tests.judges.generation import CHATS, check_all, generate, judge_kwargs
 
 MODE = ("classifier-free guidance (guidance_scale)", "right", "the mask applies to the mixed scores")
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from special_tokens.errors import PlanError
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, plan_of
+from tests.judges.generation import CHATS, check_all, generate, plan_of
 
 MODE = ("num_return_sequences", "right", "rows of one prompt are adjacent; their number is taken from the call")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.guided.hf.generate.laws import CHATS, check_all, generate, greedy, judge_kwargs
+from tests.judges.generation import CHATS, check_all, generate, greedy, judge_kwargs
 
 MODE = ("prompt lookup", "right", "drafts are tested by the mask and taken back; the tokens are those of greedy search")
 

@@ -1,4 +1,4 @@
-"""Modes that transformers itself refuses, guided or not: before the first token, and nothing of us is in the way."""
+"""Modes that transformers itself refuses, guided or not, before the first token."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from transformers import TextStreamer
 
-from tests.guided.hf.generate.laws import CHATS, check_answer, plan_of
+from tests.judges.generation import CHATS, check_answer, plan_of
 
 MODE = ("contrastive search, DoLa, group beams, constrained beams", "refused", "by transformers: moved to the hub")
 MODES = [

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.amount import some
-from tests.guided.hf.generate.laws import CHATS, check_all, check_answer, generate, plan_of, with_spy
+from tests.judges.generation import CHATS, check_all, check_answer, generate, plan_of, with_spy
 
 MODE = ("sampling", "right", "temperature, top-k, top-p, min-p and the rest act on the legal tokens")
 
@@ -25,7 +24,7 @@ WARPERS: list[dict[str, Any]] = [
 NAMES = ["json", "choice", "regex", "json"]
 
 
-@pytest.mark.parametrize("warpers", some(WARPERS, 4), ids=str)
+@pytest.mark.parametrize("warpers", WARPERS, ids=str)
 def test_every_sampled_row_is_legal(tiny_guide: Any, warpers: dict[str, Any]) -> None:
     plans = [plan_of(tiny_guide, name) for name in NAMES]
     inputs = tiny_guide.inputs(CHATS, plans)
