@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What a plan costs: composed and compiled cold, found again by equal parts, and taken again as the same object.
+"""Benchmark: the cost of a plan, composed and compiled cold, found again by equal parts, and used again.
 
     python benchmarks/compile.py                              # the embedded model's vocabulary (49k)
     python benchmarks/compile.py --tokenizer ~/.cache/guided/tokenizers/qwen3     # and another one (152k)
 
-A request is an effort, three tools and a response format.  *cold*: names and schemas that nothing has seen before, so
-that no cache of a text, a pattern or a grammar can help; it is split into composing (ours) and compiling (the engine's,
-its first mask included).  *equal parts*: a request that is equal to an earlier one and shares no object with it.
-*same plan*: a fresh matcher of a plan that is there; *state*: the whole `GuidanceState` of one more sequence.
-Medians over repeats, with the 90th percentile; CPU time of one thread, since a shared machine's wall time measures its
-neighbours.  *memory*: growth of the process for each of a few hundred different grammars that are kept, after one mask
-each and after a walk of 60 tokens each, and what the caches themselves count.
+A request is an effort, three tools and a response format.  *cold*: names and schemas that are new, so that no cache of
+a text, a pattern or a grammar can help; split into composing (ours) and compiling (the engine's, with its first mask).
+*equal parts*: a request equal to an earlier one that shares no object with it.  *same plan*: a new matcher of an
+existing plan; *state*: the whole `GuidanceState` of one more sequence.  Medians over repeats, with the 90th
+percentile; CPU time of one thread, because wall time on a shared machine includes other processes.  *memory*: growth of
+the process per grammar, for a few hundred different ones that are kept, after one mask each and after 60 tokens each,
+and the sizes that the caches report.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from grammars.compose.compose import Parts, compose  # noqa: E402
+from grammars.plan.plan import Plan  # noqa: E402
+from grammars.requests.read import read_request  # noqa: E402
 from grammars.values.constraints import Choice, Lark, Regex  # noqa: E402
 from grammars.values.format import Format, ReasoningFormat, ToolCallFormat  # noqa: E402
-from grammars.plan.plan import Plan  # noqa: E402
-from grammars.requests import read_request  # noqa: E402
 from guided.bitmask import allocate_bitmask, allowed_ids  # noqa: E402
 from guided.engine.engine import Engine  # noqa: E402
 from guided.engine.plan_cache import PlanCache  # noqa: E402
 from guided.state.state import GuidanceState  # noqa: E402
 from special_tokens import SpecialTokens  # noqa: E402
 
-#: Name -> most milliseconds that the design allows; what is missed is printed as such.
+#: Name -> the maximum that the design allows, in milliseconds; missed ones are marked in the output.
 TARGETS = {"cold": 20.0, "equal parts": 0.5, "same plan": 0.05}
 T = TypeVar("T")
 COLUMNS = ("cold", "composing", "compiling", "equal parts", "same plan", "state")
@@ -60,7 +60,7 @@ def words(draw: random.Random, count: int) -> list[str]:
 
 
 def schema(draw: random.Random) -> dict[str, Any]:
-    """An object as people ask for: strings, numbers, an enum, a nested list, a pattern."""
+    """Return a typical object schema: strings, numbers, an enum, a nested list, a pattern."""
     a, b, c, d, e, f, g, h = words(draw, 8)
     item = {"type": "object", "properties": {f: {"type": "string"}, g: {"type": "number"}}, "required": [f]}
     return {
@@ -104,14 +104,14 @@ def request(kind: str, number: int, *, preset: str = "native") -> dict[str, Any]
 
 
 def timed(run: Callable[..., T], *arguments: Any) -> tuple[float, T]:
-    """Milliseconds of CPU time of one call, and what it returned."""
+    """Return the CPU time of one call in milliseconds, and its result."""
     began = time.process_time_ns()
     found = run(*arguments)
     return (time.process_time_ns() - began) / 1e6, found
 
 
 def often(run: Callable[..., Any], *arguments: Any, times: int) -> float:
-    """Milliseconds of one of many calls."""
+    """Return the mean time of many calls in milliseconds."""
     return timed(lambda: [run(*arguments) for _ in range(times)])[0] / times
 
 
@@ -131,7 +131,7 @@ def rows_of(engine: Engine, tokens: SpecialTokens, format: Format, repeats: int)
 
 
 def warm(engine: Engine, tokens: SpecialTokens, format: Format) -> None:
-    """What the first request of a process pays once: imports, tables of Unicode classes, templates of levels."""
+    """Run a first request, which pays once per process: imports, tables of Unicode classes, templates of levels."""
     for kind in KINDS:
         for preset in ("native", "structured"):
             plan = compose(Parts(**request(kind, -1, preset=preset)), tokens=tokens, format=format)
@@ -167,7 +167,7 @@ def rows_of_kind(
 
 
 def fifty_tools(tokens: SpecialTokens, format: Format, engine: Engine) -> dict[str, Any]:
-    """T5: fifty tools with schemas of their own."""
+    """Measure fifty tools with different schemas."""
     draw = random.Random(50)
     many = [tool for _ in range(17) for tool in tools(draw)][:50]
     parts = Parts(tools=many, tool_choice="required")
@@ -176,7 +176,7 @@ def fifty_tools(tokens: SpecialTokens, format: Format, engine: Engine) -> dict[s
 
 
 def whole_bodies(repeats: int) -> dict[str, Any]:
-    """Reading a request body of a client, which every request pays."""
+    """Measure reading a client's request body, which every request pays."""
     draw = random.Random(7)
     bodies = [
         {
@@ -194,7 +194,7 @@ def whole_bodies(repeats: int) -> dict[str, Any]:
 
 
 def memory(folder: Path, count: int) -> dict[str, Any]:
-    """Bytes that a fresh process grows by for each kept grammar."""
+    """Return the growth of a new process per kept grammar, in bytes."""
     engine, tokens = open_vocabulary(folder)
     warm(engine, tokens, FORMAT)
     plans = [compose(Parts(**request("JSON schema", 10_000 + i)), tokens=tokens, format=FORMAT) for i in range(count)]
@@ -272,7 +272,7 @@ def main() -> None:
     packages = ", ".join(f"{name} {version(name)}" for name in ("llguidance", "lark", "msgpack"))
     print(f"{platform.platform()}, Python {platform.python_version()}, {packages}; CPU ms, median (p90)")
     results = {}
-    # Memory that earlier measurements freed would be used again, and nothing would seem to grow.
+    # In this process memory freed by earlier measurements would be reused and hide the growth.
     fresh = multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1)
     for folder in [model_folder(), *options.tokenizer]:
         engine, tokens = open_vocabulary(folder)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What stands between a loaded tokenizer and the first guided step: registry, format inference, plan, first mask.
+"""Benchmark: the time from a loaded tokenizer to the first guided step (registry, format inference, plan, mask).
 
     python benchmarks/first_step.py TEMPLATES_FOLDER TOKENIZERS_FOLDER
 
-Each row is a fresh process, so that no cache helps.  *tokenizer* is the tokenizer's own load: transformers' object and
-llguidance's tables over the vocabulary, built by llguidance's own function; both are paid without us.  *engine* is what
-our engine takes beyond those tables; *registry*, *inference* (check by the masks included), *plan* (a tool, a format
-and an effort) and *mask* (compiled, first mask filled) are ours.  CPU time of one thread; imports are not counted.
-The last line is the inference alone, cold, over all templates without a tokenizer.
+Each row is a new process, so that no cache helps.  *tokenizer* is loading the tokenizer itself: transformers' object
+and llguidance's vocabulary tables, built by llguidance's function; both are needed without this project too.  *engine*
+is the time of our engine beyond those tables; *registry*, *inference* (with its check by masks), *plan* (a tool, a
+format and an effort) and *mask* (compiling and the first mask) are ours.  CPU time of one thread, without imports.  The
+last line is the inference alone, cold, over all templates without a tokenizer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-#: Most milliseconds that the design allows: over the tokenizer's own load, and for the inference.
+#: The maximum that the design allows, in milliseconds: beyond loading the tokenizer, and for the inference.
 MOST_OVER, MOST_INFERENCE = 300.0, 200.0
 PAIRS = {
     "qwen3": "qwen3",
@@ -53,13 +53,13 @@ T = TypeVar("T")
 
 
 def timed(work: Callable[[], T]) -> tuple[T, float]:
-    """A result and the milliseconds of CPU that it took."""
+    """Return the result of a call and its CPU time in milliseconds."""
     begin = time.process_time()
     return work(), (time.process_time() - begin) * 1000
 
 
 def one(arguments: tuple[str, str, str]) -> dict[str, Any]:
-    """The times of one tokenizer with one template, in this process for the first time."""
+    """Return the times of one tokenizer with one template; call it once per process."""
     folder, name, template = arguments
     import llguidance.hf
     import torch
@@ -68,8 +68,8 @@ def one(arguments: tuple[str, str, str]) -> dict[str, Any]:
     from grammars.compose.compose import Parts, compose
     from guided.bitmask import allocate_bitmask
     from guided.engine.engine import Engine
-    from guided.hf.model.wire_format import inference_of
     from guided.hf.model.tokenizer import facts_of, tokenizer_json
+    from guided.hf.model.wire_format import inference_of
     from guided.state.state import GuidanceState
     from special_tokens import SpecialTokens
 
@@ -96,11 +96,11 @@ def one(arguments: tuple[str, str, str]) -> dict[str, Any]:
 
 
 def inference_alone(folder: Path) -> list[float]:
-    """Milliseconds of every template's inference and check, without a tokenizer, each for the first time."""
+    """Return the cold times of every template's inference and check without a tokenizer, in milliseconds."""
     from guided.hf.model import wire_format as formats
 
     templates = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.jinja"))]
-    formats.inference_of_template(templates[0] + " ")  # imports and the sandbox's own start
+    formats.inference_of_template(templates[0] + " ")  # pay for imports and the start of the template sandbox
     return [timed(lambda text=text: formats.inference_of_template(text))[1] for text in templates]  # type: ignore[misc]
 
 

@@ -1,9 +1,8 @@
-"""The harmless law: what a model would write by itself must pass our masks untouched.
+"""Benchmark: the masks must allow what a model would write without guidance (judged by chat templates).
 
-Judge: each family's own chat template.  Conversations with answers, reasoning and calls (values of every type) are
-rendered by the template, tokenised by a real tokenizer as the model would write them, and teacher-forced through the
-masks of a plan with the same tools.  A token whose bit is not set would have been overridden; the first one of each
-text is listed with its cause.
+Conversations with answers, reasoning and calls (values of every type) are rendered by each family's own chat template,
+tokenised by a real tokenizer, and teacher-forced through the masks of a plan with the same tools.  A token whose bit
+is not set would have been overridden; the first one of each text is listed with its cause.
 
     python benchmarks/harmless.py TEMPLATES_FOLDER TOKENIZERS_FOLDER [--markdown]
 """
@@ -22,19 +21,19 @@ from transformers import AutoTokenizer
 from grammars.compose.compose import Parts, compose
 from grammars.prompt.messages import messages_for, template_arguments
 from grammars.values.tool import Tool
-from guided.state.entry import begin_of
 from guided.bitmask import allocate_bitmask, is_allowed
 from guided.engine.engine import Engine
-from guided.hf.model.wire_format import inference_of
 from guided.hf.model.renderers import tokenizer_renderer
 from guided.hf.model.tokenizer import facts_of, tokenizer_json
+from guided.hf.model.wire_format import inference_of
+from guided.state.entry import begin_of
 from guided.state.state import GuidanceState
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError, TemplateError
 
 __all__ = ["FITTING", "Row", "judge"]
 
-#: Tokenizer -> templates whose models have that vocabulary, or a close relative of it.
+#: Tokenizer -> templates whose models have that vocabulary or a similar one.
 FITTING: Mapping[str, Sequence[str]] = {
     "qwen3": ("qwen3", "qwen2_5", "qwq", "hermes3"),
     "qwen3_5": ("qwen3_5", "qwen3_coder"),
@@ -68,7 +67,7 @@ _REASON = 'The user asks for the weather.\nI will look it up, "quickly" & well.'
 
 
 def conversations() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Labels and assistant messages."""
+    """Return labels and assistant messages."""
     yield "answer", _assistant('It is sunny.\n\n- 20 °C\n- `{"a": 1}` and <b>wind</b>')
     yield "answer, reasoned", _assistant("It is sunny: 25 °C ☀.", reasoning_content=_REASON)
     plain = {"city": "Paris", "days": 3}
@@ -93,7 +92,7 @@ def _call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Row:
-    """One text under one template and tokenizer: tokens let through, and the first override with its cause."""
+    """One text under one template and tokenizer: tokens allowed, and the first override with its cause."""
 
     template: str
     tokenizer: str
@@ -104,7 +103,7 @@ class Row:
 
 
 def judge(template: str, tokenizer_name: str, tokenizer: Any, engine: Engine) -> Iterator[Row]:
-    """All rows of one template whose text ``tokenizer`` carries."""
+    """Return the rows of one template whose text ``tokenizer`` can encode."""
     tokens = engine.tokens
     format = inference_of(tokenizer, tokens).format
     render = tokenizer_renderer(tokenizer)
@@ -135,10 +134,10 @@ def judge(template: str, tokenizer_name: str, tokenizer: Any, engine: Engine) ->
 
 
 def _own(prompt: str, whole: str, format: Any, *, reasoned: bool) -> tuple[str, str] | None:
-    """A prompt and the assistant's text behind it.
+    """Return a prompt and the assistant's text after it.
 
-    Where the rendering does not go along with all of the prompt, the prompt's reasoning tail is taken off; a
-    template that leaves the opening out of older turns is given it back.
+    If the rendering does not begin with the whole prompt, the prompt's reasoning suffix is removed; if a template omits
+    the opening marker from older turns, it is added again.
     """
     if reasoned and _REASON not in whole:
         return None
@@ -171,7 +170,7 @@ def _drive(plan: Any, engine: Engine, row: Row, prompt: Sequence[int], ids: Sequ
 
 
 def _cause(text: str, behind: str, mask: Any, engine: Engine) -> str:
-    """The kind of an override, from what was written and what was allowed instead."""
+    """Return the kind of an override, from the text written and the tokens allowed instead."""
     if text.strip() in ("True", "False", "None") or text.strip("{[").startswith("'"):
         return "value spelled as Python"
     if not text.strip():

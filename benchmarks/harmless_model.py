@@ -1,31 +1,30 @@
 #!/usr/bin/env python3
-"""The harmless law on a model: what it writes by itself and rightly, guidance must not change.
+"""Benchmark: guidance must not change a valid answer that a real model writes without guidance.
 
     python benchmarks/harmless_model.py                     # embedded model, five minutes on two idle cores
     python benchmarks/harmless_model.py --limit 24          # at most 24 requests of each kind
     python benchmarks/harmless_model.py --model NAME_OR_FOLDER --json out.json
 
 Each request is answered twice by greedy search from the same prompt: freely, by plain ``generate``, and under its plan.
-A free answer is *valid* when it ended and a judge that is not ours (``json``, ``jsonschema``) finds in it what was
-asked.
+A free answer is *valid* if it ended and independent judges (``json``, ``jsonschema``) accept it.
 
 Kinds
   plain text            a plan without a format; every answer is valid
   extraction            a sentence, two examples in the chat, a schema
-  extraction, indented  the same with examples that are spelled over several lines, as our masks do not spell JSON
-  function call, auto   ``bfcl-eval`` where it is installed; text is as valid an answer as a call
+  extraction, indented  the same with examples in indented JSON, which our masks do not allow
+  function call, auto   ``bfcl-eval`` if it is installed; text is as valid an answer as a call
   function call, must   the same with ``tool_choice="required"``
-  call, examples        the same with other numbers, behind two requests that were answered by calls, of another
-                        function and of this one: a small model calls nothing by itself; ``auto`` and ``required``
+  call, examples        the same with other numbers, after two requests that were answered by calls of another function
+                        and of this one: a small model makes no calls without examples; ``auto`` and ``required``
 
 Columns
   valid        free answers that are valid
   calls        of these, answers that call a function
   unchanged    of the valid ones, answers that are the same under guidance, token by token; the others are listed
   overridden   steps of the guided answers at which the model's first choice was masked, and their share
-  causes       where each free answer met its first mask that forbids it, valid or not
+  causes       the cause of the first mask that forbids each free answer, valid or not
 
-The exit code is 1 when a valid answer changes for a cause that is not in `EXPLAINED`.
+The exit code is 1 if a valid answer changes for a cause that is not in `EXPLAINED`.
 """
 
 from __future__ import annotations
@@ -58,11 +57,11 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPLAINED", "Request", "Result", "answer", "requests"]
 
-#: Cause -> why guidance changes what a judge would have let pass.
+#: Cause -> why guidance changes an answer that a judge accepts.
 EXPLAINED = {
     "code fence": "the answer is the JSON text itself, so that `content` parses; a fence is text around it",
     "prose before the answer": "as a code fence",
-    "text behind the answer": "the answer ends with its value",
+    "text before the answer": "the answer ends with its value",
     "white space": "one spelling of white space, the one models were trained on; `schema_policy` has the wide one",
 }
 
@@ -104,7 +103,7 @@ EXTRACTION = (
 )  # fmt: skip
 
 
-#: What the chats of an extraction show before the question.
+#: The examples before the question of an extraction.
 PERSONS = (("Mia is 12.", {"name": "Mia", "age": 12}), ("Here comes Otto, 71.", {"name": "Otto", "age": 71}))
 TRIPS = (
     ("Eight days in Wien for 640.", {"city": "Wien", "days": 8, "price": 640}),
@@ -114,7 +113,7 @@ TRIPS = (
 
 @dataclass(frozen=True)
 class Request:
-    """One request: what is asked, the plan's parts, and what a judge checks in the answer."""
+    """One request: the messages, the plan's parts, and what a judge checks in the answer."""
 
     kind: str
     chat: Any
@@ -124,14 +123,14 @@ class Request:
 
 @dataclass
 class Result:
-    """How one request was answered freely and under guidance."""
+    """The answers to one request, free and under guidance."""
 
     request: Request
     free: str
     is_valid: bool
     is_unchanged: bool
     is_call: bool = False
-    cause: str = ""  #: of the first mask that forbids the free answer; "" where none does
+    cause: str = ""  #: of the first mask that forbids the free answer; "" if none does
     place: str = ""
     steps: int = 0
     overridden: int = 0
@@ -152,7 +151,7 @@ class Row:
 
 
 def requests(limit: int) -> Iterator[Request]:
-    """At most ``limit`` requests of each kind."""
+    """Return at most ``limit`` requests of each kind."""
     for chat in PLAIN[:limit]:
         yield Request("plain text", chat, {})
     for kind, indent in (("extraction", None), ("extraction, indented", 2)):
@@ -171,7 +170,7 @@ def requests(limit: int) -> Iterator[Request]:
 
 
 def _with_calls(cases: Sequence[Case], kind: str, choice: str) -> Iterator[Request]:
-    """Requests behind two that were answered by the right calls, of another function and of this one."""
+    """Return requests after two that were answered by the right calls, of another function and of this one."""
     for other, case in pairwise(cases):
         tools = [other.tool, case.tool]
         if other.tool["function"]["name"] != case.tool["function"]["name"]:
@@ -180,13 +179,13 @@ def _with_calls(cases: Sequence[Case], kind: str, choice: str) -> Iterator[Reque
 
 
 def _varied(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same question with other numbers."""
+    """Return the same question with other numbers."""
     digits = re.compile(r"\d+")
     return [m | {"content": digits.sub(lambda found: str(int(found.group()) + 1), m["content"])} for m in messages]
 
 
 def _called(case: Case) -> dict[str, Any]:
-    """The data set's answer to a case as the assistant's message."""
+    """Return the data set's answer to a case as the assistant's message."""
     ((name, arguments),) = case.answer.items()
     given = {key: values[0] for key, values in arguments.items() if values and values[0] != ""}
     function = {"name": name, "arguments": json.dumps(given)}
@@ -198,7 +197,7 @@ def _called(case: Case) -> dict[str, Any]:
 
 
 def _with_examples(schema: dict[str, Any], text: str, indent: int | None) -> list[dict[str, str]]:
-    """A chat with two answers in the spelling to be imitated, and the question."""
+    """Return a chat with two example answers in the desired JSON layout, and the question."""
     known = PERSONS if schema is PERSON else TRIPS
     chat = []
     for question, value in known:
@@ -208,9 +207,9 @@ def _with_examples(schema: dict[str, Any], text: str, indent: int | None) -> lis
 
 
 def answer(guide: guided.Guide, batch: Sequence[Request], max_tokens: int) -> list[Result]:
-    """Both answers to every request of a batch."""
+    """Return both answers to every request of a batch."""
     plans = [guide.plan(**request.parts) for request in batch]
-    describe = "tools" in batch[0].parts  # extraction has its examples, which the schema's text would drown
+    describe = "tools" in batch[0].parts  # extraction has examples, which the schema's text would outweigh
     inputs = guide.inputs([request.chat for request in batch], plans, describe=describe)
     options = {"max_new_tokens": max_tokens, "do_sample": False}
     free = inputs.generated(guide.model.generate(**inputs, **options))
@@ -237,7 +236,7 @@ def answer(guide: guided.Guide, batch: Sequence[Request], max_tokens: int) -> li
 
 
 def _is_valid(request: Request, message: guided.Message) -> bool:
-    """Is the free answer what was asked?  Judged by `json` and `jsonschema` alone."""
+    """Whether `json` and `jsonschema` accept the free answer."""
     tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in request.parts.get("tools", ())}
     asked = [(message.content or "", request.schema or True)]
     if tools:
@@ -255,38 +254,38 @@ def _is_valid(request: Request, message: guided.Message) -> bool:
 
 
 def first_override(guide: guided.Guide, plan: Any, entry: str, tokens: Sequence[int]) -> tuple[str, str]:
-    """The cause and the place of the first mask that forbids ``tokens``; ("", "") where none does."""
+    """Return the cause and the position of the first mask that forbids ``tokens``; ("", "") if none does."""
     state = GuidanceState(plan, guide.engine, entry=entry)
     for i, token in enumerate(tokens):
         if state.is_stopped:
             break
         if not state.allows(token):
-            behind, text, ahead = (
+            before, text, ahead = (
                 b"".join(map(guide.engine.token_bytes, part)).decode("utf-8", "replace")
                 for part in (tokens[:i], [token], tokens[i + 1 :])
             )
             if token in guide.tokens.end_ids:
-                return "ended too early", f"behind {behind[-30:]!r}"
-            return _cause(guide, state, text, behind, ahead), f"{text + ahead[:12]!r} behind {behind[-30:]!r}"
+                return "ended too early", f"before {before[-30:]!r}"
+            return _cause(guide, state, text, before, ahead), f"{text + ahead[:12]!r} before {before[-30:]!r}"
         state.commit([token])
     return "", ""
 
 
-def _cause(guide: guided.Guide, state: GuidanceState, text: str, behind: str, ahead: str) -> str:
-    """The kind of an override: ``text`` was to be written between ``behind`` and ``ahead``."""
+def _cause(guide: guided.Guide, state: GuidanceState, text: str, before: str, ahead: str) -> str:
+    """Return the kind of an override of ``text``, which was written between ``before`` and ``ahead``."""
     ids = allowed_ids(state.mask())
     if set(ids) <= set(state.plan.end_ids()):
-        return "text behind the answer"
+        return "text before the answer"
     begins = {guide.engine.token_bytes(i)[:1] for i in ids}
-    if text.encode()[:1] in begins:  # the right beginning, cut or continued in another way
+    if text.encode()[:1] in begins:  # the right beginning, split or continued otherwise
         return "white space" if (text + ahead)[1:2].isspace() else "token across a border"
-    if not behind.strip():
+    if not before.strip():
         return "code fence" if text.strip().startswith("`") else "prose before the answer"
     if text[:1].isspace():
         return "white space"
     if begins <= {bytes([byte]) for byte in b"-0123456789"}:
         return "no number where one belongs"
-    return "another key" if behind.endswith(('{"', ', "')) else "another value"
+    return "another key" if before.endswith(('{"', ', "')) else "another value"
 
 
 def table(results: Sequence[Result]) -> list[Row]:

@@ -1,12 +1,12 @@
-"""Two ways of decoding with one model, taking turns at every step, so that both meet the same noise.
+"""Compares two decoding loops with one model by alternating their steps, so that both see the same noise.
 
-On a shared machine the time of a forward wanders by several per cent within seconds, more than what two loops differ
-by, and a median over whole runs that follow one another inherits that.  Here both run at once in two threads of which
-only the one that holds the turn does anything: a thread gives the turn away where it is about to enter the model's
-forward, so steps of the two alternate, and the two halves of a pair lie milliseconds apart.
+On a shared machine the time of a forward varies by several per cent within seconds, more than two loops differ, and a
+median over consecutive whole runs inherits that.  Here both run in two threads, of which only the one that holds the
+turn works.  A thread passes the turn on before it enters the model's forward, so the steps alternate and the two
+halves of a pair are milliseconds apart.
 
-Times are CPU seconds of the process (`time.process_time`), of which waiting is no part, while the other thread stands
-still: work that a call hands to threads of its own counts too.
+Times are CPU seconds of the process (`time.process_time`) while the other thread waits; waiting is not included, work
+in threads that a call starts is.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["Steps", "in_turns", "take_turns"]
 class Steps:
     """CPU seconds of one call.
 
-    ``whole[0]`` is what came before the first forward; ``whole[n]`` is the n-th forward with everything that follows
-    it up to the next forward or to the end of the call, ``outside[n]`` the same without the forward.
+    ``whole[0]`` is the time before the first forward; ``whole[n]`` is that of the n-th forward and everything up to the
+    next forward or the end of the call; ``outside[n]`` is the same without the forward.
     """
 
     whole: list[float] = field(default_factory=list)
@@ -47,13 +47,13 @@ class _Turns:
         self._own = threading.local()
 
     def run(self, number: int) -> None:
-        """The body of thread ``number``."""
+        """Run thread ``number``."""
         self._own.number = number
         self._take()
         try:
             self.calls[number]()
             self._close_step()
-        except BaseException as problem:  # carried to the thread that asked
+        except BaseException as problem:  # raised in the calling thread
             self.failed.append(problem)
         finally:
             self._finished[number] = True
@@ -89,7 +89,7 @@ class _Turns:
 
 
 def take_turns(model: Any, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Steps, Steps]:
-    """Runs two calls that decode with ``model``, step by step in alternation; ``first`` takes the first turn."""
+    """Run two calls that decode with ``model``, alternating at each step; ``first`` takes the first turn."""
     turns = _Turns((first, second))
     hooks = [
         model.register_forward_pre_hook(turns.before_forward),
@@ -110,12 +110,12 @@ def take_turns(model: Any, first: Callable[[], Any], second: Callable[[], Any]) 
 
 
 def in_turns(name: str, model: Any, one: Callable[[], Any], other: Callable[[], Any], runs: int) -> dict[str, Any]:
-    """Ratios ``one / other``: of the n-th steps of both, of what they spend outside the forward, and of whole calls.
+    """Return ratios ``one / other``: of the n-th steps, of the time outside the forward, and of whole calls.
 
     ``step`` is the median over the pairs of steps of all runs, ``step_low`` and ``step_high`` the 95 % interval of that
-    median (by order statistics); ``quiet`` compares what the steps cost at their least (over the runs, for each n),
-    which is when no neighbour evicts our caches; ``outside`` is the median over pairs as well; ``call`` the median over
-    runs of whole calls, set-up and prefill included, with the lowest and the highest.
+    median (by order statistics); ``quiet`` compares the minimum of each step over the runs, which is its cost without
+    cache evictions by other processes; ``outside`` is a median over pairs as well; ``call`` is the median over runs of
+    whole calls, set-up and prefill included, with the lowest and the highest.
     """
     one(), other()
     steps: list[float] = []
@@ -123,7 +123,7 @@ def in_turns(name: str, model: Any, one: Callable[[], Any], other: Callable[[], 
     calls: list[float] = []
     of_one: list[list[float]] = []
     of_other: list[list[float]] = []
-    for n in range(runs):  # who goes first changes
+    for n in range(runs):  # alternate who goes first
         b, a = take_turns(model, other, one) if n % 2 else reversed(take_turns(model, one, other))
         assert len(a.whole) == len(b.whole), f"{name}: {len(a.whole)} and {len(b.whole)} steps"
         steps += [x / y for x, y in zip(a.whole[1:], b.whole[1:], strict=True)]
@@ -151,5 +151,5 @@ def in_turns(name: str, model: Any, one: Callable[[], Any], other: Callable[[], 
 
 
 def _quiet(runs: list[list[float]]) -> float:
-    """Seconds of all steps, each at its least."""
+    """Return the sum of the minima of all steps, in seconds."""
     return sum(min(times) for times in zip(*runs, strict=True))

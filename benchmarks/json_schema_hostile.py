@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Schemas that hurt: what becomes of each, and how long it takes.
+"""Benchmark: hostile schemas, their outcomes and times.
 
     python benchmarks/json_schema_hostile.py
-    python benchmarks/json_schema_hostile.py --page docs/hostile_schemas.md    # and write the table into that page
+    python benchmarks/json_schema_hostile.py --page benchmarks/hostile_schemas.md  # and into that page
 
-A case is *compiled* (and one mask was computed) or refused with a typed error that names what is wrong; the tests hold
-the outcomes, this script prints the times: seconds by the clock, and of processor time the longest that no other thread
-of the process came to its turn.  Each ``make`` builds its schema when asked, for some are large.
+A case is *compiled* (and one mask is computed) or refused with a typed error that names the cause.  The tests check the
+outcomes; this script prints the times: wall-clock seconds, and the longest time that no other thread of the process
+could run, in seconds of processor time.  Each ``make`` builds its schema on demand, because some are large.
 """
 
 from __future__ import annotations
@@ -15,54 +15,21 @@ import argparse
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from benchmarks.json_schema_hostile_cases import CASES, Case  # noqa: E402
 from benchmarks.json_schema_tables import table, write_page  # noqa: E402
-from grammars.deadline import deadline  # noqa: E402
-from grammars.json_schema import SchemaReport, build  # noqa: E402
-from grammars.tree.render import render  # noqa: E402
-from guided.engine.engine import compile_grammar  # noqa: E402
-from special_tokens.errors import GuidedError  # noqa: E402
-
-__all__ = ["Result", "run"]
-
-
-@dataclass(frozen=True)
-class Result:
-    error: GuidedError | None
-    report: SchemaReport
-    seconds: float
-
-
-def run(case: Case, tokenizer: Any, seconds: float | None = None) -> Result:
-    """Builds, compiles and computes one mask; anything but a typed error is raised as it is.
-
-    All of it under one deadline, of ``seconds`` or the usual one.
-    """
-    schema = case.make()
-    begin = time.perf_counter()
-    report = SchemaReport()
-    try:
-        with deadline(seconds):
-            built = build(schema, watch=True)
-            report = built.report
-            compile_grammar(tokenizer, render(built.node).engine_text())
-    except GuidedError as error:
-        return Result(error, report, time.perf_counter() - begin)
-    return Result(None, report, time.perf_counter() - begin)
+from tests.judges.hostile import Result, run  # noqa: E402
+from tests.judges.hostile_cases import CASES  # noqa: E402
 
 
 class Bystander(threading.Thread):
-    """Another thread of the process: wants a turn each millisecond, and says how long it had to wait for one.
+    """A second thread that wakes up each millisecond and records how late it was.
 
-    ``waited`` is the longest wait in seconds by the clock: no less than the interpreter's lock was held, and more where
+    ``waited`` is the longest delay in wall-clock seconds: at least the time that the interpreter lock was held, more if
     the machine was busy.
     """
 
@@ -87,7 +54,7 @@ class Bystander(threading.Thread):
 
 
 def outcome(result: Result) -> str:
-    """One cell of the table."""
+    """Return one cell of the table."""
     if result.error is not None:
         text = f"{type(result.error).__name__}: {str(result.error).splitlines()[0][:110]}"
         return text.replace("|", "\\|")

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""JSON Schema by other engines beside ours: one sample of schemas and instances, one scorer, one run.
+"""Benchmark: JSON Schema in other engines and ours, on one sample of schemas and instances with one scorer.
 
     python benchmarks/json_schema_peers.py                             # 80 schemas of each data set, 15 minutes
     python benchmarks/json_schema_peers.py --peers OTHER/bin/python    # an interpreter that has the peers
     python benchmarks/json_schema_peers.py --page docs/json_schema.md  # write the table into that page too
 
-Engines: ours under ``warn`` and ``strict``, plain llguidance as it comes and ``lenient``, xgrammar
+Engines: ours under ``warn`` and ``strict``, plain llguidance with its defaults and ``lenient``, xgrammar
 (``strict_mode=False``) and outlines-core.  An engine that is not installed is named and left out.
 
 Columns
-  compile %           schemas that the engine takes, within the time limit of a schema with all its instances
-  valid accepted %    of all valid instances, those of schemas that did not compile included
+  compile %           schemas that the engine accepts within the time limit for a schema and all its instances
+  valid accepted %    of all valid instances, including those of schemas that did not compile
   invalid rejected %  of the invalid instances of schemas that compiled
   perfect %           schemas that compiled with every instance right
-  timeouts            schemas that were not done in time; crashes  the process died
+  timeouts            schemas that exceeded the time limit; crashes  the process ended
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HEAD = (
     "crashes",
 )
 
-#: Engine, the module that it needs (none for ours), and the scorer's arguments.
+#: Engine, the module that it needs (none for ours), and the arguments of the scorer.
 ENGINES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("guided, warn", "", ("--engine", "guided", "--adapter", "benchmarks.json_schema:adapter")),
     ("guided, strict", "", ("--engine", "guided", "--adapter", "benchmarks.json_schema:strict_adapter")),
@@ -61,7 +61,7 @@ ENGINES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 
 def rows_of(engine: str, summary: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[object, ...]]:
-    """The rows of one engine, from the scorer's summary: one for each data set."""
+    """Return the rows of one engine, one per data set, from the scorer's summary."""
     for data, row in summary.items():
         yield (
             data,
@@ -115,7 +115,9 @@ def main() -> None:
         print(f"{engine} ...", file=sys.stderr, flush=True)
         summary = options.out / f"{engine.replace(', ', '_')}.json"
         rows += rows_of(engine, _score(python, arguments, options, summary))
-    rows.sort(key=lambda row: str(row[0]), reverse=True)  # stable: engines stay in order within a data set
+    rows.sort(
+        key=lambda row: str(row[0]), reverse=True
+    )  # stable sort: keeps the order of the engines within a data set
     note = f"{options.limit} schemas of each data set, evenly spread; {options.timeout:g} s for one and its instances."
     note += f" Not installed: {', '.join(absent)}." if absent else ""
     text = f"{note}\n\n{table(HEAD, rows)}"

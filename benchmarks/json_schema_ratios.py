@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""What a schema costs beside the plain engine: compiling it, and each mask.
+"""Benchmark: the cost of schemas relative to the plain engine, for compiling and for each mask.
 
     python benchmarks/json_schema_ratios.py                       # all schemas of the archive (five minutes)
     python benchmarks/json_schema_ratios.py --limit 400           # an even sample
-    python benchmarks/json_schema_ratios.py --above 2.5           # and list what is above this ratio
+    python benchmarks/json_schema_ratios.py --above 2.5           # and list the schemas above this ratio
     python benchmarks/json_schema_ratios.py --page docs/json_schema.md
 
-Counted are the schemas that plain llguidance compiles by its defaults, on two vocabularies: that of the scorer (4,096
-tokens, trained on the data) and that of SmolLM2 (49,152), where ``GUIDED_TOKENIZERS`` has it.
+It uses the schemas that plain llguidance compiles with its defaults, on two vocabularies: that of the scorer (4,096
+tokens, trained on the data) and that of SmolLM2 (49,152), if ``GUIDED_TOKENIZERS`` has it.
 
-*compile*: ours is the request composed to a plan (the schema surveyed, rewritten, reported on), its grammar compiled
+*compile*: ours is composing the request to a plan (the schema analysed, rewritten, reported on), compiling its grammar
 with an empty cache, and the first mask; plain is the engine's compiler on the text of the schema and the first mask.
-CPU time of the process, the least of ``--repeat`` runs of each, which take turns; no garbage collection meanwhile.
+CPU time of the process, the minimum of ``--repeat`` alternating runs of each; garbage collection is off.
 
 *mask*: one token's mask, ours from `GuidanceState`, plain from a matcher; the first valid instance of each schema,
-token by token, as long as both allow it; the sum over the instance of the least of ``--repeat`` passes, which take
-turns.  Plans with a run-time watcher stand in a row of their own: the plain engine has nothing to compare.
+token by token, as long as both allow it; the sum over the instance of the minima of ``--repeat`` alternating passes.
+Plans with a run-time watcher have their own row: the plain engine has no equivalent.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from benchmarks.json_schema import Judge, scorer_module  # noqa: E402
 from benchmarks.json_schema_tables import percent, quantile, table, write_page  # noqa: E402
-from grammars.json_schema.direct import direct  # noqa: E402
-from grammars.values.spelling import DEFAULT_SPELLING  # noqa: E402
+from grammars.json_schema.passthrough.build import pass_through  # noqa: E402
 from grammars.plan.plan import Plan  # noqa: E402
+from grammars.values.spelling import DEFAULT_SPELLING  # noqa: E402
 from guided.bitmask import is_allowed  # noqa: E402
 from guided.state.state import GuidanceState  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
+from tests.judges.schema_masks import Judge  # noqa: E402
+from tests.judges.schema_scorer import scorer_module  # noqa: E402
 
 __all__ = ["Measured", "measure", "print_ratios", "rows_of"]
 
@@ -55,7 +56,7 @@ _MOST_TOKENS = 400
 
 @dataclass
 class Measured:
-    """Ratios on one vocabulary: one a schema for compiling, one an instance for masks."""
+    """Ratios on one vocabulary: one per schema for compiling, one per instance for masks."""
 
     vocabulary: str
     compiling: list[tuple[float, str]] = field(default_factory=list)
@@ -67,10 +68,10 @@ class Measured:
 
 
 def measure(judge: Judge, name: str, records: list[Any], texts: Callable[..., list[str]], repeat: int) -> Measured:
-    """The ratios on the vocabulary of ``judge``; ``texts`` writes an instance as the scorer does."""
+    """Measure the ratios on the vocabulary of ``judge``; ``texts`` writes an instance as the scorer does."""
     found = Measured(name)
     gc.collect()
-    gc.freeze()  # what is loaded by now need not be looked at again
+    gc.freeze()  # collections skip what is loaded by now
     tokenizer = judge.engine.ll_tokenizer
     for record in records:
         schema = record["schema"]
@@ -84,7 +85,7 @@ def measure(judge: Judge, name: str, records: list[Any], texts: Callable[..., li
         def ours(schema: Any = schema) -> Plan:
             plan = judge.plan(schema)
             judge.engine.prepare(plan, "fresh")
-            judge.engine._cache.clear()  # here, since the plain matcher too is given back as soon as it is made
+            judge.engine._cache.clear()  # here, because the plain matcher is freed at once as well
             return plan
 
         matcher = plain()
@@ -99,7 +100,7 @@ def measure(judge: Judge, name: str, records: list[Any], texts: Callable[..., li
             there, here, composing = _least(repeat, plain, ours, lambda schema=schema: judge.plan(schema))
         found.compiling.append((here / there, record["name"]))
         found.rewriting.append(composing / there)
-        found.num_direct += direct(schema, DEFAULT_SPELLING) is not None
+        found.num_direct += pass_through(schema, DEFAULT_SPELLING) is not None
         ratio = _mask_ratio(judge, plan, matcher, record, texts, repeat)
         if ratio is not None:
             (found.watched_masks if plan.watchers else found.masks).append(ratio)
@@ -108,7 +109,7 @@ def measure(judge: Judge, name: str, records: list[Any], texts: Callable[..., li
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No garbage collection, which would come to whoever runs when it is due."""
+    """Turn garbage collection off: it would be charged to whichever code runs when it is due."""
     gc.disable()
     try:
         yield
@@ -117,7 +118,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _least(repeat: int, *works: Callable[[], Any]) -> list[float]:
-    """CPU seconds of each piece of work, the least of several runs in turn."""
+    """Return the CPU seconds of each function, the minimum of several alternating runs."""
     best = [float("inf")] * len(works)
     for _ in range(repeat):
         for i, work in enumerate(works):
@@ -149,11 +150,11 @@ _NOTHING = object()
 
 
 def _passed(state: GuidanceState, matcher: Any, ids: list[int]) -> Iterator[tuple[float, float]]:
-    """Seconds of both for the masks of the same tokens, as far as both allow them."""
+    """Return the seconds of both for the masks of the same tokens, as far as both allow them."""
     for i, token in enumerate(ids):
         if state.is_stopped:
             return
-        if i % 2:  # who comes second finds the vocabulary's trie in the processor's cache
+        if i % 2:  # the second finds the vocabulary's trie in the processor cache
             there, here, mask = _both(matcher.compute_bitmask, state.mask)
         else:
             here, there, _ = _both(state.mask, matcher.compute_bitmask)
@@ -165,7 +166,7 @@ def _passed(state: GuidanceState, matcher: Any, ids: list[int]) -> Iterator[tupl
 
 
 def _both(first: Callable[[], Any], second: Callable[[], Any]) -> tuple[float, float, Any]:
-    """Seconds of two pieces of work, and what the second returned."""
+    """Return the seconds of two functions, and the result of the second."""
     begin = time.perf_counter()
     first()
     middle = time.perf_counter()
@@ -174,7 +175,7 @@ def _both(first: Callable[[], Any], second: Callable[[], Any]) -> tuple[float, f
 
 
 def rows_of(found: Measured) -> Iterator[tuple[object, ...]]:
-    """The rows of one vocabulary."""
+    """Return the rows of one vocabulary."""
     ratios = [ratio for ratio, _ in found.compiling]
     for name, values in (
         ("compile and first mask", ratios),

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""The honesty law and random walks over every schema of both data sets (hours; the default tests do a sample).
+"""Check the honesty law and random walks on every schema of both data sets (hours; the tests check a sample).
 
-    python benchmarks/json_schema_survey.py                              # all, 20 walks a schema
+    python benchmarks/json_schema_survey.py                              # all, 20 walks per schema
     python benchmarks/json_schema_survey.py --data suite --walks 2 --limit 200 --jobs 2
-    python benchmarks/json_schema_survey.py --log build/survey.jsonl     # goes on where that file ends
-    python benchmarks/json_schema_survey.py --walks 0 --page docs/doubtful_labels.md  # the labels, into that page
+    python benchmarks/json_schema_survey.py --log build/survey.jsonl     # continues where that file ends
+    python benchmarks/json_schema_survey.py --walks 0 --page benchmarks/doubtful_labels.md  # the labels, into that page
 
-Every instance of the data is judged as `json_schema_laws.honest` does, and every schema is generated from ``--walks``
-times at random.  A written answer that the validators find invalid is a breach unless each of its violations has a
-``relaxed`` row at one of the keywords that it is made of, at that very place.  Walks that ended, breaches, doubtful
-labels (which no validator shares) and answers (on which the validators differ), refusals and what took longer than
-``--seconds`` are printed by name; the exit code is 1 where there is a breach.  Refused as impossible though an instance
-is valid is one.
+Every instance of the data is checked by `tests.judges.schema_laws.honest`, and ``--walks`` random answers are generated
+from every schema.  An answer that the validators find invalid is a breach unless each of its violations has a
+``relaxed`` row at the place of one of the keywords that cause it.  Walks that ended, breaches, doubtful labels (no
+validator agrees) and answers (the validators differ), refusals, and schemas that took longer than ``--seconds`` are
+printed by name.  The exit code is 1 if there is a breach; refusing a schema as impossible although an instance is valid
+is one.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from benchmarks.json_schema import Compiled, Judge, scorer_module  # noqa: E402
-from benchmarks.json_schema_causes import unexcused  # noqa: E402
-from benchmarks.json_schema_laws import byte_judge, honest, walk  # noqa: E402
 from benchmarks.json_schema_tables import table, write_page  # noqa: E402
 from guided.validation.validate import judge  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
+from tests.judges.schema_causes import unexcused  # noqa: E402
+from tests.judges.schema_laws import byte_judge, honest, walk  # noqa: E402
+from tests.judges.schema_masks import Compiled, Judge  # noqa: E402
+from tests.judges.schema_scorer import scorer_module  # noqa: E402
 
 
 class OutOfTime(Exception):
-    """A schema took longer than it may."""
+    """A schema exceeded its time limit."""
 
 
 class Surveyor:
-    """One process: its engines, and what it says about a schema."""
+    """Checks schemas in one process with its own engines."""
 
     def __init__(self, walks: int, seconds: int) -> None:
         self.scorer = scorer_module()
@@ -56,10 +57,10 @@ class Surveyor:
         self.seconds = seconds
 
     def look_at(self, record: dict[str, Any]) -> dict[str, Any]:
-        """``{"name", "found": [[kind, detail]], "walks", "ended"}``."""
+        """Return ``{"name", "found": [[kind, detail]], "walks", "ended"}``."""
         out: dict[str, Any] = {"name": record["name"], "found": [], "tests": 0, "walks": 0, "ended": 0}
         signal.signal(signal.SIGPROF, _interrupt)
-        signal.setitimer(signal.ITIMER_PROF, self.seconds)  # of processor time: a busy machine finds nothing more
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)  # processor time: the findings do not depend on the load
         try:
             compiled = self.judge.compiled(record["schema"])
             out["found"] += self._dishonest(compiled, record, out)
@@ -69,14 +70,14 @@ class Surveyor:
             out["found"].append(["refused satisfiable" if wrong else "refused", str(error)[:300]])
         except OutOfTime:
             out["found"].append(["time", f"more than {self.seconds} s"])
-        except Exception as error:  # a survey goes on, and the row says what happened
+        except Exception as error:  # the survey continues, and the row names the error
             out["found"].append(["crash", f"{type(error).__name__}: {error}"[:300]])
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         return out
 
     def _is_satisfied(self, record: dict[str, Any]) -> bool:
-        """Is there an instance that is valid by its label and by both validators?"""
+        """Whether an instance is valid by its label and by both validators."""
         valid = [test["data"] for test in record["tests"] if test["valid"]]
         return any(all(v.is_valid for v in judge(record["schema"], one, documents=self.documents)) for one in valid)
 
@@ -102,7 +103,7 @@ class Surveyor:
                 yield ["row ended", one.faults[0][:300]]
             if not one.ended or not one.faults:
                 continue
-            with suppress(ValueError):  # no JSON at all: nothing excuses it
+            with suppress(ValueError):  # invalid JSON: no row excuses it
                 if not unexcused(schema, json.loads(one.text), self.documents, relaxed):
                     continue
             kind = "walk doubtful" if one.doubtful else "walk"
@@ -124,12 +125,12 @@ def _look_at(record: dict[str, Any]) -> dict[str, Any]:
     return _surveyor[0].look_at(record)
 
 
-#: What an exit code of 1 stands for.
+#: Kinds of findings that give exit code 1.
 BREACHES = ("accepted", "refused valid", "refused satisfiable", "order", "walk", "crash")
 
 
 def records_of(data: str, limit: int | None) -> list[dict[str, Any]]:
-    """The schemas of a data set with their instances, at most ``limit``, evenly spread."""
+    """Return the schemas of a data set with their instances: at most ``limit``, evenly spaced."""
     scorer = scorer_module()
     if data == "suite":
         found = scorer.load_suite(scorer.DATA / "json-schema-test-suite.tar.xz", list(scorer.DRAFTS))
@@ -172,14 +173,14 @@ def main() -> int:
 
 
 def doubtful_labels(rows: list[dict[str, Any]]) -> str:
-    """The table of labels that no validator shares, by the name of their schema."""
+    """Return the table of labels that no validator agrees with, by the name of their schema."""
     found = [(row["name"], detail) for row in rows for kind, detail in row["found"] if kind == "doubtful"]
     lines = [(f"`{name}`", detail.replace("|", "\\|").replace("\n", " ")) for name, detail in sorted(found)]
     return table(("schema", "label, and what the validators say"), lines)
 
 
 def summarise(rows: list[dict[str, Any]]) -> int:
-    """Prints what was found; the exit code."""
+    """Print the findings and return the exit code."""
     kinds: Counter[str] = Counter()
     for row in rows:
         for kind, detail in row["found"]:

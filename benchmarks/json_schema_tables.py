@@ -1,7 +1,7 @@
-"""Tables of the JSON Schema benchmarks, and their place in a page.
+"""Tables of the JSON Schema benchmarks, and writing them into a page.
 
-A table stands between ``<!-- NAME: written by SCRIPT -->`` and ``<!-- end -->``; the script's ``--page`` puts a new
-one there, and nothing else of the page changes.
+A table is between ``<!-- NAME: written by SCRIPT -->`` and ``<!-- end -->``; the script's ``--page`` replaces it and
+nothing else of the page.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ __all__ = ["percent", "quantile", "table", "write_page"]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
 
 
 def percent(part: int, whole: int) -> str:
-    """Two decimals; a dash where there is nothing to count."""
+    """Return a percentage with two decimals, or a dash if the total is 0."""
     return f"{100 * part / whole:.2f}" if whole else "-"
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that ``share`` of all values do not pass; ``values`` must not be empty."""
+    """Return the smallest value that ``share`` of all values do not exceed; ``values`` must not be empty."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 def write_page(page: Path, name: str, script: str, text: str) -> None:
-    """Put ``text`` between the two comments of the page that name it; raises `SystemExit` where there are none."""
+    """Write ``text`` between the page's two comments that name it; raise `SystemExit` if there are none."""
     begin = f"<!-- {name}: written by {script} -->"
     block = re.compile(rf"({re.escape(begin)}\n).*?(<!-- end -->)", re.DOTALL)
     old = page.read_text(encoding="utf-8")

@@ -1,24 +1,23 @@
 #!/usr/bin/env python3
-"""What guidance costs inside ``generate``: ratios within one run.
+"""Benchmark: the cost of guidance inside ``generate``, as ratios within one run.
 
     python benchmarks/overhead.py                       # embedded model, ten minutes on two cores
     python benchmarks/overhead.py --only processors     # without the model: minutes
     python benchmarks/overhead.py --only steps --steps 24 --repeats 2
 
 Processors: no model.  One JSON document is written token by token, as ``generate`` does it (histories that grow by
-``torch.cat``, fresh float32 scores), through each processor in turn: ours (processor and stopping criterion), a naive
-one over llguidance (bits to bool, ``masked_fill``), and those of xgrammar and outlines where they are installed.  The
-same schema, the same separators, the same tokens: the same masks.  Those of xgrammar and outlines write into the scores
-that ``generate`` hands over, and with them into what ``output_logits`` returns; beside them stands ours with
-``in_place=True``, and beside ours by default what they cost behind a ``scores.clone()``.  Bare llguidance is fill and
-consume alone.  Numbers are microseconds per row and step.  *quiet*: the least of all repeats at each step, then the
-mean over the steps, which is what it costs when no neighbour evicts our caches; *median* and *mean* of everything
-beside it.
+``torch.cat``, new float32 scores), through each processor in turn: ours (processor and stopping criterion), a naive one
+over llguidance (bits to bool, ``masked_fill``), and those of xgrammar and outlines if they are installed.  Schema,
+separators and tokens are the same, so the masks are too.  Those of xgrammar and outlines write into the scores that
+``generate`` passes, and so into the result of ``output_logits``; compare them with ours under ``in_place=True``, and
+ours by default with theirs after a ``scores.clone()``.  Bare llguidance is fill and consume alone.  Numbers are
+microseconds per row and step.  *quiet*: the minimum of all repeats at each step, then the mean over the steps, which is
+the cost without cache evictions by other processes; next to it *median* and *mean* of all values.
 
 Steps: SmolLM2-135M, one thread.  The time inside our two hooks as a share of a step of the same ``generate`` without
-us; both from per-step medians of turns taken one after the other.
+them; both from per-step medians of alternating calls.
 
-Peers are measured in the environment that runs this script; absent ones are named and left out.
+Peers are measured in the environment that runs this script; missing ones are named and left out.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ from guided.hf.model.tokenizer import facts_of, tokenizer_json  # noqa: E402
 from guided.rows.sequence import RowSequence  # noqa: E402
 from special_tokens import SpecialTokens  # noqa: E402
 
-#: CPU time of this thread: on a shared machine wall time measures the neighbours.
+#: CPU time of this thread: wall time on a shared machine includes other processes.
 CLOCK = time.thread_time
 
 SCHEMA: dict[str, Any] = {
@@ -87,7 +86,7 @@ CHATS = (
 
 
 class Vocabulary:
-    """A tokenizer with its engine, a plan for `SCHEMA`, and the tokens of one document with its end."""
+    """A tokenizer with its engine, a plan for `SCHEMA`, and the tokens of one document with the end token."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
@@ -132,7 +131,7 @@ def ours_in_place(vocabulary: Vocabulary, num_rows: int) -> Step:
 
 
 def naive(vocabulary: Vocabulary, num_rows: int) -> Step:
-    """What one writes in an afternoon: a matcher per row, bits to bool, ``masked_fill``."""
+    """Return the simplest processor: a matcher per row, bits to bool, ``masked_fill``."""
     tokenizer = llguidance.LLTokenizer(
         tokenizer_json(vocabulary.tokenizer), n_vocab=vocabulary.size, eos_token=[vocabulary.end]
     )
@@ -181,7 +180,7 @@ def outlines(vocabulary: Vocabulary, num_rows: int) -> Step:
 
 
 def with_copy(make: Callable[[Vocabulary, int], Step]) -> Callable[[Vocabulary, int], Step]:
-    """A processor that writes into the scores, for those who want to keep them."""
+    """Return a processor that copies the scores before one that writes into them."""
 
     def made(vocabulary: Vocabulary, num_rows: int) -> Step:
         step = make(vocabulary, num_rows)
@@ -190,7 +189,7 @@ def with_copy(make: Callable[[Vocabulary, int], Step]) -> Callable[[Vocabulary, 
     return made
 
 
-#: Those that leave the scores as they were, and those that write into them.
+#: Processors that leave the scores unchanged, and those that write into them.
 PROCESSORS = {
     "ours": ours,
     "naive llguidance": naive,
@@ -203,7 +202,7 @@ PROCESSORS = {
 
 
 def bare(vocabulary: Vocabulary, num_rows: int) -> list[float]:
-    """Seconds per row of every step of llguidance alone: fill and consume."""
+    """Return the seconds per row of every step of llguidance alone: fill and consume."""
     matchers = [vocabulary.engine.matcher(vocabulary.plan) for _ in range(num_rows)]
     words = np.zeros((vocabulary.engine.ll_tokenizer.vocab_size + 31) // 32, dtype=np.int32)
     address, size = words.ctypes.data, words.nbytes
@@ -218,8 +217,8 @@ def bare(vocabulary: Vocabulary, num_rows: int) -> list[float]:
 
 
 def drive(step: Callable[..., Any], vocabulary: Vocabulary, num_rows: int) -> list[float]:
-    """Seconds per row of every step; the document is written into all rows, and every mask must allow it."""
-    gc.collect()  # a processor in a cycle, as those of outlines are, would die in the next one's time
+    """Return the seconds per row of every step; all rows write the document, and every mask must allow it."""
+    gc.collect()  # a processor in a reference cycle, as those of outlines, would be freed in the time of the next
     ids = torch.tensor([[1, 2, 3]] * num_rows)
     source = torch.randn(num_rows, vocabulary.size, generator=torch.Generator().manual_seed(0))
     times = []
@@ -235,7 +234,7 @@ def drive(step: Callable[..., Any], vocabulary: Vocabulary, num_rows: int) -> li
 
 def measure_processors(vocabulary: Vocabulary, num_rows: int, repeats: int) -> dict[str, dict[str, float]]:
     found: dict[str, list[float]] = {"bare llguidance": []}
-    for _ in range(repeats + 1):  # one turn to warm up
+    for _ in range(repeats + 1):  # one run to warm up
         found["bare llguidance"].extend(bare(vocabulary, num_rows))
         for name, make in PROCESSORS.items():
             peer = name.partition(" ")[0]
@@ -247,7 +246,7 @@ def measure_processors(vocabulary: Vocabulary, num_rows: int, repeats: int) -> d
 
 
 def _summary(times: Sequence[float], size: int) -> dict[str, float]:
-    """Microseconds; the first turn of ``size`` steps is left out."""
+    """Return a summary in microseconds; the first run of ``size`` steps is left out."""
     turns = np.array(times).reshape(-1, size)[1:] * 1e6
     return {
         "quiet": float(turns.min(axis=0).mean()),
@@ -260,7 +259,7 @@ def _summary(times: Sequence[float], size: int) -> dict[str, float]:
 
 
 class Hooks:
-    """Our hooks with a clock around them: seconds of each step."""
+    """Wraps our hooks to measure the seconds of each step."""
 
     def __init__(self, kwargs: dict[str, Any]) -> None:
         self.times: list[float] = []
@@ -292,7 +291,7 @@ class Hooks:
 
 @contextmanager
 def forwards(model: Any) -> Iterator[list[float]]:
-    """When each forward of the model begins."""
+    """Record the time at which each forward of the model begins."""
     times: list[float] = []
     hook = model.register_forward_pre_hook(lambda *_: times.append(CLOCK()))
     try:
@@ -304,12 +303,12 @@ def forwards(model: Any) -> Iterator[list[float]]:
 def one_call(
     guide: Any, inputs: Any, kwargs: dict[str, Any], steps: int, options: dict[str, Any]
 ) -> tuple[float, float]:
-    """(median seconds of a step, seconds a step inside our hooks) of one call."""
+    """Return the median seconds of a step, and the seconds per step inside our hooks, of one call."""
     hooks = Hooks(kwargs)
     with forwards(guide.model) as began:
         guide.model.generate(**inputs, max_new_tokens=steps, eos_token_id=None, **options, **hooks.kwargs)
         began.append(CLOCK())
-    step = statistics.median(np.diff(began)[1:])  # the prompt's forward apart
+    step = statistics.median(np.diff(began)[1:])  # without the prompt's forward
     return step, sum(hooks.times) / max(1, len(began) - 1)
 
 
@@ -344,7 +343,7 @@ def measure_steps(guide: Any, steps: int, repeats: int) -> dict[str, dict[str, f
     return found
 
 
-#: Long enough that no row can end while it is timed.
+#: Long enough that no row ends while it is timed.
 LONG_TAGS = {"type": "array", "items": {"type": "string"}, "minItems": 400}
 
 

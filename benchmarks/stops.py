@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""What stops, our decode loop, log-probabilities and traces cost: ratios within one run.
+"""Benchmark: the cost of stops, our decode loop, log-probabilities and traces, as ratios within one run.
 
     python benchmarks/stops.py                    # embedded model, minutes
     python benchmarks/stops.py --repeats 3 --tokens 16 --json out.json
 
-Stops: a real text (this package's licence) as tokens, read once by an automaton that never saw a token before, and by
-transformers' ``StopStringCriteria``; microseconds per token, milliseconds to set up.  Stops never match: the cost is
-that of looking.
+Stops: a real text (this package's licence) as tokens, read once by a new automaton and by transformers'
+``StopStringCriteria``; microseconds per token, milliseconds to set up.  The stops never match, so only the search is
+measured.
 
-Loop: greedy, ends disabled so that both write the same number of tokens; ``generate`` and ours take turns at every step
-(``in_turns.py``), and the ratio is the median over the pairs of steps, with its 95 % interval; beside it the ratio of
-what is spent outside the forward, which is the same in both, and of whole calls, set-up and prefill included.
-``generate`` against itself says how fine all this can measure.  Log-probabilities and traces are measured in the same
+Loop: greedy, with end tokens disabled so that both write the same number of tokens; ``generate`` and our loop alternate
+at every step (``in_turns.py``), and the ratio is the median over the pairs of steps, with its 95 % interval; next to it
+are the ratio of the time outside the forward, which is the same in both, and that of whole calls, set-up and prefill
+included.  ``generate`` compared with itself shows the precision.  Log-probabilities and traces are measured in the same
 way, on against off.
 """
 
@@ -39,7 +39,8 @@ import guided  # noqa: E402
 from benchmarks.in_turns import in_turns  # noqa: E402
 from guided.hf.loop.decode import decode  # noqa: E402
 from guided.sampling import Sampling  # noqa: E402
-from guided.stop import StopAutomaton, StopMatcher  # noqa: E402
+from guided.stops.automaton import StopAutomaton  # noqa: E402
+from guided.stops.matcher import StopMatcher  # noqa: E402
 
 COUNTS = (1, 3, 100)
 CHATS = ("Tell me about cats.", "What is the capital of France?", "Write a poem.", "Count to ten.", "Who are you?",
@@ -47,7 +48,7 @@ CHATS = ("Tell me about cats.", "What is the capital of France?", "Write a poem.
 
 
 def random_stops(count: int) -> tuple[str, ...]:
-    """Stops of 6 to 20 letters that no text contains, half of them beginning like English words."""
+    """Return stops of 6 to 20 letters that the text does not contain; half of them begin like English words."""
     draw = random.Random(count)
     letters = "abcdefghijklmnopqrstuvwxyz ,."
     return tuple(
@@ -68,7 +69,7 @@ def stop_rows(guide: Any, repeats: int) -> list[dict[str, Any]]:
     engine = guide.engine
     tokens = engine.tokenize((ROOT / "LICENSE").read_text(encoding="utf-8"))[:2_000]
     for token in range(engine.vocab_size):
-        engine.token_bytes(token)  # the vocabulary's bytes are known to every request but the first
+        engine.token_bytes(token)  # only the first request pays for the vocabulary's bytes
     return [stop_row(guide, tokens, count, repeats) for count in COUNTS]
 
 
@@ -110,7 +111,7 @@ def loop_rows(guide: Any, runs: int, tokens: int) -> list[dict[str, Any]]:
 
 
 def bookkeeping_rows(guide: Any, runs: int) -> list[dict[str, Any]]:
-    """The same two loops around a model of one tiny layer: what they cost themselves."""
+    """Return the rows of the same two loops around a model of one tiny layer: their own cost."""
     torch.manual_seed(0)
     sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
     model = LlamaForCausalLM(LlamaConfig(vocab_size=guide.tokens.vocab_size, **sizes)).eval()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Function calling with and without guidance, on cases that nobody here wrote.
+"""Benchmark: function calling with and without guidance, on independent cases.
 
     python benchmarks/tool_calls.py                       # first 100 of each category, embedded model
     python benchmarks/tool_calls.py --limit 20 --json out.json
@@ -10,14 +10,14 @@ categories simple_python and live_simple: one request, one function, the right c
 same prompt and at most ``--max-tokens`` new tokens.
 
 Columns
-  parsed   answers in which a call could be read: by the plan's own parser; ``lenient`` tries harder on free text
-           (any JSON object in it that names the function or fills its parameters)
-  schema   answers whose call obeys the function's JSON schema (the Python package ``jsonschema``)
-  right    answers that the data set's own checker calls exactly right
+  parsed   answers from which the plan's parser reads a call; ``lenient`` also accepts, in free text, any JSON object
+           that names the function or has its parameters
+  schema   answers whose call is valid under the function's JSON schema (the Python package ``jsonschema``)
+  right    answers that the data set's own checker accepts
   cut      answers that --max-tokens ended
   tokens, seconds, forwards   totals of the run; rows of one batch share forwards
 
-The exit code is 1, and the cases are named, when a guided answer that ended does not parse or breaks its schema.
+The exit code is 1, and the cases are named, if a guided answer that ended does not parse or violates its schema.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Row:
     tokens: int = 0
     seconds: float = 0.0
     forwards: int = 0
-    broken: list[str] = field(default_factory=list)  #: answers that ended without a call that obeys its schema
+    broken: list[str] = field(default_factory=list)  #: answers that ended without a call that is valid under its schema
 
 
 # ---------------------------------------------------------------- data and judge
@@ -86,7 +86,7 @@ def data_folder() -> Path:
 
 
 def load_cases(category: str, limit: int) -> list[Case]:
-    """The first ``limit`` cases of a category."""
+    """Return the first ``limit`` cases of a category."""
     folder = data_folder()
     questions = [json.loads(line) for line in (folder / f"BFCL_v4_{category}.json").open(encoding="utf-8")]
     answers = {
@@ -102,10 +102,10 @@ def load_cases(category: str, limit: int) -> list[Case]:
 
 
 def to_json_schema(node: Any) -> Any:
-    """The data set's parameter descriptions as JSON Schema: its own type names mapped, ``any`` left open.
+    """Return the data set's parameter description as JSON Schema: its type names mapped, ``any`` unconstrained.
 
-    An array's ``enum`` of values that are no arrays means its items, as the data set's answers show; read as JSON
-    Schema no value would satisfy it.
+    An ``enum`` of scalars on an array is meant for its items, as the data set's answers show; as JSON Schema no value
+    would satisfy it.
     """
     if isinstance(node, list):
         return [to_json_schema(item) for item in node]
@@ -129,7 +129,7 @@ def to_json_schema(node: Any) -> Any:
 
 
 def load_checker() -> Any:
-    """The data set's own checker.  Its table of hosted models needs many packages; ours has one entry."""
+    """Load the data set's own checker with a table of one model: the original one needs many packages."""
     stub = types.ModuleType("bfcl_eval.constants.model_config")
     stub.MODEL_CONFIG_MAPPING = {"guided": types.SimpleNamespace(underscore_to_dot=False)}  # type: ignore[attr-defined]
     sys.modules["bfcl_eval.constants.model_config"] = stub
@@ -153,7 +153,7 @@ def obeys(case: Case, name: str, arguments: Any) -> bool:
 
 
 def lenient_call(text: str, case: Case) -> tuple[str, Any] | None:
-    """The first JSON object in ``text`` that names the function, or whose keys are its parameters."""
+    """Return the first JSON object in ``text`` that names the function, or whose keys are its parameters."""
     name = case.tool["function"]["name"]
     properties = case.tool["function"]["parameters"].get("properties", {})
     decoder = json.JSONDecoder()
@@ -190,7 +190,7 @@ def batches(cases: Sequence[Case], size: int) -> Iterator[Sequence[Case]]:
 
 
 def run(guide: Any, cases: Sequence[Case], args: argparse.Namespace, *, guided_run: bool, is_right: Any) -> list[Row]:
-    """One run over one category; the free run is scored twice, strictly and leniently."""
+    """Run one category; the free run is scored twice, strictly and leniently."""
     category = cases[0].id.rsplit("_", 1)[0] if cases else ""
     rows = [Row(category, "guided" if guided_run else "free", len(cases))]
     if not guided_run:
@@ -235,7 +235,7 @@ def score(row: Row, case: Case, message: Any, call: tuple[str, Any] | None, is_r
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as a Markdown table."""
+    """Return the rows as a Markdown table."""
     lines = [
         "| category | run | parsed | obeys schema | exactly right | cut | tokens | seconds | forwards |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",

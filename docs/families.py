@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from grammars.formats.format_data import format_of_family  # noqa: E402
-from grammars.values.format import Format  # noqa: E402
 from grammars.formats.infer import Inference  # noqa: E402
+from grammars.values.format import Format  # noqa: E402
 from special_tokens import SpecialTokens, families  # noqa: E402
 
 PAGE = ROOT / "docs" / "families.md"
@@ -51,7 +51,7 @@ def codes(texts: Iterable[str]) -> str:
 
 
 def family_files() -> str:
-    """What each family file states."""
+    """The table of family files."""
     rows = []
     for family in sorted(families(), key=lambda found: found.id):
         format = format_of_family(family)
@@ -73,7 +73,7 @@ def family_files() -> str:
 
 
 def inferences(templates: Path) -> Iterator[tuple[str, Inference]]:
-    """The format of every template, without a tokenizer."""
+    """Infer the format of every template, without a tokenizer."""
     from guided.hf.model.wire_format import inference_of_template
 
     for path in sorted(templates.glob("*.jinja")):
@@ -81,12 +81,12 @@ def inferences(templates: Path) -> Iterator[tuple[str, Inference]]:
 
 
 def calls(found: Mapping[str, Inference]) -> str:
-    """How calls are written."""
+    """The table of tool-call formats."""
     rows = []
     for name, inference in found.items():
         form = inference.format.tool_calls
         assert form is not None
-        checked = sum(bool(witness.calls) for witness in inference.witnesses)
+        checked = sum(bool(golden.calls) for golden in inference.golden_texts)
         rows.append(
             [
                 code(name),
@@ -102,7 +102,7 @@ def calls(found: Mapping[str, Inference]) -> str:
 
 
 def reasoning(found: Mapping[str, Inference]) -> str:
-    """How reasoning is framed, switched and prefilled."""
+    """The table of reasoning formats: markers, switches, prompt suffixes."""
     rows = []
     for name, inference in found.items():
         form = inference.format.reasoning
@@ -127,7 +127,7 @@ def reasoning(found: Mapping[str, Inference]) -> str:
 
 
 def ends(found: Mapping[str, Inference]) -> str:
-    """What ends a turn; where the template names its tokenizer's eos only by name, the name stands there."""
+    """The table of ends of turn; a template that refers to its tokenizer's eos by name has that name here."""
     rows = []
     for name, inference in found.items():
         of = inference.format.ends
@@ -135,26 +135,26 @@ def ends(found: Mapping[str, Inference]) -> str:
     return table(("template", "ends an answer", "ends calls", "looks like an end"), rows)
 
 
-_BESIDE = {
-    "dropped": "the template drops text beside calls from the history",
-    "after": "the template writes text of the same message behind the calls and their results",
-    "instead": "the template drops calls that have text beside them: such text is left out",
-    "thought": "the template shows text beside calls as reasoning",
-    "apart": "the template writes text beside calls as a message of its own",
+_TEXT_NEXT_TO_CALLS = {
+    "dropped": "the template drops text next to calls from the history",
+    "after": "the template writes text of the same message after the calls and their results",
+    "instead": "the template drops calls that have text next to them: such text is left out",
+    "thought": "the template shows text next to calls as reasoning",
+    "apart": "the template writes text next to calls as a message of its own",
 }
 
 
 def exclusions(found: Mapping[str, Inference]) -> str:
-    """What a format or its template cannot carry."""
+    """The table of what a format or its template cannot express."""
     rows = []
     for name, inference in found.items():
         format = inference.format
         form = format.tool_calls
         if form is not None and form.max_calls == 1:
-            rows.append([code(name), "one call a turn: several in the history are told one after the other"])
-        beside = _BESIDE.get(format.inputs.text_beside_calls)
-        if beside and dict(format.evidence)["tool_calls"] == "rendering":
-            rows.append([code(name), beside])
+            rows.append([code(name), "one call a turn: several in the history are written one after the other"])
+        found_text = _TEXT_NEXT_TO_CALLS.get(format.inputs.text_beside_calls)
+        if found_text and dict(format.evidence)["tool_calls"] == "rendering":
+            rows.append([code(name), found_text])
         rows += [[code(name), note.replace("|", "\\|")] for note in inference.notes]
     return table(("template", "what it cannot carry, and what happens instead"), rows)
 
@@ -168,9 +168,9 @@ def checked_with_tokenizers(templates: Path, tokenizers: Path) -> str:
 
     from benchmarks.harmless import FITTING
     from guided.engine.engine import Engine
-    from guided.inspect.format_check import check_witnesses
-    from guided.hf.model.wire_format import inference_of
     from guided.hf.model.tokenizer import facts_of, tokenizer_json
+    from guided.hf.model.wire_format import inference_of
+    from guided.inspect.format_check import check_golden_texts
 
     rows = []
     for name, fitting in FITTING.items():
@@ -180,8 +180,8 @@ def checked_with_tokenizers(templates: Path, tokenizers: Path) -> str:
             tokenizer.chat_template = (templates / f"{template}.jinja").read_text(encoding="utf-8")
             engine.tokens = SpecialTokens(facts_of(tokenizer))
             inference = inference_of(tokenizer, engine.tokens)
-            wrong = check_witnesses(inference.format, inference.witnesses, engine)
-            verdict = f"{len(inference.witnesses)} texts" if not wrong else f"{len(wrong)} refused"
+            wrong = check_golden_texts(inference.format, inference.golden_texts, engine)
+            verdict = f"{len(inference.golden_texts)} texts" if not wrong else f"{len(wrong)} refused"
             rows.append([code(template), code(name), verdict, _ids(inference.format, engine.tokens)])
     return table(("template", "tokenizer", "written and read", "markers that are tokens"), rows)
 

@@ -4,7 +4,7 @@
     python docs/generate_modes.py            # runs the tests, then writes the table
     python docs/generate_modes.py --check    # says whether the table is current; runs nothing
 
-Each file of tests/guided/hf/generate names its modes: ``MODE = (mode, "right" or "refused", how)``, and ``MODES`` for
+Each test file that is listed here names its modes: ``MODE = (mode, "right" or "refused", how)``, and ``MODES`` for
 more of them.  A table is written only when the tests of every file in it pass.
 """
 
@@ -24,17 +24,24 @@ TESTS = ROOT / "tests" / "guided" / "hf" / "generate"
 PAGE = ROOT / "docs" / "generate.md"
 BEGIN, END = "<!-- modes: written by docs/generate_modes.py -->", "<!-- end of modes -->"
 
-#: Section of the table -> its test files in the order in which one looks for them.
+#: Section of the table -> its test files below `TESTS` in the order in which one looks for them.
 SECTIONS = {
     "ways to search": (
-        "greedy", "sampling", "num_return_sequences", "beams", "beam_sampling", "prompt_lookup", "assisted",
-        "guidance_scale", "custom_generate", "continuous_batching", "refused_by_transformers",
+        "search/greedy", "search/sampling", "search/num_return_sequences", "search/beams", "search/beam_sampling",
+        "search/prompt_lookup", "search/assisted", "search/guidance_scale", "search/custom_generate",
+        "search/continuous_batching", "search/refused_by_transformers",
     ),
-    "inputs and caches": ("mixed_batch", "left_padding", "inputs_embeds", "static_cache", "chunked_prefill"),
-    "the same objects again": ("reuse", "interrupted", "threads", "pipeline"),
-    "outputs": ("outputs", "in_place", "streamers"),
-    "what goes wrong": ("forbidding_processors", "stops_of_others", "failing_rows", "vocabulary"),
-    "machines": ("accelerator", "deferred_stop", "memory"),
+    "inputs and caches": (
+        "inputs/mixed_batch", "inputs/left_padding", "inputs/inputs_embeds", "inputs/static_cache",
+        "inputs/chunked_prefill",
+    ),
+    "the same objects again": ("reuse/reuse", "reuse/interrupted", "reuse/threads", "reuse/pipeline"),
+    "outputs": ("outputs/outputs", "outputs/in_place", "outputs/streamers"),
+    "what goes wrong": (
+        "other_processors/forbidding_processors", "other_processors/stops_of_others", "failures/failing_rows",
+        "failures/vocabulary",
+    ),
+    "machines": ("../masks/accelerator", "other_processors/deferred_stop", "reuse/memory"),
 }  # fmt: skip
 
 
@@ -63,6 +70,12 @@ def modes_of(path: Path) -> list[Mode]:
     return [Mode(*ast.literal_eval(row), path, count) for row in rows]
 
 
+def file_of(name: str) -> Path:
+    """The test file of a name in `SECTIONS`."""
+    folder, _, stem = name.rpartition("/")
+    return (TESTS / folder / f"test_{stem}.py").resolve()
+
+
 def table() -> str:
     """The whole table, Markdown."""
     return "\n".join(_lines())
@@ -74,7 +87,7 @@ def _lines() -> Iterator[str]:
     for section, names in SECTIONS.items():
         yield f"| **{section}** | | | |"
         for name in names:
-            for mode in modes_of(TESTS / f"test_{name}.py"):
+            for mode in modes_of(file_of(name)):
                 yield mode.row()
 
 
@@ -98,7 +111,13 @@ def main() -> None:
     before, old, after = parts(PAGE.read_text(encoding="utf-8"))
     if options.check:
         sys.exit(None if old.startswith(table()) else f"{PAGE} is out of date: run {Path(__file__).name}")
-    tests = [sys.executable, "-m", "pytest", "-q", str(TESTS), f"--ignore={TESTS / 'test_page.py'}"]
+    tests = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        *sorted({str(file_of(name).parent) for names in SECTIONS.values() for name in names}),
+    ]
     if subprocess.run(tests, check=False, cwd=ROOT).returncode:
         sys.exit("some tests fail: no table")
     PAGE.write_text(f"{before}\n{table()}\n\n{tested_with()}\n{after}", encoding="utf-8")

@@ -18,15 +18,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from grammars import response  # noqa: E402
+from grammars.compose import response  # noqa: E402
+from grammars.reasoning.levels import ALIASES, LEVELS, NATIVE_BUDGETS  # noqa: E402
+from grammars.reasoning.template import SHIPPED  # noqa: E402
+from grammars.regular.syntax.rust import MAX_PATTERN  # noqa: E402
+from grammars.requests.keys import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED  # noqa: E402
 from grammars.text_grammars.lark.check import MAX_ATOMS, MAX_BYTES, MAX_DEFINITIONS, MAX_NESTING  # noqa: E402
 from grammars.text_grammars.lark.lexer import MAX_TOKENS  # noqa: E402
 from grammars.text_grammars.lark.parser import MAX_COUNT  # noqa: E402
 from grammars.text_grammars.lark.sizes import MAX_LEAST_BYTES, MAX_LEAST_LEXEMES, MAX_OPTIONAL, MAX_WRITTEN_OUT  # noqa: E402
-from grammars.reasoning.levels import ALIASES, LEVELS, NATIVE_BUDGETS  # noqa: E402
-from grammars.reasoning.template import SHIPPED  # noqa: E402
-from grammars.requests import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED  # noqa: E402
-from grammars.regular.syntax.rust import MAX_PATTERN  # noqa: E402
 from grammars.text_grammars.structural_tag.convert import FORMATS  # noqa: E402
 from grammars.tools.normalise import MAX_TOOLS  # noqa: E402
 
@@ -123,8 +123,8 @@ def composition() -> str:
     """What may be written, found by walking texts under the masks of composed plans."""
     from grammars.values.constraints import Regex
     from guided.engine.engine import Engine
-    from tests.conftest import MARKERS, small_tokenizer, small_tokens
-    from tests.plan_laws import END, accepts, plan_of
+    from tests.judges.plans import END, accepts, plan_of
+    from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
     text = small_tokenizer(MARKERS, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
     engine = Engine(text, small_tokens(text))
