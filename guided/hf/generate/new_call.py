@@ -1,4 +1,4 @@
-"""Where a call of ``generate`` begins, found in the histories that it shows and in nothing else.
+"""Beginnings of calls of ``generate``, found in the histories that it shows and in nothing else.
 
 A call shows its prompts first, then each step one token more.  Beam search permutes rows, drafts are tried and taken
 back, but never to before what the criterion was asked about.  Whatever does not go on in one of these ways begins a
@@ -18,7 +18,7 @@ __all__ = ["Shown", "at_once", "is_new_call"]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a call has shown so far.
+    """The histories that a call has shown so far.
 
     ``ids`` int64 ``[rows, length]`` is the last history that the rows have read, ``prompt_len`` the length of its
     prompts (None: no call has begun) and ``expand`` the number of rows per prompt.  ``settled`` is the length of the

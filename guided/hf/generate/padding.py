@@ -1,8 +1,8 @@
 """Rows that others ended: what ``generate`` filled them with is no part of the answer, and no failure of the row.
 
 ``generate`` fills rows that end before others with one id, and says neither which id that is nor why a row ended.
-Where guidance ended a row nothing after its end is read; where a stop string or criterion of the call did, the grammar refuses
-the filling, as it refuses a token chosen against the mask.  Rows without a grammar read all that is shown to them.
+Where guidance ended a row nothing after its end is read; where a stop string or criterion of the call did, the grammar
+refuses the filling, as it refuses a token chosen against the mask.  Rows without a grammar read all they are shown.
 """
 
 from __future__ import annotations

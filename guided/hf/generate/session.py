@@ -83,6 +83,7 @@ class Session:
         self._ids: Ids = np.empty((0, 0), dtype=np.int64)  # the history that the rows have read
         self._seen: Seen | None = None  # the same on its device
         self._thread: int | None = None  # of the running call
+        self._overtaken: tuple[int, Ids] | None = None  # thread and last history of the call before, in another thread
         self._settled = 0  # length of the history that the criterion was asked about last; 0: not asked in this call
         self._is_asked = False  # the criterion was, since the last step
         self._widths = frozenset((engine.vocab_size, *widths))
@@ -150,6 +151,8 @@ class Session:
         next_sizes = (self._settled,) if is_asked else (size, size + 1)
         if is_own and continues and prompt is not None and length > prompt and length in next_sizes:
             self._follow(ids, continues)  # the usual case: the same again, or one token more
+        elif not is_own and self._is_overtaken(ids):
+            raise at_once()
         elif is_new_call(self._shown(is_asked), self.prompts, ids, is_step=width is not None):
             self._begin(ids)
         elif not is_own:
@@ -179,6 +182,14 @@ class Session:
         if len(ids) != len(mine) or ids.shape[1] < size:
             return False
         return bool((ids[:, :size] == mine[:, :size]).all())
+
+    def _is_overtaken(self, ids: Ids) -> bool:
+        """Whether ``ids`` go on from the history of a call that another thread's has overtaken."""
+        if self._overtaken is None or self._overtaken[0] != get_ident():
+            return False
+        before = self._overtaken[1]
+        size = before.shape[1]
+        return len(ids) == len(before) and ids.shape[1] > size and bool((ids[:, :size] == before).all())
 
     def _shown(self, is_asked: bool) -> Shown:
         return Shown(self._ids, self.prompt_len, self._settled, is_asked, self.expand)
@@ -222,6 +233,8 @@ class Session:
                 if row is not None:
                     row.restart()
         self.prompt_len = ids.shape[1]
+        if self._thread not in (None, get_ident()):
+            self._overtaken = self._thread, self._ids
         self._ids = ids.copy()
         self._thread = get_ident()
         self._settled, self._is_asked = 0, False

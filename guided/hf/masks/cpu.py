@@ -42,7 +42,7 @@ _LOWEST = lowest(torch.float32)
 
 
 class _Form(NamedTuple):
-    """A form in which the mask ``key`` is applied to ``width`` scores: by the most that each may be, or else by what it masks."""
+    """The mask ``key`` in a form for ``width`` scores: the most that each may be, or else what is masked."""
 
     key: bytes
     width: int
