@@ -24,7 +24,7 @@ from guided.hf.masks.apply import RowMask
 from guided.hf.masks.cpu import HostLink
 from guided.hf.masks.logits_check import not_numbers
 from guided.hf.masks.row_masks import masks_of
-from guided.rows.beams import Lineage, Row
+from guided.rows.beams import BeamTracker, Row
 from guided.rows.sequence import RowSequence
 from special_tokens.errors import ModelError, PlanError, TokenRefused
 
@@ -80,7 +80,7 @@ class Session:
         self.host = HostLink()
         self.prompts = Prompts(num_prompts, prompts, padded, expand)
         self._make_row = make_row
-        self._lineages: list[Lineage | None] = []
+        self._lineages: list[BeamTracker | None] = []
         self._num_rows = 0
         self._history = History(np.empty((0, 0), dtype=np.int64))
         self._stepped = False  # a token was chosen since the call began
@@ -114,7 +114,7 @@ class Session:
             prompt = prompts[p if self.prompts.ids is not None else p * expand]
             made = [self._make_row(p, p * expand + k, prompt) for k in range(expand)]
             rows = [row for row in made if row is not None]
-            self._lineages.append(Lineage(rows) if rows else None)
+            self._lineages.append(BeamTracker(rows) if rows else None)
         self._line_up()
 
     def memory(self) -> Memory:

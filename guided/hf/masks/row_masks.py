@@ -22,9 +22,9 @@ def masks_of(rows: Sequence[Row | None], filler: int, vocab_size: int, *, are_co
     for r, row in enumerate(rows):
         if row is None:
             continue
-        offer = row.offer() if isinstance(row, RowSequence) else None
-        if offer is not None:
-            out.append(RowMask(r, offer.words, offer.end_ids, only=offer.forced))
+        mask = row.token_mask() if isinstance(row, RowSequence) else None
+        if mask is not None:
+            out.append(RowMask(r, mask.words, mask.end_ids, only=mask.forced))
         elif row.has_failed:
             out.append(RowMask(r, from_ids([filler], vocab_size), is_imposed=True))
         elif row.is_done and (are_copied or isinstance(row, RowSequence)):
