@@ -19,8 +19,9 @@ from grammars.requests.read import Request, read_request
 from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from grammars.values.format import Format
 from grammars.values.tool import Tool
+from guided.engine.counters import Guidance
 from guided.engine.engine import CacheInfo, Engine
-from guided.output.message import Guidance, Message, ToolCall, Usage
+from guided.output.message import Message, ToolCall, Usage
 from guided.output.parser import (
     ContentDelta,
     Event,

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 __all__ = [
     "allocate_bitmask",
     "allowed_ids",
-    "count_allowed",
     "from_ids",
     "is_allowed",
     "num_words",
@@ -23,28 +22,23 @@ __all__ = [
 
 
 def num_words(vocab_size: int) -> int:
-    """32-bit words of one row."""
+    """Return the number of 32-bit words of one row."""
     return (vocab_size + 31) // 32
 
 
 def allocate_bitmask(rows: int, vocab_size: int) -> NDArray[np.int32]:
-    """A bitmask that allows everything, padding bits included: rows nobody fills stay unconstrained."""
+    """Return a bitmask that allows everything, padding bits included: rows that are not filled stay unconstrained."""
     return np.full((rows, num_words(vocab_size)), -1, dtype=np.int32)
 
 
 def allowed_ids(words: NDArray[np.int32]) -> list[int]:
-    """The ids whose bits are set in one row, ascending."""
+    """Return the ids whose bits are set in one row, ascending."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     return np.flatnonzero(bits.view(np.bool_)).tolist()
 
 
-def count_allowed(words: NDArray[np.int32]) -> int:
-    """How many ids are allowed in one row."""
-    return len(allowed_ids(words))
-
-
 def only_id(words: NDArray[np.int32]) -> int | None:
-    """The id that alone is allowed in one row; None where there are more or none."""
+    """Return the id that alone is allowed in one row; None if there are more or none."""
     if np.count_nonzero(words) != 1:
         return None
     at = int(words.view(np.bool_).argmax()) >> 2  # bytes: the first one that is not 0 ends the search
@@ -53,12 +47,12 @@ def only_id(words: NDArray[np.int32]) -> int | None:
 
 
 def is_allowed(words: NDArray[np.int32], token_id: int) -> bool:
-    """Is the bit of ``token_id`` set in this row?"""
+    """Whether the bit of ``token_id`` is set in this row."""
     return bool((int(words[token_id >> 5]) >> (token_id & 31)) & 1)
 
 
 def from_ids(token_ids: Iterable[int], vocab_size: int) -> NDArray[np.int32]:
-    """One row with exactly these bits."""
+    """Return one row with exactly these bits."""
     words = np.zeros(num_words(vocab_size), dtype=np.uint32)
     view = words.data  # its items are plain integers, which numpy's are slow to become
     for i in token_ids:

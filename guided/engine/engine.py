@@ -1,4 +1,4 @@
-"""What needs the engine: its tokenizer, compiled grammars and their cache.
+"""The engine: llguidance's tokenizer for one vocabulary, compiled grammars and their cache.
 
 One `Engine` per vocabulary, shared by all plans and threads.  A plan's grammar is compiled once; each sequence
 gets a deep copy, which costs microseconds and keeps its own position.
@@ -10,10 +10,10 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import llguidance
 
@@ -21,13 +21,14 @@ from grammars.compose.costly_pattern import costliest_pattern_place
 from grammars.limits.deadline import deadline, is_late, time_left
 from grammars.plan.plan import SENTINELS, Plan
 from guided.engine.compile_trial import Trial, TrialOutcome
-from guided.watchers.vocabulary_index import VocabularyIndex
 from special_tokens import SpecialTokens
 from special_tokens.errors import GrammarError, LimitExceeded, MatcherFailed, PlanError, RequestError, TokenizerError
 
-__all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_bytes", "is_spoilt"]
+__all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_bytes"]
 
-#: Raised over the engine's defaults, which stop valid JSON in mid-string (a pattern with a large maxLength) and behind
+_Derived = TypeVar("_Derived")
+
+#: Raised over the engine's defaults, which stop valid JSON in mid-string (a pattern with a large maxLength) and after
 #: the first of 500 optional keys (four items of a row each: here for 3,000); measured harmless elsewhere.
 _LIMITS = {
     "initial_lexer_fuel": 1_000_000,
@@ -45,7 +46,7 @@ _trial = Trial()
 CACHE_SIZE = 256
 CACHE_BYTES = 512 * 1024 * 1024
 
-#: What a compiled grammar takes, by its text: the engine tells nobody, so this is the upper end of what a process grew
+#: What a compiled grammar takes, by its text: the engine does not say, so this is the upper end of what a process grew
 #: by (65 to 175 bytes a character and up to a third more in use; `benchmarks/compile.py` prints both).
 GRAMMAR_BYTES = 32_768
 BYTES_A_CHARACTER = 180
@@ -56,14 +57,13 @@ _MANY_LINES = 100
 #: Grammars of which the first token is tried as well: those of more characters, and of a repeat of thousands.
 _STEP_CHARACTERS = 8_000
 _LARGE_REPEAT = re.compile(r"\{[0-9]{4,}")
-_MANY_CHARACTERS = 30_000  # JSON schemas stand in one line, whatever their depth
+_MANY_CHARACTERS = 30_000  # JSON schemas are one line, whatever their depth
 _stack_lock = threading.Lock()
 
 #: What the engine says of a grammar for which the first limit is too low.
 _COSTLY_WORDS = ("fuel", "initial lexer configuration")
 _SIMPLER = "use fewer or simpler intersections, complements and repeats"
 _LIMIT_REASONS = {"MaxTokensTotal", "ParserTooComplex", "LexerTooComplex"}
-_SHARED_WORDS = ("PoisonError", "too many states", "too many expressions")
 _LIMIT_WORDS = ("too big", "too many", "Too many", "max is", "fuel", "limit")
 
 
@@ -107,19 +107,29 @@ class Engine:
         self._lock = threading.Lock()
         self._hits = self._misses = self._evictions = 0
         self._bytes: dict[int, bytes] = {}
-        self._watch_tokens: VocabularyIndex | None = None
-        #: What `guided.stops.automaton` keeps of stops that came before: they hold the engine, and go with it.
-        self.stop_automata: OrderedDict[Hashable, Any] = OrderedDict()
         self._ids: dict[bytes, list[int]] | None = None
-        #: By token, the last for none yet: nothing was forced the last time that it was written; not worth asking.
-        self.quiet = bytearray(self.vocab_size + 1)
+        self._derived: dict[Callable[[Engine], Any], Any] = {}
+        self._derive_lock = threading.RLock()  # a factory may ask for what another one derives
+
+    def derived(self, factory: Callable[[Engine], _Derived]) -> _Derived:
+        """Return ``factory(self)``, made on first use and kept as long as the engine: the one place of per-engine data.
+
+        ``factory`` is a class or a module's function, the same object each time.  Thread-safe: it is called once.
+        """
+        found: _Derived | None = self._derived.get(factory)
+        if found is None:
+            with self._derive_lock:
+                found = self._derived.get(factory)
+                if found is None:
+                    found = self._derived[factory] = factory(self)
+        return found
 
     def matcher(self, plan: Plan, entry: str = "") -> Any:
-        """A fresh matcher of the plan's grammar, begun at ``entry``; raises as `pristine` does."""
+        """Return a fresh matcher of the plan's grammar, begun at ``entry``; raises as `pristine` does."""
         return self.pristine(plan, entry).deep_copy()
 
-    def pristine(self, plan: Plan, entry: str = "", *, spoilt: Any = None) -> Any:
-        """What `matcher` copies: never advance it.  Compiled anew where it would be ``spoilt``.
+    def pristine(self, plan: Plan, entry: str = "") -> Any:
+        """Return the matcher that `matcher` copies: never advance it.
 
         Raises `PlanError` for a plan of another vocabulary, `GrammarError` or `LimitExceeded` where the engine
         refuses the grammar.
@@ -129,17 +139,14 @@ class Engine:
                 f"the plan belongs to vocabulary {plan.fingerprint}, this model has {self.tokens.fingerprint}",
                 hint="compose it with this model's guide, or with SpecialTokens of the same folder",
             )
-        if spoilt is not None:
-            self.forget(plan, entry, spoilt)
         return self.prepare(plan, entry)
 
-    def unshared(self, plan: Plan, entry: str, *, spoilt: Any) -> Any:
-        """As `pristine`, but compiled for the caller alone, whom nobody else's failures reach."""
-        self.forget(plan, entry, spoilt)
+    def compile_private(self, plan: Plan, entry: str = "") -> Any:
+        """Return a matcher compiled now for the caller alone: failures of other matchers do not reach it."""
         return compile_grammar(self.ll_tokenizer, self.grammar_of(plan, entry)[0])
 
     def prepare(self, plan: Plan, entry: str = "") -> Any:
-        """The pristine matcher of an entry of a plan (never advance it), from the cache or compiled now."""
+        """Return the pristine matcher of an entry of a plan (never advance it), from the cache or compiled now."""
         try:
             return self.compile(self.grammar_of(plan, entry)[0])
         except LimitExceeded as error:
@@ -147,10 +154,10 @@ class Engine:
             raise
 
     def grammar_of(self, plan: Plan, entry: str = "") -> tuple[str, int | None]:
-        """The text to compile for an entry of a plan, and the token that stands for its end in the engine's masks.
+        """Return the text to compile for an entry of a plan, and the token that is its end in the engine's masks.
 
-        None where the text has sentinels (see `grammars.plan.plan`); a token id where the engine's own end token is
-        allowed at every end, as it is behind a JSON value that is a grammar of its own.
+        None if the text has sentinels (see `grammars.plan.plan`); a token id if the engine's own end token is allowed
+        at every end, as it is after a JSON value that is a grammar of its own.
         """
         if self.eos is not None:
             text = plan.grammar.json_text()
@@ -159,7 +166,7 @@ class Engine:
         return plan.engine_text(entry), None
 
     def compile(self, grammar: str) -> Any:
-        """The pristine matcher of ``grammar`` (never advance it), from the cache or compiled now."""
+        """Return the pristine matcher of ``grammar`` (never advance it), from the cache or compiled now."""
         with self._lock:
             found = self._cache.get(grammar)
             if found is not None:
@@ -179,7 +186,7 @@ class Engine:
         return matcher
 
     def forget(self, plan: Plan, entry: str, spoilt: Any) -> None:
-        """Compile the grammar of an entry of a plan anew when it is asked for again, where it would be ``spoilt``."""
+        """Drop the pristine matcher of an entry of a plan from the cache if it is ``spoilt``."""
         grammar, _ = self.grammar_of(plan, entry)
         with self._lock:
             if self._cache.get(grammar) is spoilt:
@@ -187,7 +194,7 @@ class Engine:
                 self._cache_bytes -= grammar_bytes(grammar)
 
     def cache_info(self) -> CacheInfo:
-        """Counters of the compile cache since the engine was built."""
+        """Return counters of the compile cache since the engine was built."""
         with self._lock:
             counters = self._hits, self._misses, self._evictions
             return CacheInfo(*counters, len(self._cache), self.capacity, self._cache_bytes, self.max_bytes)
@@ -195,50 +202,24 @@ class Engine:
     # -- vocabulary
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes that a token writes; a marker token's are its name."""
+        """Return the bytes that a token writes; a marker token's are its name."""
         found = self._bytes.get(token_id)
         if found is None:
             found = bytes(self.ll_tokenizer.decode_bytes([token_id])) if token_id < self.vocab_size else b""
             self._bytes[token_id] = found
         return found
 
-    def watch_tokens(self) -> VocabularyIndex:
-        """The vocabulary as run-time watchers read it; its tables are made when they are asked for."""
-        if self._watch_tokens is None:
-            self._watch_tokens = VocabularyIndex(self._ordinary)
-        return self._watch_tokens
-
-    def _ordinary(self) -> list[bytes]:
-        """The bytes of each token of the vocabulary; markers write none."""
-        decode, markers = self.ll_tokenizer.decode_bytes, self.tokens.marker_ids
-        plain = [i for i in range(self.vocab_size) if i not in markers]
-        found = [b""] * self.vocab_size
-        # A call for each token takes most of the time: all of them in one, with a marker's name between them.
-        for marker in markers:
-            name = self.token_bytes(marker)
-            if len(name) < 3 or any(name.startswith(name[n:]) for n in range(1, len(name))):
-                continue  # a token's end could be taken for the beginning of the name
-            pieces = bytes(decode([i for token in plain for i in (token, marker)])).split(name)
-            if len(pieces) == len(plain) + 1:
-                for token, data in zip(plain, pieces, strict=False):
-                    found[token] = data
-                return found
-            break
-        for token in plain:
-            found[token] = bytes(decode([token]))
-        return found
-
     def tokenize(self, text: str) -> list[int]:
-        """Canonical token ids of ordinary text (marker names in it become marker tokens)."""
+        """Return the canonical token ids of ordinary text (marker names in it become marker tokens)."""
         return list(self.ll_tokenizer.tokenize_str(text))
 
     @cached_property
     def blurs_spaces(self) -> bool:
-        """Does the tokenizer take U+2581 for a space, which SentencePiece writes as that character?"""
+        """Whether the tokenizer reads U+2581 as a space, which SentencePiece writes as that character."""
         return b"".join(map(self.token_bytes, self.tokenize("\u2581"))) != "\u2581".encode()
 
     def tokens_within(self, data: bytes) -> list[int]:
-        """Ids of all ordinary tokens whose bytes are a non-empty prefix of ``data``."""
+        """Return the ids of all ordinary tokens whose bytes are a non-empty prefix of ``data``."""
         if self._ids is None:
             markers = self.tokens.marker_ids
             ids: dict[bytes, list[int]] = {}
@@ -250,16 +231,16 @@ class Engine:
 
 
 def grammar_bytes(grammar: str) -> int:
-    """About how many bytes of memory the compiled ``grammar`` takes."""
+    """Return an estimate of the memory that the compiled ``grammar`` takes, in bytes."""
     return GRAMMAR_BYTES + BYTES_A_CHARACTER * len(grammar)
 
 
 def compile_grammar(tokenizer: Any, grammar: str) -> Any:
-    """A matcher of ``grammar`` on one of the engine's tokenizers, compiled now.
+    """Return a matcher of ``grammar`` on one of the engine's tokenizers, compiled now.
 
-    Raises `GrammarError` or `LimitExceeded` where the engine refuses the grammar or it has no sentence.  A grammar that
-    costs the engine much is compiled in a helper process first, which is ended where it takes too long; what came out
-    is remembered.  All of it ends at the deadline of the thread (`grammars.limits.deadline`), or one of its own.
+    Raises `GrammarError` or `LimitExceeded` if the engine refuses the grammar or it has no sentence.  A grammar that
+    costs the engine much is compiled in a helper process first, which is ended if it takes too long; the outcome is
+    kept.  All of it ends at the deadline of the thread (`grammars.limits.deadline`), or one of its own.
     """
     if is_late():
         raise LimitExceeded("the grammar is not compiled before the deadline of its request", hint=_SIMPLER)
@@ -278,7 +259,7 @@ def compile_grammar(tokenizer: Any, grammar: str) -> Any:
 
 
 def _check_verdict(verdict: TrialOutcome) -> None:
-    """Raise `LimitExceeded` for what must not be compiled in this process, now or at all."""
+    """Raise `LimitExceeded` for a grammar that must not be compiled in this process, now or at all."""
     if verdict.limit:
         raise LimitExceeded(verdict.limit, hint=_SIMPLER)
     if verdict.error is not None:  # a helper knows no named tokens: what it has not compiled is not compiled here
@@ -289,14 +270,14 @@ def _check_verdict(verdict: TrialOutcome) -> None:
 
 
 def _compiled(tokenizer: Any, grammar: str, limits: Any) -> Any:
-    # Sub-grammars stand in JSON, where a line break is two characters.
+    # Sub-grammars are in JSON, where a line break is two characters.
     num_lines = grammar.count("\n") + grammar.count("\\n")
     make = partial(llguidance.LLMatcher, tokenizer, grammar, log_level=0, limits=limits)
     return _on_a_large_stack(make) if num_lines > _MANY_LINES or len(grammar) > _MANY_CHARACTERS else make()
 
 
 def _message(matcher: Any) -> str:
-    """What the engine says is wrong, without its quotations."""
+    """Return the engine's error message without its quotations."""
     return _words(str(matcher.get_error()))
 
 
@@ -305,7 +286,7 @@ def _words(error: str) -> str:
 
 
 def _on_a_large_stack(make: Callable[[], Any]) -> Any:
-    """What ``make`` returns, made on a thread whose stack holds deep chains of rules."""
+    """Return what ``make`` returns on a thread whose stack holds deep chains of rules."""
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(make()), name="guided-compile")
     with _stack_lock:
@@ -328,15 +309,6 @@ def check_matcher(matcher: Any, what: str) -> None:
     if what == "the grammar does not compile":
         raise GrammarError(f"{what}: {message}")
     raise MatcherFailed(f"{what}: {message}")
-
-
-def is_spoilt(matcher: Any) -> bool:
-    """Has the matcher failed by what it shares with its copies?
-
-    They share a lock, which a panic of the engine in one of them leaves unusable for all, and the states of one lexer,
-    of which there may be so many.
-    """
-    return matcher.is_error() and any(word in matcher.get_error() for word in _SHARED_WORDS)
 
 
 def _probe(pristine: Any, *, step: bool) -> None:
@@ -374,9 +346,9 @@ def _unpadded(tokenizer: str) -> str:
 
 
 def _eos(tokens: SpecialTokens) -> int:
-    """The end token that the engine must have, and guesses otherwise.
+    """Return the end token that the engine must have, and guesses otherwise.
 
-    Real ends never stand in a grammar, so one of them is safe: its bit is set where a grammar without sentinels may
+    Real ends are never part of a grammar, so one of them is safe: its bit is set where a grammar without sentinels may
     end, and when the engine is in error.
     """
     eos = next(iter(tokens.end_ids), None)

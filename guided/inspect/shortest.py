@@ -14,7 +14,6 @@ import string
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +47,6 @@ _POLICIES: tuple[tuple[bytes, ...], ...] = (
 )
 
 _MANY = 8  # words of a mask with notable tokens: above it only these are considered
-_notables: WeakKeyDictionary[Engine, NDArray[np.int32]] = WeakKeyDictionary()
 
 #: Tokens that end a string and begin the next value.
 _NEXT = frozenset((b'", "', b'",', b'", ', b'","'))
@@ -215,7 +213,7 @@ def _walk(
     fails.
     """
     engine, ends, markers = state.engine, state.plan.end_ids(), state.engine.tokens.marker_ids
-    scan, notable = ScanState(), _notable(engine) | from_ids(ends, engine.vocab_size)
+    scan, notable = ScanState(), engine.derived(_notable) | from_ids(ends, engine.vocab_size)
     try:
         while not state.is_stopped:
             if state.num_tokens >= most or time.thread_time() > until:
@@ -252,12 +250,9 @@ def _candidates(state: GuidanceState, notable: NDArray[np.int32]) -> list[int]:
 
 def _notable(engine: Engine) -> NDArray[np.int32]:
     """Tokens that close or begin something, single letters and markers, as a bitmask."""
-    found = _notables.get(engine)
-    if found is None:
-        data = map(engine.token_bytes, range(engine.vocab_size))
-        ids = [i for i, text in enumerate(data) if len(text) < 2 or not text.strip(b' \n"{}[]:,0123456789')]
-        found = _notables[engine] = from_ids([*ids, *engine.tokens.marker_ids], engine.vocab_size)
-    return found
+    data = map(engine.token_bytes, range(engine.vocab_size))
+    ids = [i for i, text in enumerate(data) if len(text) < 2 or not text.strip(b' \n"{}[]:,0123456789')]
+    return from_ids([*ids, *engine.tokens.marker_ids], engine.vocab_size)
 
 
 def _in_string(state: GuidanceState, ids: list[int], token: int, *, in_array: bool) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from grammars.json_schema.python_types import read_value
 from grammars.plan.plan import Plan
+from guided.engine.counters import Guidance
 from guided.output.json_text import read_json
 from guided.output.parser import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 from guided.output.trace_records import Trace
@@ -16,7 +17,7 @@ from guided.validation.validate import NOT_VALIDATED
 from guided.validation.validate import violations as violations_of
 from special_tokens.errors import GuidedError
 
-__all__ = ["FinishReason", "Guidance", "Message", "MessageBuilder", "ToolCall", "Usage"]
+__all__ = ["FinishReason", "Message", "MessageBuilder", "ToolCall", "Usage"]
 
 #: OpenAI's words, and ``error`` for a row whose guidance failed.
 FinishReason = Literal["stop", "length", "tool_calls", "error"]
@@ -49,27 +50,6 @@ class Usage:
     @property
     def total_tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Guidance:
-    """Counters of what guidance did to one answer.
-
-    ``overridden`` counts steps at which the model's best raw score was masked, ``forced`` steps with one legal token,
-    ``rescued`` steps at which other processors had forbidden every legal token, so that the grammar decided alone,
-    ``revived`` how often the engine failed in another row, so that this one went on with a matcher compiled anew.
-    """
-
-    applied: bool = False
-    masks: int = 0
-    commits: int = 0
-    overridden: int = 0
-    forced: int = 0
-    rescued: int = 0
-    rollbacks: int = 0
-    repairs: int = 0
-    revived: int = 0
-    reasoning_applied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

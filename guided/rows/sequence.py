@@ -1,4 +1,4 @@
-"""One row of a batch: its guidance, what failed, and the message in the end.
+"""One row of a batch: its guidance, its error, and the message in the end.
 
 A row without a plan has no state at all and costs nothing per step.
 """
@@ -8,19 +8,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grammars.plan.plan import Plan, RowPlan
+from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.output.message import Guidance, Message, MessageBuilder, Usage
+from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import MakeId, OutputParser
 from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
-from guided.rows.unguided import FreeSequence
+from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin
-from guided.state.mask import Offer
+from guided.state.mask import TokenMask
 from guided.state.state import GuidanceState
 from guided.stops.automaton import compile_stops
 from guided.stops.matcher import StopHit, StopMatcher
@@ -36,16 +38,16 @@ OnError = Literal["end", "unconstrained"]
 
 
 def check_on_error(value: object) -> None:
-    """Raise `RequestError` for what is no `OnError`: a misspelt one must not let a row go on without guidance."""
+    """Raise `RequestError` for a value that is no `OnError`: a misspelt one must not free a row of guidance."""
     if value not in get_args(OnError):
         raise RequestError(f"{value!r} is unknown", place="on_error", expected=" or ".join(get_args(OnError)))
 
 
 class RowSequence:
-    """The guidance of one row.  Errors stay in the row: nothing here raises for what the engine does.
+    """The guidance of one row.  Errors stay in the row: no method raises if the engine fails.
 
-    A row may be taken back to any earlier place: an error that lies behind that place is forgotten with it.
-    ``max_rollbacks`` ends a row that is taken back more often (None: as often as the loop likes).
+    A row may be taken back to any earlier place: an error that lies after that place is forgotten with it.
+    ``max_rollbacks`` ends a row that is taken back more often (None: no limit).
     """
 
     def __init__(
@@ -65,6 +67,8 @@ class RowSequence:
         self.row = row
         self.state = GuidanceState(plan, engine, entry=begin.entry, regions=regions)
         self.stops = _matcher(plan, engine, begin)
+        #: the ids that are open at each position alone decide where the row ends
+        self.ends_by_id = self.stops is None and bool(plan.end_ids())
         self.on_error = on_error
         self.max_rollbacks = max_rollbacks
         self.error: GuidedError | None = None
@@ -75,8 +79,7 @@ class RowSequence:
 
     @property
     def is_done(self) -> bool:
-        """Nothing more is to be written in this row."""
-        # Asked several times a step.
+        """Whether nothing more is to be written in this row; read several times a step."""
         stops = self.stops
         if stops is not None and stops.is_stopped:
             return True
@@ -84,51 +87,46 @@ class RowSequence:
 
     @property
     def is_guided(self) -> bool:
-        """Does the row still need masks?"""
+        """Whether the row still needs masks."""
         return self.error is None and not self.is_done
 
     @property
     def has_failed(self) -> bool:
-        """Has the row ended because of an error?"""
+        """Whether the row has ended because of an error."""
         return self.error is not None and (self.on_error == "end" or self.error is self._final)
 
-    @property
-    def ends_by_id(self) -> bool:
-        """Do the ids that are open at each place say all about where the row ends?"""
-        return self.stops is None and bool(self.plan.end_ids())
-
     def mask(self) -> NDArray[np.int32] | None:
-        """This row's mask, one row of a bitmask; None where the row is done, free or has failed.
+        """Return this row's mask, one row of a bitmask; None if the row is done, unguided or has failed.
 
         Read only, and good until the row goes on: see `GuidanceState.mask`.
         """
-        offer = self.offer()
-        return offer.words if offer is not None else None
+        mask = self.token_mask()
+        return mask.words if mask is not None else None
 
-    def offer(self) -> Offer | None:
-        """This row's mask and the ids that would end it here; None and good as `mask` is."""
+    def token_mask(self) -> TokenMask | None:
+        """Return this row's mask and the ids that would end it here; None and good as `mask` is."""
         state = self.state
         if self.error is not None or state.is_stopped or (self.stops is not None and self.stops.is_stopped):
             return None
         try:
-            return state.offer()
+            return state.token_mask()
         except GuidanceError as error:
             self._fail(error)
             return None
 
     def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
-        """Write this row's mask; False where there is none."""
+        """Write this row's mask into row ``row`` of ``bitmask``; return False if there is none."""
         words = self.mask()
         if words is not None:
             bitmask[row] = words
         return words is not None
 
     def open_end_ids(self) -> tuple[int, ...]:
-        """The ids that would end the row here; its mask was filled before."""
+        """Return the ids that would end the row here; its mask was computed before."""
         return self.state.open_end_ids() if self.is_guided else ()
 
     def ends_with(self, token: int) -> bool:
-        """Would nothing more be written after ``token``?  True as well for a token that the mask forbids."""
+        """Whether nothing more would be written after ``token``.  True as well for a token that the mask forbids."""
         if self.is_done:
             return True
         try:
@@ -142,19 +140,19 @@ class RowSequence:
         twin.extend([token])
         return twin.is_done
 
-    # -- following what is written
+    # -- following the tokens
 
     @property
     def num_tokens(self) -> int:
-        """Tokens read so far; what follows an end is not read."""
+        """Number of tokens read so far; those after an end are not read."""
         return self.state.num_tokens
 
     def num_common(self, generated: Sequence[int]) -> int:
-        """How many tokens ``generated`` and what was read begin with in common."""
+        """Return the length of the common prefix of ``generated`` and the tokens read."""
         return self.state.num_common(generated)
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """Read ``tokens``, which continue what was read; those behind the end are padding."""
+        """Read ``tokens``, which continue the tokens read; those after the end are padding."""
         for i, token in enumerate(tokens):
             if self.error is None and not self.is_done:
                 self._commit(token)
@@ -170,7 +168,7 @@ class RowSequence:
             self._fail(error, token)
             return
         if self.stops is not None and not self.state.is_stopped:
-            self.stops.push(token)
+            self.stops.push(token, self.state.last_move)
 
     def sync(self, generated: Sequence[int]) -> None:
         """Bring the row to ``generated``, the tokens after the prompt: undo what differs, commit what is new."""
@@ -188,17 +186,17 @@ class RowSequence:
         self.extend(generated[same:])
 
     def is_at(self, generated: Sequence[int]) -> bool:
-        """Is the row where ``generated`` leads, padding behind an end apart?"""
+        """Whether the row is where ``generated`` leads; padding after an end does not count."""
         same = self.num_common(generated)
         if self.error is not None:
             return self._holds(generated, same)
         return same == self.num_tokens and (self.is_done or same == len(generated))
 
     def before_padding(self, generated: Sequence[int], pads: Collection[int]) -> RowSequence | None:
-        """The row as it was when others ended it, where ``generated`` goes on with nothing but one of ``pads``.
+        """Return the row as it was when others ended it, if ``generated`` goes on with nothing but one of ``pads``.
 
-        None where the row was not ended from outside.  A loop fills what follows a stop of its own, which the grammar
-        refuses to read: no failure of the row.
+        None if the row was not ended from outside.  A loop pads after a stop of its own, and the grammar refuses the
+        padding: this is no failure of the row.
         """
         size = self.num_tokens
         if self._refused not in pads or not size or any(token != self._refused for token in generated[size:]):
@@ -208,7 +206,7 @@ class RowSequence:
         return ended
 
     def _holds(self, generated: Sequence[int], same: int) -> bool:
-        """Does the error lie on the way to ``generated``?"""
+        """Whether the error lies on the way to ``generated``."""
         if same < self.num_tokens:
             return False
         return self._refused is None or (len(generated) > same and generated[same] == self._refused)
@@ -234,19 +232,19 @@ class RowSequence:
         error.hint = error.hint or f"row {self.row}; the other rows are not touched"
         self.error = error
         self._refused = refused if isinstance(error, TokenRefused) else None
-        # Searches and drafts try tokens that are refused all the time; that is nobody's failure.
+        # Searches and drafts try tokens that are refused all the time; that is no failure.
         if self.on_error == "unconstrained" and self._refused is None:
             log.warning("row %d goes on without guidance, unless this is taken back: %s", self.row, error)
 
     def fork(self) -> RowSequence:
-        """An independent copy at the same place."""
+        """Return an independent copy at the same position."""
         twin = copy(self)
         twin.state = self.state.fork()
         twin.stops = self.stops.fork() if self.stops is not None else None
         return twin
 
     def restart(self) -> None:
-        """Back to the beginning, as if nothing had been written."""
+        """Go back to the beginning, as if nothing had been written."""
         self.state.reset()
         if self.stops is not None:
             self.stops.reset()
@@ -254,18 +252,12 @@ class RowSequence:
         self.overridden = self.rescued = 0
 
     def guidance(self) -> Guidance:
-        """The row's counters."""
-        counters = self.state.counters
-        return Guidance(
+        """Return a copy of the row's counters."""
+        return replace(
+            self.state.counters,
             applied=self.error is None,
-            masks=counters.masks,
-            commits=counters.commits,
             overridden=self.overridden,
-            forced=counters.forced,
             rescued=self.rescued,
-            rollbacks=counters.rollbacks,
-            repairs=counters.repairs,
-            revived=counters.revived,
             reasoning_applied=self.plan.reasoning.applied and self.begin.entry != "after",
         )
 
@@ -276,16 +268,16 @@ def read_answer(
     engine: Engine,
     *,
     begin: Begin = FRESH,
-    sequence: RowSequence | FreeSequence | None = None,
+    sequence: RowSequence | UnguidedSequence | None = None,
     prompt_tokens: int = 0,
     error: GuidedError | None = None,
     make_call_id: MakeId | None = None,
 ) -> Message:
-    """The message of one row from the tokens after its prompt, padding included.
+    """Return the message of one row from the tokens after its prompt, padding included.
 
-    Works without the sequence that wrote them (then counters are empty): the first end token or the first stop ends
-    the answer, whatever was written behind it.  ``error`` is what ended the row from outside its guidance,
-    ``make_call_id`` what gives tool calls their ids.
+    Works without the sequence that wrote them (then counters are 0): the first end token or the first stop ends the
+    answer, whatever follows it.  ``error`` is the error that ended the row from outside its guidance; ``make_call_id``
+    makes the ids of tool calls.
     """
     row = sequence if isinstance(sequence, RowSequence) else None
     ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
@@ -314,7 +306,7 @@ def read_answer(
 
 
 def _is_whole(tokens: Sequence[int], hit: StopHit, plan: RowPlan, engine: Engine, begin: Begin) -> bool:
-    """Is the text that a stop left a whole answer?  Only one that keeps its stop, and could have ended there, is."""
+    """Whether the text that a stop left is a whole answer: it keeps its stop, and could have ended there."""
     if not isinstance(plan, Plan) or not plan.stops.include or hit.until_bytes:
         return False
     state = GuidanceState(plan, engine, entry=begin.entry)
@@ -328,7 +320,7 @@ def _is_whole(tokens: Sequence[int], hit: StopHit, plan: RowPlan, engine: Engine
 def parser_of(
     plan: RowPlan, engine: Engine, begin: Begin = FRESH, *, make_call_id: MakeId | None = None
 ) -> StopAwareParser:
-    """What reads the answer of a row: its plan's parser, behind its stops."""
+    """Return the reader of a row's answer: its plan's parser, which gets the text up to a stop."""
     parser: EventParser = PlainParser(engine)
     if isinstance(plan, Plan):
         parser = OutputParser(plan, engine, entry=begin.entry, opened=begin.opened, make_call_id=make_call_id)
@@ -344,7 +336,7 @@ def _matcher(plan: RowPlan, engine: Engine, begin: Begin) -> StopMatcher | None:
 
 
 def _reason(hit: StopHit | None, plan: RowPlan, end: int | None, engine: Engine) -> str | int | None:
-    """Which stop ended the answer; an end of the turn counts where the request names it as a stop."""
+    """Return the stop that ended the answer; an end of the turn counts if the request names it as a stop."""
     if hit is not None:
         return hit.reason
     stops = plan.stops if isinstance(plan, Plan) else plan

@@ -1,21 +1,21 @@
-"""A row without a plan whose stops we watch: its logits are never touched, only its end is ours."""
+"""A row without a plan whose stops are followed: its logits are never changed, only its end is decided here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from grammars.plan.plan import Stops
+from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.output.message import Guidance
 from guided.stops.automaton import compile_stops
 from guided.stops.matcher import StopMatcher
 from special_tokens.errors import GuidedError
 
-__all__ = ["FreeSequence"]
+__all__ = ["UnguidedSequence"]
 
 
-class FreeSequence:
-    """The stops of one unguided row, with the verbs of `guided.rows.sequence.RowSequence`."""
+class UnguidedSequence:
+    """The stops of one unguided row, with the methods of `guided.rows.sequence.RowSequence`."""
 
     is_guided = False
     has_failed = False
@@ -31,36 +31,36 @@ class FreeSequence:
 
     @property
     def is_done(self) -> bool:
-        """Is a stop complete?"""
+        """Whether a stop is complete."""
         return self.stops.is_stopped
 
     def mask(self) -> None:
-        """There is never a mask."""
+        """Return None: there is never a mask."""
 
     def open_end_ids(self) -> tuple[int, ...]:
-        """No id ends the row by our doing."""
+        """Return (): no id ends the row because of guidance."""
         return ()
 
     def ends_with(self, token: int) -> bool:
-        """Would a stop be complete after ``token``?"""
+        """Whether a stop would be complete after ``token``."""
         return self.is_done or self.stops.fork().push(token) is not None
 
     @property
     def num_tokens(self) -> int:
-        """Tokens read so far; what follows a stop is not read."""
+        """Number of tokens read so far; those after a stop are not read."""
         return self.stops.num_tokens
 
     def num_common(self, generated: Sequence[int]) -> int:
-        """How many tokens ``generated`` and what was read begin with in common."""
+        """Return the length of the common prefix of ``generated`` and the tokens read."""
         return self.stops.num_common(generated)
 
     def is_at(self, generated: Sequence[int]) -> bool:
-        """Is the row where ``generated`` leads, what follows a stop apart?"""
+        """Whether the row is where ``generated`` leads; tokens after a stop do not count."""
         same = self.num_common(generated)
         return same == self.num_tokens and (self.is_done or same == len(generated))
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """Read ``tokens``, which continue what was read; those behind the stop are padding."""
+        """Read ``tokens``, which continue the tokens read; those after the stop are padding."""
         if not self.is_done:
             self.stops.feed(tokens)
 
@@ -69,15 +69,15 @@ class FreeSequence:
         self.stops.sync(generated)
 
     def restart(self) -> None:
-        """Back to the beginning, as if nothing had been written."""
+        """Go back to the beginning, as if nothing had been written."""
         self.stops.reset()
 
-    def fork(self) -> FreeSequence:
-        """An independent copy at the same place."""
-        twin = object.__new__(FreeSequence)
+    def fork(self) -> UnguidedSequence:
+        """Return an independent copy at the same position."""
+        twin = object.__new__(UnguidedSequence)
         twin.row, twin.stops = self.row, self.stops.fork()
         return twin
 
     def guidance(self) -> Guidance:
-        """Nothing was guided."""
+        """Return counters of 0: nothing was guided."""
         return Guidance()

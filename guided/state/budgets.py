@@ -1,4 +1,4 @@
-"""Budgets of regions, and the tokens that close a region whose budget is spent."""
+"""Budgets of regions, and the tokens that close a region whose budget is used up."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from grammars.plan.plan import Budget
-from guided.tracking.history import Trail
+from guided.tracking.commit_log import CommitLog
 from guided.tracking.regions import RegionMap
 
-__all__ = ["Closings"]
+__all__ = ["BudgetEnforcer"]
 
 
-class Closings:
+class BudgetEnforcer:
     """The budgets of one plan.  Immutable; share it."""
 
     def __init__(self, budgets: Sequence[Budget], regions: RegionMap, tokenize: Callable[[str], Sequence[int]]) -> None:
@@ -20,25 +20,25 @@ class Closings:
         self._regions = regions
         self._tokenize = tokenize
 
-    def is_spent(self, trail: Trail) -> bool:
-        """Has the region in which the next token begins used up its budget?"""
-        budget = self._budgets.get(trail.region)
-        return budget is not None and trail.count >= budget.max_tokens
+    def is_spent(self, log: CommitLog) -> bool:
+        """Whether the region in which the next token begins has used up its budget."""
+        budget = self._budgets.get(log.region)
+        return budget is not None and log.count >= budget.max_tokens
 
-    def forced(self, trail: Trail, matcher: Any) -> tuple[int, ...]:
-        """Tokens that close a region whose budget is spent, from the next one on; () where none is."""
-        closing = trail.closing
+    def closing(self, log: CommitLog, matcher: Any) -> tuple[int, ...]:
+        """Return the tokens that close a region whose budget is used up, from the next one on; () if none is."""
+        closing = log.closing
         if closing:
             return closing
-        if not self.is_spent(trail):
+        if not self.is_spent(log):
             return ()
-        close = self._tokens(self._budgets[trail.region], trail)
+        close = self._tokens(self._budgets[log.region], log)
         # Inside a character that needs several tokens the close is refused: at most three tokens over.
         return close if int(matcher.validate_tokens(list(close))) == len(close) else ()
 
-    def _tokens(self, budget: Budget, trail: Trail) -> tuple[int, ...]:
-        """The tokens of what is still missing of the closing marker."""
-        done = self._regions.matched(trail.position)
+    def _tokens(self, budget: Budget, log: CommitLog) -> tuple[int, ...]:
+        """Return the tokens of the part of the closing marker that is still missing."""
+        done = self._regions.matched(log.position)
         out: list[int] = []
         for piece in budget.close:
             if isinstance(piece, int):

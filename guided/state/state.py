@@ -1,7 +1,7 @@
 """The guidance of one sequence: compute a mask, commit the sampled token, undo, fork.
 
-`GuidanceState` owns what the engine does not: where the turn may end and by which ids, budgets, and text that
-spells a marker without being one.  It knows no tensor, no tokenizer object and no neighbour.
+`GuidanceState` owns what the engine does not: the places and ids by which the turn may end, budgets, and text that
+spells a marker without being one.  It knows no tensor, no tokenizer object and no other sequence.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 
 from grammars.plan.plan import End, Plan, RegionName
 from guided.bitmask import is_allowed
+from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.engine.matcher import Counters, LiveMatcher
-from guided.state.budgets import Closings
-from guided.state.mask import Offer, Offers
-from guided.tracking.history import Trail
-from guided.tracking.regions import RegionMap
+from guided.engine.matcher import RecoveringMatcher
+from guided.state.budgets import BudgetEnforcer
+from guided.state.mask import MaskReader, TokenMask
+from guided.tracking.commit_log import CommitLog
+from guided.tracking.regions import Move, RegionMap
 from guided.watchers.watch import SequenceWatcher
 from special_tokens.errors import GuidanceError, TokenRefused
 
-__all__ = ["Counters", "GuidanceState", "StopReason"]
+__all__ = ["GuidanceState", "StopReason"]
 
 Words: TypeAlias = NDArray[np.int32]
 _Answer = TypeVar("_Answer")
@@ -32,7 +33,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """Why a sequence ended: by an end token of a region, or because nothing more could follow."""
+    """The reason why a sequence ended: an end token of a region, or nothing more could follow."""
 
     kind: str  #: ``end`` or ``complete``
     token_id: int | None = None
@@ -43,6 +44,10 @@ class GuidanceState:
     """One sequence under one plan.  Not thread-safe; different states of one engine are independent.
 
     ``entry`` names where the grammar begins (see `grammars.plan.plan.Entry`); binding a prompt chooses it.
+
+    Each method asks the engine at most twice.  A matcher that fails is replaced once by one compiled for this sequence
+    alone (`RecoveringMatcher.recover`); if that fails as well, `MatcherFailed` or `LimitExceeded` is raised and the
+    state is in error until `reset` or a rollback.
     """
 
     def __init__(self, plan: Plan, engine: Engine, *, entry: str = "fresh", regions: RegionMap | None = None) -> None:
@@ -50,46 +55,48 @@ class GuidanceState:
         self.engine = engine
         self.entry = plan.entry(entry)
         self.regions = regions or RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
-        self.counters = Counters()
-        self._trail = self._begin()
-        self._watch = SequenceWatcher.of(plan, self.regions, self.entry.region, engine.watch_tokens)
+        self.counters = Guidance()
+        self._log = CommitLog(self.regions, self.entry.region)
+        self._watch = SequenceWatcher.of(plan, self.regions, self.entry.region, engine)
         self._stop: StopReason | None = None
-        self._offer: Offer | None = None
-        self._live = LiveMatcher(plan, engine, self.entry.name)
-        self._offers = Offers(plan, engine, self.entry.name)
-        self._row = self._offers.row()  # the memory of the masks
-        self._closings = Closings(plan.budgets, self.regions, engine.tokenize) if plan.budgets else None
+        self._mask: TokenMask | None = None  # of this position, once computed
+        self._matcher = RecoveringMatcher(plan, engine, self.entry.name)
+        self._reader = MaskReader(plan, engine, self.entry.name)
+        self._row = self._reader.row()  # the memory of the masks
+        self._budgets = BudgetEnforcer(plan.budgets, self.regions, engine.tokenize) if plan.budgets else None
         self._by_end: dict[int, tuple[End, ...]] = {
             i: tuple(end for end in plan.ends if i in end.ids) for i in plan.end_ids()
         }
 
-    def _begin(self) -> Trail:
-        return Trail(self.regions.start(self.entry.region), self.entry.region)
-
-    # -- where we are
+    # -- the position
 
     @property
     def tokens(self) -> Sequence[int]:
         """The committed tokens, ends included; read only."""
-        return self._trail.tokens
+        return self._log.tokens
 
     @property
     def num_tokens(self) -> int:
-        """How many tokens are committed."""
-        return len(self._trail)
+        """Number of committed tokens."""
+        return len(self._log.tokens)
 
     def num_common(self, tokens: Sequence[int]) -> int:
-        """How many tokens the committed ones and ``tokens`` begin with in common."""
-        return self._trail.num_common(tokens)
+        """Return the length of the common prefix of the committed tokens and ``tokens``."""
+        return self._log.num_common(tokens)
 
     @property
     def region(self) -> RegionName:
         """The part of the answer in which the next token begins."""
-        return self.regions.name(self._trail.position)
+        return self.regions.name(self._log.position)
+
+    @property
+    def last_move(self) -> Move:
+        """The effect of the last token on the regions, for those who need not follow them again."""
+        return self._log.last_move
 
     @property
     def is_stopped(self) -> bool:
-        """Has the sequence ended?  Nothing may be committed any more, but rollback works."""
+        """Whether the sequence has ended.  Nothing may be committed any more, but rollback works."""
         return self._stop is not None
 
     @property
@@ -98,112 +105,84 @@ class GuidanceState:
 
     @property
     def is_accepting(self) -> bool:
-        """May the sequence end here (or has it ended)?  Raises as `mask` does where the engine cannot say."""
-        if self.is_stopped or any(self._accepts(end) for end in self.plan.ends):
-            return True
-        return self._has_mask and self._offered().may_end  # see `_revive`: the mask knows
+        """Whether the sequence may end here, or has ended.  Raises as `mask` does if the matcher fails."""
+        return self.is_stopped or self._is_open(self.plan.ends) or self.token_mask().may_end
 
-    @property
-    def _has_mask(self) -> bool:
-        """Is the mask of this place known, or to be had from the engine?"""
-        return self._offer is not None or not self._live.matcher.is_error()
-
-    def _accepts(self, end: End) -> bool:
-        return self._asked(lambda: self._offers.accepts(end, self._live.matcher))
-
-    def _ends_by(self, token: int) -> bool:
-        """Would ``token``, an end of the plan, end the sequence here?"""
-        if any(self._accepts(end) for end in self._by_end[token]):
-            return True
-        return self._has_mask and token in self._offered().end_ids
+    def _is_open(self, ends: Sequence[End]) -> bool:
+        """Whether the engine accepts one of ``ends`` here; a full lexer says no, and only a mask shows that."""
+        return self._ask(lambda: any(self._reader.accepts(end, self._matcher.current) for end in ends))
 
     @property
     def size_bytes(self) -> int:
-        """Memory of this state alone, the engine's matcher apart (a few kilobytes, see docs/generate.md)."""
-        return self._trail.size_bytes + self._row.size_bytes
+        """Memory of this state alone, without the engine's matcher (a few kilobytes, see docs/generate.md)."""
+        return self._log.size_bytes + self._row.size_bytes
 
     # -- the mask
 
     def fill_bitmask(self, bitmask: Words, row: int = 0) -> None:
         """Write the tokens allowed next into ``bitmask[row]``; does not advance.
 
-        ``bitmask`` is int32 ``[rows, ceil(vocab_size / 32)]``, see `guided.bitmask`.  A stopped sequence offers
-        the end that stopped it.  Raises `MatcherFailed` or `LimitExceeded` rather than offering only an end.
+        ``bitmask`` is int32 ``[rows, ceil(vocab_size / 32)]``, see `guided.bitmask`.  A stopped sequence allows
+        the end that stopped it.  Raises `MatcherFailed` or `LimitExceeded` rather than allowing only an end.
         """
         bitmask[row] = self.mask()
 
     def mask(self) -> Words:
-        """The tokens allowed next as one row of a bitmask; what `fill_bitmask` writes, without the copy.
+        """Return the tokens allowed next as one row of a bitmask; `fill_bitmask` writes a copy of it.
 
         Read only, and good until the next commit, rollback or reset: the next mask is written into the same memory.
         """
-        offer = self._offer
-        return (self._offered() if offer is None else offer).words
+        return self.token_mask().words
 
     def open_end_ids(self) -> tuple[int, ...]:
-        """The ids that would end the sequence here, the ones to prefer first."""
+        """Return the ids that would end the sequence here, the ones to prefer first."""
         if self._stop is not None:
             return () if self._stop.token_id is None else (self._stop.token_id,)
-        return self._offered().end_ids
+        return self.token_mask().end_ids
 
     def allows(self, token: int) -> bool:
-        """Is the bit of ``token`` set in the mask of this place?"""
-        return 0 <= token < self.engine.vocab_size and is_allowed(self.mask(), token)
+        """Whether the bit of ``token`` is set in the mask of this position."""
+        return self._has_bit(self.mask(), token)
 
-    def offer(self) -> Offer:
-        """The mask of this place together with the ids that would end the sequence here; good as long as `mask`."""
-        return self._offer or self._offered()
+    def _has_bit(self, words: Words, token: int) -> bool:
+        return 0 <= token < self.engine.vocab_size and is_allowed(words, token)
 
-    def _offered(self) -> Offer:
-        offer = self._offer
-        if offer is not None:
-            return offer
+    def token_mask(self) -> TokenMask:
+        """Return the mask of this position and the ids that would end the sequence here; good as long as `mask`."""
+        if self._mask is not None:
+            return self._mask
         if self._stop is not None:
-            offer = self._offer = self._offers.only(self.open_end_ids())
-            return offer
-        row, watch = self._row, self._watch
-        if self._closings is None and (watch is None or not watch.may_restrict(self._trail)):
-            offer = self._offers.next(self._live.matcher, row)  # the usual case
-        else:
-            offer = self._read()
-        if offer is None:
-            offer = self._read_revived()
-        self._offer = offer
+            self._mask = self._reader.only(self.open_end_ids())
+            return self._mask
+        found = self._read()
+        if found is None:
+            self._recover()
+            found = self._read()
+            if found is None:
+                self._fail("computing a mask")
+        self._keep(found)
+        return found
+
+    def _read(self) -> TokenMask | None:
+        """Return the mask of this position; None if the matcher failed."""
+        matcher, log, watch = self._matcher.current, self._log, self._watch
+        if self._budgets is not None:
+            closing = self._budgets.closing(log, matcher)
+            if closing:
+                return self._reader.single(closing[0])
+        if watch is None or not watch.may_restrict(log):
+            return self._reader.next(matcher, self._row)  # the usual case
+        return self._reader.read(matcher, self._row, watch)
+
+    def _keep(self, mask: TokenMask) -> None:
+        """Make ``mask`` the one of this position, and count it."""
+        self._mask = mask
         counters = self.counters
         counters.masks += 1
-        if offer is row.plain:
-            return offer
-        if offer.forced is not None:
+        if mask.forced is not None:
             counters.forced += 1
-        if offer.is_repaired:
+        if mask.is_repaired:
             counters.repairs += 1
-        return offer
-
-    def _read_revived(self) -> Offer:
-        """What a revived engine offers here."""
-        offer = None
-        # Not for ever: a copy of its own may have panicked, as it will again, or be worn out, which takes it seconds.
-        for is_own in (True,) if self._live.is_worn else (False, True):
-            if offer is not None or not self._revive(is_own, is_lost=not self._live.matcher.is_error()):
-                break
-            offer = self._read()
-        if offer is None:
-            self._fail("computing a mask")
-        return offer
-
-    def _read(self) -> Offer | None:
-        """What the engine offers here; None when it is in error."""
-        matcher = self._live.matcher
-        forced = self._closings.forced(self._trail, matcher) if self._closings is not None else ()
-        if forced:
-            return self._offers.single(forced[0])
-        watch = self._near_watch()
-        return self._offers.next(matcher, self._row) if watch is None else self._offers.read(matcher, self._row, watch)
-
-    def _near_watch(self) -> SequenceWatcher | None:
-        """The watch, where it may take something from the mask of this place."""
-        watch = self._watch
-        return watch if watch is not None and watch.may_restrict(self._trail) else None
 
     # -- moving
 
@@ -211,66 +190,66 @@ class GuidanceState:
         """Advance by tokens that the sampler chose.
 
         Raises `TokenRefused` for a token outside the grammar, which changes nothing, and `MatcherFailed` or
-        `LimitExceeded` when the engine fails: then the state is in error until `reset` or a rollback.
+        `LimitExceeded` if the engine fails.
         """
         for token in tokens:
             self._commit(int(token))
 
-    def _commit(self, token: int, *, num_revived: int = 0) -> None:
+    def _commit(self, token: int, *, has_recovered: bool = False) -> None:
         if self._stop is not None:
             raise GuidanceError("the sequence has ended", place=f"token {self.num_tokens}", hint="roll back first")
-        trail = self._trail
-        if token in self._by_end and self._ends_by(token):
+        log = self._log
+        if token in self._by_end and (self._is_open(self._by_end[token]) or token in self.token_mask().end_ids):
             self._stop = StopReason("end", token, self.region)
-            trail.push(token, trail.position, trail.region)
+            log.push_end(token)
         else:
-            forced = self._closings.forced(trail, self._live.matcher) if self._closings is not None else ()
-            offer = self._offer
-            if self._watch is not None and (offer is None or offer.taken is not None):
+            if self._watch is not None:
                 self._check_watched(token)
-            if not self._consume(token, num_revived):
-                self._commit(token, num_revived=num_revived + 1)
+            matcher = self._matcher.current
+            closing = self._budgets.closing(log, matcher) if self._budgets is not None else ()
+            # A sentinel or an id out of range is never part of an answer.
+            is_ordinary = 0 <= token < self.engine.vocab_size
+            if not is_ordinary or matcher.try_consume_tokens([token]) != 1 or matcher.is_error():
+                if has_recovered or not self._has_failed_on(token):
+                    self._refuse(token)
+                self._recover()
+                self._commit(token, has_recovered=True)
                 return
-            if forced and forced[0] == token and not trail.closing:
-                trail.close(forced)
-            before = trail.position
-            position = self.regions.advance(before, token)
-            if position is before:
-                trail.stay(token)
-            else:
-                trail.push(token, position, self.regions.region_number(position))
+            if closing and closing[0] == token and not log.closing:
+                log.close(closing)
+            log.push(token)
             self._row.commit(token)
         self.counters.commits += 1
-        self._offer = None
+        self._mask = None
         if not self._by_end:
             self._stop_when_complete()
 
     def _check_watched(self, token: int) -> None:
         """Refuse a token that a watcher took out of the mask."""
-        offer = self._offer
-        if offer is None and self._near_watch() is not None:
-            offer = self._offered()
-        taken = offer.taken if offer is not None else None
-        if taken is not None and 0 <= token < self.engine.vocab_size and is_allowed(taken, token):
+        mask = self._mask
+        if mask is None and self._watch is not None and self._watch.may_restrict(self._log):
+            mask = self.token_mask()
+        if mask is not None and mask.taken is not None and self._has_bit(mask.taken, token):
             raise TokenRefused(
                 f"committing token {token} ({self.engine.token_bytes(token)!r}): it would write a key or an item for "
                 "the second time, or digits without end",
                 place=f"token {self.num_tokens}",
             )
 
-    def _consume(self, token: int, num_revived: int) -> bool:
-        """Move the engine; a token that it refuses leaves it where it was.
-
-        False where the engine had to be revived first: what it said of the token before counts for nothing.
-        """
-        # A sentinel or an id out of range is never part of an answer.
-        if 0 <= token < self.engine.vocab_size and self._live.matcher.try_consume_tokens([token]) == 1:
-            if self._live.matcher.is_error():
-                self._fail(f"committing token {token}")
+    def _has_failed_on(self, token: int) -> bool:
+        """Whether the matcher failed when it rejected ``token``: a full lexer rejects tokens that its mask allows."""
+        if self._matcher.current.is_error():
             return True
-        if num_revived < 2 and self._revive(num_revived == 1, token):
-            return False
-        if self._live.matcher.is_error():
+        if self._mask is None:
+            mask = self._read()
+            if mask is None:
+                return True
+            self._keep(mask)
+        return self.allows(token)
+
+    def _refuse(self, token: int) -> NoReturn:
+        """Raise the error for a token that the matcher has rejected."""
+        if self._matcher.current.is_error():
             self._fail(f"committing token {token}")
         raise TokenRefused(
             f"committing token {token} ({self.engine.token_bytes(token)!r}): the grammar does not allow it",
@@ -279,13 +258,13 @@ class GuidanceState:
 
     def _stop_when_complete(self) -> None:
         """Without any end token the sequence ends when nothing but a sentinel may follow."""
-        if self._stop is None and not self._offered().words.any() and self.is_accepting:
+        if self._stop is None and not self.mask().any() and self.is_accepting:
             self._stop = StopReason("complete", None, self.region)
-            self._offer = None
-            self.counters.masks -= 1  # a mask that nobody samples from
+            self._mask = None
+            self.counters.masks -= 1  # nothing is sampled from this mask
 
     def validate(self, tokens: Sequence[int]) -> int:
-        """How many of ``tokens`` could be committed one after the other; does not advance.
+        """Return how many of ``tokens`` could be committed one after the other; does not advance.
 
         More liberal than the masks where bytes are forced: other splits of the same text count as well.
         """
@@ -293,11 +272,11 @@ class GuidanceState:
             return 0
         if self._watch is not None:
             return self._tried(tokens)
-        found = self._asked(lambda: self._validated(tokens))
-        if found == len(tokens) or self._live.matcher.is_error():
+        found = self._ask(lambda: self._validated(tokens))
+        if found == len(tokens):
             return found
         try:
-            return max(found, self._tried(tokens))  # see `_revive`: a commit is judged by the mask
+            return max(found, self._tried(tokens))  # a full lexer rejects tokens that its mask allows
         except GuidanceError:
             return found
 
@@ -307,16 +286,16 @@ class GuidanceState:
         inside = [token for token in body[:cut] if token < self.engine.vocab_size]
         if len(inside) < cut:
             cut = next(i for i, token in enumerate(body) if token >= self.engine.vocab_size)
-        num_valid = int(self._live.matcher.validate_tokens(inside)) if inside else 0
+        num_valid = int(self._matcher.current.validate_tokens(inside)) if inside else 0
         if num_valid < cut or cut == len(body) or body[cut] not in self._by_end:
             return num_valid
         for end in self._by_end[body[cut]]:
-            if self._offers.accepts(end, self._live.matcher, inside):
+            if self._reader.accepts(end, self._matcher.current, inside):
                 return cut + 1
         return cut
 
     def _tried(self, tokens: Sequence[int]) -> int:
-        """What `validate` says where the engine alone cannot: the tokens are committed to a copy."""
+        """Return what `validate` returns by committing the tokens to a copy, where the engine alone cannot decide."""
         twin = self.fork()
         for i, token in enumerate(tokens):
             try:
@@ -328,23 +307,22 @@ class GuidanceState:
         return len(tokens)
 
     def ff_tokens(self) -> list[int]:
-        """Tokens that must come next, whatever is sampled; does not advance.
+        """Return the tokens that must come next, whatever is sampled; does not advance.
 
-        Ends are never among them: they are a choice even when there is only one.
+        Ends are never among them: they are a choice even if there is only one.
         """
-        if self.is_stopped:
-            return []
-        return self._asked(self._next_forced)
+        return [] if self.is_stopped else self._ask(self._next_forced)
 
     def _next_forced(self) -> list[int]:
-        if self._closings is not None:
-            forced = self._closings.forced(self._trail, self._live.matcher)
-            if forced or self._closings.is_spent(self._trail):
-                return list(forced)
-        tokens = self._live.matcher.compute_ff_tokens()
+        matcher = self._matcher.current
+        if self._budgets is not None:
+            closing = self._budgets.closing(self._log, matcher)
+            if closing or self._budgets.is_spent(self._log):
+                return list(closing)
+        tokens = matcher.compute_ff_tokens()
         cut = next((i for i, token in enumerate(tokens) if token >= self.engine.vocab_size), len(tokens))
         tokens = tokens[:cut]
-        return list(tokens[: int(self._live.matcher.validate_tokens(tokens))]) if tokens else []
+        return list(tokens[: int(matcher.validate_tokens(tokens))]) if tokens else []
 
     # -- undoing and copying
 
@@ -356,66 +334,58 @@ class GuidanceState:
             return
         self.counters.rollbacks += 1
         inside = num_tokens - (self._stop is not None and self._stop.kind == "end")
-        self._trail.pop(num_tokens)
+        self._log.pop(num_tokens)
         if self._watch is not None:
             self._watch.cut(self.num_tokens)
         self._stop = None
-        self._offer = None
+        self._mask = None
         self._row.forget()
-        if self._live.matcher.is_error() or (inside and not self._live.matcher.rollback(inside)):
-            self._live.rebuild(self._trail.tokens, self.counters, False, True)
-
-    def _revive(self, is_own: bool = False, refused: int | None = None, *, is_lost: bool = False) -> bool:
-        """Go on with a fresh matcher where other sequences have spoilt what this one shares with them.
-
-        One that all share, or where that is spoilt as well, by another thread, one of its ``is_own``.  Where no states
-        are left the engine says nothing but that a token is ``refused``, one of its own mask, or ``is_lost`` silently.
-        """
-        live = self._live
-        matcher = live.matcher
-        if matcher.is_error():
-            if not live.is_spoilt:
-                return False
-        elif not is_lost and (refused is None or not self.allows(refused)):
-            return live.matcher is not matcher  # computing the mask has revived it
-        elif not is_lost and live.matcher is not matcher:
-            return True
-        live.renew(self._trail.tokens, self.counters, is_own=is_own)
-        return True
-
-    def _asked(self, ask: Callable[[], _Answer]) -> _Answer:
-        """The answer of ``ask``, from a matcher that others have not spoilt."""
-        found = ask()
-        for is_own in (False, True):
-            if not self._revive(is_own):
-                break
-            found = ask()
-        return found
+        matcher = self._matcher.current
+        if matcher.is_error() or (inside and not matcher.rollback(inside)):
+            self._recover()
 
     def reset(self) -> None:
-        """Back to the beginning of the plan, counters included."""
+        """Go back to the beginning of the plan, counters included."""
         if self._watch is not None:
             self._watch.cut(0)
-        self._trail = self._begin()
+        self._log = CommitLog(self.regions, self.entry.region)
         self._stop = None
-        self._offer = None
+        self._mask = None
         self._row.forget()
-        self.counters = Counters()
-        self._live.reset()
+        self.counters = Guidance()
+        self._matcher.reset()
 
     def fork(self) -> GuidanceState:
-        """An independent copy at the same position; costs microseconds and a few kilobytes."""
-        if self._offer is not None:
-            self._row = self._offers.row()  # the offer is both's now: the next mask is written elsewhere
+        """Return an independent copy at the same position; costs microseconds and a few kilobytes."""
+        if self._mask is not None:
+            self._row = self._reader.row()  # both states use the mask now: the next one is written elsewhere
         twin = object.__new__(GuidanceState)
         twin.__dict__.update(self.__dict__)
-        twin._row = self._offers.row()
+        twin._row = self._reader.row()
         twin.counters = replace(self.counters)
-        twin._trail = self._trail.fork()
+        twin._log = self._log.fork()
         twin._watch = self._watch.fork() if self._watch is not None else None
-        twin._live = self._live.fork()
+        twin._matcher = self._matcher.fork()
         return twin
 
+    # -- a matcher that fails
+
+    def _ask(self, ask: Callable[[], _Answer]) -> _Answer:
+        """Return what ``ask`` returns, asked again after a recovery if the matcher is in error."""
+        found = ask()
+        if self._matcher.current.is_error():
+            self._recover()
+            found = ask()
+            if self._matcher.current.is_error():
+                self._fail("asking the engine")
+        return found
+
+    def _recover(self) -> None:
+        """Replace the matcher, which has failed, by a private one at the same position."""
+        self._matcher.recover(self._log.tokens)
+        self.counters.revived += 1
+
     def _fail(self, doing: str) -> NoReturn:
-        """Raise what the engine's error state means; never returns."""
-        self._live.fail(doing, f"token {self.num_tokens}")
+        """Raise what the error state of a matcher means that failed again after its recovery; never returns."""
+        self.counters.revived -= 1  # this sequence does not go on
+        self._matcher.fail(doing, f"token {self.num_tokens}")

@@ -9,6 +9,7 @@ the number of stops and the length of the output.
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Hashable
 
 from grammars.plan.plan import Plan, Stops
@@ -18,6 +19,7 @@ from guided.stops.request import check_stops
 from guided.stops.scope import Piece, Scope, ScopeState
 from guided.stops.strings import AhoCorasick, CompletedStop
 from guided.stops.vocabulary import check_writable_stops
+from guided.tracking.regions import Move
 
 __all__ = ["StopAutomaton", "compile_stops"]
 
@@ -55,10 +57,10 @@ class StopAutomaton:
     def token_bytes(self, token: int) -> bytes:
         return self._engine.token_bytes(token)
 
-    def learn(self, node: int, token: int) -> int | CompletedStop:
+    def learn(self, node: int, token: int, move: Move | None = None) -> int | CompletedStop:
         """Compute the step from ``node`` over ``token`` and store it in ``steps`` under ``node << 32 | token``.
 
-        The step is the next node, or the stop that the token completes.
+        The step is the next node, or the stop that the token completes.  ``move``: see `Scope.step`.
         """
         scope, inner = self._nodes[node]
         result: int | CompletedStop | None = None
@@ -66,7 +68,7 @@ class StopAutomaton:
             size = len(self.token_bytes(token))
             result = CompletedStop(size, size, token)
         else:
-            scope, pieces = self._scope.step(scope, token)
+            scope, pieces = self._scope.step(scope, token, move)
             for piece in pieces:
                 inner, result = self._strings.scan(inner, piece)
                 if result is not None:
@@ -91,13 +93,18 @@ class StopAutomaton:
                     self.held.append(self._strings.depth[inner] + scope.held)
         return number
 
-    def pieces(self, node: int, token: int) -> tuple[tuple[Piece, ...], bool]:
+    def pieces(self, node: int, token: int, move: Move | None = None) -> tuple[tuple[Piece, ...], bool]:
         """Return the content bytes of ``token`` at ``node``, and whether a match may continue in the next token."""
-        scope, pieces = self._scope.step(self._nodes[node][0], token)
+        scope, pieces = self._scope.step(self._nodes[node][0], token, move)
         return pieces, self._scope.is_joined(scope)
 
 
-_compiled_lock = threading.Lock()
+class _StopCache:
+    """The automata of one engine, the least recently used first; they hold the engine, and go with it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.lock = threading.Lock()
+        self.automata: OrderedDict[Hashable, StopAutomaton] = OrderedDict()
 
 
 def compile_stops(stops: Stops, engine: Engine, plan: Plan | None = None) -> StopAutomaton:
@@ -107,16 +114,16 @@ def compile_stops(stops: Stops, engine: Engine, plan: Plan | None = None) -> Sto
     """
     key: Hashable = (stops, plan.regions if plan is not None else None, plan is not None and plan.response is not None
            and plan.response.kind)  # fmt: skip
-    kept = engine.stop_automata
-    with _compiled_lock:
-        found: StopAutomaton | None = kept.get(key)
+    cache = engine.derived(_StopCache)
+    with cache.lock:
+        found = cache.automata.get(key)
         if found is not None:
-            kept.move_to_end(key)
+            cache.automata.move_to_end(key)
             return found
     built = StopAutomaton(stops, engine, plan)
     check_writable_stops(stops, engine)
-    with _compiled_lock:
-        kept[key] = built
-        if len(kept) > CACHE_SIZE:
-            kept.popitem(last=False)
+    with cache.lock:
+        cache.automata[key] = built
+        if len(cache.automata) > CACHE_SIZE:
+            cache.automata.popitem(last=False)
     return built

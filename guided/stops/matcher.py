@@ -17,6 +17,7 @@ from grammars.plan.plan import Stops
 from guided.stops.automaton import StopAutomaton
 from guided.stops.pattern_search import PatternSearch
 from guided.stops.strings import CompletedStop
+from guided.tracking.regions import Move
 from special_tokens.errors import GuidanceError
 
 __all__ = ["StopHit", "StopMatcher", "truncate"]
@@ -85,21 +86,24 @@ class StopMatcher:
                 break
         return self.hit
 
-    def push(self, token: int) -> StopHit | None:
-        """Read one token.  Raises `GuidanceError` if a stop is already complete."""
+    def push(self, token: int, move: Move | None = None) -> StopHit | None:
+        """Read one token.  Raises `GuidanceError` if a stop is already complete.
+
+        ``move``: see `guided.stops.scope.Scope.step`.
+        """
         if self.hit is not None:
             raise GuidanceError("the row has stopped", place=f"token {len(self._tokens)}", hint="roll back first")
         node = self._nodes[-1]
         step = self._steps.get(node << 32 | token)
         if step is None:
-            step = self._automaton.learn(node, token)
+            step = self._automaton.learn(node, token, move)
         self._tokens.append(token)
         if self._search is None and step.__class__ is int:  # the usual case
             self._nodes.append(step)
             return None
         found = None if isinstance(step, int) else step
         if self._search is not None:
-            found = self._search.push(self._automaton, node, token, found)
+            found = self._search.push(self._automaton, node, token, found, move)
         self._nodes.append(step if isinstance(step, int) else node)
         if found is not None:
             self.hit = self._hit(found)

@@ -9,6 +9,7 @@ from guided.stops.automaton import StopAutomaton
 from guided.stops.incremental_regex import IncrementalRegex, Thread
 from guided.stops.scope import Piece
 from guided.stops.strings import CompletedStop
+from guided.tracking.regions import Move
 
 __all__ = ["PatternSearch"]
 
@@ -29,14 +30,17 @@ class PatternSearch:
         return place.at - min(starts) if starts else len(place.partial)
 
     def push(
-        self, automaton: StopAutomaton, node: int, token: int, string: CompletedStop | None
+        self, automaton: StopAutomaton, node: int, token: int, string: CompletedStop | None, move: Move | None = None
     ) -> CompletedStop | None:
-        """Read a token; return the earlier of ``string`` (a stop found otherwise) and the pattern's first match."""
+        """Read a token; return the earlier of ``string`` (a stop found otherwise) and the pattern's first match.
+
+        ``move``: see `guided.stops.scope.Scope.step`.
+        """
         place, step = self._history[-1], node << 32 | token
         if place is _IDLE and step in automaton.idle:
             self._history.append(_IDLE)
             return string
-        pieces, joined = automaton.pieces(node, token)
+        pieces, joined = automaton.pieces(node, token, move)
         after, found = self._read_all(place, pieces)
         after = after if joined and (after.partial or after.thread.state) else _IDLE
         self._history.append(after)

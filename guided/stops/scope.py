@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from grammars.plan.plan import Plan, RegionName
 from guided.engine.engine import Engine
-from guided.tracking.regions import Position, RegionMap
+from guided.tracking.regions import Move, Position, RegionMap, spans_of
 
 __all__ = ["BEGIN", "Piece", "Scope", "ScopeState"]
 
@@ -76,20 +76,23 @@ class Scope:
         """Whether a match may continue from earlier content into the next."""
         return self._regions is None or state.joined
 
-    def step(self, state: ScopeState, token: int) -> tuple[ScopeState, tuple[Piece, ...]]:
-        """Return the state after ``token``, and the pieces of content in it."""
+    def step(self, state: ScopeState, token: int, move: Move | None = None) -> tuple[ScopeState, tuple[Piece, ...]]:
+        """Return the state after ``token``, and the pieces of content in it.
+
+        ``move`` is the effect of the token on the regions, from whoever follows them already; None to follow it here.
+        """
         data = self._bytes(token)
         if self._regions is None:
             return BEGIN, (Piece(0, data, False),)
-        symbols = self._regions.symbols(token)
-        parts = (data,) if len(symbols) == 1 else tuple(data[i : i + 1] for i in range(len(symbols)))
-        spans, position = self._regions.spans(state.position, symbols)
+        is_whole = token in self._regions.markers or len(data) == 1
+        parts = (data,) if is_whole else tuple(data[i : i + 1] for i in range(len(data)))
+        position, exits = move if move is not None else self._regions.follow(state.position, token)
         region = self._regions.region_number(state.position)
         reader = _Reader(state, self._is_json)
-        for span in spans:
+        for span in spans_of(exits, len(parts)):
             name = self._regions.regions[region].name
             reader.hold(parts[span.first : span.last])
-            end = len(data) if span.last == len(symbols) else span.last
+            end = len(data) if span.last == len(parts) else span.last
             if span.exit is None:
                 reader.read(name, self._regions.matched(position), end)
             else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from weakref import WeakKeyDictionary, ref
 
 from grammars.plan.plan import Stops
 from guided.engine.engine import Engine
@@ -23,7 +22,7 @@ class WritableTexts:
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._weak_engine = ref(engine)  # a strong reference would keep the engine alive
+        self._engine = engine
         self._alone: dict[int, bool] = {}
 
     def contains(self, data: bytes) -> bool:
@@ -33,12 +32,6 @@ class WritableTexts:
     def missing(self, data: bytes) -> bytes:
         """Return the distinct bytes of ``data`` that no token contains."""
         return bytes(sorted(byte for byte in set(data) if not self._in_one(bytes((byte,)))))
-
-    @property
-    def _engine(self) -> Engine:
-        engine = self._weak_engine()
-        assert engine is not None
-        return engine
 
     def _is_token(self, byte: int) -> bool:
         known = self._alone.get(byte)
@@ -75,9 +68,6 @@ class WritableTexts:
         return any(_BORDER + text[end:] in self._joined for end in ends if len(text) - end <= most)
 
 
-_known: WeakKeyDictionary[Engine, WritableTexts] = WeakKeyDictionary()
-
-
 def check_writable_stops(stops: Stops, engine: Engine) -> None:
     """Raise `RequestError` for a stop string that no sequence of tokens of this vocabulary can contain.
 
@@ -85,9 +75,7 @@ def check_writable_stops(stops: Stops, engine: Engine) -> None:
     """
     if not stops.strings:
         return
-    texts = _known.get(engine)
-    if texts is None:
-        texts = _known.setdefault(engine, WritableTexts(engine))
+    texts = engine.derived(WritableTexts)
     for i, string in enumerate(stops.strings):
         data = string.encode("utf-8")
         if not texts.contains(data):

@@ -1,1 +1,1 @@
-"""Where a sequence is: its regions and its committed tokens."""
+"""The position of a sequence: its regions and its committed tokens."""

@@ -1,4 +1,4 @@
-"""Follows an answer from region to region, by the table in its plan.
+"""The region map: follows an answer from region to region by the table in its plan.
 
 The table is compiled once per plan into one small automaton per region over *symbols*: bytes (0..255) and marker
 tokens (256 + id).  Exits of a region are found on the very symbol that completes them, however the text is cut
@@ -14,14 +14,14 @@ from typing import NamedTuple, TypeAlias
 
 from grammars.plan.plan import Exit, Pieces, Plan, Region, RegionName
 
-__all__ = ["Position", "RegionMap", "Span", "automaton", "symbols_of"]
+__all__ = ["Move", "Position", "RegionMap", "Span", "automaton", "spans_of", "symbols_of"]
 
 _TOKEN = 256  # the symbol of token i is _TOKEN + i
 _ANY = -1
 
 
 class Position(NamedTuple):
-    """Where in the table a sequence stands: state number and node of that state's automaton."""
+    """A position in the table: state number and node of that state's automaton."""
 
     state: int
     node: int
@@ -41,8 +41,15 @@ class Span:
     left: int = 0
 
 
+class Move(NamedTuple):
+    """The effect of one token: the position after it, and the exits that it completes, in order."""
+
+    position: Position
+    exits: tuple[Span, ...] = ()
+
+
 class _Output(NamedTuple):
-    """What a node completes: a trigger of ``length`` symbols that leads to state ``to``, by a region's own exit."""
+    """The trigger that a node completes: ``length`` symbols that lead to ``to``; ``exit``, if the region's own."""
 
     length: int
     to: int
@@ -79,7 +86,7 @@ class RegionMap:
         self, regions: Sequence[Region], marker_ids: Iterable[int], token_bytes: Callable[[int], bytes]
     ) -> None:
         self.regions = tuple(regions)
-        self._markers = frozenset(marker_ids)
+        self.markers = frozenset(marker_ids)
         self._token_bytes = token_bytes
         self._states: list[_State] = []
         for number, region in enumerate(self.regions):
@@ -87,6 +94,8 @@ class RegionMap:
         for number, region in enumerate(self.regions):
             if region.exits and region.quotes:
                 self._add_quotes(number, region)
+        #: by state: an ordinary token may change the position there, even at node 0
+        self.reads_bytes = tuple(state.has_bytes for state in self._states)
 
     @classmethod
     def of(cls, plan: Plan, marker_ids: Iterable[int], token_bytes: Callable[[int], bytes]) -> RegionMap:
@@ -113,39 +122,35 @@ class RegionMap:
         return self._states[position.state].region
 
     def name(self, position: Position) -> RegionName:
-        """The part of the answer that ``position`` stands in."""
+        """The part of the answer that ``position`` is in."""
         return self.regions[self._states[position.state].region].name
 
     def matched(self, position: Position) -> int:
         """Symbols of a possible exit that have been read so far."""
         return self._states[position.state].depth[position.node]
 
-    def advance(self, position: Position, token_id: int) -> Position:
-        """The position after one more token."""
-        if token_id in self._markers:
-            return self._step(position, _TOKEN + token_id)[0]
-        if not self._states[position.state].has_bytes:
-            return position
-        for byte in self._token_bytes(token_id):
-            position = self._step(position, byte)[0]
-        return position
+    def follow(self, position: Position, token_id: int) -> Move:
+        """Return the position after one more token, and the exits that it completes."""
+        return self._follow(position, self.symbols(token_id))
 
     def symbols(self, token_id: int) -> tuple[int, ...]:
         """A token as symbols: its bytes, or itself when it is a marker."""
-        return (_TOKEN + token_id,) if token_id in self._markers else tuple(self._token_bytes(token_id))
+        return (_TOKEN + token_id,) if token_id in self.markers else tuple(self._token_bytes(token_id))
 
     def spans(self, position: Position, symbols: Sequence[int]) -> tuple[list[Span], Position]:
-        """What ``symbols`` add to which region, and the position after them."""
-        out: list[Span] = []
+        """Return the parts of ``symbols`` by region, and the position after them."""
+        after, exits = self._follow(position, symbols)
+        return spans_of(exits, len(symbols)), after
+
+    def _follow(self, position: Position, symbols: Sequence[int]) -> Move:
+        exits: tuple[Span, ...] = ()
         first = 0
         for i, symbol in enumerate(symbols):
             position, done = self._step(position, symbol)
             if done is not None and done.exit is not None:
-                out.append(Span(first, i + 1, done.exit, done.length))
+                exits += (Span(first, i + 1, done.exit, done.length),)
                 first = i + 1
-        if first < len(symbols):
-            out.append(Span(first, len(symbols)))
-        return out, position
+        return Move(position, exits)
 
     def _step(self, position: Position, symbol: int) -> tuple[Position, _Output | None]:
         state = self._states[position.state]
@@ -156,6 +161,12 @@ class RegionMap:
         if found is not None:
             return Position(found.to, 0), found
         return Position(position.state, target), None
+
+
+def spans_of(exits: Sequence[Span], size: int) -> list[Span]:
+    """Return the spans of a token of ``size`` symbols that completes ``exits``."""
+    first = exits[-1].last if exits else 0
+    return [*exits, Span(first, size)] if first < size else list(exits)
 
 
 def symbols_of(pieces: Pieces) -> tuple[int, ...]:

@@ -6,12 +6,13 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.bitmask import from_ids, is_allowed
+from guided.engine.engine import Engine
 from guided.watchers.boundary_tokens import BoundaryTokens
 from guided.watchers.json_scanner import NUMBER_BYTES
 
@@ -63,6 +64,11 @@ class VocabularyIndex:
 
     def __init__(self, read: Callable[[], Sequence[bytes]]) -> None:
         self._read = read
+
+    @classmethod
+    def of(cls, engine: Engine) -> VocabularyIndex:
+        """Return an index of the engine's vocabulary; `Engine.derived` keeps one."""
+        return cls(partial(_ordinary_bytes, engine))
 
     @cached_property
     def token_bytes(self) -> Sequence[bytes]:
@@ -258,4 +264,25 @@ def _table(letters: bytes) -> NDArray[np.bool_]:
     """Return for each byte whether it is one of ``letters``."""
     found = np.zeros(256, dtype=np.bool_)
     found[list(letters)] = True
+    return found
+
+
+def _ordinary_bytes(engine: Engine) -> list[bytes]:
+    """Return the bytes of each token of the vocabulary; markers write none."""
+    decode, markers = engine.ll_tokenizer.decode_bytes, engine.tokens.marker_ids
+    plain = [i for i in range(engine.vocab_size) if i not in markers]
+    found = [b""] * engine.vocab_size
+    # A call for each token takes most of the time: all of them in one, with a marker's name between them.
+    for marker in markers:
+        name = engine.token_bytes(marker)
+        if len(name) < 3 or any(name.startswith(name[n:]) for n in range(1, len(name))):
+            continue  # a token's end could be taken for the beginning of the name
+        pieces = bytes(decode([i for token in plain for i in (token, marker)])).split(name)
+        if len(pieces) == len(plain) + 1:
+            for token, data in zip(plain, pieces, strict=False):
+                found[token] = data
+            return found
+        break
+    for token in plain:
+        found[token] = bytes(decode([token]))
     return found

@@ -8,7 +8,7 @@ It reads lazily: where only the length of numbers is limited, the last few token
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.plan.plan import Plan, RegionName
-from guided.tracking.history import Trail
+from guided.engine.engine import Engine
+from guided.tracking.commit_log import CommitLog
 from guided.tracking.regions import Position, RegionMap, symbols_of
 from guided.watchers.call_values import CallValueTable
 from guided.watchers.json_scanner import NUMBER_BYTES, ScanState, feed, read_value
@@ -40,7 +41,7 @@ _IDLE = _Record()
 
 
 class SequenceWatcher:
-    """The watchers of one plan on one sequence; the caller passes the sequence's `Trail`.
+    """The watchers of one plan on one sequence; the caller passes the sequence's `CommitLog`.
 
     ``fork`` copies; ``cut`` follows a rollback; ``restrict`` narrows a mask in place.  Cost: about 2 us a token inside
     values, less than 1 us where only numbers are limited and none is near, a few hundred us near a duplicate.
@@ -57,11 +58,11 @@ class SequenceWatcher:
         self._records = [_Record(self._response) if name is RegionName.RESPONSE else _IDLE]
 
     @classmethod
-    def of(
-        cls, plan: Plan, regions: RegionMap, entry: int, tokens: Callable[[], VocabularyIndex]
-    ) -> SequenceWatcher | None:
+    def of(cls, plan: Plan, regions: RegionMap, entry: int, engine: Engine) -> SequenceWatcher | None:
         """Return the watcher of a sequence that begins in region number ``entry``; None if the plan has none."""
-        return cls(plan, regions, entry, tokens()) if plan.watchers or plan.call_steps else None
+        if not plan.watchers and not plan.call_steps:
+            return None
+        return cls(plan, regions, entry, engine.derived(VocabularyIndex.of))
 
     @cached_property
     def _room(self) -> float | None:
@@ -72,13 +73,14 @@ class SequenceWatcher:
         room = min((value.room for value in values), default=math.inf)
         return room if room >= 0 else None
 
-    def _follow(self, trail: Trail) -> None:
-        """Read the tokens of ``trail`` that are new."""
-        for i in range(len(self._records) - 1, len(trail)):
-            self._read(trail.tokens[i], trail.positions[i], trail.positions[i + 1])
+    def _follow(self, log: CommitLog) -> None:
+        """Read the tokens of ``log`` that are new."""
+        for i in range(len(self._records) - 1, len(log.tokens)):
+            self._read(log, i)
 
-    def _read(self, token_id: int, before: Position, after: Position) -> None:
-        """Follow one token that leads from ``before`` to ``after``."""
+    def _read(self, log: CommitLog, number: int) -> None:
+        """Read token number ``number`` of ``log``."""
+        token_id, before, after = log.tokens[number], log.positions[number], log.positions[number + 1]
         regions, records = self.regions, self._records
         last = records[-1]
         response = self._response
@@ -86,25 +88,21 @@ class SequenceWatcher:
             scan = feed(last.scan, self.tokens.token_bytes[token_id], response.nodes)
             records.append(last if scan is last.scan else _Record(response, scan))
             return
-        number = regions.region_number(after)
-        symbols: tuple[int, ...] | None = None
+        region = regions.region_number(after)
         opening: tuple[int, ...] = ()
         begin = 0
-        if number != regions.region_number(before):
-            symbols = regions.symbols(token_id)
-            spans, _ = regions.spans(before, symbols)
-            leaving = next((span for span in reversed(spans) if span.exit is not None), None)
+        if region != regions.region_number(before):
             last = _IDLE
-            if leaving is not None and leaving.exit is not None:
-                begin, opening = leaving.last, symbols_of(leaving.exit.trigger)
-        name = regions.regions[number].name
+            if number in log.exits:
+                leaving = log.exits[number][-1]
+                begin, opening = leaving.last, symbols_of(leaving.exit.trigger) if leaving.exit is not None else ()
+        name = regions.regions[region].name
         if name is RegionName.RESPONSE and response is not None:
             scan = feed(last.scan, self.tokens.token_bytes[token_id][begin:], response.nodes)
             records.append(_Record(response, scan))
         elif name is RegionName.TOOL_CALLS and self._calls is not None:
             record = last if last.call is not None else self._with_value(_Record(call=self._calls.enter(opening)))
-            rest = (symbols if symbols is not None else regions.symbols(token_id))[begin:]
-            records.append(self._in_calls(self._calls, record, rest))
+            records.append(self._in_calls(self._calls, record, regions.symbols(token_id)[begin:]))
         else:
             records.append(_IDLE)
 
@@ -143,14 +141,14 @@ class SequenceWatcher:
         twin._records = self._records.copy()
         return twin
 
-    def may_restrict(self, trail: Trail) -> bool:
-        """Whether `restrict` could remove a token after ``trail``."""
+    def may_restrict(self, log: CommitLog) -> bool:
+        """Whether `restrict` could remove a token after those of ``log``."""
         room = self._room
         if room is not None:
-            tokens = trail.tokens
+            tokens = log.tokens
             if not tokens or not self.tokens.number_tails[tokens[-1]] or not self._is_number_near(tokens, room):
                 return False  # the usual case
-        self._follow(trail)
+        self._follow(log)
         value, scan, _ = self._records[-1]
         return value is not None and value.may_restrict(scan)
 

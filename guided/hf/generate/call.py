@@ -20,7 +20,7 @@ from guided.hf.model.tokenizer import eos_ids, logits_widths
 from guided.output.message import Message
 from guided.rows.beams import Row
 from guided.rows.sequence import OnError, RowSequence, check_on_error, read_answer
-from guided.rows.unguided import FreeSequence
+from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin, begin_of
 from guided.stops.automaton import compile_stops
 from special_tokens.errors import PlanError, shown
@@ -47,7 +47,7 @@ class Rows:
         if plan is None:
             return None
         if isinstance(plan, Stops):
-            return FreeSequence(plan, engine, row=number)
+            return UnguidedSequence(plan, engine, row=number)
         return RowSequence(
             plan, engine, begin=begin, on_error=self.on_error, max_rollbacks=self.max_rollbacks, row=number
         )

@@ -15,7 +15,7 @@ from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids
 from guided.rows.beams import Row
 from guided.rows.sequence import RowSequence
-from guided.rows.unguided import FreeSequence
+from guided.rows.unguided import UnguidedSequence
 from special_tokens.errors import TokenRefused
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def end_cut_rows(
             generated[r] = _unfilled(context, row, generated[r], pads)
 
 
-def _unfilled(context: ModelContext, row: FreeSequence | None, tokens: list[int], pads: set[int]) -> list[int]:
+def _unfilled(context: ModelContext, row: UnguidedSequence | None, tokens: list[int], pads: set[int]) -> list[int]:
     """``tokens`` of a row without a grammar as far as they are its own.
 
     Ends, ordinary text and what the row's stops name may have been chosen: they stay.

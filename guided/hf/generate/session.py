@@ -22,7 +22,7 @@ from guided.hf.masks.accelerator import DeviceLink, Seen
 from guided.hf.masks.apply import RowMask
 from guided.hf.masks.cpu import HostLink
 from guided.hf.masks.logits_check import not_numbers
-from guided.rows.beams import Lineage, Row
+from guided.rows.beams import BeamTracker, Row
 from guided.rows.sequence import RowSequence
 from special_tokens.errors import ModelError, TokenRefused
 
@@ -78,7 +78,7 @@ class Session:
         self.host = HostLink()
         self.prompts = Prompts(num_prompts, prompts, padded, expand)
         self._make_row = make_row
-        self._lineages: list[Lineage | None] = []
+        self._lineages: list[BeamTracker | None] = []
         self._num_rows = 0
         self._ids: Ids = np.empty((0, 0), dtype=np.int64)  # the history that the rows have read
         self._seen: Seen | None = None  # the same on its device
@@ -114,7 +114,7 @@ class Session:
             prompt = prompts[p if self.prompts.ids is not None else p * expand]
             made = [self._make_row(p, p * expand + k, prompt) for k in range(expand)]
             rows = [row for row in made if row is not None]
-            self._lineages.append(Lineage(rows) if rows else None)
+            self._lineages.append(BeamTracker(rows) if rows else None)
         self._line_up()
 
     def memory(self) -> Memory:
@@ -272,9 +272,9 @@ class Session:
         for r, row in enumerate(self._rows):
             if row is None:
                 continue
-            offer = row.offer() if isinstance(row, RowSequence) else None
-            if offer is not None:
-                out.append(RowMask(r, offer.words, offer.end_ids, only=offer.forced))
+            mask = row.token_mask() if isinstance(row, RowSequence) else None
+            if mask is not None:
+                out.append(RowMask(r, mask.words, mask.end_ids, only=mask.forced))
             elif row.has_failed:
                 out.append(RowMask(r, from_ids([self.filler], self.engine.vocab_size), is_imposed=True))
             elif row.is_done and (self.expand > 1 or isinstance(row, RowSequence)):

@@ -13,8 +13,9 @@ from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan
 from grammars.values.format import Ends, Format, ReasoningFormat, ToolCallFormat
 from guided.bitmask import allocate_bitmask, is_allowed
+from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.output.message import Guidance, Message, MessageBuilder, Usage
+from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import ContentDelta, Event, OutputParser, ReasoningDelta, ToolCallArguments, ToolCallStart
 from guided.rows.sequence import read_answer
 from guided.state.state import GuidanceState

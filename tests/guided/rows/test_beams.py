@@ -15,10 +15,10 @@ from grammars.values.constraints import Choice, Regex
 from grammars.values.format import Ends, Format
 from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.engine.engine import Engine
-from guided.rows.beams import Lineage
+from guided.rows.beams import BeamTracker
 from guided.rows.sequence import RowSequence
-from guided.rows.unguided import FreeSequence
-from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
+from guided.rows.unguided import UnguidedSequence
+from special_tokens.errors import LimitExceeded, TokenRefused
 from tests.cases import costly
 
 FORMAT = Format("plain", ends=Ends(("<|im_end|>",)))
@@ -58,7 +58,7 @@ def assert_same(row: RowSequence, judge: RowSequence) -> None:
 def test_any_histories_in_any_order(engine: Engine, parts: dict[str, Any], num_rows: int, data: st.DataObject) -> None:
     """Permuted, duplicated, shortened, replaced, illegal: as if every row were new."""
     plan = plan_of(engine, parts)
-    lineage = Lineage([RowSequence(plan, engine, row=i) for i in range(num_rows)])
+    lineage = BeamTracker([RowSequence(plan, engine, row=i) for i in range(num_rows)])
     histories: list[list[int]] = [[] for _ in range(num_rows)]
     for _ in range(8):
         new = []
@@ -78,7 +78,7 @@ def test_any_histories_in_any_order(engine: Engine, parts: dict[str, Any], num_r
 def test_one_fork_per_copy_and_no_replay(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(engine, PARTS[1])
     a, b, c = (engine.tokenize(text)[0] for text in "abc")
-    lineage = Lineage([RowSequence(plan, engine, row=i) for i in range(3)])
+    lineage = BeamTracker([RowSequence(plan, engine, row=i) for i in range(3)])
     lineage.sync([[a], [b], [c]])
     rows = list(lineage.rows)
     assert lineage.sync([[b, a], [b, b], [a, c]]) == [1, 1, 0]
@@ -94,7 +94,7 @@ def test_one_fork_per_copy_and_no_replay(engine: Engine, monkeypatch: pytest.Mon
 def test_a_row_brought_elsewhere_leaves_the_others_alone(engine: Engine) -> None:
     plan = plan_of(engine, PARTS[1])
     ids = engine.tokenize("abcab")
-    lineage = Lineage([RowSequence(plan, engine)])
+    lineage = BeamTracker([RowSequence(plan, engine)])
     lineage.sync([ids])
     before = list(lineage.rows[0].state.tokens)  # type: ignore[union-attr]
     assert_same(lineage.at(ids[:2]), fresh(engine, plan, ids[:2]))  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ def test_a_row_brought_elsewhere_leaves_the_others_alone(engine: Engine) -> None
 
 def test_rows_without_a_plan_move_with_their_stops(engine: Engine) -> None:
     stops = Stops(("stop",))
-    lineage = Lineage([FreeSequence(stops, engine, row=i) for i in range(2)])
+    lineage = BeamTracker([UnguidedSequence(stops, engine, row=i) for i in range(2)])
     one, two = engine.tokenize("a sto"), engine.tokenize("nothing")
     lineage.sync([one, two])
     lineage.sync([two, [*one, *engine.tokenize("p and more")]])
@@ -133,18 +133,16 @@ def test_an_error_is_forgotten_with_the_history_it_lies_on(engine: Engine, data:
         assert_same(row, fresh(engine, plan, history))
 
 
-def test_an_engine_that_failed_is_rebuilt_when_the_row_is_taken_back(engine: Engine) -> None:
+@pytest.mark.parametrize("history", ["abca", "ab", "abb"])
+def test_a_matcher_that_failed_is_replaced_wherever_the_row_goes(engine: Engine, history: str) -> None:
     plan = plan_of(engine, PARTS[1])
-    ids = engine.tokenize("abc")
     row = RowSequence(plan, engine)
-    row.sync(ids)
-    row.state._live.matcher.consume_tokens([plan.ends[0].sentinel] * 2)
-    row.sync([*ids, *engine.tokenize("a")])
-    assert row.has_failed
-    assert isinstance(row.error, GuidanceError)
-    row.sync(ids[:2])
+    row.sync(engine.tokenize("abc"))
+    row.state._matcher.current.consume_tokens([plan.ends[0].sentinel] * 2)
+    row.sync(engine.tokenize(history))
     assert row.error is None
-    assert_same(row, fresh(engine, plan, ids[:2]))
+    assert row.guidance().revived == 1
+    assert_same(row, fresh(engine, plan, engine.tokenize(history)))
 
 
 def test_the_number_of_rollbacks_may_be_limited(engine: Engine) -> None:

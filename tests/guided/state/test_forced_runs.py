@@ -64,7 +64,7 @@ class Judge:
 
 def check(state: GuidanceState, judge: Judge) -> int:
     """1 where the judge could say that the mask is right."""
-    offer = state.offer()
+    offer = state.token_mask()
     expected = judge.mask(state.tokens)
     if expected is None or offer.is_repaired or offer.taken is not None:
         return 0
@@ -76,7 +76,7 @@ def check(state: GuidanceState, judge: Judge) -> int:
 
 def other_cut(state: GuidanceState, random: Random) -> int | None:
     """A shorter token that writes the beginning of the forced one, where the engine takes it."""
-    forced = state.offer().forced
+    forced = state.token_mask().forced
     if forced is None:
         return None
     data = state.engine.token_bytes(forced)
@@ -150,10 +150,10 @@ def test_a_long_constant_is_worked_out_once() -> None:
     text = small_tokenizer(MARKERS, special=("<|im_end|>",))
     engine = Engine(text, small_tokens(text))  # which has not learnt of any token yet that nothing is forced after it
     state = GuidanceState(plan_of(engine, Regex("(a|b)" + "constant " * 200 + "[xy]")), engine)
-    matcher = state._live.matcher = Counting(state._live.matcher)
+    matcher = state._matcher.current = Counting(state._matcher.current)
     state.commit([engine.tokenize("a")[0]])
     num_forced = 0
-    while (forced := state.offer().forced) is not None:
+    while (forced := state.token_mask().forced) is not None:
         state.commit([forced])
         num_forced += 1
     assert num_forced == state.counters.forced > 200
@@ -167,7 +167,7 @@ def test_whether_a_run_begins_is_learnt(engine: Engine) -> None:
     for _ in range(3):
         state = GuidanceState(plan, engine)
         state.commit([*engine.tokenize("a"), *engine.tokenize("c") * 19])
-        matcher = state._live.matcher = Counting(state._live.matcher)
+        matcher = state._matcher.current = Counting(state._matcher.current)
         state.mask()
         state.commit(engine.tokenize("d"))
         state.mask()

@@ -407,21 +407,25 @@ def test_an_engine_error_in_mid_generation_is_raised_and_never_looks_like_an_end
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = state_of(engine, response_format=Regex("((a{1,100}){1,100}){1,100}"))
-    monkeypatch.setattr(state._live, "matcher", _Broken())
+    monkeypatch.setattr(state._matcher, "current", _Broken())
+    monkeypatch.setattr(engine, "compile_private", lambda *args: _Broken())
     with pytest.raises(GuidanceError, match="token 0.*computing a mask"):
         mask(state)
 
 
 class _Broken:
-    """An engine matcher in its error state: it offers only the eos bit and reports the error when asked."""
+    """An engine matcher that fails at its first mask: it says so only when it is asked."""
 
-    def unsafe_compute_mask_ptr(self, pointer: int, size: int) -> None: ...
+    failed = False
+
+    def unsafe_compute_mask_ptr(self, pointer: int, size: int) -> None:
+        self.failed = True
 
     def compute_ff_tokens(self) -> list[int]:
         return []
 
     def is_error(self) -> bool:
-        return True
+        return self.failed
 
     def get_error(self) -> str:
         return "parser error: Too many items (limit 50000; mask)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -240,6 +240,9 @@ class FewBytes:
         self.vocab_size = len(tokens)
         self.tokens = _Tokens()
         self.ll_tokenizer = self
+
+    def derived(self, factory: Callable[[FewBytes], Any]) -> Any:
+        return factory(self)
 
     def token_bytes(self, token: int) -> bytes:
         return self.pieces[token]

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from grammars.values.constraints import JsonSchema
+from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.output.message import Guidance, Message, MessageBuilder, Usage
+from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import ContentDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 from guided.validation.validate import VALIDATORS, judge, violations
 from tests.judges.plans import plan_of

@@ -16,8 +16,9 @@ import pytest
 from grammars.limits.time_limits import time_limits, use_time_limits
 from grammars.regular.backtracking import backtracking_steps
 from grammars.values.constraints import JsonSchema
+from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.output.message import Guidance, MessageBuilder, Usage
+from guided.output.message import MessageBuilder, Usage
 from guided.output.parser import ContentDelta
 from guided.validation import validate_python
 from guided.validation.validate import NOT_VALIDATED, VALIDATORS, Verdict, judge

@@ -100,7 +100,7 @@ def test_a_token_that_repeats_is_taken_wherever_it_stands(nodes: tuple[UniqueNod
 def test_the_table_of_a_vocabulary_is_its_tokens_one_by_one(engine: Engine, plain_engine: Engine) -> None:
     for one in (engine, plain_engine):
         expected = [b"" if i in one.tokens.marker_ids else one.token_bytes(i) for i in range(one.vocab_size)]
-        assert list(one.watch_tokens().token_bytes) == expected
+        assert list(one.derived(VocabularyIndex.of).token_bytes) == expected
 
 
 @pytest.mark.parametrize("name", ["smollm2", "qwen3", "gemma3", "llama2"])

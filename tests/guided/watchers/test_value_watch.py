@@ -487,9 +487,9 @@ def test_numbers_are_watched_as_if_every_token_were_followed(
         follower = state.fork()
         assert follower._watch is not None
         follower._watch._room = None
-        follower._offer = None
+        follower._mask = None
         assert allowed_ids(follower.mask()) == allowed_ids(state.mask())
-        taken = state.offer().taken
+        taken = state.token_mask().taken
         num_taken += taken is not None and bool(taken.any())
         if draw.random() < 0.02 and state.num_tokens:
             state.rollback(draw.randint(1, min(90, state.num_tokens)))

@@ -22,27 +22,38 @@ NAMES = ["json", "json", "choice", None]
 
 
 class Fault:
-    """Breaks the state of one row at one place, by one of its verbs."""
+    """Breaks the state of one row at one place, in one of its methods.
+
+    "poison": its matcher, and the one that is compiled for it alone; "poison once": only the first of them.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, verb: str, at: int, error: Exception | str) -> None:
         self.target: GuidanceState | None = None
         real = getattr(GuidanceState, verb)
 
+        def poison(state: GuidanceState) -> None:
+            sentinels = [state.plan.ends[0].sentinel] * 2
+            state._matcher.current.consume_tokens(sentinels)
+            if error == "poison":
+                failed = state.engine.compile_private(state.plan, state.entry.name)
+                failed.consume_tokens(sentinels)
+                monkeypatch.setattr(state.engine, "compile_private", lambda *args: failed)
+
         def broken(state: GuidanceState, *args: Any) -> Any:
             if state is self.target and state.num_tokens == at:
                 if isinstance(error, Exception):
                     raise error
-                state._live.matcher.consume_tokens([state.plan.ends[0].sentinel] * 2)  # poisons the engine's matcher
+                poison(state)
             return real(state, *args)
 
         monkeypatch.setattr(GuidanceState, verb, broken)
 
 
 FAULTS: list[tuple[str, int, Any]] = [
-    ("offer", 0, MatcherFailed("injected")),
-    ("offer", 3, LimitExceeded("too many items")),
+    ("token_mask", 0, MatcherFailed("injected")),
+    ("token_mask", 3, LimitExceeded("too many items")),
     ("commit", 4, MatcherFailed("injected")),
-    ("offer", 2, "poison"),
+    ("token_mask", 2, "poison"),
     ("commit", 2, "poison"),
 ]
 
@@ -78,6 +89,17 @@ def test_G3_neighbours_are_untouched_and_the_row_says_why(
         assert broken.error is error
 
 
+@pytest.mark.parametrize(("verb", "at"), [("token_mask", 2), ("commit", 2)])
+def test_a_row_whose_matcher_fails_once_goes_on(
+    tiny_guide: Any, verb: str, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, judged, _ = run(tiny_guide, None)
+    tokens, messages, _ = run(tiny_guide, Fault(monkeypatch, verb, at, "poison once"))
+    assert torch.equal(tokens, judge)
+    assert messages[1].error is None
+    assert messages[1].guidance == replace(judged[1].guidance, revived=1)
+
+
 @pytest.mark.parametrize(("verb", "at", "error"), FAULTS)
 def test_G3_by_option_the_row_goes_on_unguided_with_one_warning(
     tiny_guide: Any, verb: str, at: int, error: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -98,14 +120,14 @@ def test_G3_by_option_the_row_goes_on_unguided_with_one_warning(
 def test_a_search_whose_guidance_fails_ends_with_the_error(
     tiny_guide: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = GuidanceState.offer
+    real = GuidanceState.token_mask
 
     def broken(state: GuidanceState) -> Any:
         if state.num_tokens == 4:
             raise LimitExceeded("injected")
         return real(state)
 
-    monkeypatch.setattr(GuidanceState, "offer", broken)
+    monkeypatch.setattr(GuidanceState, "token_mask", broken)
     *_, (message,) = generate(tiny_guide, CHATS[:1], ["json"], **options)
     assert message.finish_reason == "error"
     assert isinstance(message.error, LimitExceeded)
