@@ -63,7 +63,7 @@ def levels() -> str:
 
 
 def shape(level: str) -> str:
-    """What the template of a level says of itself, and how its limits are scaled."""
+    """Return what the template of a level says of itself, and how its limits are scaled."""
     if level not in SHIPPED:
         return "none at all"
     file, scale = SHIPPED[level]
@@ -120,7 +120,7 @@ def limits() -> str:
 
 
 def composition() -> str:
-    """What may be written, found by walking texts under the masks of composed plans."""
+    """Return what may be written, found by walking texts under the masks of composed plans."""
     from grammars.values.constraints import Regex
     from guided.engine.engine import Engine
     from tests.judges.plans import END, accepts, plan_of

@@ -1,4 +1,4 @@
-"""How a prompt's tail makes a plan begin: fresh, inside the reasoning block, or after it."""
+"""The entry of a plan by a prompt's last tokens: fresh, inside the reasoning block, or after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKEN = 256
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Where a plan's grammar begins.
+    """The place at which a plan's grammar begins.
 
     ``opened`` is false when the prompt ended right at the opening marker, so that the white space which frames it
     is still to come.
@@ -34,7 +34,7 @@ FRESH = Begin()
 def begin_of(plan: Plan, prompt_ids: Sequence[int], engine: Engine) -> Begin:
     """The beginning for a prompt that ends with ``prompt_ids`` (the last tokens are enough).
 
-    The later of the two reasoning markers wins, provided that no other special token stands behind it: a marker
+    The later of the two reasoning markers wins, provided that no other special token occurs after it: a marker
     in an earlier message does not count.
     """
     if len(plan.entries) == 1:
@@ -61,7 +61,7 @@ def begin_of(plan: Plan, prompt_ids: Sequence[int], engine: Engine) -> Begin:
 
 
 def _closes(symbols: Sequence[int], opening: tuple[int, int], end: Sequence[int], closed_at: int) -> bool:
-    """Does the end marker at ``closed_at`` close a block, rather than another message?
+    """Whether the end marker at ``closed_at`` closes a block, rather than another message.
 
     An end of one token is only ever written there.  A longer one (``<|end|><|start|>assistant``) is what ends every
     message: it counts where the block began in the very same message.
