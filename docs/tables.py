@@ -176,7 +176,7 @@ def aliases() -> str:
 def other_keys() -> str:
     neutral = (f"{code(key)} ({codes(values)})" if values else code(key) for key, values in UNSUPPORTED.items())
     rows = [
-        ["what the model is told and how it travels: not read here", codes(PROMPT)],
+        ["what the model is given and how it travels: not read here", codes(PROMPT)],
         ["sampling, checked and handed to `guided.Sampling`", codes(SAMPLING)],
         ["without effect, listed in `plan.ignored`", codes(HARMLESS)],
         ["refused, but for the value that changes nothing", ", ".join(neutral)],
