@@ -11,7 +11,7 @@ from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 __all__ = ["byte_tokenizer"]
 
 
-#: The end that the engine itself is told of: one that no format uses, because a grammar cannot hold the engine's end.
+#: The end that the engine itself is given: one that no format uses, because a grammar cannot hold the engine's end.
 _ENGINE_END = "<|end_of_bytes|>"
 
 
