@@ -55,7 +55,7 @@ class Helper:
             self._lock.release()
 
     def _asked(self, body: bytes, patience: float) -> dict[str, Any] | Ended:
-        """Return the answer to a request, waited for at most ``patience`` seconds; raises `OSError` if no helper can be started."""
+        """Return the answer to a request within ``patience`` seconds; raises `OSError` if no helper can be started."""
         process = self._running()
         found: list[bytes] = []
         # Reading cannot be interrupted, so a thread does it: it ends with the process at the latest.

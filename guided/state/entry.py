@@ -73,7 +73,7 @@ def _closes(symbols: Sequence[int], opening: tuple[int, int], end: Sequence[int]
 
 
 def _find_last_opening(symbols: Sequence[int], parts: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """Return begin and end of the last opening that consists of ``parts`` with a value between them; (-1, -1) without one.
+    """Return begin and end of the last opening made of ``parts`` with a value between them; (-1, -1) without one.
 
     A value is ordinary text without the characters that open and close tags.
     """
