@@ -116,7 +116,7 @@ def ours(vocabulary: Vocabulary, num_rows: int, *, in_place: bool = False) -> St
         padded=prompts,
         in_place=in_place,
     )
-    processor, criteria = GuidanceProcessor(session).of_call(), GuidanceCriteria(session, [vocabulary.end])
+    processor, criteria = GuidanceProcessor(session), GuidanceCriteria(session, [vocabulary.end])
 
     def step(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         if session.prompt_len is not None:
@@ -270,14 +270,11 @@ class Hooks:
 
     def _timed(self, hook: Any) -> Any:
         real = hook.__call__
-        times, timed = self.times, self._timed
+        times = self.times
 
         class Timed(type(hook)):  # type: ignore[misc]
             def __init__(self) -> None:
                 self.__dict__ = hook.__dict__
-
-            def of_call(self) -> Any:
-                return timed(hook.of_call())
 
             def __call__(self, input_ids: Any, scores: Any) -> Any:
                 began = CLOCK()

@@ -10,7 +10,6 @@ import torch
 
 from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.engine import Engine
-from guided.hf.generate.call_ids import CallList
 from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor
 from guided.hf.generate.inputs import Inputs
 from guided.hf.generate.padding import end_cut_rows
@@ -31,7 +30,7 @@ __all__ = ["Rows", "check_rows", "generate_kwargs", "read_messages"]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How the rows of a call are made, see `guided.Guide.generate_kwargs`."""
+    """Settings with which the rows of a call are made, see `guided.Guide.generate_kwargs`."""
 
     expand: int | None = None
     on_error: OnError = "end"
@@ -123,8 +122,8 @@ def _hooks(context: ModelContext, session: Session) -> dict[str, Any]:
     config = context.model.generation_config
     warn_of_conflicts(config, context.tokens)
     kwargs: dict[str, Any] = {
-        "logits_processor": CallList([GuidanceProcessor(session)]),
-        "stopping_criteria": CallList([GuidanceCriteria(session, context.tokens.end_ids)]),
+        "logits_processor": [GuidanceProcessor(session)],
+        "stopping_criteria": [GuidanceCriteria(session, context.tokens.end_ids)],
     }
     if getattr(config, "pad_token_id", None) is None and not eos_ids(getattr(config, "eos_token_id", None)):
         kwargs["pad_token_id"] = context.pad_id  # else ``generate`` finds one, or the caller names one

@@ -54,10 +54,10 @@ class Inputs(UserDict[str, torch.Tensor]):
         return int(self.data["input_ids"].shape[1])
 
     def generated(self, sequences: torch.Tensor) -> list[list[int]]:
-        """What follows the prompts in ``sequences`` int64 ``[rows, length]``, which ``generate`` returned.
+        """Return what follows the prompts in ``sequences`` int64 ``[rows, length]``, which ``generate`` returned.
 
         They begin with the prompts, or with as much of them as the last call was shown: with ``inputs_embeds`` nothing,
-        beside ``past_key_values`` perhaps the new ids alone.  Raises `PlanError` for the sequences of other prompts.
+        with ``past_key_values`` perhaps the new ids alone.  Raises `PlanError` for the sequences of other prompts.
         """
         rows: list[list[int]] = sequences.tolist()
         expand = len(rows) // self.num_rows

@@ -1,8 +1,8 @@
 """Rows that others ended: what ``generate`` filled them with is no part of the answer, and no failure of the row.
 
 ``generate`` fills rows that end before others with one id, and says neither which id that is nor why a row ended.
-Where guidance ended a row nothing behind is read; where a stop string or criterion of the call did, the grammar refuses
-the filling, as it refuses a token chosen against the mask.  Rows without a grammar read all that is shown to them.
+Where guidance ended a row nothing after its end is read; where a stop string or criterion of the call did, the grammar
+refuses the filling, as it refuses a token chosen against the mask.  Rows without a grammar read all they are shown.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def end_cut_rows(
         ended = row.before_padding(generated[r], pads) if isinstance(row, RowSequence) and r not in left_over else None
         if ended is not None:
             rows[r], generated[r] = ended, generated[r][: ended.num_tokens]
-        elif len(rows) > 1 and not isinstance(row, RowSequence):  # nobody fills a row that is alone
+        elif len(rows) > 1 and not isinstance(row, RowSequence):  # a row that is alone is not filled
             generated[r] = _unfilled(context, row, generated[r], pads)
 
 
@@ -82,8 +82,8 @@ def _pads(
 
 
 def _is_filling(context: ModelContext, session: Session, row: Row, tail: Sequence[int]) -> bool:
-    """Can ``tail``, the same id all over behind what the row has read, be nothing but filling?"""
-    if _has_ended(row):  # a search may go on behind an end by the same end
+    """Whether ``tail``, one id repeated after what the row has read, can be nothing but filling."""
+    if _has_ended(row):  # a search may repeat the end after an end
         return not session.candidates or not isinstance(row, RowSequence) or tail[0] not in row.plan.end_ids()
     if session.candidates or not isinstance(row.error, TokenRefused) or len(tail) == 1:
         return False

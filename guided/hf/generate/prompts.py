@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import gcd
+from typing import TypeAlias
 
-from guided.hf.generate.history import Ids
+import numpy as np
+from numpy.typing import NDArray
+
 from special_tokens.errors import PlanError
 
-__all__ = ["Prompts"]
+__all__ = ["Ids", "Prompts"]
+
+Ids: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +31,11 @@ class Prompts:
     expand: int | None = None
 
     def expand_of(self, num_rows: int, prompts: Sequence[Sequence[int]]) -> int:
-        """How many of ``num_rows`` rows continue one of ``prompts``."""
+        """Return how many of ``num_rows`` rows continue one of ``prompts``."""
         return num_rows // self.number if self.number else _run_length(prompts)
 
     def fit(self, ids: Ids) -> bool:
-        """Are these rows, int64 ``[rows, length]``, of a call with these prompts?"""
+        """Whether these rows, int64 ``[rows, length]``, are of a call with these prompts."""
         if not self._fit_rows(len(ids)):
             return False
         if self.ids is None or self.padded is None:
@@ -62,7 +67,7 @@ class Prompts:
 
 
 def _run_length(prompts: Sequence[Sequence[int]]) -> int:
-    """How many rows may be taken to continue one prompt, where nobody said: equal neighbours do.
+    """Return how many rows continue one prompt where that is not stated: equal neighbours do.
 
     Two requests with one prompt and one plan may share their rows as well.
     """

@@ -1,32 +1,30 @@
 """The rows of one ``generate`` call, followed by what the call shows of them: their histories.
 
-A session belongs to prompts; what is shown after them is what was generated.  That a call begins is told by
-`guided.hf.generate.call_ids`; that rows moved or that drafts were taken back nobody says, so every history is compared
-with what was seen before.
+A session belongs to prompts; what is shown after them was generated.  Nothing says where a call begins, that rows moved
+or that drafts were taken back, so every history is compared with the one before, see `Session.read`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from threading import Lock, get_ident
 from typing import TypeAlias
 
 import numpy as np
 import torch
 
-from guided.bitmask import num_words
+from guided.bitmask import from_ids, num_words
 from guided.engine.engine import Engine
-from guided.hf.generate.call_ids import Calls
-from guided.hf.generate.history import History, Ids
-from guided.hf.generate.prompts import Prompts
+from guided.hf.generate.new_call import Shown, at_once, is_new_call
+from guided.hf.generate.prompts import Ids, Prompts
 from guided.hf.masks.accelerator import DeviceLink, Seen
 from guided.hf.masks.apply import RowMask
 from guided.hf.masks.cpu import HostLink
 from guided.hf.masks.logits_check import not_numbers
-from guided.hf.masks.row_masks import masks_of
 from guided.rows.beams import BeamTracker, Row
 from guided.rows.sequence import RowSequence
-from special_tokens.errors import ModelError, PlanError, TokenRefused
+from special_tokens.errors import ModelError, TokenRefused
 
 __all__ = ["Memory", "RowMaker", "Session"]
 
@@ -37,7 +35,7 @@ RowMaker: TypeAlias = Callable[[int, int, Sequence[int]], Row | None]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a session holds now: rows followed, engine matchers, and our own bytes (matchers apart).
+    """The memory of a session now: rows followed, engine matchers, and our own bytes (matchers apart).
 
     ``size_bytes`` grows with rows and tokens; ``shared_bytes`` is for all rows together and bounded.
     """
@@ -54,7 +52,7 @@ class Session:
     ``prompts`` are the unpadded prompts and ``padded`` what ``generate`` gets of them; both None for a session that
     takes whatever prompts come.  ``expand`` is how many rows continue each prompt, None for as many as come.
     ``filler`` is the id that a failed row writes.  ``in_place`` allows to write masks into the scores themselves.
-    ``widths`` are those that the model's scores may have, beside the engine's: others are an assistant's.
+    ``widths`` are those that the model's scores may have, next to the engine's: others are an assistant's.
     """
 
     def __init__(
@@ -71,7 +69,7 @@ class Session:
         widths: Collection[int] = (),
     ) -> None:
         self.engine = engine
-        self.calls = Calls()
+        self.lock = Lock()  # held while a hook runs
         self.in_place = in_place
         self.filler = filler
         self.prompt_len: int | None = None
@@ -82,13 +80,15 @@ class Session:
         self._make_row = make_row
         self._lineages: list[BeamTracker | None] = []
         self._num_rows = 0
-        self._history = History(np.empty((0, 0), dtype=np.int64))
-        self._stepped = False  # a token was chosen since the call began
-        self._begins = False  # a call has begun, none of its histories was read
+        self._ids: Ids = np.empty((0, 0), dtype=np.int64)  # the history that the rows have read
+        self._seen: Seen | None = None  # the same on its device
+        self._thread: int | None = None  # of the running call
+        self._overtaken: tuple[int, Ids] | None = None  # thread and last history of the call before, in another thread
+        self._settled = 0  # length of the history that the criterion was asked about last; 0: not asked in this call
+        self._is_asked = False  # the criterion was, since the last step
         self._widths = frozenset((engine.vocab_size, *widths))
         self._strange: int | None = None  # the width of the last scores, where it was none of them
         self._link: DeviceLink | None = None
-        self._last: Seen | None = None  # the history that the rows stand at
         self._rows: tuple[Row | None, ...] = ()
         if prompts is not None:
             self._make_rows(len(prompts) * (expand or 1), prompts)
@@ -118,54 +118,81 @@ class Session:
         self._line_up()
 
     def memory(self) -> Memory:
-        """What is held for the rows now."""
+        """Return what is held for the rows now."""
         states = [row.state for row in self._rows if isinstance(row, RowSequence)]
-        held = sum(state.size_bytes for state in states) + self._history.nbytes
+        held = sum(state.size_bytes for state in states) + self._ids.nbytes
         return Memory(self._num_rows, len(states), held, self.host.size_bytes)
 
     # -- following
 
-    def read(self, input_ids: torch.Tensor, width: int | None = None, call: int | None = None) -> bool:
+    def read(self, input_ids: torch.Tensor, width: int | None = None) -> bool:
         """Bring every row to ``input_ids`` int64 ``[rows, prompt + generated]``; False where the call is not ours.
 
         ``width`` is that of the scores, None for a criterion: an assistant model with another vocabulary runs the same
-        processors over ids of its own.  ``call`` is the processor's number.  Raises `PlanError` for prompts that these
-        rows were not made for, and for a history that has lost its prompt.
+        processors over ids of its own.  A history that goes on from the last one, or that drafts were taken back to,
+        belongs to the same call, any other one begins a call (`guided.hf.generate.new_call`).  Raises `PlanError` for
+        prompts that these rows were not made for, for a history that has lost its prompt, and in a thread whose call
+        was overtaken by another one.
         """
-        if call is not None and not self.calls.goes_on(call) and self.calls.enter(call):
-            self._strange = None
-            self._begins = True
         if width is not None and width not in self._widths and self._is_foreign(input_ids):
             self._strange = width
             return False
         self._strange = None
-        if self._begins:
-            self._begin(_on_host(input_ids))
-            self._last = Seen(input_ids)
+        is_own, prompt = self._thread == get_ident(), self.prompt_len
+        length, is_asked = input_ids.shape[1], self._is_asked
+        if is_own and self._seen is not None and length != prompt and self._seen.is_same(input_ids):
+            self._is_asked = width is None
+            self._settled = length if width is None else self._settled
             return True
-        if self._last is not None and self._last.is_same(input_ids) and not self._failed_at_prompt():
-            return True
-        newest = self._newest(input_ids)
-        size = self._history.size
-        ids: Ids = self._history.appended(newest) if newest is not None else self._on_host(input_ids)
-        continues = newest is not None or self._history.begins(ids, size)
-        if continues and ids.shape[1] == size + 1:  # the usual case: one token more
-            self._follow(ids, continues)
-        elif self._is_new_call(ids, continues):
+        newest = self._newest(input_ids) if is_own else None
+        size = self._ids.shape[1]
+        ids: Ids = np.column_stack([self._ids, newest]) if newest is not None else self._on_host(input_ids)
+        continues = newest is not None or self._begins(ids, size)
+        next_sizes = (self._settled,) if is_asked else (size, size + 1)
+        if is_own and continues and prompt is not None and length > prompt and length in next_sizes:
+            self._follow(ids, continues)  # the usual case: the same again, or one token more
+        elif not is_own and self._is_overtaken(ids):
+            raise at_once()
+        elif is_new_call(self._shown(is_asked), self.prompts, ids, is_step=width is not None):
             self._begin(ids)
+        elif not is_own:
+            raise at_once()
         else:
             self._follow(ids, continues)
-        self._last = Seen(input_ids)
+        self._is_asked = width is None
+        if width is None:
+            self._settled = length
+        elif is_asked and self.prompts.ids is None and length != self.prompt_len and all(self.is_done()):
+            self._begin(self._ids)  # no call asks for more: an answer that is whole is a prompt
+        self._seen = None if input_ids.is_cpu else Seen(input_ids)
         return True
 
     def _is_foreign(self, input_ids: torch.Tensor) -> bool:
-        """Are scores of a strange width those of an assistant with other ids, as far as prompts can tell?"""
+        """Whether scores of a strange width are those of an assistant with other ids, as far as prompts can tell."""
         if self.prompts.ids is None:
             return True
         ids = _on_host(input_ids)
-        if not self._begins and self.prompt_len and self._history.begins(ids, self.prompt_len):
+        if self.prompt_len and self._begins(ids, self.prompt_len):
             return False
         return not self.prompts.fit(ids)
+
+    def _begins(self, ids: Ids, size: int) -> bool:
+        """Whether ``ids`` and the history that the rows have read share their first ``size`` columns."""
+        mine = self._ids
+        if len(ids) != len(mine) or ids.shape[1] < size:
+            return False
+        return bool((ids[:, :size] == mine[:, :size]).all())
+
+    def _is_overtaken(self, ids: Ids) -> bool:
+        """Whether ``ids`` go on from the history of a call that another thread's has overtaken."""
+        if self._overtaken is None or self._overtaken[0] != get_ident():
+            return False
+        before = self._overtaken[1]
+        size = before.shape[1]
+        return len(ids) == len(before) and ids.shape[1] > size and bool((ids[:, :size] == before).all())
+
+    def _shown(self, is_asked: bool) -> Shown:
+        return Shown(self._ids, self.prompt_len, self._settled, is_asked, self.expand)
 
     def _newest(self, input_ids: torch.Tensor | None = None) -> Ids | None:
         """The tokens ``[rows]`` on their way from the device; rows whose scores were NaN fail."""
@@ -194,33 +221,11 @@ class Session:
             if flag and isinstance(row, RowSequence):
                 row.fail(not_numbers(f"row {row.row}"))
 
-    def _is_new_call(self, ids: Ids, continues: bool) -> bool:
-        """Does ``generate`` begin here?  ``continues`` says that ``ids`` begin with the history."""
-        length = ids.shape[1]
-        if self.prompt_len is None:
-            return True
-        goes_on = continues or self._history.begins(ids, self.prompt_len)  # no for another number of rows as well
-        if not goes_on and self.prompts.ids is None:  # whose beginning was told
-            raise PlanError(
-                "the history that a row shows does not begin with its prompt",
-                place="generate",
-                expected="whole rows, in their number and order of the first step",
-            )
-        # A loop that begins again: drafts come back to the prompt's end before the first token is chosen, it does so
-        # after it.  One that does not ask our criterion looks like drafts: its rows are taken back, which is as good.
-        return not goes_on or (length == self.prompt_len and (self._stepped or self._has_failed()))
-
-    def _failed_at_prompt(self) -> bool:
-        return self._history.size == self.prompt_len and self._has_failed()
-
-    def _has_failed(self) -> bool:
-        return any(row is not None and row.error is not None for row in self._rows)
-
     def _begin(self, ids: Ids) -> None:
         """The rows of a new call, whose prompts are ``ids`` int64 ``[rows, length]``."""
         if not self.prompts.fit(ids):
             self.prompts.refuse(ids)
-        self._begins, self.candidates = False, []
+        self.candidates = []
         if len(ids) != self._num_rows or self.prompts.ids is None:
             self._make_rows(len(ids), self.prompts.ids if self.prompts.ids is not None else ids.tolist())
         else:
@@ -228,20 +233,24 @@ class Session:
                 if row is not None:
                     row.restart()
         self.prompt_len = ids.shape[1]
-        self._history = History(ids)
-        self._stepped = False
-        self._link = None
+        if self._thread not in (None, get_ident()):
+            self._overtaken = self._thread, self._ids
+        self._ids = ids.copy()
+        self._thread = get_ident()
+        self._settled, self._is_asked = 0, False
+        self._link = self._seen = None
 
     def _follow(self, ids: Ids, continues: bool) -> None:
         """Bring every row to ``ids`` int64 ``[rows, prompt + generated]``."""
-        size = self._history.size
+        size = self._ids.shape[1]
         if not continues:
             self._move(ids[:, self.prompt_len :].tolist())
         elif ids.shape[1] > size:
             for row, tokens in zip(self._rows, ids[:, size:].tolist(), strict=True):
                 if row is not None:
                     row.extend(tokens)
-        self._history.set(ids, size if continues else 0)
+        if not continues or ids.shape[1] > size:
+            self._ids = ids.copy()
 
     def _move(self, histories: list[list[int]]) -> None:
         """The general case: rows permuted, copied or taken back."""
@@ -258,8 +267,34 @@ class Session:
     # -- masks and ends
 
     def masks(self) -> list[RowMask]:
-        """What is to be done to the scores of the next token; rows that are free are left out."""
-        return masks_of(self._rows, self.filler, self.engine.vocab_size, are_copied=self.expand > 1)
+        """Return what is to be done to the scores of the next token; rows without a mask are left out."""
+        out: list[RowMask] = []
+        for r, row in enumerate(self._rows):
+            if row is None:
+                continue
+            mask = row.token_mask() if isinstance(row, RowSequence) else None
+            if mask is not None:
+                out.append(RowMask(r, mask.words, mask.end_ids, only=mask.forced))
+            elif row.has_failed:
+                out.append(RowMask(r, from_ids([self.filler], self.engine.vocab_size), is_imposed=True))
+            elif row.is_done and (self.expand > 1 or isinstance(row, RowSequence)):
+                # A row that has ended writes its end again: beam search may go on with it, and sampling fails for
+                # the whole batch where others leave it no score.
+                end = row.state.open_end_ids() if isinstance(row, RowSequence) else ()
+                out.append(RowMask(r, from_ids(end or [self.filler], self.engine.vocab_size), has_ended=True))
+        return out
+
+    def count(self, masks: Sequence[RowMask]) -> None:
+        """Note in the rows what their masks did to the scores."""
+        for mask in masks:
+            row = self._rows[mask.row]
+            if row is None or mask.is_imposed or mask.has_ended:
+                continue
+            if mask.unsound and isinstance(row, RowSequence):
+                row.fail(not_numbers(f"row {row.row}"))
+            else:
+                row.overridden += mask.overridden
+                row.rescued += mask.rescued
 
     def link(self, device: torch.device) -> DeviceLink:
         """The way to ``device``, made once per call."""
@@ -269,36 +304,35 @@ class Session:
         return self._link
 
     def ended(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Which rows of ``input_ids`` int64 ``[rows, length]`` have ended, bool ``[rows]`` on their device.
+        """Return which rows of ``input_ids`` int64 ``[rows, length]`` have ended, bool ``[rows]`` on their device.
 
         Beam search shows its candidates instead, more rows than there are: each continues one of the rows.
         Raises `ModelError` where no scores of this model came before.
         """
-        if self.calls.is_awaited:  # a loop that asks before its first step
-            return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
-        self.calls.check_thread()
         if self._strange is not None:
             raise ModelError(
                 f"the scores are {self._strange} wide, those of the guide's model {max(self._widths)}",
                 place="logits",
                 hint="call generate of the model that the guide was made with",
             )
-        self._stepped = True
-        link = self._link
+        link = self._link if self._thread == get_ident() else None
         if self.prompt_len is not None and input_ids.shape[0] != self._num_rows:
+            if self._thread != get_ident():
+                raise at_once()
+            self._settled, self._is_asked = input_ids.shape[1], True
             done = self.candidates = self._candidates_ended(self._on_host(input_ids)[:, self.prompt_len :].tolist())
         elif link is not None and self._shows_next(input_ids, link) and self._end_by_id():
+            self._settled, self._is_asked = input_ids.shape[1], True
             return link.ended(input_ids)
         else:
             self.read(input_ids)
-            self._stepped = True
             done = self.is_done()
         found = torch.from_numpy(np.array(done, dtype=np.bool_))
         return found if input_ids.is_cpu else found.to(input_ids.device)
 
     def _shows_next(self, input_ids: torch.Tensor, link: DeviceLink) -> bool:
-        """Is the last token of ``input_ids`` chosen from the last scores?  Not where drafts were taken back."""
-        return link.can_end and input_ids.device == link.device and input_ids.shape[1] == self._history.size + 1
+        """Whether the last token of ``input_ids`` was chosen from the last scores: not where drafts were taken back."""
+        return link.can_end and input_ids.device == link.device and input_ids.shape[1] == self._ids.shape[1] + 1
 
     def _end_by_id(self) -> bool:
         return all(row is None or row.ends_by_id for row in self._rows)
@@ -306,7 +340,7 @@ class Session:
     def _candidates_ended(self, histories: list[list[int]]) -> list[bool]:
         """A candidate that no row can have written is as good as ended: its score is -inf."""
         count = len(histories) // len(self._lineages)
-        seen = self._history.ids[:, self.prompt_len :].tolist()
+        seen = self._ids[:, self.prompt_len :].tolist()
         done: list[bool] = []
         for p, lineage in enumerate(self._lineages):
             candidates = histories[p * count : (p + 1) * count]
@@ -321,7 +355,7 @@ class Session:
         return done
 
     def is_done(self) -> list[bool]:
-        """Which rows have ended."""
+        """Return which rows have ended."""
         return [row is not None and row.is_done for row in self._rows]
 
     # -- afterwards
@@ -338,7 +372,7 @@ class Session:
             for row, token in zip(self._rows, newest.tolist(), strict=True):
                 if row is not None:
                     row.extend([token])
-            self._history.set(self._history.appended(newest), self._history.size)
+            self._ids = np.column_stack([self._ids, newest])
         for row, overridden, rescued in zip(self._rows, *self._link.counts(), strict=True):
             if row is not None:
                 row.overridden, row.rescued = overridden, rescued

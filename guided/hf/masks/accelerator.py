@@ -37,7 +37,7 @@ class Seen:
         self._version = _version(tensor)
 
     def is_same(self, tensor: torch.Tensor) -> bool:
-        """Is ``tensor`` this one or another view of it, and was nothing written to it since?"""
+        """Whether ``tensor`` is this one or another view of it, and nothing was written to it since."""
         mine = self._tensor
         if tensor is not mine and (
             tensor.shape != mine.shape or tensor.data_ptr() != mine.data_ptr() or tensor.stride() != mine.stride()
@@ -47,7 +47,7 @@ class Seen:
 
 
 def _version(tensor: torch.Tensor) -> int:
-    """How often the memory was written to.  Inference tensors do not count; nobody writes to theirs between steps."""
+    """Return how often the memory was written to.  Inference tensors do not count: theirs stays between steps."""
     return -1 if tensor.is_inference() else int(tensor._version)
 
 
@@ -62,14 +62,14 @@ class DeviceLink:
         self._shifts = torch.arange(32, dtype=torch.int32, device=device)
         self._counts = torch.zeros((2, num_rows), dtype=torch.int32, device=device)
         self._packed: torch.Tensor | None = None
-        self._unsound: torch.Tensor | None = None  # rows of the last step with NaN, where the host was not told
+        self._unsound: torch.Tensor | None = None  # rows of the last step with NaN, that the host does not know
         self._sent: torch.Tensor | None = None  # keeps the host's side alive while it is being copied
         self._arriving: tuple[Seen, torch.Tensor, Any] | None = None
 
     # -- masks
 
     def apply(self, scores: torch.Tensor, masks: Sequence[RowMask], done: Sequence[bool]) -> torch.Tensor:
-        """What `guided.hf.masks.apply.apply_masks` returns, for scores ``[rows, vocab]`` on this device."""
+        """Return what `guided.hf.masks.apply.apply_masks` returns, for scores ``[rows, vocab]`` on this device."""
         if scores.shape[-1] < 32 * self._num_words:
             _check_width(masks, scores.shape[-1])
         self._sent = self._pack(masks, done)
@@ -115,7 +115,7 @@ class DeviceLink:
     # -- ends and tokens
 
     def ended(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Which rows the newest tokens or NaN end, bool ``[rows]`` on the device; starts their way to the host.
+        """Return which rows the newest tokens or NaN end, bool ``[rows]`` on the device; starts their way to the host.
 
         ``input_ids`` int64 ``[rows, length]`` holds the tokens chosen from the scores that `apply` returned last.
         """
@@ -129,7 +129,7 @@ class DeviceLink:
 
     @property
     def can_end(self) -> bool:
-        """Was a step masked here that has not been asked for its ends?"""
+        """Whether a step was masked here that has not been asked for its ends."""
         return self._packed is not None and self._arriving is None
 
     def _fetch(self, input_ids: torch.Tensor, newest: torch.Tensor) -> None:
@@ -141,7 +141,7 @@ class DeviceLink:
         self._arriving = (Seen(input_ids), host, event)
 
     def newest(self, input_ids: torch.Tensor | None = None) -> NDArray[np.int64] | None:
-        """What is on its way since `ended`, once; None where ``input_ids`` is another history.
+        """Return what is on its way since `ended`, once; None where ``input_ids`` is another history.
 
         int64 ``[2, rows]``: the tokens, and 1 for the rows whose scores were NaN.
         """

@@ -33,9 +33,9 @@ def lowest(dtype: torch.dtype) -> float:
 
 @dataclass(slots=True)
 class RowMask:
-    """What is to be done to row ``row``: ``words`` int32 ``[ceil(vocab / 32)]`` and the ids that would end it here.
+    """The change to row ``row``: ``words`` int32 ``[ceil(vocab / 32)]`` and the ids that would end it here.
 
-    ``is_imposed``: the scores do not count, as in a row that has failed; ``has_ended``: nobody reads what comes.
+    ``is_imposed``: the scores do not count, as in a row that has failed; ``has_ended``: nothing reads what comes.
     ``only``: the one id that ``words`` allow, where that is known.
     `apply_masks` sets the last three: ``overridden``, the best score was masked; ``rescued``, no legal token had one;
     ``unsound``, some score is NaN, legal or not: what the row writes then means nothing.

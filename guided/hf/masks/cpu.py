@@ -3,7 +3,7 @@
 A mask has one of three forms, whichever touches least memory.  Where little is allowed, the legal scores are copied
 one by one.  Where little is masked, as in a string, all are copied and the masked ones overwritten.  In between a mask
 becomes a *ceiling*, the most that each token may score, and one minimum of scores and ceiling is the result.  Places
-come again, so the forms of the masks met last are kept.  Results are written into memory that nobody holds any more:
+come again, so the forms of the masks met last are kept.  Results are written into memory that is no longer held:
 fresh pages for 8 rows of 151k scores cost as much as everything else together where the allocator gives them back
 after each step.
 """
@@ -42,7 +42,7 @@ _LOWEST = lowest(torch.float32)
 
 
 class _Form(NamedTuple):
-    """How the mask ``key`` is applied to ``width`` scores: by the most that each may be, or else by what it masks."""
+    """The mask ``key`` in a form for ``width`` scores: the most that each may be, or else what is masked."""
 
     key: bytes
     width: int
@@ -55,7 +55,7 @@ class _Form(NamedTuple):
 
 
 class HostLink:
-    """What one ``generate`` call on the CPU keeps from step to step.
+    """The memory that one ``generate`` call on the CPU keeps from step to step.
 
     ``few_words``: where fewer words of a mask allow anything, the legal scores are copied one by one.
     ``few_masked``: where at most this share of the tokens is masked, the masked ones are overwritten one by one.
@@ -73,7 +73,7 @@ class HostLink:
         return self._buffers.size_bytes + sum(form.size_bytes for form in self._forms)
 
     def apply(self, scores: torch.Tensor, masks: Sequence[RowMask], *, in_place: bool = False) -> torch.Tensor:
-        """What `guided.hf.masks.apply.apply_masks` returns, for scores ``[rows, vocab]`` of any floating dtype.
+        """Return what `guided.hf.masks.apply.apply_masks` returns, for scores ``[rows, vocab]`` of any floating dtype.
 
         ``in_place`` allows to write into ``scores`` and to return them: done for contiguous float32 scores.
         """
@@ -131,7 +131,7 @@ class HostLink:
         mask.overridden = bool(high > top)
 
     def _form(self, mask: RowMask, width: int) -> _Form | None:
-        """How ``mask`` is applied to ``width`` scores; None where little is allowed."""
+        """Return how ``mask`` is applied to ``width`` scores; None where little is allowed."""
         if mask.only is not None and mask.only < width:
             return None
         words, kept = mask.words, self._forms
@@ -178,7 +178,7 @@ class _Buffers:
         return sum(memory.nbytes for memory, _ in self._lent)
 
     def take(self, shape: tuple[int, ...]) -> tuple[Floats, torch.Tensor]:
-        """Memory of ``shape`` that nobody else sees, as an array and as the tensor over it."""
+        """Return memory of ``shape`` that nothing else holds, as an array and as the tensor over it."""
         lent = self._lent
         if lent and lent[0][0].shape != shape:
             lent.clear()

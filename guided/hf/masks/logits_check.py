@@ -1,4 +1,4 @@
-"""What is said where a model's logits are no numbers, wherever that is noticed."""
+"""The error of logits that are no numbers, wherever that is noticed."""
 
 from __future__ import annotations
 

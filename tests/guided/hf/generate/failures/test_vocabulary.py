@@ -46,7 +46,7 @@ def test_a_model_that_was_resized_behind_the_guides_back(tiny_guide: Any) -> Non
     check_all(guide, ["json"], generate(guide, CHATS[:1], ["json"]))
     plans = [plan_of(guide, "choice")]
     inputs = guide.inputs(CHATS[:1], plans)
-    processor = guide.generate_kwargs(inputs, plans)["logits_processor"][0].of_call()
+    processor = guide.generate_kwargs(inputs, plans)["logits_processor"][0]
     with pytest.raises(ModelError, match="build the guide with this very model"):
         processor(inputs["input_ids"], torch.zeros(1, 40))
 

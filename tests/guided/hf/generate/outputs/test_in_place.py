@@ -66,11 +66,11 @@ def test_other_scores_are_never_written_to_by_default(tiny_guide: Any, dtype: to
     one = torch.randn(1, size, generator=torch.Generator().manual_seed(0))
     given = {"own": one.repeat(2, 1).to(dtype), "shared": one.to(dtype).expand(2, size)}
     (judge,) = tiny_guide.generate_kwargs(inputs, plans)["logits_processor"]
-    expected = judge.of_call()(inputs["input_ids"], given["own"])
+    expected = judge(inputs["input_ids"], given["own"])
     for name, scores in given.items():
         before = scores.clone()
         (processor,) = tiny_guide.generate_kwargs(inputs, plans, in_place=True)["logits_processor"]
-        found = processor.of_call()(inputs["input_ids"], scores)
+        found = processor(inputs["input_ids"], scores)
         assert torch.equal(found, expected)
         written = name == "own" and dtype is torch.float32
         assert (found is scores) == written

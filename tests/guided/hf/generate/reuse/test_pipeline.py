@@ -12,6 +12,7 @@ import pytest
 import torch
 from transformers import LogitsProcessorList, pipeline
 
+from guided.state.state import GuidanceState
 from special_tokens.errors import PlanError
 from tests.judges.generation import CHATS, CHOICES, FORMATS, greedy, plan_of
 
@@ -108,35 +109,55 @@ def test_prompts_that_begin_with_the_last_prompt(tiny_guide: Any, pipe: Any, nam
         assert text == tiny_guide.tokenizer.decode(tokens, skip_special_tokens=True)
 
 
+def run(guide: Any, ids: torch.Tensor, **kwargs: Any) -> torch.Tensor:
+    """Return what ``generate`` makes of ``ids`` int64 ``[1, length]``, at most 40 tokens more."""
+    kwargs = {"max_new_tokens": 40, "do_sample": False} | kwargs
+    out: torch.Tensor = guide.model.generate(ids, attention_mask=torch.ones_like(ids), **kwargs)
+    return out
+
+
+@pytest.mark.parametrize("options", MODES_OF_SEARCH, ids=str)
+@pytest.mark.parametrize("size", [4, 1])
+def test_a_cut_answer_that_is_the_next_prompt_goes_on(tiny_guide: Any, options: dict[str, Any], size: int) -> None:
+    plan = plan_of(tiny_guide, "json")
+    kwargs = tiny_guide.generate_kwargs(None, plan)
+    first = out = ids_of(tiny_guide, "Say")
+    for _ in range(3):
+        out = run(tiny_guide, out, **options, max_new_tokens=size, **kwargs)
+    answer = out[0, first.shape[1] :].tolist()
+    assert len(answer) == 3 * size
+    GuidanceState(plan, tiny_guide.engine).commit(answer)  # raises where it is not one legal text
+    if "num_beams" not in options:
+        assert answer == alone(tiny_guide, "json", first)[: 3 * size]
+
+
 @pytest.mark.parametrize("options", MODES_OF_SEARCH, ids=str)
 @pytest.mark.parametrize("size", [4, 1, 40])
-def test_an_output_is_the_next_prompt(tiny_guide: Any, options: dict[str, Any], size: int) -> None:
-    """The very tensor that came out, and one token less or more of it."""
+def test_prompts_made_of_an_output(tiny_guide: Any, options: dict[str, Any], size: int) -> None:
+    """A whole answer, a token less, the prompt alone or with the first token, and longer ones."""
     kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
-    ids = first = ids_of(tiny_guide, "Say")
-    for _ in range(3):
-        mask = torch.ones_like(ids)
-        out = tiny_guide.model.generate(
-            ids, attention_mask=mask, **{"max_new_tokens": size, "do_sample": False} | options, **kwargs
-        )
-        assert out[0, ids.shape[1] :].tolist() == alone(tiny_guide, "json", ids, **options, max_new_tokens=size)
-        ids = out
-    for prompt in (ids[:, :-1], ids, first, ids[:, : first.shape[1] + 1], torch.cat([ids, first], dim=1)):
-        mask = torch.ones_like(prompt)
-        out = tiny_guide.model.generate(
-            prompt, attention_mask=mask, **{"max_new_tokens": size, "do_sample": False} | options, **kwargs
-        )
-        assert out[0, prompt.shape[1] :].tolist() == alone(tiny_guide, "json", prompt, **options, max_new_tokens=size)
+    first = ids_of(tiny_guide, "Say")
+    options = options | {"max_new_tokens": size}
+    whole = [lambda out: out] if size == 40 else []
+    for made in (
+        *whole,
+        lambda out: out[:, :-1],
+        lambda _: first,
+        lambda out: out[:, : first.shape[1] + 1] if out.shape[1] > first.shape[1] + 2 else first,
+        lambda out: torch.cat([out, first], dim=1),
+    ):
+        prompt = made(run(tiny_guide, first, **options, **kwargs))
+        out = run(tiny_guide, prompt, **options, **kwargs)
+        assert out[0, prompt.shape[1] :].tolist() == alone(tiny_guide, "json", prompt, **options)
 
 
 def test_modes_one_after_the_other_over_growing_prompts(tiny_guide: Any) -> None:
     kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
-    ids = ids_of(tiny_guide, "Say")
+    ids = first = ids_of(tiny_guide, "Say")
     for options in [*MODES_OF_SEARCH, *reversed(MODES_OF_SEARCH)]:
-        options = {"max_new_tokens": 5, "do_sample": False} | options
-        out = tiny_guide.model.generate(ids, attention_mask=torch.ones_like(ids), **options, **kwargs)
-        assert out[0, ids.shape[1] :].tolist() == alone(tiny_guide, "json", ids, **options)
-        ids = out
+        out = run(tiny_guide, ids, **options, max_new_tokens=5, **kwargs)
+        assert out[0, ids.shape[1] :].tolist() == alone(tiny_guide, "json", ids, **options, max_new_tokens=5)
+        ids = torch.cat([out, first], dim=1)
 
 
 def test_embeddings_and_then_ids_without_inputs(tiny_guide: Any) -> None:
@@ -150,8 +171,9 @@ def test_embeddings_and_then_ids_without_inputs(tiny_guide: Any) -> None:
             **which, attention_mask=torch.ones_like(ids), max_new_tokens=40, do_sample=False, **kwargs
         )
         assert out[0, -len(expected) :].tolist() == expected
-        again = tiny_guide.model.generate(out, attention_mask=torch.ones_like(out), max_new_tokens=6, **kwargs)
-        assert again[0, out.shape[1] :].tolist() == alone(tiny_guide, "json", out, max_new_tokens=6)
+        longer = torch.cat([out, ids], dim=1)
+        again = run(tiny_guide, longer, max_new_tokens=6, **kwargs)
+        assert again[0, longer.shape[1] :].tolist() == alone(tiny_guide, "json", longer, max_new_tokens=6)
 
 
 def test_after_an_interrupted_call_a_longer_prompt(tiny_guide: Any) -> None:
@@ -166,19 +188,18 @@ def test_after_an_interrupted_call_a_longer_prompt(tiny_guide: Any) -> None:
         with pytest.raises(KeyboardInterrupt):
             tiny_guide.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=9, **options, **kwargs)
         kwargs["logits_processor"].remove(interrupt)
-        longer = torch.cat([ids, tiny_guide.model.generate(ids, max_new_tokens=1, **kwargs)[:, -1:]], dim=1)
+        longer = torch.cat([tiny_guide.model.generate(ids, max_new_tokens=1, **kwargs), ids], dim=1)
         out = tiny_guide.model.generate(longer, attention_mask=torch.ones_like(longer), max_new_tokens=40, **kwargs)
         assert out[0, longer.shape[1] :].tolist() == alone(tiny_guide, "json", longer)
 
 
 MINE = [lambda input_ids, scores: scores]
-COPIES = {
+WAYS = {
     "list": lambda items: list(items),
     "splat": lambda items: [*items, *MINE],
     "LogitsProcessorList": lambda items: LogitsProcessorList(items),
+    "LogitsProcessorList with mine": lambda items: LogitsProcessorList([*items, *MINE]),
     "extended": lambda items: (mine := [*MINE], mine.extend(items))[0],
-}
-SAME = {
     "slice": lambda items: items[:],
     "copy": lambda items: items.copy(),
     "copy.copy": lambda items: copy.copy(items),
@@ -189,31 +210,22 @@ SAME = {
 }
 
 
-#: Bound to its inputs or good for any; with its criterion or without it.
-OUTSIDE = list(product([True, False], [True, False], [*COPIES, *SAME]))
-
-
-@pytest.mark.parametrize("case", OUTSIDE, ids=str)
-def test_a_processor_outside_of_its_list_is_refused(tiny_guide: Any, case: tuple[bool, bool, str]) -> None:
-    """Its calls have no beginning: a prompt that begins as the last call's rows do is no sign of one."""
+@pytest.mark.parametrize("case", list(product([True, False], [True, False], WAYS)), ids=str)
+def test_F9_the_lists_are_plain_lists(tiny_guide: Any, case: tuple[bool, bool, str]) -> None:
+    """Bound to its inputs or good for any; with its criterion or without it; one call after the other."""
     bound, kept, way = case
     plan = plan_of(tiny_guide, "json")
     inputs = tiny_guide.inputs(["Say"], [plan])
     kwargs = tiny_guide.generate_kwargs(inputs, [plan]) if bound else tiny_guide.generate_kwargs(None, plan)
-    other = kwargs | {"logits_processor": (COPIES | SAME)[way](kwargs["logits_processor"])}
+    assert type(kwargs["logits_processor"]) is type(kwargs["stopping_criteria"]) is list
+    other = kwargs | {"logits_processor": WAYS[way](kwargs["logits_processor"])}
     if not kept:
         other.pop("stopping_criteria")
     expected = alone(tiny_guide, "json", inputs["input_ids"])
     options = {"max_new_tokens": 40, "do_sample": False}
-    for _ in range(2):
-        if way in SAME:
-            out = tiny_guide.model.generate(**inputs, **options, **other)
-            assert out[0, inputs.prompt_len :][: len(expected)].tolist() == expected
-        else:
-            with pytest.raises(PlanError, match=r"the processor was taken out of its list.*append to that list"):
-                tiny_guide.model.generate(**inputs, **options, **other)
-        out = tiny_guide.model.generate(**inputs, **options, **kwargs)
-        assert out[0, inputs.prompt_len :].tolist() == expected
+    for which in (other, kwargs, other, other):
+        out = tiny_guide.model.generate(**inputs, **options, **which)
+        assert out[0, inputs.prompt_len :][: len(expected)].tolist() == expected
 
 
 @pytest.mark.parametrize("way", [copy.deepcopy, pickle.dumps])
@@ -230,15 +242,15 @@ def test_what_is_added_in_place_runs(tiny_guide: Any) -> None:
     assert len(seen) == 3
 
 
-def test_a_loop_of_ones_own_says_when_it_begins(tiny_guide: Any) -> None:
+def test_a_loop_of_ones_own_uses_the_processor_as_it_is(tiny_guide: Any) -> None:
     plan = plan_of(tiny_guide, "json")
     inputs = tiny_guide.inputs(["Say"], [plan])
     (processor,) = tiny_guide.generate_kwargs(inputs, [plan])["logits_processor"]
     expected = alone(tiny_guide, "json", inputs["input_ids"])
     for _ in range(2):
-        ids, of_call = inputs["input_ids"], processor.of_call()
+        ids = inputs["input_ids"]
         for token in expected:
-            scores = of_call(ids, tiny_guide.model(ids).logits[:, -1].float())
+            scores = processor(ids, tiny_guide.model(ids).logits[:, -1].float())
             assert int(scores.argmax()) == token
             ids = torch.cat([ids, torch.tensor([[token]])], dim=-1)
 
@@ -246,7 +258,9 @@ def test_a_loop_of_ones_own_says_when_it_begins(tiny_guide: Any) -> None:
 @pytest.mark.parametrize("options", MODES_OF_SEARCH, ids=str)
 @pytest.mark.parametrize("change", ["copied", "left out", "left out later"])
 def test_what_becomes_of_the_criterion_does_not_matter(tiny_guide: Any, options: dict[str, Any], change: str) -> None:
-    """The list of processors alone tells the calls apart, of whatever tokens the next prompt is made."""
+    """Prompts that are longer than the last output, or the same prompt again, begin a call with it and without it."""
+    if change == "left out" and "prompt_lookup_num_tokens" in options:
+        pytest.skip("refused, see the next test")
     kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
     first = dict(kwargs)
     if change == "copied":
@@ -255,19 +269,23 @@ def test_what_becomes_of_the_criterion_does_not_matter(tiny_guide: Any, options:
         del first["stopping_criteria"]
     then = {key: value for key, value in first.items() if change == "copied" or key != "stopping_criteria"}
     ids = ids_of(tiny_guide, "Say")
-    options = {"max_new_tokens": 9, "do_sample": False} | options
-    for longer in (
-        lambda out: out,
-        lambda out: torch.cat([out, ids[:, :1]], 1),
-        lambda out: out[:, :-1],
-        lambda _: ids,
-    ):
-        out = tiny_guide.model.generate(ids, attention_mask=torch.ones_like(ids), **options, **first)
-        prompt = longer(out)
-        again = tiny_guide.model.generate(prompt, attention_mask=torch.ones_like(prompt), **options, **then)
-        found = again[0, prompt.shape[1] :].tolist()
+    options = {"max_new_tokens": 9} | options
+    for longer in (lambda out: torch.cat([out, ids, ids], 1), lambda _: ids):
+        prompt = longer(run(tiny_guide, ids, **options, **first))
+        if "prompt_lookup_num_tokens" in options:
+            then = first
+        found = run(tiny_guide, prompt, **options, **then)[0, prompt.shape[1] :].tolist()
         expected = alone(tiny_guide, "json", prompt, **options)
         assert found[: len(expected)] == expected
+
+
+def test_drafts_that_nobody_says_are_taken_back_are_refused(tiny_guide: Any) -> None:
+    """Without inputs and without the criterion they look like a new prompt."""
+    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    del kwargs["stopping_criteria"]
+    ids = ids_of(tiny_guide, 'Say {"ok": true, "n": 1} {"ok": true, "n": 2}')
+    with pytest.raises(PlanError, match=r"taken back.*stopping_criteria of generate_kwargs together"):
+        run(tiny_guide, ids, prompt_lookup_num_tokens=3, **kwargs)
 
 
 @pytest.mark.parametrize("drafts", ["prompt_lookup", "assisted"])

@@ -1,0 +1,100 @@
+"""Beginnings of calls of ``generate``, found in the histories that it shows and in nothing else.
+
+A call shows its prompts first, then each step one token more.  Beam search permutes rows, drafts are tried and taken
+back, but never to before what the criterion was asked about.  Whatever does not go on in one of these ways begins a
+call.  Rows depend on nothing but the tokens after their prompt, so an answer that was cut goes on where the same kwargs
+get it back as a prompt, exactly as it was cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from guided.hf.generate.prompts import Ids, Prompts
+from special_tokens.errors import PlanError
+
+__all__ = ["Shown", "at_once", "is_new_call"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The histories that a call has shown so far.
+
+    ``ids`` int64 ``[rows, length]`` is the last history that the rows have read, ``prompt_len`` the length of its
+    prompts (None: no call has begun) and ``expand`` the number of rows per prompt.  ``settled`` is the length of the
+    history that the criterion was asked about last (0: not yet in this call); ``is_asked``: it was asked since the
+    last step, about the history that the next step must show.
+    """
+
+    ids: Ids
+    prompt_len: int | None
+    settled: int
+    is_asked: bool
+    expand: int
+
+    def begins(self, ids: Ids, size: int) -> bool:
+        """Whether ``ids`` and the last history share their first ``size`` columns."""
+        if len(ids) != len(self.ids) or min(ids.shape[1], self.ids.shape[1]) < size:
+            return False
+        return bool((ids[:, :size] == self.ids[:, :size]).all())
+
+    def is_window(self, ids: Ids) -> bool:
+        """Whether ``ids`` are the last tokens of the history and one more."""
+        same, size = ids.shape[1] - 1, self.ids.shape[1]
+        if same > size or len(ids) != len(self.ids):
+            return False
+        return bool((self.ids[:, size - same :] == ids[:, :same]).all())
+
+    def has_parents(self, ids: Ids) -> bool:
+        """Whether each row of ``ids`` goes on from a row of the history."""
+        known = {row.tobytes() for row in self.ids}
+        return all(row.tobytes() in known for row in ids[:, : self.ids.shape[1]])
+
+
+def is_new_call(shown: Shown, prompts: Prompts, ids: Ids, *, is_step: bool) -> bool:
+    """Whether ``ids`` int64 ``[rows, length]`` begin a call: its prompts, and not a history of the running call.
+
+    ``is_step``: the processor is shown them; the criterion is shown what comes of a step, so it begins a call only with
+    the prompts themselves.  Raises `PlanError` for histories that have lost their prompt, and for drafts that cannot be
+    distinguished from a prompt.
+    """
+    length, size, prompt = ids.shape[1], shown.ids.shape[1], shown.prompt_len
+    is_bound = prompts.ids is not None
+    if prompt is None or length <= prompt or not shown.begins(ids, prompt):
+        if prompt is not None and not is_bound and not shown.is_asked and shown.is_window(ids):
+            raise PlanError(
+                "the history that a row shows does not begin with its prompt",
+                place="generate",
+                expected="whole rows, in their number and order of the first step",
+            )
+        return True
+    if not is_step or (is_bound and not prompts.fit(ids)):
+        return False
+    if length > size + 1:
+        return True
+    if shown.expand > 1:
+        return length != (shown.settled if shown.is_asked else size + 1) or not shown.has_parents(ids)
+    if shown.is_asked:
+        return length != shown.settled or not shown.begins(ids, min(size, length))
+    if is_bound:
+        return False
+    if shown.settled:
+        return length < shown.settled or not shown.begins(ids, shown.settled)
+    if length < size:
+        raise PlanError(
+            "a history is shorter than the one before it: a new prompt, or drafts that were taken back",
+            place="generate_kwargs",
+            expected="the stopping_criteria of generate_kwargs together with its logits_processor",
+            hint="pass both, or bind the kwargs to guide.inputs()",
+        )
+    return False
+
+
+def at_once() -> PlanError:
+    """Return the error of two calls that share what only one can have."""
+    return PlanError(
+        "two calls of generate use the same kwargs at once",
+        place="generate_kwargs",
+        expected="one call after the other",
+        hint="call guide.generate_kwargs for each thread; guide and plans may be shared",
+    )
