@@ -243,7 +243,7 @@ def test_a_row_whose_guidance_failed_and_went_on_still_stops(tiny_guide: Any, mo
     def broken(self: Any, *args: Any) -> None:
         raise MatcherFailed("injected")
 
-    monkeypatch.setattr(GuidanceState, "offer", broken)
+    monkeypatch.setattr(GuidanceState, "token_mask", broken)
     (message,) = tiny_guide.generate(
         [chat], [tiny_guide.plan(stop=[stop])], sampling=GREEDY, max_tokens=MAX, on_error="unconstrained"
     )

@@ -279,6 +279,6 @@ def test_an_error_of_the_engine_still_ends_the_row(tiny_guide: Guide, monkeypatc
     def broken(state: GuidanceState) -> Any:
         raise LimitExceeded("injected")
 
-    monkeypatch.setattr(GuidanceState, "offer", broken)
+    monkeypatch.setattr(GuidanceState, "token_mask", broken)
     (message,) = tiny_guide.generate(["hi"], [tiny_guide.plan(response_format=Choice(["a"]))], on_error="end")
     assert message.finish_reason == "error"
