@@ -38,6 +38,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tests/plain_english.py
 
 format: $(STAMP)  ## put the code into its one format
 	$(BIN)/ruff check --fix .

@@ -3,7 +3,7 @@
 
     python docs/fill_outputs.py README.md docs/*.md
 
-The blocks of one page share their names, in order.  A ``text`` block directly behind a ``python`` block is that
+The blocks of one page share their names, in order.  A ``text`` block directly after a ``python`` block is that
 block's output; pages are changed only in those blocks.
 """
 

@@ -92,7 +92,7 @@ def _lines() -> Iterator[str]:
 
 
 def parts(page: str) -> tuple[str, str, str]:
-    """The page before the table, the table, and the page behind it."""
+    """The page before the table, the table, and the page after it."""
     before, rest = page.split(BEGIN)
     middle, after = rest.split(END)
     return before + BEGIN, middle.strip(), END + after

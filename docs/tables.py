@@ -63,7 +63,7 @@ def levels() -> str:
 
 
 def shape(level: str) -> str:
-    """What the template of a level says of itself, and how its limits are scaled."""
+    """Return what the template of a level says of itself, and how its limits are scaled."""
     if level not in SHIPPED:
         return "none at all"
     file, scale = SHIPPED[level]
@@ -120,7 +120,7 @@ def limits() -> str:
 
 
 def composition() -> str:
-    """What may be written, found by walking texts under the masks of composed plans."""
+    """Return what may be written, found by walking texts under the masks of composed plans."""
     from grammars.values.constraints import Regex
     from guided.engine.engine import Engine
     from tests.judges.plans import END, accepts, plan_of
@@ -176,7 +176,7 @@ def aliases() -> str:
 def other_keys() -> str:
     neutral = (f"{code(key)} ({codes(values)})" if values else code(key) for key, values in UNSUPPORTED.items())
     rows = [
-        ["what the model is told and how it travels: not read here", codes(PROMPT)],
+        ["what the model is given and how it travels: not read here", codes(PROMPT)],
         ["sampling, checked and handed to `guided.Sampling`", codes(SAMPLING)],
         ["without effect, listed in `plan.ignored`", codes(HARMLESS)],
         ["refused, but for the value that changes nothing", ", ".join(neutral)],

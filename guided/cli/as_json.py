@@ -33,7 +33,7 @@ def message_json(message: Message) -> dict[str, Any]:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """What a plan is composed of."""
+    """Return what a plan is composed of."""
     return {
         "lark": plan.lark,
         "entries": [entry.name for entry in plan.entries],

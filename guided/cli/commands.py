@@ -91,7 +91,9 @@ def _chat(prompt: str | None, system: str | None, asked: Asked) -> list[Any]:
     if not isinstance(given, list):
         raise RequestError(f"{type(given).__name__} is no chat", place="messages", expected="a list of messages")
     if given and prompt is not None:
-        raise RequestError("a prompt beside a request that has messages", place="prompt", expected="one or the other")
+        raise RequestError(
+            "a prompt together with a request that has messages", place="prompt", expected="one or the other"
+        )
     if not given:
         if prompt is None:
             raise RequestError("there is no prompt", place="prompt", expected="text, - or a request with messages")

@@ -1,4 +1,4 @@
-"""What ``guided demo`` shows: the main job on the embedded model, one request after the other."""
+"""The pages of ``guided demo``: the main job on the embedded model, one request after the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["run"]
 Name = Annotated[str, pydantic.Field(max_length=40)]
 
 
-class City(pydantic.BaseModel):  # no docstring: the model would be told of it
+class City(pydantic.BaseModel):  # no docstring: the model would be shown it
     name: Name
     country: Name
     population_in_millions: float

@@ -82,7 +82,7 @@ def _format(given: dict[str, Any], trusted: bool) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a command line asks for: arguments of ``guide.plan``, or a whole request ``body``."""
+    """The request of a command line: arguments of ``guide.plan``, or a whole request ``body``."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
@@ -94,11 +94,15 @@ class Asked:
             return guide.plan(**self.options, **more)
         body = dict(self.body)
         for key in [key for key in more if key in body]:
-            raise RequestError(f"--{key.replace('_', '-')} beside a request that has {shown(key)}", place="--request")
+            raise RequestError(
+                f"--{key.replace('_', '-')} together with a request that has {shown(key)}", place="--request"
+            )
         if "max_tokens" in more:
             body["max_tokens"] = more["max_tokens"]
         if "stop" in more:
-            raise RequestError("stop options beside a whole request", place="--request", hint="write them into it")
+            raise RequestError(
+                "stop options together with a whole request", place="--request", hint="write them into it"
+            )
         return guide.plan_from_request(body, trusted=self.trusted)
 
 
@@ -118,7 +122,7 @@ def request_options(
     *,
     formats: tuple[Any, bool],
 ) -> Asked:
-    """What is asked for."""
+    """Return what is asked for."""
     response, trusted = formats
     options: dict[str, Any] = {"response_format": response} if response is not None else {}
     if tools:
@@ -141,7 +145,7 @@ def request_options(
         return Asked(options)
     if options:
         raise RequestError(
-            f"--request beside options for {', '.join(options)}", place="--request", expected="one or the other"
+            f"--request together with options for {', '.join(options)}", place="--request", expected="one or the other"
         )
     body = json_of(request, "--request")
     if not isinstance(body, dict):
@@ -158,7 +162,7 @@ _TRUSTING = "--lark, --llguidance, --structural-tag or --request"
 def _check_used(is_idle: bool, flag: str, expected: str) -> None:
     """Refuse a flag that has nothing to act on: whoever sets it believes that it does something."""
     if is_idle:
-        raise RequestError("there is nothing to act on", place=flag, expected=f"{expected} beside it")
+        raise RequestError("there is nothing to act on", place=flag, expected=f"{expected} with it")
 
 
 def sampling_options(

@@ -1,4 +1,4 @@
-"""How the local models really end their turns: found on disk, run on three prompts, written as a map.
+"""A map of how local models really end their turns: found on disk, run on three prompts, written as one file.
 
 Nothing is downloaded.  A model that is broken, no chat model, or too large for the memory budget is skipped with the
 reason; one bad folder never ends the survey.
@@ -45,13 +45,13 @@ _GB = 1024**3
 #: How the hub cache names the folder of a model.
 _HUB_MODEL = "models--"
 
-#: Where a container is told how much memory it may take, with control groups of version 2 and 1.
+#: Files that state how much memory a container may take, with control groups of version 2 and 1.
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What one model did: ``ends`` has the end-like token of each prompt's answer, None where none came."""
+    """The findings for one model: ``ends`` has the end-like token of each prompt's answer, None where none came."""
 
     configured: tuple[str, ...]
     ends: tuple[str | None, ...]
@@ -146,7 +146,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _has_config(folder: Path) -> bool:
-    """Is there a ``config.json``, be it a link to a file that is gone?"""
+    """Whether there is a ``config.json``, be it a link to a file that is gone."""
     return os.path.lexists(folder / "config.json")
 
 

@@ -1,4 +1,4 @@
-"""What the command line shows: events in colours, plans with a legend, tables.  Prints, decides nothing."""
+"""The output of the command line: events in colours, plans with a legend, tables.  Prints, decides nothing."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _highlight(line: str, style: str) -> Text:
 
 
 def show_report(console: Console, rows: Sequence[ReportRow]) -> None:
-    """What the masks keep of a schema, row by row."""
+    """Print what the masks keep of a schema, row by row."""
     if not rows:
         console.print("Every keyword is enforced exactly.")
         return
@@ -158,7 +158,7 @@ def show_checked_request(console: Console, checked: CheckedRequest) -> None:
 
 
 def show_portfolio(console: Console, rows: Sequence[Row]) -> None:
-    """How the local models end their turns."""
+    """Print how the local models end their turns."""
     if not rows:
         console.print("There are no local models.")
         return

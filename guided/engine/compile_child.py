@@ -36,7 +36,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def answer_to(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the engine's verdict on a grammar, and its cost."""
+    """Return what the engine says to a grammar, and what that cost."""
     limits = llguidance.LLParserLimits(verbose_errors=False, **request["limits"])
     tokenizer = tokenizer_of(request["vocab_size"])
     begun = time.process_time()
@@ -44,7 +44,7 @@ def answer_to(request: dict[str, Any]) -> dict[str, Any]:
     matcher = llguidance.LLMatcher(tokenizer, request["grammar"], log_level=0, limits=limits)
     error = str(matcher.get_error()) if matcher.is_error() else None
     if error is None:
-        matcher.compute_bitmask()  # only for its cost: the caller detects a grammar without a sentence
+        matcher.compute_bitmask()  # only for what it costs: the caller reports a grammar without a sentence
     bound(0, None)
     return {"error": error, "seconds": time.process_time() - begun, "bytes": bytes_held()}
 
@@ -72,7 +72,7 @@ def bytes_held() -> int:
 
 @lru_cache(maxsize=4)
 def tokenizer_of(vocab_size: int) -> Any:
-    """Return a tokenizer with every byte and ``vocab_size`` ids: the cost of compiling does not depend on the words."""
+    """A tokenizer with every byte and ``vocab_size`` ids: what compiling costs does not depend on the words."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [b for b in range(256) if b not in printable]
     alphabet = {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}

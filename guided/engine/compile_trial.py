@@ -34,7 +34,7 @@ _LARGE = 500 << 20
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """The outcome of a grammar in a trial: the engine's ``error`` (None: it compiled), or the ``limit`` it passed.
+    """The outcome of a trial of a grammar: the engine's ``error`` (None: it compiled), or the ``limit`` it passed.
 
     ``seconds`` of processor time are what compiling it took, and will take again.
     """
@@ -69,7 +69,7 @@ class Trial(Helper):
         return self._verdicts.get(digest(grammar, vocab_size, limits, self.seconds))
 
     def verdict(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> TrialOutcome:
-        """Return the outcome of ``grammar`` under ``limits`` (arguments of the engine's `LLParserLimits`).
+        """Return what becomes of ``grammar`` under ``limits`` (arguments of the engine's `LLParserLimits`).
 
         The same grammar is not tried twice: what the engine says and what a grammar costs is kept until better-used
         verdicts need the room, what a limit of time or memory ended for ten minutes, and what only the deadline
@@ -94,7 +94,7 @@ class Trial(Helper):
         return found
 
     def error_of(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> str | None:
-        """Return the engine's error for ``grammar``, if any; raises `LimitExceeded` if a limit was passed."""
+        """Return what the engine says to ``grammar``, None if nothing; raises `LimitExceeded` past a limit."""
         found = self.verdict(grammar, vocab_size=vocab_size, limits=limits)
         if found.limit:
             raise LimitExceeded(found.limit, hint="use fewer or simpler intersections, complements and repeats")

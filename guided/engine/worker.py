@@ -1,7 +1,7 @@
 """A process of our own for work that cannot be interrupted here: it is asked, answers, and can be ended.
 
-What runs in there is a script of ours that imports nothing of ours, so that it starts at once (no fork: safe with
-threads and devices).  Requests and answers are four bytes of length (big-endian) and JSON, over its pipes.  It is
+What runs in there is a script of ours that imports nothing of ours, so that it starts at once (no fork: safe next
+to threads and devices).  Requests and answers are four bytes of length (big-endian) and JSON, over its pipes.  It is
 started when first needed and used again until it has to be ended.
 """
 
@@ -55,7 +55,7 @@ class Helper:
             self._lock.release()
 
     def _asked(self, body: bytes, patience: float) -> dict[str, Any] | Ended:
-        """Return the answer to a request within ``patience`` seconds; raises `OSError` if no helper can be started."""
+        """Return the answer, which may take ``patience`` seconds; raises `OSError` where no worker can be started."""
         process = self._running()
         found: list[bytes] = []
         # Reading cannot be interrupted, so a thread does it: it ends with the process at the latest.

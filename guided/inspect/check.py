@@ -1,4 +1,4 @@
-"""What a response format or a whole request would become, without a model: values for ``guided check``.
+"""A response format or a whole request as it would become a grammar, without a model: values for ``guided check``.
 
 A format is composed and compiled over single bytes, so everything that a model's tokenizer does not decide is
 checked; a request needs a vocabulary and a wire format, and is compiled where an engine is given.

@@ -110,7 +110,7 @@ def _wrong_switch(
 
 
 def _with_calls_alone(inference: Inference, found: Sequence[GoldenText], check: _Check) -> Inference | None:
-    """The inference without text in front of calls, where all calls stand the check but those behind text."""
+    """The inference without text in front of calls, where all calls stand the check but those after text."""
     calls = inference.format.tool_calls
     alone = [golden for golden in found if not golden.content]
     if calls is None or not alone or len(alone) == len(found):
@@ -168,7 +168,7 @@ class _Check:
         return tuple(what for _, what in sorted(wrong.items()) if what is not None)
 
     def entry(self, prompt: str) -> str:
-        """Where a plan with reasoning begins behind a prompt."""
+        """Return where a plan with reasoning begins after a prompt."""
         return begin_of(self._plan(True), self.engine.tokenize(prompt), self.engine).entry
 
     def _plan(self, thinking: bool | None) -> Plan:
@@ -178,7 +178,7 @@ class _Check:
         return self._plans[thinking]
 
     def _wrong(self, golden: GoldenText) -> str | None:
-        """What is wrong with one golden, or None."""
+        """Return what is wrong with one golden text, or None."""
         thinking = True if golden.reasoning else None
         try:
             plan, ids = self._plan(thinking), self.engine.tokenize(golden.text)
@@ -188,7 +188,7 @@ class _Check:
             return f"{golden.text!r}: {error}"
 
     def _refused(self, thinking: bool | None, ids: Sequence[int], entry: str) -> str | None:
-        """Where the masks stop the text; None where they let it through to an end."""
+        """Return where the masks stop the text; None where they let it through to an end."""
         key = (thinking, entry)
         if key not in self._states:
             self._states[key] = GuidanceState(self._plan(thinking), self.engine, entry=entry), []
@@ -200,7 +200,7 @@ class _Check:
             state.fill_bitmask(self._mask)
             if not is_allowed(self._mask[0], ids[i]):
                 text = b"".join(map(self.engine.token_bytes, ids[: i + 1])).decode("utf-8", "replace")
-                return f"refused behind {text[-40:]!r}"
+                return f"refused after {text[-40:]!r}"
             state.commit([ids[i]])
         self._states[key] = state, list(ids)
         return None if state.is_accepting else "may not end there"

@@ -106,18 +106,18 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
     return out
 
 
-#: Regions whose text stands beside the framing of markers; that of reasoning counts to its budget.
+#: Regions whose text stands next to the framing of markers; that of reasoning counts to its budget.
 _TEXT = (RegionName.CONTENT, RegionName.RESPONSE)
 
 
 def _rest(frame: bytes, symbols: Sequence[int]) -> bytes | None:
-    """What is left of ``frame`` after ``symbols``; None where they are no part of it."""
+    """Return what is left of ``frame`` after ``symbols``; None where they are no part of it."""
     data = bytes(symbol for symbol in symbols if symbol < 256)
     return frame[len(data) :] if data and len(data) == len(symbols) and frame.startswith(data) else None
 
 
 def _marker_name(to: RegionName, left: str) -> str:
-    """What the tokens of a marker are called: those of tool calls belong to the calls."""
+    """Return what the tokens of a marker are called: those of tool calls belong to the calls."""
     return to.value if to is RegionName.TOOL_CALLS else left if left == RegionName.TOOL_CALLS.value else "marker"
 
 

@@ -119,7 +119,7 @@ class OutputParser:
 
     @property
     def calls_are_complete(self) -> bool:
-        """Has every call that began also ended?"""
+        """Whether every call that began has also ended."""
         return len(self._complete) == self._num_calls
 
     @property

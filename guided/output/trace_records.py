@@ -102,7 +102,7 @@ def _visible(text: str) -> str:
 
 
 def _data(trace: Trace) -> dict[str, Any]:
-    """What the page's script shows, in short keys: a long answer has thousands of tokens."""
+    """Return what the page's script shows, in short keys: a long answer has thousands of tokens."""
     rows = [
         [
             token.token_id,

@@ -1,4 +1,4 @@
-"""The beginning of a plan after a prompt: fresh, inside the reasoning block, or after it."""
+"""The entry of a plan by a prompt's last tokens: fresh, inside the reasoning block, or after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKEN = 256
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The entry at which a plan's grammar begins.
+    """The place at which a plan's grammar begins.
 
     ``opened`` is false when the prompt ended right at the opening marker, so that the white space which frames it
     is still to come.
@@ -32,9 +32,9 @@ FRESH = Begin()
 
 
 def begin_of(plan: Plan, prompt_ids: Sequence[int], engine: Engine) -> Begin:
-    """Return the beginning for a prompt that ends with ``prompt_ids`` (the last tokens are enough).
+    """The beginning for a prompt that ends with ``prompt_ids`` (the last tokens are enough).
 
-    The later of the two reasoning markers wins, provided that no other special token follows it: a marker
+    The later of the two reasoning markers wins, provided that no other special token occurs after it: a marker
     in an earlier message does not count.
     """
     if len(plan.entries) == 1:
@@ -52,12 +52,12 @@ def begin_of(plan: Plan, prompt_ids: Sequence[int], engine: Engine) -> Begin:
     if plan.reasoning.opened_by:
         opening = max(opening, _find_last_opening(symbols, [symbols_of(part) for part in plan.reasoning.opened_by]))
     opened_at = opening[0]
-    at, after = (closed_at, closed_at + len(end)) if closed_at >= opened_at else opening
-    if at < 0 or any(symbol >= _TOKEN for symbol in symbols[after:]):
+    at, behind = (closed_at, closed_at + len(end)) if closed_at >= opened_at else opening
+    if at < 0 or any(symbol >= _TOKEN for symbol in symbols[behind:]):
         return FRESH
     if closed_at >= opened_at:
         return Begin("after") if _closes(symbols, opening, end, closed_at) else FRESH
-    return Begin("inside", opened=len(symbols) > after)
+    return Begin("inside", opened=len(symbols) > behind)
 
 
 def _closes(symbols: Sequence[int], opening: tuple[int, int], end: Sequence[int], closed_at: int) -> bool:
@@ -73,7 +73,7 @@ def _closes(symbols: Sequence[int], opening: tuple[int, int], end: Sequence[int]
 
 
 def _find_last_opening(symbols: Sequence[int], parts: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """Return begin and end of the last opening made of ``parts`` with a value between them; (-1, -1) without one.
+    """Begin and end of the last opening that consists of ``parts`` with a value between them; (-1, -1) without one.
 
     A value is ordinary text without the characters that open and close tags.
     """

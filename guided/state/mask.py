@@ -119,7 +119,7 @@ class _Kind(NamedTuple):
 
 
 class _ForcedTokens:
-    """The tokens of an engine as runs of forced tokens need them; learnt, and shared by all masks."""
+    """The knowledge that an engine has gathered of its tokens for runs of forced tokens; shared by all masks."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -9,7 +9,7 @@ import torch
 
 from tests.judges.generation import CHATS, check_answer, greedy, plan_of
 
-MODE = ("inputs_embeds", "right", "with or without input_ids beside them; begins are bound by guide.inputs")
+MODE = ("inputs_embeds", "right", "with or without input_ids next to them; begins are bound by guide.inputs")
 
 
 @pytest.mark.parametrize("with_ids", [False, True])

@@ -12,7 +12,7 @@ from tests.judges.generation import CHATS, check_answer, plan_of
 MODE = ("contrastive search, DoLa, group beams, constrained beams", "refused", "by transformers: moved to the hub")
 MODES = [
     ("drafts in a batch, with num_return_sequences or a static cache", "refused", "by transformers: one row, dynamic"),
-    ("a streamer beside beams", "refused", "by transformers"),
+    ("a streamer with beams", "refused", "by transformers"),
 ]
 
 MOVED: list[dict[str, Any]] = [
