@@ -64,13 +64,13 @@ class Judge:
 
 def check(state: GuidanceState, judge: Judge) -> int:
     """1 where the judge could say that the mask is right."""
-    offer = state.token_mask()
+    mask = state.token_mask()
     expected = judge.mask(state.tokens)
-    if expected is None or offer.is_repaired or offer.taken is not None:
+    if expected is None or mask.is_repaired or mask.taken is not None:
         return 0
-    assert allowed_ids(offer.words) == allowed_ids(expected), list(state.tokens)
-    assert offer.forced == (allowed_ids(expected)[0] if len(allowed_ids(expected)) == 1 else None)
-    assert not offer.end_ids
+    assert allowed_ids(mask.words) == allowed_ids(expected), list(state.tokens)
+    assert mask.forced == (allowed_ids(expected)[0] if len(allowed_ids(expected)) == 1 else None)
+    assert not mask.end_ids
     return 1
 
 

@@ -1,0 +1,39 @@
+"""Data that is derived from an engine: made once, by whichever thread comes first."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from guided.engine.engine import Engine
+
+
+def test_data_of_an_engine_is_derived_once(engine: Engine, plain_engine: Engine) -> None:
+    made: list[Engine] = []
+
+    def size(of: Engine) -> list[int]:
+        made.append(of)
+        time.sleep(0.02)  # the other threads ask meanwhile
+        return [of.vocab_size]
+
+    found: list[list[int]] = []
+    threads = [threading.Thread(target=lambda: found.append(engine.derived(size))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [engine]
+    assert all(each is found[0] for each in found)
+    assert engine.derived(size) == [engine.vocab_size]
+    assert plain_engine.derived(size) == [plain_engine.vocab_size]
+    assert made == [engine, plain_engine]
+
+
+def test_a_factory_may_use_what_another_one_derives(engine: Engine) -> None:
+    def whole(of: Engine) -> list[bytes]:
+        return [of.token_bytes(i) for i in range(of.vocab_size)]
+
+    def longest(of: Engine) -> int:
+        return max(map(len, of.derived(whole)))
+
+    assert engine.derived(longest) == max(map(len, engine.derived(whole)))
