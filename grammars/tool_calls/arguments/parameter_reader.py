@@ -54,6 +54,7 @@ class ParameterReader(SectionReader):
                 values["index"] = yield from self.index()
             else:
                 values[part.name] = yield from self._hole_of_call(i)
+                self.name = values.get("name", "").strip()
         self.end_call()
 
     def name_ends(self) -> Sequence[str]:
