@@ -96,8 +96,8 @@ class CallsParser(Protocol):
 
     Its input is marked text (see `Markers.marked`) in pieces of any size, beginning with the trigger that opened the
     section.  ``feed`` returns the events that became certain.  ``finish`` is called once, at the end of the output, and
-    returns the text held back so far: as arguments or a `CutCall` if it belongs to a call, else as `StrayText`.  The concatenated
-    events do not depend on how the text was split.
+    returns the text held back so far: as arguments or a `CutCall` if it belongs to a call, else as `StrayText`.  The
+    concatenated events do not depend on how the text was split.
     """
 
     @property

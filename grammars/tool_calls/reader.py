@@ -13,13 +13,14 @@ from typing import TypeAlias
 
 from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallStarted, CutCall, StrayText
 
-__all__ = ["OutputEnded", "ReadStep", "Reader", "UnexpectedText"]
+__all__ = ["OutputEnded", "ReadStep", "Reader", "UnexpectedText", "first_chunk"]
 
 #: A generator that reads some text; it yields to wait for more.
 ReadStep: TypeAlias = Generator[None, None, None]
 
 _SPACE = " \t\r\n"
-_CHUNKS = re.compile(r"\S+")
+#: What stands together in a delimiter: marker tokens and tags may have white space between them.
+_CHUNKS = re.compile("[\ud800-\udfff]|[^\\s\ud800-\udfff][^\\s\ud800-\udfff<]*")
 
 
 class OutputEnded(Exception):
@@ -215,7 +216,7 @@ class Reader:
             yield
 
     def literal(self, text: str) -> ReadStep:
-        """Read ``text``, tolerating any white space between its words and before them; raises `UnexpectedText`."""
+        """Read ``text``, tolerating any white space between its words and tags and before them; raises `UnexpectedText`."""
         begin = self._at
         found = yield from self._literal(text)
         if found is None:
@@ -235,10 +236,15 @@ class Reader:
 
     def _literal(self, text: str) -> Generator[None, None, bool | None]:
         """Read ``text`` as `literal` does; return None if the output ended within it."""
+        begin = self._at
         for chunk in _CHUNKS.findall(text):
             yield from self.space()
             if not (yield from self._matches(chunk)):
-                return None if self._final and chunk.startswith(self._text[self._at :]) else False
+                if not self._final or not chunk.startswith(self._text[self._at :]):
+                    return False
+                if self._text[begin:].strip():
+                    self._cut_at = begin
+                return None
             self._at += len(chunk)
         return True
 
@@ -299,6 +305,12 @@ class Reader:
         if found is None or found[0] >= limit:
             return limit, ""
         return found[0], found[2]
+
+
+def first_chunk(text: str) -> str:
+    """What stands together at the beginning of a delimiter; ``text`` itself if it is only white space."""
+    found = _CHUNKS.search(text)
+    return found[0] if found else text
 
 
 def _overlap(text: str, pattern: str, begin: int) -> int:

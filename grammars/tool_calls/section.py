@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from grammars.tool_calls.ids import make_id
 from grammars.tool_calls.names import first_word
 from grammars.tool_calls.pattern import Hole, fill, parse_pattern
-from grammars.tool_calls.reader import OutputEnded, Reader, ReadStep, UnexpectedText
+from grammars.tool_calls.reader import OutputEnded, Reader, ReadStep, UnexpectedText, first_chunk
 from grammars.tools.parameters import arguments_object
 from grammars.tree.markers import Markers
 from grammars.values.format import ToolCallFormat
@@ -65,7 +65,7 @@ class SectionReader(Reader):
 
     def hole(self, follower: str) -> Generator[None, None, str]:
         """Read the text of a hole, which ends where ``follower`` begins; ``follower`` stays unread."""
-        text, end = yield from self.until(first_word(follower))
+        text, end = yield from self.until(first_chunk(follower))
         self.back(len(end))
         return text
 

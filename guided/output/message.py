@@ -161,6 +161,9 @@ class MessageBuilder:
         parsed: Any = None
         unjudged: tuple[str, ...] = ()
         violations = tuple(f"the call of {call.name!r}: {fault}" for call, faults in read for fault in faults)
+        if ended and whole and error is None:
+            broken = (call.name for call in self._calls.values() if not call.complete)
+            violations += tuple(f"the call of {name!r} breaks off" for name in broken)
         if ended and whole and error is None and not calls:  # an answer cut by its own stop violates nothing
             parsed, violations, unjudged = self._parsed(content)
         return Message(
@@ -187,8 +190,8 @@ class MessageBuilder:
         if call.complete:
             try:
                 value, faults = read_json(text) if text else ({}, ())
-            except (ValueError, RecursionError):
-                value = None
+            except (ValueError, RecursionError) as error:
+                value, faults = None, (f"not JSON: {error}",)
         return ToolCall(call.id, call.name, text, None if faults else value), faults
 
     def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:

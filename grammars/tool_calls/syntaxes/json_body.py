@@ -220,7 +220,11 @@ class _JsonReader(SectionReader):
         elif body.is_inside(path):
             yield from self._object(path)
         elif path[:-1] == body.arguments[:-1] and path[-1] in _USUAL_KEYS and not self._has_arguments:
-            yield from self._arguments()
+            yield from self.space()
+            if (yield from self.peek()) == "{":
+                yield from self._arguments()
+            else:
+                yield from read_value(self)
         else:
             yield from read_value(self)
 

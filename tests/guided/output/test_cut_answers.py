@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from grammars.compose.compose import Parts, compose
+from grammars.formats.check import TYPED_TOOLS
 from grammars.formats.infer import Inference
 from grammars.plan.plan import Plan
 from guided.engine.counters import Guidance
@@ -18,7 +19,6 @@ from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.format_check import engine_for
 from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import OutputParser
-from tests.judges.conversations import TOOLS
 from tests.made_up.call_templates import DELIMITED, JSON_VALUES, NUMBERED, SPELLED, TYPED
 
 MADE_UP = {
@@ -47,23 +47,27 @@ def read(plan: Plan, engine: Engine, ids: Sequence[int], entry: str, splits: Seq
 def leaks(inference: Inference) -> Iterator[str]:
     """What goes wrong in prefixes of the texts that the template rendered: content that is not the answer's own."""
     engine = engine_for(inference.format)
-    plan = compose(Parts(tools=[dict(tool) for tool in TOOLS]), tokens=engine.tokens, format=inference.format)
+    plans = {
+        thinking: compose(
+            Parts(tools=list(TYPED_TOOLS.values()), thinking=thinking), tokens=engine.tokens, format=inference.format
+        )
+        for thinking in (True, None)
+    }
     rng = random.Random(0)
-    shortest = [trigger for region in plan.regions for way in region.exits for trigger in [_text(engine, way.trigger)]]
     for golden in inference.golden_texts:
-        if not any(entry.name == golden.entry for entry in plan.entries):
-            continue
+        plan = plans[True if golden.reasoning else None]
+        markers = [_text(engine, way.trigger) for region in plan.regions for way in region.exits]
         ids = engine.tokenize(golden.text)
         for end in range(len(ids) + 1):
-            message = read(plan, engine, ids[:end], golden.entry)
+            message = read(plan, engine, ids[:end], plan.entry(golden.entry).name)
             said, content = (message.content or "").strip(), golden.content.strip()
             written = engine_text(engine, ids[:end])
             if written.endswith("\ufffd"):  # inside a character
                 continue
-            if not content.startswith(said) and not _begins_a_marker(said.removeprefix(content).strip(), shortest):
+            if not content.startswith(said) and not _begins_a_marker(said.removeprefix(content).strip(), markers):
                 yield f"{written!r} reads as {message.content!r}"
             splits = sorted(rng.sample(range(end), min(3, end)))
-            if read(plan, engine, ids[:end], golden.entry, splits) != message:
+            if read(plan, engine, ids[:end], plan.entry(golden.entry).name, splits) != message:
                 yield f"{written!r} reads differently when it is split at {splits}"
 
 
