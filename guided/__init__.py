@@ -30,6 +30,7 @@ from guided.output.parser import (
     ToolCallArguments,
     ToolCallEnd,
     ToolCallStart,
+    UnfinishedMarkup,
 )
 from guided.output.trace_records import Trace
 from guided.sampling import ChoiceProbability, Sampling, TokenLogprob
@@ -115,6 +116,7 @@ __all__ = [
     "ToolError",
     "Trace",
     "UnknownVersion",
+    "UnfinishedMarkup",
     "Usage",
     "WireError",
     "__version__",

@@ -216,7 +216,7 @@ class Reader:
             yield
 
     def literal(self, text: str) -> ReadStep:
-        """Read ``text``, tolerating any white space between its words and tags and before them; raises `UnexpectedText`."""
+        """Read ``text``, tolerating white space between its words and tags and before them; raises `UnexpectedText`."""
         begin = self._at
         found = yield from self._literal(text)
         if found is None:

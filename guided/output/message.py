@@ -17,7 +17,7 @@ from guided.output.parser import (
     ToolCallArguments,
     ToolCallEnd,
     ToolCallStart,
-    Unfinished,
+    UnfinishedMarkup,
 )
 from guided.output.trace_records import Trace
 from guided.sampling import TokenLogprob
@@ -77,7 +77,7 @@ class Message:
     reasoning: str | None = None
     parsed: Any = None
     tool_calls: tuple[ToolCall, ...] = ()
-    unfinished: Unfinished | None = None
+    unfinished: UnfinishedMarkup | None = None
     finish_reason: FinishReason = "stop"
     stop_reason: str | int | None = None
     usage: Usage = Usage()
@@ -115,7 +115,7 @@ class MessageBuilder:
         self._reasoning: list[str] = []
         self._content: list[str] = []
         self._calls: dict[int, _Call] = {}
-        self._unfinished: Unfinished | None = None
+        self._unfinished: UnfinishedMarkup | None = None
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -130,7 +130,7 @@ class MessageBuilder:
                     self._calls[index].arguments.append(text)
                 case ToolCallEnd(index=index):
                     self._calls[index].complete = True
-                case Unfinished():
+                case UnfinishedMarkup():
                     self._unfinished = event
 
     def message(

@@ -40,7 +40,7 @@ __all__ = [
     "ToolCallArguments",
     "ToolCallEnd",
     "ToolCallStart",
-    "Unfinished",
+    "UnfinishedMarkup",
 ]
 
 
@@ -83,7 +83,7 @@ class ToolCallEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class UnfinishedMarkup:
     """What the end of the output left of markup that was not complete: its text, and a call's name where known.
 
     It comes once, last, and is part of no text.  Markup counts from its first whole marker: a shorter beginning
@@ -94,7 +94,7 @@ class Unfinished:
     name: str = ""
 
 
-Event: TypeAlias = ReasoningDelta | ContentDelta | ToolCallStart | ToolCallArguments | ToolCallEnd | Unfinished
+Event: TypeAlias = ReasoningDelta | ContentDelta | ToolCallStart | ToolCallArguments | ToolCallEnd | UnfinishedMarkup
 
 #: Name and index of a call -> its id.
 MakeId: TypeAlias = Callable[[str, int], str]
@@ -160,7 +160,7 @@ class OutputParser:
         """The end of the output: whatever was held back comes out."""
         held, self._held = self._held, []
         if self._calls is None and any(symbol >= _TOKEN for symbol in held):
-            return [*self._close(), Unfinished(self._decode(held))]
+            return [*self._close(), UnfinishedMarkup(self._decode(held))]
         return self._emit(held) + self._close(is_last=True)
 
     def feed_part(self, token: int, first: int, last: int) -> list[Event]:
@@ -244,7 +244,7 @@ class OutputParser:
                     out.append(ContentDelta(self._written(text)))
                 case CutCall(text=text, name=name):
                     text = self._written(text)
-                    out.append(Unfinished(text, self._written(name)) if is_last else ContentDelta(text))
+                    out.append(UnfinishedMarkup(text, self._written(name)) if is_last else ContentDelta(text))
         return out
 
     def _written(self, marked: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,13 +15,16 @@ from grammars.compose.compose import Parts, compose
 from grammars.formats.check import TYPED_TOOLS
 from grammars.formats.infer import Inference
 from grammars.plan.plan import Plan
+from grammars.values.format import Ends, Format, ToolCallFormat
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.format_check import engine_for
 from guided.output.message import Message, MessageBuilder, Usage
-from guided.output.parser import OutputParser
+from guided.output.parser import OutputParser, UnfinishedMarkup
+from tests.guided.output.test_parser import TOOLS, plan_of, tokens_of
 from tests.made_up.call_templates import DELIMITED, JSON_VALUES, NUMBERED, SPELLED, TYPED
+from tests.made_up.wire_forms import FORMS
 
 MADE_UP = {
     f"{group}: {name}": template
@@ -34,14 +39,16 @@ MADE_UP = {
 }
 
 
-def read(plan: Plan, engine: Engine, ids: Sequence[int], entry: str, splits: Sequence[int] = ()) -> Message:
+def read(
+    plan: Plan, engine: Engine, ids: Sequence[int], entry: str, splits: Sequence[int] = (), *, ended: bool = False
+) -> Message:
     parser = OutputParser(plan, engine, entry=entry, make_call_id=lambda name, index: f"call_{index}")
     builder, at = MessageBuilder(plan), 0
     for split in [*splits, len(ids)]:
         builder.add(parser.feed(ids[at:split]))
         at = split
     builder.add(parser.finish())
-    return builder.message(ended=False, usage=Usage(), guidance=Guidance())
+    return builder.message(ended=ended, usage=Usage(), guidance=Guidance())
 
 
 def leaks(inference: Inference) -> Iterator[str]:
@@ -104,3 +111,85 @@ def test_no_prefix_of_an_answer_of_a_family_leaks_markup(shared: Path, name: str
 def test_no_prefix_of_a_made_up_answer_leaks_markup(name: str) -> None:
     inference, _ = inference_of_template(MADE_UP[name])
     assert list(leaks(inference))[:3] == []
+
+
+ARGUMENTS = '{"name": "get_weather", "arguments": {"city": "Oz"}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "unfinished"),
+    [
+        ("Hello <", "Hello <", None),
+        ("Hello.\n<tool_call>", "Hello.", "<tool_call>"),
+        ('Hello.\n<tool_call>\n{"name": "get_w', "Hello.", '<tool_call>\n{"name": "get_w'),
+        (f"<tool_call>\n{ARGUMENTS}\n</tool_call>\n<tool_call>\n{{", "", "<tool_call>\n{"),
+        (f"<tool_call>\n{ARGUMENTS}", "", None),
+        ("<think>\nHm", "", None),
+    ],
+)
+def test_what_a_cut_leaves_of_a_call_is_unfinished(
+    engine: Engine, plain_engine: Engine, text: str, content: str, unfinished: str | None
+) -> None:
+    for chosen in (engine, plain_engine):
+        plan = plan_of(chosen, tools=TOOLS)
+        message = read(plan, chosen, tokens_of(chosen, text), "fresh")
+        assert (message.content or "").strip() == content
+        assert message.unfinished == (UnfinishedMarkup(unfinished) if unfinished else None)
+        assert "unfinished" not in message.to_chat()
+
+
+def test_a_cut_call_keeps_its_name_where_that_was_read() -> None:
+    form = ToolCallFormat(
+        "name_then_json", call_start="[TOOL_CALLS]", options=(("call", "$name[CALL_ID]$id[ARGS]$arguments"),)
+    )
+    format = Format("named", tool_calls=form, ends=Ends(("</s>",)))
+    engine = engine_for(format)
+    plan = compose(Parts(tools=TOOLS), tokens=engine.tokens, format=format)
+    message = read(plan, engine, engine.tokenize("[TOOL_CALLS]get_weather[CALL_ID]abc"), "fresh")
+    assert message.unfinished == UnfinishedMarkup("[TOOL_CALLS]get_weather[CALL_ID]abc", "get_weather")
+    assert message.tool_calls == ()
+
+
+def test_markers_in_text_come_out_as_the_tokenizer_writes_them(engine: Engine) -> None:
+    """Tokens that nobody guided: before calls, in them, between them and after them."""
+    plan = plan_of(engine, tools=TOOLS)
+    call = f"<tool_call>\n{ARGUMENTS}\n</tool_call>"
+    markers = ["</tool_call>", "<tool_call>", "</think>", "<arg_key>", "[TOOL_CALLS]"]
+    rng = random.Random(1)
+    for marker in markers:
+        message = read(plan, engine, tokens_of(engine, f"{call} a {marker} b"), "fresh")
+        assert message.content == f" a {marker} b"
+    for _ in range(200):
+        parts = rng.choices([*markers, call, ARGUMENTS, "text", '{"name": "', "\n"], k=6)
+        ids = tokens_of(engine, "".join(parts))
+        message = read(plan, engine, ids, "fresh")
+        json.dumps(asdict(message), ensure_ascii=False).encode()  # a lone surrogate raises
+        assert read(plan, engine, ids, "fresh", sorted(rng.sample(range(len(ids)), 2))) == message
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("bare", '{"name": "get_weather", "arguments": {"city": "Oz"}}'),
+        ("tags", '<tool_call>\n{"name": "get_weather", "parameters": {"city": "Oz"}}\n</tool_call>'),
+        ("key tags, tight", "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oz</arg_value>\n</tool_call>"),
+        ("xml", "<tool_call><function=get_weather><parameter=city>Oz</parameter></function></tool_call>"),
+        ("xml", "<tool_call>\n<function=get_weather>\n<parameter=city>Oz\n</parameter>\n</function>\n</tool_call>"),
+    ],
+)
+def test_arguments_under_the_other_key_or_inline_are_read(form: str, text: str) -> None:
+    format = Format("other", tool_calls=FORMS[form], ends=Ends(("<|im_end|>",)))
+    engine = engine_for(format)
+    plan = compose(Parts(tools=TOOLS), tokens=engine.tokens, format=format)
+    message = read(plan, engine, engine.tokenize(text), "fresh")
+    assert [(call.name, call.parsed) for call in message.tool_calls] == [("get_weather", {"city": "Oz"})]
+    assert message.content is None
+
+
+def test_a_call_without_a_value_says_why(engine: Engine) -> None:
+    plan = plan_of(engine, tools=TOOLS)
+    for arguments, why in (('{"city": oops}', "not JSON"), ('{"city": "Oz"}, "x" "y"', "breaks off")):
+        text = f'<tool_call>\n{{"name": "get_weather", "arguments": {arguments}}}\n</tool_call>'
+        message = read(plan, engine, tokens_of(engine, text), "fresh", ended=True)
+        assert message.tool_calls[0].parsed is None
+        assert why in message.violations[0]
