@@ -118,11 +118,6 @@ class OutputParser:
         self._reasoning_starts: list[int] = []
 
     @property
-    def calls_are_complete(self) -> bool:
-        """Whether every call that began has also ended."""
-        return len(self._complete) == self._num_calls
-
-    @property
     def reasoning_tokens(self) -> int:
         """Tokens that began strictly between the reasoning markers."""
         return len(self._reasoning_starts)
