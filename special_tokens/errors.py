@@ -109,7 +109,7 @@ class SchemaError(RequestError):
     """A JSON schema is invalid, contradictory or cannot be enforced.
 
     ``pointer`` is the JSON pointer of the place in the schema, ``keyword`` the keyword at fault.  If the policy
-    ``strict`` refused the schema, ``report`` is its complete `grammars.json_schema.build.SchemaReport`, else None.
+    ``strict`` refused the schema, ``report`` is its complete `grammars.values.report.SchemaReport`, else None.
     """
 
     def __init__(
