@@ -308,7 +308,7 @@ class Reader:
 
 
 def first_chunk(text: str) -> str:
-    """What stands together at the beginning of a delimiter; ``text`` itself if it is only white space."""
+    """Return what stands together at the beginning of a delimiter; ``text`` itself if it is only white space."""
     found = _CHUNKS.search(text)
     return found[0] if found else text
 

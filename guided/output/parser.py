@@ -84,7 +84,7 @@ class ToolCallEnd:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedMarkup:
-    """What the end of the output left of markup that was not complete: its text, and a call's name where known.
+    """Markup that the end of the output cut: its text, and a call's name where known.
 
     It comes once, last, and is part of no text.  Markup counts from its first whole marker: a shorter beginning
     (a ``<`` at the end of a cut answer) is text.

@@ -52,7 +52,7 @@ def read(
 
 
 def leaks(inference: Inference) -> Iterator[str]:
-    """What goes wrong in prefixes of the texts that the template rendered: content that is not the answer's own."""
+    """Yield what is wrong in prefixes of the texts that the template rendered: content that is not the answer's own."""
     engine = engine_for(inference.format)
     plans = {
         thinking: compose(
@@ -151,7 +151,7 @@ def test_a_cut_call_keeps_its_name_where_that_was_read() -> None:
 
 
 def test_markers_in_text_come_out_as_the_tokenizer_writes_them(engine: Engine) -> None:
-    """Tokens that nobody guided: before calls, in them, between them and after them."""
+    """Tokens of unguided rows: before calls, in them, between them and after them."""
     plan = plan_of(engine, tools=TOOLS)
     call = f"<tool_call>\n{ARGUMENTS}\n</tool_call>"
     markers = ["</tool_call>", "<tool_call>", "</think>", "<arg_key>", "[TOOL_CALLS]"]
