@@ -76,7 +76,7 @@ def test_the_row_knows_where_it_ended(separated: tuple[Plan, Engine]) -> None:
     plan, engine = separated
     ids = engine.tokenize("Hello." + CALL)
     row = RowSequence(plan, engine)
-    row.extend(ids)  # the row ended at the first separator: the rest is what others wrote behind it
+    row.extend(ids)  # the row ended at the first separator: the rest was written by others
     assert said(read_answer(ids, plan, engine, sequence=row)) == ("Hello.", [], "stop")
 
 
