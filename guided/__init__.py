@@ -30,6 +30,7 @@ from guided.output.parser import (
     ToolCallArguments,
     ToolCallEnd,
     ToolCallStart,
+    UnfinishedMarkup,
 )
 from guided.output.trace_records import Trace
 from guided.sampling import ChoiceProbability, Sampling, TokenLogprob
@@ -114,6 +115,7 @@ __all__ = [
     "ToolCallStart",
     "ToolError",
     "Trace",
+    "UnfinishedMarkup",
     "UnknownVersion",
     "Usage",
     "WireError",

@@ -22,6 +22,7 @@ __all__ = [
     "CallEvent",
     "CallStarted",
     "CallsParser",
+    "CutCall",
     "Quote",
     "SchemaNode",
     "StrayText",
@@ -63,7 +64,18 @@ class StrayText:
     text: str
 
 
-CallEvent: TypeAlias = CallStarted | ArgumentsDelta | CallEnded | StrayText
+@dataclass(frozen=True, slots=True)
+class CutCall:
+    """The output ended within a call: ``text`` is what was written of it and is in no other event.
+
+    ``name`` is the name of its tool where that was read, else "".
+    """
+
+    text: str
+    name: str = ""
+
+
+CallEvent: TypeAlias = CallStarted | ArgumentsDelta | CallEnded | StrayText | CutCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +96,8 @@ class CallsParser(Protocol):
 
     Its input is marked text (see `Markers.marked`) in pieces of any size, beginning with the trigger that opened the
     section.  ``feed`` returns the events that became certain.  ``finish`` is called once, at the end of the output, and
-    returns the text held back so far: as arguments if it belongs to a call, else as `StrayText`.  The concatenated
-    events do not depend on how the text was split.
+    returns the text held back so far: as arguments or a `CutCall` if it belongs to a call, else as `StrayText`.  The
+    concatenated events do not depend on how the text was split.
     """
 
     @property

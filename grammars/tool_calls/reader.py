@@ -1,8 +1,8 @@
 """The base class of incremental parsers of tool calls, written as generators.
 
 A syntax writes its parser as a generator that consumes marked text through the methods here; ``yield`` waits for more
-text.  Events are emitted as soon as they are certain.  No text is lost: if the text is not a call, or the output ends
-early, everything since the last event is emitted as `StrayText`.
+text.  Events are emitted as soon as they are certain.  No text is lost: everything since the last event is emitted as
+`StrayText` if it is not a call, and as a `CutCall` if the output ends within a call.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import re
 from collections.abc import Generator, Sequence
 from typing import TypeAlias
 
-from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallStarted, StrayText
+from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallStarted, CutCall, StrayText
 
-__all__ = ["OutputEnded", "ReadStep", "Reader", "UnexpectedText"]
+__all__ = ["OutputEnded", "ReadStep", "Reader", "UnexpectedText", "first_chunk"]
 
 #: A generator that reads some text; it yields to wait for more.
 ReadStep: TypeAlias = Generator[None, None, None]
 
 _SPACE = " \t\r\n"
-_CHUNKS = re.compile(r"\S+")
+#: What stands together in a delimiter: marker tokens and tags may have white space between them.
+_CHUNKS = re.compile("[\ud800-\udfff]|[^\\s\ud800-\udfff][^\\s\ud800-\udfff<]*")
 
 
 class OutputEnded(Exception):
@@ -46,6 +47,9 @@ class Reader:
         self._resync = resync
         self._script: ReadStep = self._run()
         self.num_calls = 0
+        self.name = ""  # of the call that is being read, once known
+        self._in_opening = True  # no call has begun since the last one ended
+        self._cut_at = -1  # the place from which all text that is left began a literal of the syntax
 
     # -- the protocol
 
@@ -89,9 +93,11 @@ class Reader:
                     yield from self.section()
                     break
                 except UnexpectedText:
+                    if self._final and self._cut_at >= self._kept:
+                        raise OutputEnded from None
                     yield from self._skip()
         except OutputEnded:
-            self._stray(len(self._text))
+            self._cut()
         self._done = True
 
     def _skip(self) -> ReadStep:
@@ -102,6 +108,7 @@ class Reader:
             found = self._text.find(self._resync, begin) if self._resync else -1
             if found >= 0:
                 self._stray(found)
+                self._in_opening, self.name = True, ""
                 return
             keep = 0 if self._final else _overlap(self._text, self._resync, begin)
             if len(self._text) - keep > self._kept:
@@ -110,6 +117,13 @@ class Reader:
             if self._final:
                 raise OutputEnded
             yield
+
+    def _cut(self) -> None:
+        """Emit what is left of a call that the output cut."""
+        text = self._text[self._kept :]
+        if text.strip():
+            self._events.append(CutCall(text, self.name))
+        self._at = self._kept = len(self._text)
 
     def _stray(self, end: int) -> None:
         if end > self._kept:
@@ -123,6 +137,7 @@ class Reader:
         index = self.num_calls
         self.num_calls += 1
         self._events.append(CallStarted(index, name, call_id))
+        self.name, self._in_opening = name, False
         self.keep()
         return index
 
@@ -145,6 +160,15 @@ class Reader:
     def keep(self) -> None:
         """Mark everything read so far as accounted for by events."""
         self._kept = self._at
+
+    def next_call(self) -> None:
+        """Begin to read another call; text before its name belongs to it."""
+        self.keep()
+        self.name, self._in_opening = "", True
+
+    def is_cut_here(self) -> bool:
+        """Whether the output ended within a literal that was tried at this place."""
+        return self._final and self._cut_at >= self._at
 
     # -- reading
 
@@ -192,11 +216,11 @@ class Reader:
             yield
 
     def literal(self, text: str) -> ReadStep:
-        """Read ``text``, tolerating any white space between its words and before them; raises `UnexpectedText`."""
+        """Read ``text``, tolerating white space between its words and tags and before them; raises `UnexpectedText`."""
         begin = self._at
         found = yield from self._literal(text)
         if found is None:
-            if self._kept == begin:  # only part of a delimiter is left
+            if self._kept == begin and not self._in_opening:  # only part of a closing delimiter is left
                 self._kept = len(self._text)
             raise OutputEnded
         if not found:
@@ -212,10 +236,15 @@ class Reader:
 
     def _literal(self, text: str) -> Generator[None, None, bool | None]:
         """Read ``text`` as `literal` does; return None if the output ended within it."""
+        begin = self._at
         for chunk in _CHUNKS.findall(text):
             yield from self.space()
             if not (yield from self._matches(chunk)):
-                return None if self._final and chunk.startswith(self._text[self._at :]) else False
+                if not self._final or not chunk.startswith(self._text[self._at :]):
+                    return False
+                if self._text[begin:].strip():
+                    self._cut_at = begin
+                return None
             self._at += len(chunk)
         return True
 
@@ -234,6 +263,8 @@ class Reader:
         while True:
             there = self._text[self._at : self._at + len(text)]
             if len(there) == len(text) or not text.startswith(there) or self._final:
+                if self._final and there and there != text and text.startswith(there):
+                    self._cut_at = self._at
                 return there == text
             yield
 
@@ -274,6 +305,12 @@ class Reader:
         if found is None or found[0] >= limit:
             return limit, ""
         return found[0], found[2]
+
+
+def first_chunk(text: str) -> str:
+    """Return what stands together at the beginning of a delimiter; ``text`` itself if it is only white space."""
+    found = _CHUNKS.search(text)
+    return found[0] if found else text
 
 
 def _overlap(text: str, pattern: str, begin: int) -> int:

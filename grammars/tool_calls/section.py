@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from grammars.tool_calls.ids import make_id
 from grammars.tool_calls.names import first_word
 from grammars.tool_calls.pattern import Hole, fill, parse_pattern
-from grammars.tool_calls.reader import Reader, ReadStep, UnexpectedText
+from grammars.tool_calls.reader import OutputEnded, Reader, ReadStep, UnexpectedText, first_chunk
 from grammars.tools.parameters import arguments_object
 from grammars.tree.markers import Markers
 from grammars.values.format import ToolCallFormat
@@ -65,7 +65,7 @@ class SectionReader(Reader):
 
     def hole(self, follower: str) -> Generator[None, None, str]:
         """Read the text of a hole, which ends where ``follower`` begins; ``follower`` stays unread."""
-        text, end = yield from self.until(first_word(follower))
+        text, end = yield from self.until(first_chunk(follower))
         self.back(len(end))
         return text
 
@@ -90,7 +90,7 @@ class SectionReader(Reader):
             if not (yield from self._empty_call()):
                 yield from self.call()
                 yield from self.literal(self.call_end)
-            self.keep()
+            self.next_call()
             if not (yield from self._another()):
                 return
 
@@ -123,14 +123,20 @@ class SectionReader(Reader):
 
     def _another(self) -> Generator[None, None, bool]:
         """Whether another call follows; reads the text between calls or the end of the section."""
-        if self.section_end.strip() and (yield from self.try_literal(self.section_end)):
-            self.keep()
-            return False
+        if self.section_end.strip():
+            if (yield from self.try_literal(self.section_end)):
+                self.keep()
+                return False
+            if self.is_cut_here():  # part of the closing delimiter
+                self.take(len(self.ahead_all()))
+                self.keep()
+                return False
         if self.form.max_calls is not None and self.num_calls >= self.form.max_calls:
             return False
-        if self.between.strip():
-            return (yield from self.try_literal(self.between))
-        return (yield from self._begins_again())
+        more = yield from self.try_literal(self.between) if self.between.strip() else self._begins_again()
+        if not more and self.is_cut_here():
+            raise OutputEnded
+        return more
 
     def _begins_again(self) -> Generator[None, None, bool]:
         begin = self._at

@@ -11,6 +11,7 @@ from math import exp
 
 from grammars.plan.plan import Plan, RegionName, RowPlan
 from guided.engine.engine import Engine
+from guided.output.answer_end import end_of_answer
 from guided.output.message import Message
 from guided.output.trace_records import TokenTrace, Trace
 from guided.sampling import TokenLogprob
@@ -64,9 +65,9 @@ def build_trace(
 
 def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Begin) -> list[str]:
     """The region in which each token begins; what frames a marker belongs to the marker, as it does for the parser."""
-    ends = plan.end_ids() if plan is not None else frozenset(engine.tokens.end_ids)
+    end = end_of_answer(tokens, plan, engine)
     if plan is None:
-        return ["end" if token in ends else RegionName.CONTENT.value for token in tokens]
+        return ["end" if i == end else RegionName.CONTENT.value for i in range(len(tokens))]
     table = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
     entry = plan.entry(begin.entry)
     region = entry.region
@@ -77,10 +78,10 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
     frame, frame_name = entry.first.encode("utf-8"), "marker"  # what may still follow the last marker
     if table.regions[region].name not in _TEXT:
         frame = b""
-    for token in tokens:
-        out.append("end" if token in ends else table.name(position).value)
+    for i, token in enumerate(tokens):
+        out.append("end" if i == end else table.name(position).value)
         starts.append(len(read))
-        if token in ends:
+        if i == end:
             continue
         symbols = table.symbols(token)
         spans, position = table.spans(position, symbols)

@@ -10,7 +10,15 @@ from grammars.json_schema.python_types import read_value
 from grammars.plan.plan import Plan
 from guided.engine.counters import Guidance
 from guided.output.json_text import read_json
-from guided.output.parser import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
+from guided.output.parser import (
+    ContentDelta,
+    Event,
+    ReasoningDelta,
+    ToolCallArguments,
+    ToolCallEnd,
+    ToolCallStart,
+    UnfinishedMarkup,
+)
 from guided.output.trace_records import Trace
 from guided.sampling import TokenLogprob
 from guided.validation.validate import NOT_VALIDATED
@@ -61,13 +69,15 @@ class Message:
     arguments as well), what two independent validators find (`guided.validation.validate`; possible only where the
     plan's schema report has ``relaxed`` rows), and what the response format's Python type refuses.  If no validator
     could judge the answer, ``violations`` says so when there are such rows; otherwise the masks alone guarantee
-    ``parsed``, and ``notes`` says so.
+    ``parsed``, and ``notes`` says so.  ``unfinished`` is markup that the end of the output cut (the beginning of a
+    call, say); it is no part of ``content``, and no client is sent it.
     """
 
     content: str | None = None
     reasoning: str | None = None
     parsed: Any = None
     tool_calls: tuple[ToolCall, ...] = ()
+    unfinished: UnfinishedMarkup | None = None
     finish_reason: FinishReason = "stop"
     stop_reason: str | int | None = None
     usage: Usage = Usage()
@@ -105,6 +115,7 @@ class MessageBuilder:
         self._reasoning: list[str] = []
         self._content: list[str] = []
         self._calls: dict[int, _Call] = {}
+        self._unfinished: UnfinishedMarkup | None = None
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -119,6 +130,8 @@ class MessageBuilder:
                     self._calls[index].arguments.append(text)
                 case ToolCallEnd(index=index):
                     self._calls[index].complete = True
+                case UnfinishedMarkup():
+                    self._unfinished = event
 
     def message(
         self,
@@ -148,6 +161,9 @@ class MessageBuilder:
         parsed: Any = None
         unjudged: tuple[str, ...] = ()
         violations = tuple(f"the call of {call.name!r}: {fault}" for call, faults in read for fault in faults)
+        if ended and whole and error is None:
+            broken = (call.name for call in self._calls.values() if not call.complete)
+            violations += tuple(f"the call of {name!r} breaks off" for name in broken)
         if ended and whole and error is None and not calls:  # an answer cut by its own stop violates nothing
             parsed, violations, unjudged = self._parsed(content)
         return Message(
@@ -155,6 +171,7 @@ class MessageBuilder:
             reasoning="".join(self._reasoning) if self._reasoning else None,
             parsed=parsed,
             tool_calls=calls,
+            unfinished=self._unfinished,
             finish_reason=finish,
             stop_reason=stop_reason,
             usage=usage,
@@ -173,8 +190,8 @@ class MessageBuilder:
         if call.complete:
             try:
                 value, faults = read_json(text) if text else ({}, ())
-            except (ValueError, RecursionError):
-                value = None
+            except (ValueError, RecursionError) as error:
+                value, faults = None, (f"not JSON: {error}",)
         return ToolCall(call.id, call.name, text, None if faults else value), faults
 
     def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:

@@ -8,6 +8,7 @@ sum of the events is the same.
 from __future__ import annotations
 
 import codecs
+import re
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,15 @@ from typing import TypeAlias
 
 from grammars.plan.plan import Exit, Plan, RegionName
 from grammars.tool_calls.ids import make_id
-from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallsParser, CallStarted, StrayText
+from grammars.tool_calls.protocol import (
+    ArgumentsDelta,
+    CallEnded,
+    CallEvent,
+    CallsParser,
+    CallStarted,
+    CutCall,
+    StrayText,
+)
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from guided.engine.engine import Engine
@@ -31,6 +40,7 @@ __all__ = [
     "ToolCallArguments",
     "ToolCallEnd",
     "ToolCallStart",
+    "UnfinishedMarkup",
 ]
 
 
@@ -72,12 +82,25 @@ class ToolCallEnd:
     index: int
 
 
-Event: TypeAlias = ReasoningDelta | ContentDelta | ToolCallStart | ToolCallArguments | ToolCallEnd
+@dataclass(frozen=True, slots=True)
+class UnfinishedMarkup:
+    """Markup that the end of the output cut: its text, and a call's name where known.
+
+    It comes once, last, and is part of no text.  Markup counts from its first whole marker: a shorter beginning
+    (a ``<`` at the end of a cut answer) is text.
+    """
+
+    text: str
+    name: str = ""
+
+
+Event: TypeAlias = ReasoningDelta | ContentDelta | ToolCallStart | ToolCallArguments | ToolCallEnd | UnfinishedMarkup
 
 #: Name and index of a call -> its id.
 MakeId: TypeAlias = Callable[[str, int], str]
 
 _TOKEN = 256
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")
 
 
 class OutputParser:
@@ -113,7 +136,6 @@ class OutputParser:
         self._calls: CallsParser | None = None
         self._first_call = 0
         self._num_calls = 0
-        self._complete: set[int] = set()
         self._num_symbols = 0
         self._reasoning_starts: list[int] = []
 
@@ -137,7 +159,9 @@ class OutputParser:
     def finish(self) -> list[Event]:
         """The end of the output: whatever was held back comes out."""
         held, self._held = self._held, []
-        return self._emit(held) + self._close()
+        if self._calls is None and any(symbol >= _TOKEN for symbol in held):
+            return [*self._close(), UnfinishedMarkup(self._decode(held))]
+        return self._emit(held) + self._close(is_last=True)
 
     def feed_part(self, token: int, first: int, last: int) -> list[Event]:
         """Bytes ``first`` to ``last`` of one token, whose earlier bytes were fed before; a marker is fed whole."""
@@ -173,7 +197,7 @@ class OutputParser:
         return self._text_out(self._decode(symbols)) if symbols else []
 
     def _decode(self, symbols: Sequence[int]) -> str:
-        """Symbols as marked text; an unfinished character waits for its rest."""
+        """Symbols as text, marked text among calls; an unfinished character waits for its rest."""
         out: list[str] = []
         run = bytearray()
         for symbol in symbols:
@@ -184,7 +208,8 @@ class OutputParser:
             run.clear()
             self._decoder.reset()
             token = symbol - _TOKEN
-            out.append(self._markers.char(token) or self._engine.token_bytes(token).decode("utf-8", "replace"))
+            char = self._markers.char(token) if self._calls is not None else None
+            out.append(char or self._engine.token_bytes(token).decode("utf-8", "replace"))
         out.append(self._decoder.decode(bytes(run)))
         return "".join(out)
 
@@ -201,22 +226,30 @@ class OutputParser:
         is_reasoning = self.plan.regions[self._region].name is RegionName.REASONING
         return [ReasoningDelta(text) if is_reasoning else ContentDelta(text)]
 
-    def _call_events(self, events: Iterable[CallEvent]) -> list[Event]:
+    def _call_events(self, events: Iterable[CallEvent], *, is_last: bool = False) -> list[Event]:
+        """The events of the answer; where text goes on after a cut call (``is_last`` is false), that was text."""
         out: list[Event] = []
         for event in events:
             match event:
                 case CallStarted(index=index, name=name, id=given):
                     number = self._first_call + index
                     self._num_calls = max(self._num_calls, number + 1)
+                    name, given = self._written(name), self._written(given)
                     out.append(ToolCallStart(number, given or self._make_id(name, number), name))
                 case ArgumentsDelta(index=index, text=text) if text:
-                    out.append(ToolCallArguments(self._first_call + index, self._markers.plain(text)))
+                    out.append(ToolCallArguments(self._first_call + index, self._written(text)))
                 case CallEnded(index=index):
-                    self._complete.add(self._first_call + index)
                     out.append(ToolCallEnd(self._first_call + index))
                 case StrayText(text=text) if text:
-                    out.append(ContentDelta(self._markers.plain(text)))
+                    out.append(ContentDelta(self._written(text)))
+                case CutCall(text=text, name=name):
+                    text = self._written(text)
+                    out.append(UnfinishedMarkup(text, self._written(name)) if is_last else ContentDelta(text))
         return out
+
+    def _written(self, marked: str) -> str:
+        """Marked text as the tokenizer writes it; what UTF-8 cannot hold becomes U+FFFD."""
+        return _NOT_UTF8.sub("\ufffd", self._markers.plain(marked))
 
     # -- from region to region
 
@@ -251,13 +284,13 @@ class OutputParser:
         self._calls = syntax(form.syntax).parser(form, tools, self._markers)
         self._first_call = self._num_calls
 
-    def _close(self) -> list[Event]:
+    def _close(self, *, is_last: bool = False) -> list[Event]:
         tail = self._decoder.decode(b"", final=True)
         self._decoder.reset()
         if self._calls is None:
             return self._plain(self._text.feed(tail) + self._text.finish())
         events = [*self._calls.feed(tail), *self._calls.finish()] if tail else self._calls.finish()
-        out = self._call_events([*events, StrayText(self._calls.rest)])
+        out = self._call_events([*events, StrayText(self._calls.rest)], is_last=is_last)
         self._calls = None
         return out
 

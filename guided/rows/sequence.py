@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from grammars.plan.plan import Plan, RowPlan
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
+from guided.output.answer_end import end_of_answer
 from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import MakeId, OutputParser
 from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
@@ -275,13 +276,16 @@ def read_answer(
 ) -> Message:
     """Return the message of one row from the tokens after its prompt, padding included.
 
-    Works without the sequence that wrote them (then counters are 0): the first end token or the first stop ends the
-    answer, whatever follows it.  ``error`` is the error that ended the row from outside its guidance; ``make_call_id``
-    makes the ids of tool calls.
+    Works without the sequence that wrote them (then counters are 0): the first end or the first stop ends the answer,
+    whatever follows it (see `end_of_answer`).  ``error`` is the error that ended the row from outside its guidance;
+    ``make_call_id`` makes the ids of tool calls.
     """
     row = sequence if isinstance(sequence, RowSequence) else None
-    ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
-    cut = next((i for i, token in enumerate(tokens) if token in ends), None)
+    stop = row.state.stop_reason if row is not None else None
+    if row is not None and stop is not None and stop.token_id is not None and row.num_tokens <= len(tokens):
+        cut: int | None = row.num_tokens - 1
+    else:  # the tokens that the state has read are known to be no ends
+        cut = end_of_answer(tokens, plan, engine, first=row.num_tokens if row is not None else 0)
     body = tokens[:cut]
     if row is not None and row.error is None and len(row.state.tokens) < len(body):
         body = tokens[: len(row.state.tokens)]

@@ -8,7 +8,15 @@ from typing import Any
 
 from grammars.compose.tool_section import ToolSection
 from grammars.json_schema.build import build
-from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallsParser, CallStarted, StrayText
+from grammars.tool_calls.protocol import (
+    ArgumentsDelta,
+    CallEnded,
+    CallEvent,
+    CallsParser,
+    CallStarted,
+    CutCall,
+    StrayText,
+)
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, seq, token
@@ -97,6 +105,8 @@ def summed(events: Sequence[CallEvent], markers: Markers) -> list[Any]:
                 out[-1:] = (
                     [StrayText(last.text + plain)] if isinstance(last, StrayText) else [*out[-1:], StrayText(plain)]
                 )
+            case CutCall(text=text, name=name):
+                out.append(CutCall(markers.plain(text), name))
             case _:
                 out.append(event)
     return out

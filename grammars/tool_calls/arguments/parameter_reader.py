@@ -54,6 +54,7 @@ class ParameterReader(SectionReader):
                 values["index"] = yield from self.index()
             else:
                 values[part.name] = yield from self._hole_of_call(i)
+                self.name = values.get("name", "").strip()
         self.end_call()
 
     def name_ends(self) -> Sequence[str]:
@@ -94,14 +95,17 @@ class ParameterReader(SectionReader):
         return (yield from self.starts(first_word(self.call_end)))
 
     def _argument(self, lead: str) -> ReadStep:
-        flag, key, parameter = "", "", self._signature.get("")
+        flag, key, parameter, is_framed = "", "", self._signature.get(""), True
         for i, part in enumerate(self._parameter):
             if not isinstance(part, Hole):
-                if part is not self._parameter[-1]:
-                    yield from self._framing(part, before_value=self._parameter[i + 1 : i + 2] == (Hole("value"),))
+                if self._parameter[i + 1 : i + 2] == (Hole("value"),):
+                    is_framed = yield from self._framing(part)
+                elif part is not self._parameter[-1]:
+                    yield from self.literal(part)
             elif part.name == "value":
                 kept = self._typed(parameter, flag)
-                yield from self._coding.read(self, kept, self._markers.marked(self._patterns.end_of(key)))
+                end = self._markers.marked(self._patterns.end_of(key))
+                yield from self._coding.read(self, kept, end if is_framed else (yield from self._inline_end(end)))
             else:
                 text = yield from self.hole(str(self._parameter[i + 1]))
                 if part.name == "key":
@@ -111,12 +115,20 @@ class ParameterReader(SectionReader):
                 else:
                     flag = text.strip()
 
-    def _framing(self, text: str, *, before_value: bool) -> ReadStep:
-        """Read a literal; directly before a value only the white space that the format itself writes is skipped."""
-        core = text.rstrip() if before_value else text
+    def _framing(self, text: str) -> Generator[None, None, bool]:
+        """Read the literal before a value and, after it, only the white space that the format itself writes.
+
+        Return whether that is there.
+        """
+        core = text.rstrip()
         yield from self.literal(core)
-        if len(core) < len(text):
-            yield from self.exactly(text[len(core) :])
+        return len(core) == len(text) or (yield from self.exactly(text[len(core) :]))
+
+    def _inline_end(self, end: str) -> Generator[None, None, str]:
+        """Return what ends a value that begins without its white space: ``end``, or the same without white space."""
+        text, found = yield from self.until(end, end.strip() or end)
+        self.back(len(text) + len(found))
+        return found
 
     def _typed(self, parameter: Parameter, flag: str) -> Parameter:
         if not self._patterns.flag:

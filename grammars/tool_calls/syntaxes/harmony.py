@@ -110,6 +110,7 @@ class _HarmonyReader(SectionReader):
             raise UnexpectedText
         if not (yield from self.try_literal(self._piece["constrained"])):
             yield from self.try_literal(self._piece["type"])
+        self.name = name
         yield from self.literal(self._piece["message"])
         self.start_call(name)
         yield from stream_value(self, self.arguments)

@@ -164,8 +164,15 @@ def _quoted(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)[1:-1]
 
 
+#: Models write their arguments under either key, whatever the template asks for.
+_USUAL_KEYS = ("arguments", "parameters")
+
+
 class _JsonReader(SectionReader):
-    """Parser for members in any order with any white space; arguments before the name are held back until it."""
+    """Parser for members in any order with any white space; arguments before the name are held back until it.
+
+    Arguments are read under the format's own key and under `_USUAL_KEYS`.
+    """
 
     body_start = "{"
 
@@ -203,7 +210,7 @@ class _JsonReader(SectionReader):
             self._name = path[-1]
             yield from self._arguments()
         elif path == body.name:
-            self._name = yield from read_key(self)
+            self._name = self.name = yield from read_key(self)
             self._begin()
         elif path == body.arguments:
             yield from self._arguments()
@@ -212,6 +219,12 @@ class _JsonReader(SectionReader):
             self._begin()
         elif body.is_inside(path):
             yield from self._object(path)
+        elif path[:-1] == body.arguments[:-1] and path[-1] in _USUAL_KEYS and not self._has_arguments:
+            yield from self.space()
+            if (yield from self.peek()) == "{":
+                yield from self._arguments()
+            else:
+                yield from read_value(self)
         else:
             yield from read_value(self)
 

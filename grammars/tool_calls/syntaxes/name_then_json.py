@@ -112,6 +112,7 @@ class _NameReader(SectionReader):
                 values["index"] = yield from self.index()
             else:
                 values[part.name] = yield from self.hole(_follower(self._pattern, i))
+                self.name = values.get("name", "").strip()
         self.end_call()
 
     def name_ends(self) -> Sequence[str]:

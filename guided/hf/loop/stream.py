@@ -45,10 +45,14 @@ class Stream:
         run = self._generation
         engine, plan = run.context.engine, run.plans[0]
         ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
+        held: list[int] = []  # a token that ends the answer unless the row goes on
         parser = parser_of(plan, engine, run.inputs.begins[0], make_call_id=run.call_ids[0])
         for step in run.steps():
-            if step.live[0] and step.tokens[0] not in ends and not self._failed():
-                yield from parser.feed(step.tokens)
+            if step.live[0] and not self._failed():
+                read, held = [*held, *step.tokens], []
+                if read[-1] in ends:
+                    held = [read.pop()]
+                yield from parser.feed(read)
         yield from parser.finish()
         (self._message,) = run.messages()
 

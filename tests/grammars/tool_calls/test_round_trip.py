@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallStarted, StrayText
+from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallStarted, CutCall, StrayText
 from grammars.tool_calls.syntaxes.anchors import anchor_tokens, with_anchors
 from grammars.tool_calls.syntaxes.lookup import SYNTAXES, syntax
 from grammars.values.tool import Call, Tool
@@ -233,7 +233,7 @@ def test_cut_output_loses_no_text(wire_engine: Engine, name: str) -> None:
     whole = read(wire_engine, FORMS[name], TOOLS, text)[0]
     for cut in range(1, len(text)):
         events = read(wire_engine, FORMS[name], TOOLS, text[:cut])[0]
-        said = "".join(e.text for e in events if isinstance(e, ArgumentsDelta | StrayText))
+        said = "".join(e.text for e in events if isinstance(e, ArgumentsDelta | CutCall))
         said += "".join(e.name for e in events if isinstance(e, CallStarted))
         for word in ("fast", "some", "words"):
             assert (word in text[:cut]) <= (word in said), (cut, events)
@@ -248,7 +248,7 @@ def test_what_is_no_call_comes_out_as_text(wire_engine: Engine, name: str, junk:
     text = (form.section_start + form.call_start).rstrip() + " " + junk
     events, rest = read(wire_engine, form, TOOLS, text)
     assert not any(isinstance(event, CallEnded) for event in events)
-    said = "".join(event.text for event in events if isinstance(event, StrayText | ArgumentsDelta)) + rest
+    said = "".join(event.text for event in events if isinstance(event, StrayText | CutCall | ArgumentsDelta)) + rest
     said += "".join(event.name for event in events if isinstance(event, CallStarted))
     assert sorted(filter(str.isalnum, said)) == sorted(filter(str.isalnum, junk)) or junk.strip() in said
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallStarted, StrayText
+from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallStarted, CutCall, StrayText
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
@@ -95,7 +95,7 @@ def test_argument_text_is_handed_out_as_it_was_written(engine: Engine) -> None:
     ("text", "expected"),
     [
         ("<tool_call>\nno call at all", [StrayText("<tool_call>\nno call at all")]),
-        ('<tool_call>\n{"name": "get_t', [StrayText('<tool_call>\n{"name": "get_t')]),
+        ('<tool_call>\n{"name": "get_t', [CutCall('<tool_call>\n{"name": "get_t')]),
         (
             '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Ro',
             [CallStarted(0, "get_weather"), ArgumentsDelta(0, '{"city": "Ro')],

@@ -1,0 +1,195 @@
+"""Answers that are cut: no prefix of what a template renders shows markup as content, however it is split."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from grammars.compose.compose import Parts, compose
+from grammars.formats.check import TYPED_TOOLS
+from grammars.formats.infer import Inference
+from grammars.plan.plan import Plan
+from grammars.values.format import Ends, Format, ToolCallFormat
+from guided.engine.counters import Guidance
+from guided.engine.engine import Engine
+from guided.hf.model.wire_format import inference_of_template
+from guided.inspect.format_check import engine_for
+from guided.output.message import Message, MessageBuilder, Usage
+from guided.output.parser import OutputParser, UnfinishedMarkup
+from tests.guided.output.test_parser import TOOLS, plan_of, tokens_of
+from tests.made_up.call_templates import DELIMITED, JSON_VALUES, NUMBERED, SPELLED, TYPED
+from tests.made_up.wire_forms import FORMS
+
+MADE_UP = {
+    f"{group}: {name}": template
+    for group, templates in (
+        ("numbered", NUMBERED),
+        ("spelled", SPELLED),
+        ("values", JSON_VALUES),
+        ("delimited", DELIMITED),
+        ("typed", TYPED),
+    )
+    for name, template in dict(templates).items()
+}
+
+
+def read(
+    plan: Plan, engine: Engine, ids: Sequence[int], entry: str, splits: Sequence[int] = (), *, ended: bool = False
+) -> Message:
+    parser = OutputParser(plan, engine, entry=entry, make_call_id=lambda name, index: f"call_{index}")
+    builder, at = MessageBuilder(plan), 0
+    for split in [*splits, len(ids)]:
+        builder.add(parser.feed(ids[at:split]))
+        at = split
+    builder.add(parser.finish())
+    return builder.message(ended=ended, usage=Usage(), guidance=Guidance())
+
+
+def leaks(inference: Inference) -> Iterator[str]:
+    """Yield what is wrong in prefixes of the texts that the template rendered: content that is not the answer's own."""
+    engine = engine_for(inference.format)
+    plans = {
+        thinking: compose(
+            Parts(tools=list(TYPED_TOOLS.values()), thinking=thinking), tokens=engine.tokens, format=inference.format
+        )
+        for thinking in (True, None)
+    }
+    rng = random.Random(0)
+    for golden in inference.golden_texts:
+        plan = plans[True if golden.reasoning else None]
+        markers = [_text(engine, way.trigger) for region in plan.regions for way in region.exits]
+        ids = engine.tokenize(golden.text)
+        for end in range(len(ids) + 1):
+            message = read(plan, engine, ids[:end], plan.entry(golden.entry).name)
+            said, content = (message.content or "").strip(), golden.content.strip()
+            written = engine_text(engine, ids[:end])
+            if written.endswith("\ufffd"):  # inside a character
+                continue
+            if not content.startswith(said) and not _begins_a_marker(said.removeprefix(content).strip(), markers):
+                yield f"{written!r} reads as {message.content!r}"
+            splits = sorted(rng.sample(range(end), min(3, end)))
+            if read(plan, engine, ids[:end], plan.entry(golden.entry).name, splits) != message:
+                yield f"{written!r} reads differently when it is split at {splits}"
+
+
+def _text(engine: Engine, trigger: Sequence[int | str]) -> str:
+    return "".join(p if isinstance(p, str) else engine.tokens.text(p) for p in trigger)
+
+
+def engine_text(engine: Engine, ids: Sequence[int]) -> str:
+    return b"".join(map(engine.token_bytes, ids)).decode("utf-8", "replace")
+
+
+def _begins_a_marker(rest: str, markers: Sequence[str]) -> bool:
+    """Whether ``rest`` is a beginning of a marker that holds no whole marker: it can be text."""
+    return any(marker.strip().startswith(rest) and marker.strip() != rest for marker in markers)
+
+
+def names() -> list[str]:
+    folder = (
+        Path(os.environ.get("GUIDED_SHARED", Path(__file__).resolve().parents[4] / "shared")) / "data" / "templates"
+    )
+    return sorted(path.stem for path in folder.glob("*.jinja")) or ["absent"]
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_prefix_of_an_answer_of_a_family_leaks_markup(shared: Path, name: str) -> None:
+    path = shared / "data" / "templates" / f"{name}.jinja"
+    if not path.is_file():
+        pytest.skip("needs the shared chat templates, which are absent")
+    inference, _ = inference_of_template(path.read_text(encoding="utf-8"))
+    assert list(leaks(inference))[:3] == []
+
+
+@pytest.mark.parametrize("name", MADE_UP)
+def test_no_prefix_of_a_made_up_answer_leaks_markup(name: str) -> None:
+    inference, _ = inference_of_template(MADE_UP[name])
+    assert list(leaks(inference))[:3] == []
+
+
+ARGUMENTS = '{"name": "get_weather", "arguments": {"city": "Oz"}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "unfinished"),
+    [
+        ("Hello <", "Hello <", None),
+        ("Hello.\n<tool_call>", "Hello.", "<tool_call>"),
+        ('Hello.\n<tool_call>\n{"name": "get_w', "Hello.", '<tool_call>\n{"name": "get_w'),
+        (f"<tool_call>\n{ARGUMENTS}\n</tool_call>\n<tool_call>\n{{", "", "<tool_call>\n{"),
+        (f"<tool_call>\n{ARGUMENTS}", "", None),
+        ("<think>\nHm", "", None),
+    ],
+)
+def test_what_a_cut_leaves_of_a_call_is_unfinished(
+    engine: Engine, plain_engine: Engine, text: str, content: str, unfinished: str | None
+) -> None:
+    for chosen in (engine, plain_engine):
+        plan = plan_of(chosen, tools=TOOLS)
+        message = read(plan, chosen, tokens_of(chosen, text), "fresh")
+        assert (message.content or "").strip() == content
+        assert message.unfinished == (UnfinishedMarkup(unfinished) if unfinished else None)
+        assert "unfinished" not in message.to_chat()
+
+
+def test_a_cut_call_keeps_its_name_where_that_was_read() -> None:
+    form = ToolCallFormat(
+        "name_then_json", call_start="[TOOL_CALLS]", options=(("call", "$name[CALL_ID]$id[ARGS]$arguments"),)
+    )
+    format = Format("named", tool_calls=form, ends=Ends(("</s>",)))
+    engine = engine_for(format)
+    plan = compose(Parts(tools=TOOLS), tokens=engine.tokens, format=format)
+    message = read(plan, engine, engine.tokenize("[TOOL_CALLS]get_weather[CALL_ID]abc"), "fresh")
+    assert message.unfinished == UnfinishedMarkup("[TOOL_CALLS]get_weather[CALL_ID]abc", "get_weather")
+    assert message.tool_calls == ()
+
+
+def test_markers_in_text_come_out_as_the_tokenizer_writes_them(engine: Engine) -> None:
+    """Tokens of unguided rows: before calls, in them, between them and after them."""
+    plan = plan_of(engine, tools=TOOLS)
+    call = f"<tool_call>\n{ARGUMENTS}\n</tool_call>"
+    markers = ["</tool_call>", "<tool_call>", "</think>", "<arg_key>", "[TOOL_CALLS]"]
+    rng = random.Random(1)
+    for marker in markers:
+        message = read(plan, engine, tokens_of(engine, f"{call} a {marker} b"), "fresh")
+        assert message.content == f" a {marker} b"
+    for _ in range(200):
+        parts = rng.choices([*markers, call, ARGUMENTS, "text", '{"name": "', "\n"], k=6)
+        ids = tokens_of(engine, "".join(parts))
+        message = read(plan, engine, ids, "fresh")
+        json.dumps(asdict(message), ensure_ascii=False).encode()  # a lone surrogate raises
+        assert read(plan, engine, ids, "fresh", sorted(rng.sample(range(len(ids)), 2))) == message
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("bare", '{"name": "get_weather", "arguments": {"city": "Oz"}}'),
+        ("tags", '<tool_call>\n{"name": "get_weather", "parameters": {"city": "Oz"}}\n</tool_call>'),
+        ("key tags, tight", "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oz</arg_value>\n</tool_call>"),
+        ("xml", "<tool_call><function=get_weather><parameter=city>Oz</parameter></function></tool_call>"),
+        ("xml", "<tool_call>\n<function=get_weather>\n<parameter=city>Oz\n</parameter>\n</function>\n</tool_call>"),
+    ],
+)
+def test_arguments_under_the_other_key_or_inline_are_read(form: str, text: str) -> None:
+    format = Format("other", tool_calls=FORMS[form], ends=Ends(("<|im_end|>",)))
+    engine = engine_for(format)
+    plan = compose(Parts(tools=TOOLS), tokens=engine.tokens, format=format)
+    message = read(plan, engine, engine.tokenize(text), "fresh")
+    assert [(call.name, call.parsed) for call in message.tool_calls] == [("get_weather", {"city": "Oz"})]
+    assert message.content is None
+
+
+def test_a_call_without_a_value_says_why(engine: Engine) -> None:
+    plan = plan_of(engine, tools=TOOLS)
+    for arguments, why in (('{"city": oops}', "not JSON"), ('{"city": "Oz"}, "x" "y"', "breaks off")):
+        text = f'<tool_call>\n{{"name": "get_weather", "arguments": {arguments}}}\n</tool_call>'
+        message = read(plan, engine, tokens_of(engine, text), "fresh", ended=True)
+        assert message.tool_calls[0].parsed is None
+        assert why in message.violations[0]
