@@ -180,7 +180,7 @@ def _is_separated(parts: tuple[Regular, ...]) -> bool:
 
     After them there may be an optional repeated group of parts.
     """
-    leading = parts[:-1] if _is_tail(parts[-1]) else parts
+    leading = parts[:-1] if parts and _is_tail(parts[-1]) else parts
     return all(_ends_before(part, parts[at + 1 :]) for at, part in enumerate(leading))
 
 

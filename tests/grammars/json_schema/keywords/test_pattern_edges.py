@@ -50,6 +50,7 @@ OPTIONAL = {
     r"^\S+(?:\b.*)?$": ("a", "a b", " a", ""),
     r"\bfoo\b(?:\sbar\b)?$": ("foo", "foo bar", "foo baz", "a foo"),
     r"(|a\b.)$": ("", "a", "a-", "ab"),
+    r"^(?:-$\w|$(?=b)){0,2}$": ("", "a", "-", "b"),  # no text but the empty one
 }
 
 
