@@ -67,7 +67,8 @@ def test_a_token_that_repeats_is_taken_wherever_it_stands(nodes: tuple[UniqueNod
     texts = []
     for _ in range(10):
         separators = draw.choice([(", ", ": "), (",", ":")])
-        texts.append(json.dumps(made_up(draw), separators=separators).encode())
+        written = Twice([(draw.choice("ab"), made_up(draw, 1)) for _ in range(4)])  # one of them at least comes twice
+        texts.append(json.dumps(written, separators=separators).encode())
     pieces = {bytes([byte]) for byte in range(32, 127)}
     cuts = [(text, at, draw.randrange(1, 14)) for text in texts for at in range(len(text))]
     pieces |= {text[at : at + size] for text, at, size in cuts}
