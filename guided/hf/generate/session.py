@@ -81,7 +81,7 @@ class Session:
         self._lineages: list[BeamTracker | None] = []
         self._num_rows = 0
         self._ids: Ids = np.empty((0, 0), dtype=np.int64)  # the history that the rows have read
-        self._seen: Seen | None = None  # the same on its device
+        self._seen: Seen | None = None  # the tensor that showed it
         self._thread: int | None = None  # of the running call
         self._overtaken: tuple[int, Ids] | None = None  # thread and last history of the call before, in another thread
         self._settled = 0  # length of the history that the criterion was asked about last; 0: not asked in this call
@@ -164,7 +164,8 @@ class Session:
             self._settled = length
         elif is_asked and self.prompts.ids is None and length != self.prompt_len and all(self.is_done()):
             self._begin(self._ids)  # no call asks for more: an answer that is whole is a prompt
-        self._seen = None if input_ids.is_cpu else Seen(input_ids)
+        if not input_ids.is_cpu or self.prompts.ids is not None:  # else the same tensor may be the next call's prompt
+            self._seen = Seen(input_ids)
         return True
 
     def _is_foreign(self, input_ids: torch.Tensor) -> bool:
