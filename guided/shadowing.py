@@ -32,8 +32,8 @@ def check_shadowing(root: Path = Path(__file__).parent.parent) -> None:
 def _file_of(name: str) -> Path | None:
     """The file that ``import name`` loads or has loaded; None where that cannot be known."""
     if name in sys.modules:
-        file = getattr(sys.modules[name], "__file__", None)
-        return Path(file) if file else None
+        module = sys.modules[name]  # one without a file is a folder without __init__.py, or was made by hand
+        return Path(getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), repr(module)))
     spec = find_spec(name)
     return Path(spec.origin) if spec is not None and spec.origin and spec.has_location else None
 

@@ -161,12 +161,23 @@ def test_a_package_file_holds_a_docstring_only(module: str) -> None:
     assert isinstance(body[0], ast.Expr)
 
 
-def test_no_public_class_name_exists_twice() -> None:
+def _type_names(tree: ast.Module) -> Iterator[str]:
+    """The public classes of a module, wherever they are, and its type aliases."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(target, ast.Name) and target.id[:1].isupper() and not target.id.isupper():
+            yield target.id
+
+
+def test_no_public_type_name_exists_twice() -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for module, path in modules().items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(module)
+        for name in _type_names(ast.parse(path.read_text(encoding="utf-8"))):
+            if not name.startswith("_"):
+                places[name].append(module)
     assert not {name: found for name, found in places.items() if len(found) > 1}
 
 

@@ -10,7 +10,7 @@ from grammars.tool_calls.arguments.parameter import signature
 from grammars.tool_calls.arguments.parameter_list import ParameterList
 from grammars.tool_calls.ids import id_pattern
 from grammars.tool_calls.names import check_name
-from grammars.tool_calls.pattern import Hole, Pattern, parse_pattern
+from grammars.tool_calls.pattern import CallPattern, Hole, parse_pattern
 from grammars.tool_calls.protocol import SchemaNode
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
@@ -75,7 +75,7 @@ class ToolSection:
             node = alt(node, self._without_arguments(tool, empty))
         return Rule(f"call_{tool.name}", node)
 
-    def _without_arguments(self, tool: Tool, empty: Pattern) -> Node:
+    def _without_arguments(self, tool: Tool, empty: CallPattern) -> Node:
         """A call without arguments, where the family writes it in another way."""
         check_name(tool.name, empty, place=f"tools.{tool.name}")
         values: dict[str, Node] = {

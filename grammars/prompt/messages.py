@@ -21,13 +21,13 @@ from special_tokens.errors import RequestError, TemplateError
 
 __all__ = ["messages_for", "template_arguments"]
 
-Message: TypeAlias = dict[str, Any]
+_Message: TypeAlias = dict[str, Any]
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 _SYSTEM = ("system", "developer")
 
 
-def messages_for(messages: Sequence[Mapping[str, Any]], format: Format, tools: Iterable[Tool] = ()) -> list[Message]:
+def messages_for(messages: Sequence[Mapping[str, Any]], format: Format, tools: Iterable[Tool] = ()) -> list[_Message]:
     """Return the messages as this format's template takes them; the caller's own are not changed.
 
     Raises `RequestError` for a value that is no message, and `TemplateError` for content that the template cannot show.
@@ -38,7 +38,7 @@ def messages_for(messages: Sequence[Mapping[str, Any]], format: Format, tools: I
     return [_in_parts(message) for message in made] if format.inputs.content_as == "parts" else made
 
 
-def _in_parts(message: Message) -> Message:
+def _in_parts(message: _Message) -> _Message:
     content = message.get("content")
     return {**message, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else message
 
@@ -172,8 +172,8 @@ class _Writer:
         self._ids: dict[str, tuple[str, str]] = {}  # the client's id -> the template's, and the function's name
         self._num_calls = 0
 
-    def write(self, messages: Sequence[_Read]) -> list[Message]:
-        out: list[Message] = []
+    def write(self, messages: Sequence[_Read]) -> list[_Message]:
+        out: list[_Message] = []
         for message in self._one_call_each(messages):
             match message.role:
                 case "assistant":
@@ -207,8 +207,8 @@ class _Writer:
                     moved.add(call.id)
                     yield results[call.id]
 
-    def _plain(self, message: _Read) -> Message:
-        made: Message = {"role": message.role, "content": self._shown(message)}
+    def _plain(self, message: _Read) -> _Message:
+        made: _Message = {"role": message.role, "content": self._shown(message)}
         if message.name:
             made["name"] = message.name
         return {**message.other, **made}
@@ -225,7 +225,7 @@ class _Writer:
 
     # -- the assistant's messages
 
-    def _assistant(self, message: _Read) -> Message:
+    def _assistant(self, message: _Read) -> _Message:
         content, reasoning = self._without_thoughts(message)
         if message.calls and self.needs.tool_calls == "described":
             return self._with_reasoning(message, f"{content}{self._written(message.calls, bool(content))}", reasoning)
@@ -253,8 +253,8 @@ class _Writer:
         thought, answer = content.lstrip().removeprefix(start).split(end, 1)
         return answer.lstrip("\n"), thought.strip("\n")
 
-    def _with_reasoning(self, message: _Read, content: Any, reasoning: str) -> Message:
-        made: Message = {**message.other, "role": "assistant", "content": content}
+    def _with_reasoning(self, message: _Read, content: Any, reasoning: str) -> _Message:
+        made: _Message = {**message.other, "role": "assistant", "content": content}
         field = self.needs.reasoning_as
         if reasoning and field == "parts" and not message.calls:
             made["content"] = [{"type": "thinking", "thinking": reasoning}, {"type": "text", "text": content}]
@@ -262,7 +262,7 @@ class _Writer:
             made[field] = reasoning
         return made
 
-    def _call(self, call: Call) -> Message:
+    def _call(self, call: Call) -> _Message:
         call_id = self._id_of(call)
         arguments: Any = dict(call.arguments) if isinstance(call.arguments, Mapping) else call.arguments
         if self.needs.arguments == "string":
@@ -288,11 +288,11 @@ class _Writer:
 
     # -- results
 
-    def _add_result(self, out: list[Message], message: _Read) -> None:
+    def _add_result(self, out: list[_Message], message: _Read) -> None:
         call_id, name = self._ids.get(message.call_id, (message.call_id, message.name))
         content = message.content if isinstance(message.content, str) else json.dumps(message.content)
         if self.needs.tool_results == "native":
-            made: Message = {**message.other, "role": "tool", "content": content, "tool_call_id": call_id}
+            made: _Message = {**message.other, "role": "tool", "content": content, "tool_call_id": call_id}
             out.append(made | ({"name": message.name or name} if message.name or name else {}))
             return
         text = f"<tool_response>\n{content}\n</tool_response>"
@@ -302,7 +302,7 @@ class _Writer:
             out.append({"role": "user", "content": text, "_results": True})
 
 
-def _without_system(messages: list[Message], needs: InputNeeds) -> list[Message]:
+def _without_system(messages: list[_Message], needs: InputNeeds) -> list[_Message]:
     """The messages, with system text in front of the first user's text where the template has no role for it."""
     for message in messages:
         message.pop("_results", None)

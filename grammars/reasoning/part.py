@@ -20,7 +20,7 @@ __all__ = ["ANY_TEXT", "ReasoningPart", "framing", "reasoning_part"]
 #: Any text, line breaks included; special tokens are never text.
 ANY_TEXT = Pattern("(?s:.*)")
 
-Mode = Literal["absent", "optional", "required", "none"]
+ReasoningMode = Literal["absent", "optional", "required", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ReasoningPart:
     tokens strictly between the markers; None: no limit of its own.
     """
 
-    mode: Mode = "absent"
+    mode: ReasoningMode = "absent"
     block: Node | None = None
     rest: Node | None = None
     open: Node | None = None
@@ -75,7 +75,7 @@ def reasoning_part(
     if level in (None, "none"):
         if thinking is None and not form.default_on:
             return ReasoningPart("absent", plan=_plan(form, level, preset, False, markers))
-        mode: Mode = "required" if thinking else "optional"
+        mode: ReasoningMode = "required" if thinking else "optional"
         return _native(form, mode, None, level, preset, markers, explicit=thinking is True)
     return _native(form, "required", NATIVE_BUDGETS[level], level, preset, markers, explicit=True)
 
@@ -149,7 +149,7 @@ def _off(form: ReasoningFormat, level: str | None, preset: str, markers: Markers
 
 def _native(
     form: ReasoningFormat,
-    mode: Mode,
+    mode: ReasoningMode,
     budget: int | None,
     level: str | None,
     preset: str,

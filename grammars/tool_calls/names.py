@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grammars.tool_calls.pattern import Hole, Pattern
+from grammars.tool_calls.pattern import CallPattern, Hole
 from special_tokens.errors import ToolError, shown
 
 __all__ = ["check_name", "first_word", "followers"]
 
 
-def followers(pattern: Pattern, hole: str, after: Sequence[str] = ()) -> tuple[str, ...]:
+def followers(pattern: CallPattern, hole: str, after: Sequence[str] = ()) -> tuple[str, ...]:
     """The texts that end the value of ``hole``: the quote or the first word of what follows it.
 
     ``after`` are the possible followers if the pattern has no literal after the hole.
@@ -29,7 +29,7 @@ def first_word(text: str) -> str:
     return words[0] if words else text
 
 
-def check_name(name: str, pattern: Pattern, after: Sequence[str] = (), *, place: str, hole: str = "name") -> None:
+def check_name(name: str, pattern: CallPattern, after: Sequence[str] = (), *, place: str, hole: str = "name") -> None:
     """Raise `ToolError` if ``name``, written by this pattern, could not be read back."""
     if not name or name != name.strip():
         raise ToolError(f"name {shown(name)} is empty, or begins or ends with white space", place=place)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-__all__ = ["Hole", "Pattern", "escape_literal", "fill", "holes", "parse_pattern", "pattern_text"]
+__all__ = ["CallPattern", "Hole", "escape_literal", "fill", "holes", "parse_pattern", "pattern_text"]
 
 _HOLE = re.compile(r"\$(?:(\$)|([a-z_]+)|\{([a-z_]+)\})")
 
@@ -24,11 +24,11 @@ class Hole:
     name: str
 
 
-Pattern: TypeAlias = tuple[str | Hole, ...]
+CallPattern: TypeAlias = tuple[str | Hole, ...]
 
 
 @lru_cache(maxsize=512)
-def parse_pattern(text: str) -> Pattern:
+def parse_pattern(text: str) -> CallPattern:
     """Parse a pattern into literals and holes in order; no two literals are adjacent."""
     out: list[str | Hole] = []
     literal, at = "", 0

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from grammars.tool_calls.pattern import Hole, Pattern
+from grammars.tool_calls.pattern import CallPattern, Hole
 from grammars.tree.markers import Markers
 from grammars.values.call_values import CallStep, CallWay
 
@@ -111,7 +111,7 @@ def filled(markers: Markers, parts: Iterable[str | Hole], known: Mapping[str, st
     return _joined(pieces)
 
 
-def until(pattern: Pattern, hole: str) -> Pattern:
+def until(pattern: CallPattern, hole: str) -> CallPattern:
     """The parts of a pattern before a hole."""
     return pattern[: pattern.index(Hole(hole))]
 

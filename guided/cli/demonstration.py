@@ -16,17 +16,17 @@ from guided.embedded import demo
 __all__ = ["run"]
 
 
-Name = Annotated[str, pydantic.Field(max_length=40)]
+PersonName = Annotated[str, pydantic.Field(max_length=40)]
 
 
 class City(pydantic.BaseModel):  # no docstring: the model would be shown it
-    name: Name
-    country: Name
+    name: PersonName
+    country: PersonName
     population_in_millions: float
     is_capital: bool
 
 
-def get_weather(city: Name, unit: Literal["celsius", "fahrenheit"] = "celsius") -> str:
+def get_weather(city: PersonName, unit: Literal["celsius", "fahrenheit"] = "celsius") -> str:
     """Current weather in a city.
 
     Args:

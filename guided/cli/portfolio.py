@@ -19,7 +19,17 @@ from guided.output.output_path import unwritable
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError, RequestError, shown
 
-__all__ = ["LEAKS", "PROMPTS", "Observed", "Row", "find_models", "memory_budget", "observe", "survey", "write_map"]
+__all__ = [
+    "LEAKS",
+    "PROMPTS",
+    "Observed",
+    "PortfolioRow",
+    "find_models",
+    "memory_budget",
+    "observe",
+    "survey",
+    "write_map",
+]
 
 #: Prompt and most tokens; each ends on its own in a healthy model.
 PROMPTS: tuple[tuple[str, int], ...] = (("Write one sentence about cats.", 50), ("Hello", 50), ("Hi", 20))
@@ -60,7 +70,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PortfolioRow:
     """One model of the map; ``skipped`` says why it was not run."""
 
     model: str
@@ -83,7 +93,7 @@ def survey(
     budget_bytes: int | None = None,
     run: Observe | None = None,
     progress: Callable[[str], None] = lambda text: None,
-) -> list[Row]:
+) -> list[PortfolioRow]:
     """The map of the models in ``folders`` (default: the hub cache and the embedded model's cache).
 
     ``run`` observes one model folder.  Raises `RequestError` for a folder that is not there.
@@ -101,7 +111,7 @@ def survey(
     return rows
 
 
-def write_map(rows: Iterable[Row], path: str | Path) -> Path:
+def write_map(rows: Iterable[PortfolioRow], path: str | Path) -> Path:
     """Write the map as JSON, model name (its path where two share a name) to row.
 
     Raises `RequestError` when that cannot be done.
@@ -217,8 +227,8 @@ def _total_bytes() -> int:
     return total
 
 
-def _checked(path: Path, budget: int) -> Row:
-    row, size = Row(_name(path), str(path)), 0
+def _checked(path: Path, budget: int) -> PortfolioRow:
+    row, size = PortfolioRow(_name(path), str(path)), 0
     try:
         size = _weight_bytes(path)
         reason = _unfit(path) or ("there are no weights" if not size else None)
@@ -239,7 +249,7 @@ def _weight_bytes(path: Path) -> int:
 
 
 def _unfit(path: Path) -> str | None:
-    """Why these files are no chat model; None when they may be one."""
+    """Return why these files are no chat model; None when they may be one."""
     if path.name.startswith(_HUB_MODEL):
         _newest_snapshot(path)  # raises what is wrong
     if not (path / "config.json").exists():
@@ -258,7 +268,7 @@ def _unfit(path: Path) -> str | None:
 # -- running
 
 
-def _observed(row: Row, run: Observe) -> Row:
+def _observed(row: PortfolioRow, run: Observe) -> PortfolioRow:
     try:
         seen = run(Path(row.path))
     except Exception as error:  # as above

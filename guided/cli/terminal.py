@@ -23,7 +23,7 @@ from guided.output.parser import ContentDelta, Event, ReasoningDelta, ToolCallAr
 from special_tokens.errors import GuidedError, SchemaError
 
 if TYPE_CHECKING:
-    from guided.cli.portfolio import Row
+    from guided.cli.portfolio import PortfolioRow
     from guided.inspect.check import CheckedFormat, CheckedRequest
 
 __all__ = [
@@ -157,7 +157,7 @@ def show_checked_request(console: Console, checked: CheckedRequest) -> None:
         console.print(Text(f"note: {note}", style="yellow"))
 
 
-def show_portfolio(console: Console, rows: Sequence[Row]) -> None:
+def show_portfolio(console: Console, rows: Sequence[PortfolioRow]) -> None:
     """Print how the local models end their turns."""
     if not rows:
         console.print("There are no local models.")

@@ -184,7 +184,7 @@ class Guide:
         shortest gives up, the text is valid and may be longer.  Raises `PlanError` where masks are needed and the plan
         belongs to another vocabulary.
         """
-        return shortest(plan, self.engine)
+        return shortest(checked_plan(plan, "shortest"), self.engine)
 
     def shortest_texts(self, plan: Plan, tool: str | None = None) -> Mapping[str, str | None]:
         """Return shortest texts of subschemas by JSON pointer: of the response format, or of ``tool``'s parameters.
@@ -194,7 +194,7 @@ class Guide:
         without a format.  Raises `ToolError` for a tool that the plan does not have; reading raises `KeyError` for an
         unknown pointer and `SchemaError` past the deadline of the thread.
         """
-        return shortest_texts(plan, self.engine, tool)
+        return shortest_texts(checked_plan(plan, "shortest_texts"), self.engine, tool)
 
     def min_tokens(self, plan: Plan) -> int:
         """Return the number of tokens of the shortest answer found for ``plan``, its end included.
@@ -202,7 +202,7 @@ class Guide:
         Searches anew at each call, as `shortest` does.  Raises `LimitExceeded` where no text is known and walks of
         1.5 s of processor time find none.
         """
-        return min_tokens(plan, self.engine)
+        return min_tokens(checked_plan(plan, "min_tokens"), self.engine)
 
     def check_max_tokens(self, plan: Plan, max_tokens: int | None = None) -> None:
         """Raise `RequestError` when ``max_tokens`` (default: the plan's own) is less than `min_tokens`.
@@ -210,7 +210,7 @@ class Guide:
         No other method checks this: an answer that ``max_tokens`` cuts has ``finish_reason == "length"``, as with
         OpenAI.
         """
-        most = plan.max_tokens if max_tokens is None else max_tokens
+        most = checked_plan(plan, "check_max_tokens").max_tokens if max_tokens is None else max_tokens
         if most is not None:
             check_max_tokens(plan, self.engine, most)
 
@@ -373,6 +373,13 @@ def check_logits_width(model: Any, tokens: SpecialTokens) -> None:
             place="tokenizer",
             hint="resize the model's embeddings, or load the tokenizer that belongs to it",
         )
+
+
+def checked_plan(plan: object, place: str) -> Plan:
+    """Return ``plan``; raise `PlanError` for what is none."""
+    if not isinstance(plan, Plan):
+        raise PlanError(f"{type(plan).__name__} is no plan", place=place, expected="what guide.plan() gave")
+    return plan
 
 
 def checked_stops(stop: str | Sequence[str] | Stops | None, engine: Engine) -> Stops:

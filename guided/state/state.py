@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn, TypeAlias, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NoReturn, TypeVar
 
 from grammars.plan.plan import End, Plan, RegionName
 from guided.bitmask import is_allowed
@@ -19,7 +16,7 @@ from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.engine.matcher import RecoveringMatcher
 from guided.state.budgets import BudgetEnforcer
-from guided.state.mask import MaskReader, TokenMask
+from guided.state.mask import MaskReader, TokenMask, Words
 from guided.tracking.commit_log import CommitLog
 from guided.tracking.regions import Move, RegionMap
 from guided.watchers.watch import SequenceWatcher
@@ -27,7 +24,6 @@ from special_tokens.errors import GuidanceError, TokenRefused
 
 __all__ = ["GuidanceState", "StopReason"]
 
-Words: TypeAlias = NDArray[np.int32]
 _Answer = TypeVar("_Answer")
 
 

@@ -19,7 +19,7 @@ from grammars.formats.probe import samples as s
 from grammars.formats.probe.json_spelling import json_spans
 from grammars.formats.probe.sample_calls import CallTexts
 from grammars.formats.probe.text_units import Units
-from grammars.tool_calls.pattern import Hole, Pattern, fill, parse_pattern, pattern_text
+from grammars.tool_calls.pattern import CallPattern, Hole, fill, parse_pattern, pattern_text
 
 __all__ = ["CallShape", "read_shape"]
 
@@ -172,7 +172,7 @@ def _with_empty(shape: CallShape, texts: CallTexts, units: Units) -> CallShape |
     return replace(shape, middle=closing + found[1], empty=pattern, empty_ends=closing)
 
 
-def _without(text: str, taken: Pattern, index: int | None, side: int = 0) -> str:
+def _without(text: str, taken: CallPattern, index: int | None, side: int = 0) -> str:
     """``text`` without the part at its end, or at its beginning (``side`` 1), that the pattern has taken over."""
     length = sum(len(str(index)) if isinstance(part, Hole) else len(part) for part in taken)
     return text[length:] if side else text[: len(text) - length]

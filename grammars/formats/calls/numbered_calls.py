@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from grammars.tool_calls.pattern import Hole, Pattern
+from grammars.tool_calls.pattern import CallPattern, Hole
 
 __all__ = ["CallSeries", "read_series"]
 
@@ -27,15 +27,15 @@ class CallSeries:
     call, None if calls are not numbered.
     """
 
-    pattern: Pattern
-    left: Pattern
-    right: Pattern
+    pattern: CallPattern
+    left: CallPattern
+    right: CallPattern
     between: str
     after: str
     base: int | None
 
 
-def read_series(text: str, pattern: Pattern, values: Sequence[dict[str, str]], before: str) -> CallSeries | None:
+def read_series(text: str, pattern: CallPattern, values: Sequence[dict[str, str]], before: str) -> CallSeries | None:
     """The calls in ``text``, each written by ``pattern`` with its own ``values`` of holes.
 
     ``before`` is the text before a single call.  None if the text has other calls or differing texts between them.
@@ -65,7 +65,7 @@ def read_series(text: str, pattern: Pattern, values: Sequence[dict[str, str]], b
     return CallSeries(read, left, right, between.pop(), last[begins[-1] :], base)
 
 
-def _cut(pattern: Pattern) -> Iterator[str | Hole]:
+def _cut(pattern: CallPattern) -> Iterator[str | Hole]:
     """The pattern split so that each number, which may count calls, is a part of its own."""
     for part in pattern:
         if isinstance(part, Hole):
@@ -101,7 +101,7 @@ def _counts(column: Sequence[str]) -> bool:
     return column[0] in ("0", "1") and all(number == str(int(column[0]) + i) for i, number in enumerate(column))
 
 
-def _with_holes(parts: Sequence[str | Hole], counted: Sequence[int | None]) -> Pattern:
+def _with_holes(parts: Sequence[str | Hole], counted: Sequence[int | None]) -> CallPattern:
     out: list[str | Hole] = []
     bases = iter(counted)
     for part in parts:
@@ -110,7 +110,7 @@ def _with_holes(parts: Sequence[str | Hole], counted: Sequence[int | None]) -> P
     return tuple(out)
 
 
-def _grown(texts: Sequence[str], base: int | None, *, backwards: bool = False) -> tuple[Pattern, int | None]:
+def _grown(texts: Sequence[str], base: int | None, *, backwards: bool = False) -> tuple[CallPattern, int | None]:
     """The common prefix of all texts up to the last number that counts, as a pattern; and the base of the numbers."""
     units = [re.findall(r"[0-9]+|[^0-9]", text) for text in texts]
     out: list[str | Hole] = []
@@ -129,6 +129,6 @@ def _grown(texts: Sequence[str], base: int | None, *, backwards: bool = False) -
     return tuple(reversed(out) if backwards else out), base
 
 
-def _written(pattern: Pattern, base: int | None, call: int) -> int:
+def _written(pattern: CallPattern, base: int | None, call: int) -> int:
     """The length of the pattern's text in the ``call``-th call, counted from 0."""
     return sum(len(str((base or 0) + call)) if isinstance(part, Hole) else len(part) for part in pattern)

@@ -17,7 +17,7 @@ from special_tokens.errors import TemplateError
 
 __all__ = ["Probe", "Renderings"]
 
-Message = Mapping[str, Any]
+ChatMessage = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Probe:
     id_style: str = ""  #: "" for free ids, else the pattern that ids must follow
     parts: bool = False  #: every content must be a list of parts
 
-    def shaped(self, message: Message) -> dict[str, Any]:
+    def shaped(self, message: ChatMessage) -> dict[str, Any]:
         """A message with its content in the form that the template accepts."""
         content = message.get("content")
         if not self.parts or not isinstance(content, str):
@@ -76,7 +76,7 @@ class Renderings:
         self.errors: list[str] = []
         self.why_no_calls = ""  #: set when `call_probe` has found none
 
-    def text(self, messages: Sequence[Message], **kwargs: Any) -> str | None:
+    def text(self, messages: Sequence[ChatMessage], **kwargs: Any) -> str | None:
         """The whole rendering; None if the template raises an error."""
         key = json.dumps([messages, kwargs], default=str)
         if key not in self._known:
@@ -87,7 +87,7 @@ class Renderings:
                 self.errors.append(error.message)
         return self._known[key]
 
-    def turn(self, probe: Probe, *after: Message, tools: bool = False, **kwargs: Any) -> str | None:
+    def turn(self, probe: Probe, *after: ChatMessage, tools: bool = False, **kwargs: Any) -> str | None:
         """The text after the user's message in a conversation that continues with ``after``; None on failure."""
         shown = probe.tool_arguments() if tools else dict(probe.base_kwargs)
         messages = [probe.shaped(message) for message in (*probe.opening(), *after)]

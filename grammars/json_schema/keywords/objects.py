@@ -49,7 +49,7 @@ _NOT_ADDITIONAL = "not enforced: a sibling pattern is not understood, and its ke
 #: The strings that a conjunction allows.
 StringsOf = Callable[[Conj], Regular]
 
-Cells = tuple[tuple[Regular, Conj], ...]
+ObjectCells = tuple[tuple[Regular, Conj], ...]
 
 
 def allow(
@@ -160,7 +160,7 @@ def _patterns(
     return out
 
 
-def cut_into_cells(patterns: list[KeyPattern], extra: Conj | None) -> Cells:
+def cut_into_cells(patterns: list[KeyPattern], extra: Conj | None) -> ObjectCells:
     """All keys cut into cells by the patterns that they match; keys that match none get ``extra``.
 
     Keys on which readers of a pattern disagree are in no cell, see `_disputed_cells`.
@@ -197,7 +197,7 @@ def cut_into_cells(patterns: list[KeyPattern], extra: Conj | None) -> Cells:
 def _disputed_cells(
     patterns: list[KeyPattern], extra: Conj | None, documents: Documents, props: Mapping[str, Any]
 ) -> Iterator[tuple[Regular, Conj]]:
-    """Cells of those keys on which readers of a pattern disagree and that the schema asks for by name.
+    """ObjectCells of those keys on which readers of a pattern disagree and that the schema asks for by name.
 
     Their values satisfy the condition of each possible reading: that of the pattern and that of additional keys.
     """
@@ -221,13 +221,13 @@ def may_hold_keys(language: Regular, budget: int = 400) -> bool:
     return language == ALL or not surely_empty(without_surrogates(language), budget)
 
 
-def _restrict(cells: Cells, language: Regular) -> Cells:
+def _restrict(cells: ObjectCells, language: Regular) -> ObjectCells:
     """The cells cut down to the keys of ``language``."""
     cut = ((inter(cell, language), conj) for cell, conj in cells)
     return tuple((cell, conj) for cell, conj in cut if may_hold_keys(cell))
 
 
-def cell_value(cells: Cells, key: str) -> Conj | None:
+def cell_value(cells: ObjectCells, key: str) -> Conj | None:
     """The condition on the value of a key that is not listed; None when the key is forbidden."""
     for language, conj in cells:
         if matches(language, key):

@@ -11,7 +11,17 @@ from lark import Token, Transformer
 from lark.exceptions import UnexpectedToken
 from lark.lexer import Lexer
 
-from grammars.text_grammars.lark.ast import AltExpr, Definition, Expr, Literal, Name, Place, Regexp, Repeated, SeqExpr
+from grammars.text_grammars.lark.ast import (
+    AltExpr,
+    Definition,
+    Expr,
+    Literal,
+    Name,
+    Regexp,
+    Repeated,
+    SeqExpr,
+    SourcePlace,
+)
 from grammars.text_grammars.lark.check import check_size
 from grammars.text_grammars.lark.lexer import check_tokens
 from grammars.text_grammars.lark.parser import repeat_count
@@ -145,7 +155,7 @@ class _Values(Transformer):
         raise _refused("look-around is not supported", parts[0], "")
 
 
-def _place(token: Token) -> Place:
+def _place(token: Token) -> SourcePlace:
     return token.line or 0, token.column or 0
 
 

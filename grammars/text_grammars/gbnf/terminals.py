@@ -18,9 +18,9 @@ from grammars.text_grammars.lark.ast import (
     LarkGrammar,
     Literal,
     Name,
-    Place,
     Repeated,
     SeqExpr,
+    SourcePlace,
     walk,
 )
 from grammars.text_grammars.lark.check import MAX_ATOMS
@@ -103,7 +103,7 @@ class _Converted:
                 waiting += users[name]
 
     def _check_names(self) -> None:
-        seen: dict[str, Place] = {}
+        seen: dict[str, SourcePlace] = {}
         for definition in self.definitions:
             if definition.name in seen:
                 line, column = definition.at

@@ -25,12 +25,12 @@ __all__ = [
     "Name",
     "NotExpr",
     "Options",
-    "Place",
     "RegexExt",
     "Regexp",
     "Repeated",
     "RoleMark",
     "SeqExpr",
+    "SourcePlace",
     "TokenSyntax",
     "Unsupported",
     "WhenExpr",
@@ -39,7 +39,7 @@ __all__ = [
     "walk",
 ]
 
-Place: TypeAlias = tuple[int, int]
+SourcePlace: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Literal:
 
     text: str
     ignore_case: bool = False
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class CharRange:
 
     first: str
     last: str
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Regexp:
 
     regex: str
     flags: str = ""
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Name:
 
     name: str
     argument: str | None = None
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
     @property
     def is_terminal(self) -> bool:
@@ -87,7 +87,7 @@ class TokenSyntax:
     """``<name>`` or ``<[ids]>``: tokens, not text."""
 
     text: str
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class RoleMark:
     """``$START_ID``: the marker of a role, inserted by `grammars.reasoning`."""
 
     name: str
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class GrammarRef:
     """``@name``: another grammar of the list."""
 
     name: str
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class JsonExpr:
     """``%json {...}``; ``json`` is the text after the keyword."""
 
     json: str
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class RegexExt:
     """``%regex {...}``: substrings of a text; ``json`` is the text after the keyword."""
 
     json: str
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Unsupported:
     """Syntax that is parsed only to be refused with a place: ``%lark {...}``, templates."""
 
     what: str
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +143,13 @@ class AltExpr:
 @dataclass(frozen=True, slots=True)
 class AndExpr:
     parts: tuple[Expr, ...]
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class NotExpr:
     body: Expr
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Repeated:
     body: Expr
     least: int
     most: int | None
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class Attribute:
 
     name: str
     value: Expr | str | None = None
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class Definition:
     body: Expr
     attributes: tuple[Attribute, ...] = ()
     parameter: str | None = None
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
     @property
     def is_terminal(self) -> bool:
@@ -217,7 +217,7 @@ class Definition:
 @dataclass(frozen=True, slots=True)
 class Ignore:
     body: Expr
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class Import:
     path: str
     name: str
     alias: str
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ class Options:
     """``%llguidance {...}``."""
 
     body: Any
-    at: Place = field(default=(0, 0), compare=False)
+    at: SourcePlace = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

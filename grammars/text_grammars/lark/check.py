@@ -22,12 +22,12 @@ from grammars.text_grammars.lark.ast import (
     LarkGrammar,
     Name,
     NotExpr,
-    Place,
     RegexExt,
     Regexp,
     Repeated,
     RoleMark,
     SeqExpr,
+    SourcePlace,
     TokenSyntax,
     Unsupported,
     WhenExpr,
@@ -133,7 +133,7 @@ def check_shape(source: LarkGrammar) -> None:
         _check_nesting(ignore.body, ignore.at)
 
 
-def _refuse(message: str, at: Place, hint: str = "only a trusted caller may write it") -> GrammarError:
+def _refuse(message: str, at: SourcePlace, hint: str = "only a trusted caller may write it") -> GrammarError:
     return GrammarError(message, line=at[0], column=at[1], hint=hint)
 
 
@@ -159,7 +159,7 @@ def _check_atoms(source: LarkGrammar, roles: frozenset[str], references: frozens
                 _check_regex(regex, flags, at)
 
 
-def _check_regex(regex: str, flags: str, at: Place) -> None:
+def _check_regex(regex: str, flags: str, at: SourcePlace) -> None:
     try:
         approximate_language(regex, flags)
     except InvalidRegex as error:
@@ -167,7 +167,7 @@ def _check_regex(regex: str, flags: str, at: Place) -> None:
         raise GrammarError(f"not a regular expression: {error}", line=at[0], column=column) from None
 
 
-def _check_nesting(body: Expr, at: Place) -> None:
+def _check_nesting(body: Expr, at: SourcePlace) -> None:
     stack: list[tuple[Expr, int]] = [(body, 0)]
     while stack:
         expr, depth = stack.pop()
@@ -189,7 +189,7 @@ def _children(expr: Expr) -> Iterable[Expr]:
 
 
 def _check_names(source: LarkGrammar) -> None:
-    defined: dict[str, Place] = {}
+    defined: dict[str, SourcePlace] = {}
     for definition in source.definitions:
         if definition.name in defined:
             line = defined[definition.name][0]

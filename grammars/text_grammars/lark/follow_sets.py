@@ -14,9 +14,9 @@ from grammars.text_grammars.lark.ast import (
     LarkGrammar,
     Literal,
     Name,
-    Place,
     Repeated,
     SeqExpr,
+    SourcePlace,
     WhenExpr,
     is_lexeme,
 )
@@ -48,7 +48,7 @@ class FollowSets:
         self.rules = {d.name: d for d in source.definitions if not d.is_terminal}
         self.lexeme_rules = {d.name for d in source.definitions if any(a.name != "capture" for a in d.attributes)}
         self.lexemes: list[Expr | None] = [None]
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, SourcePlace] = {}
         self._numbers: dict[Expr, int] = {}
         self._nullable: set[str] = set()
         self._learn_nullable()

@@ -41,10 +41,10 @@ from grammars.text_grammars.lark.ast import (
     Literal,
     Name,
     NotExpr,
-    Place,
     Regexp,
     Repeated,
     SeqExpr,
+    SourcePlace,
 )
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.graph import components, uses_of
@@ -134,7 +134,7 @@ def _any_case(word: str) -> Regular:
     return cat(*(chars([(ord(c), ord(c)) for c in {char, char.lower(), char.upper()} if len(c) == 1]) for char in word))
 
 
-def find_endless_lexeme(source: LarkGrammar, *, then: Regular | None = None) -> tuple[str, Place] | None:
+def find_endless_lexeme(source: LarkGrammar, *, then: Regular | None = None) -> tuple[str, SourcePlace] | None:
     """Return a lexeme that can never end, as shown in errors, and its position; None if none is certain.
 
     ``then`` is the text that follows the whole grammar; None if a token follows, which ends any lexeme.

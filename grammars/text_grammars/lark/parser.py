@@ -32,12 +32,12 @@ from grammars.text_grammars.lark.ast import (
     Name,
     NotExpr,
     Options,
-    Place,
     RegexExt,
     Regexp,
     Repeated,
     RoleMark,
     SeqExpr,
+    SourcePlace,
     TokenSyntax,
     Unsupported,
     WhenExpr,
@@ -138,7 +138,7 @@ def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
     )
 
 
-def _place(token: Token) -> Place:
+def _place(token: Token) -> SourcePlace:
     return token.line, token.column
 
 

@@ -21,10 +21,10 @@ from grammars.text_grammars.lark.ast import (
     LarkGrammar,
     Literal,
     Name,
-    Place,
     Regexp,
     Repeated,
     SeqExpr,
+    SourcePlace,
     WhenExpr,
     is_lexeme,
 )
@@ -73,7 +73,7 @@ def check_pattern(pattern: str, flags: str = "", *, place: str = "") -> None:
     _check(of_term(approximate_language(pattern, flags)), "the pattern", place=place)
 
 
-def _check(size: LexemeSize, what: str, at: Place = (0, 0), place: str = "") -> None:
+def _check(size: LexemeSize, what: str, at: SourcePlace = (0, 0), place: str = "") -> None:
     large = f"{what} is too large with the terminals that it names expanded"
     for found, most, unit, problem in (
         (size.parts, MAX_WRITTEN_OUT, "parts", large),
@@ -203,7 +203,7 @@ def _check_rules(source: LarkGrammar, terminals: Mapping[str, LexemeSize]) -> No
     leasts: dict[str, int] = {}
     lexemes: dict[Expr, int] = {}
 
-    def lexeme(expr: Expr, at: Place) -> int:
+    def lexeme(expr: Expr, at: SourcePlace) -> int:
         if expr not in lexemes:
             size = _of_lexeme(expr, terminals)
             _check(size, "this lexeme", at)
@@ -252,7 +252,7 @@ def _refuse_long(
     rules: Mapping[str, Definition], order: list[str], of: Callable[[Expr, Definition], int | None]
 ) -> None:
     for name in order:
-        stack: list[tuple[Expr, Place]] = [(rules[name].body, rules[name].at)]
+        stack: list[tuple[Expr, SourcePlace]] = [(rules[name].body, rules[name].at)]
         while stack:
             expr, at = stack.pop()
             least = of(expr, rules[name]) or 0

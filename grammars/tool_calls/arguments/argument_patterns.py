@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grammars.tool_calls.arguments.schema_types import type_of
-from grammars.tool_calls.pattern import Hole, Pattern, parse_pattern
+from grammars.tool_calls.pattern import CallPattern, Hole, parse_pattern
 from grammars.values.format import ToolCallFormat
 from special_tokens.errors import ModelError
 
@@ -18,12 +18,12 @@ __all__ = ["ArgumentPatterns"]
 class ArgumentPatterns:
     """The two patterns of a format, split into their parts."""
 
-    call: Pattern
-    parameter: Pattern  #: up to the value, and the literal after it if there is only one
+    call: CallPattern
+    parameter: CallPattern  #: up to the value, and the literal after it if there is only one
     separator: str
     end: str  #: the literal after a value; "" if there is none or if it repeats the key (``</$key>``)
     types: Mapping[str, str]
-    closing: Pattern = ()  #: the parts after a value if they repeat the key
+    closing: CallPattern = ()  #: the parts after a value if they repeat the key
 
     @classmethod
     def of(cls, form: ToolCallFormat, call: str, parameter: str) -> ArgumentPatterns:
@@ -36,7 +36,7 @@ class ArgumentPatterns:
         last = after[0] if len(after) == 1 else ""
         pairs = str(form.option("types", "")).split()
         types = dict(pair.split("=", 1) for pair in pairs)
-        closing: Pattern = after if Hole("key") in after else ()
+        closing: CallPattern = after if Hole("key") in after else ()
         if after and not closing and not isinstance(last, str):
             raise ModelError("only text and $key may follow $value", place="tool_calls.options")
         pattern = pattern[: len(pattern) - len(closing)]

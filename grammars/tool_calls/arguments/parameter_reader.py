@@ -9,7 +9,7 @@ from grammars.tool_calls.arguments.argument_patterns import ArgumentPatterns
 from grammars.tool_calls.arguments.parameter import Parameter, signature
 from grammars.tool_calls.arguments.values import ValueCoding
 from grammars.tool_calls.names import first_word
-from grammars.tool_calls.pattern import Hole, Pattern, fill
+from grammars.tool_calls.pattern import CallPattern, Hole, fill
 from grammars.tool_calls.reader import ReadStep, UnexpectedText
 from grammars.tool_calls.section import SectionReader
 from grammars.tree.markers import Markers
@@ -143,5 +143,5 @@ class ParameterReader(SectionReader):
 _JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
 
 
-def _marked(pattern: Pattern, markers: Markers) -> Pattern:
+def _marked(pattern: CallPattern, markers: Markers) -> CallPattern:
     return tuple(part if isinstance(part, Hole) else markers.marked(part) for part in pattern)

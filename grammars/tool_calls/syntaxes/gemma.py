@@ -23,7 +23,7 @@ from grammars.tool_calls.arguments.values import (
     json_text,
 )
 from grammars.tool_calls.names import check_name
-from grammars.tool_calls.pattern import Hole, Pattern
+from grammars.tool_calls.pattern import CallPattern, Hole
 from grammars.tool_calls.protocol import Quote, SchemaNode
 from grammars.tool_calls.reader import Reader, ReadStep
 from grammars.tree.markers import Markers
@@ -38,7 +38,7 @@ from special_tokens.errors import ToolError, shown
 __all__ = ["Gemma"]
 
 _QUOTE = '<|"|>'
-_KEY: Pattern = (Hole("key"), ":")
+_KEY: CallPattern = (Hole("key"), ":")
 _FREE_KEY = Regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import stream_value
 from grammars.tool_calls.names import check_name
-from grammars.tool_calls.pattern import Hole, Pattern, fill, parse_pattern, pattern_text
+from grammars.tool_calls.pattern import CallPattern, Hole, fill, parse_pattern, pattern_text
 from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
 from grammars.tool_calls.reader import ReadStep, UnexpectedText
 from grammars.tool_calls.section import SectionReader, opening_marker, wrapped
@@ -84,7 +84,7 @@ def _values(form: ToolCallFormat, name: str, index: int, given: str = "") -> dic
     }
 
 
-def _follower(pattern: Pattern, at: int) -> str:
+def _follower(pattern: CallPattern, at: int) -> str:
     """The text that ends the hole at ``at``: the literal after it, or the bracket that opens the arguments."""
     after = pattern[at + 1] if at + 1 < len(pattern) else ""
     return "{" if after == Hole("arguments") else after if isinstance(after, str) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 
 from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.engine import Engine
-from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor
+from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor, OneSession, SessionPerThread
 from guided.hf.generate.inputs import Inputs
 from guided.hf.generate.padding import end_cut_rows
 from guided.hf.generate.session import Session
@@ -76,7 +76,7 @@ def generate_kwargs(
     """See `guided.Guide.generate_kwargs`."""
     engine = context.engine
     if inputs is None:
-        return _hooks(context, _unbound(context, plans, how))
+        return _hooks(context, SessionPerThread(_unbound(context, plans, how)))
     _check_inputs(inputs, "generate_kwargs")
     rows, begins = check_rows(plans, inputs.num_rows), inputs.begins
     if all(plan is None for plan in rows):
@@ -97,11 +97,11 @@ def generate_kwargs(
         in_place=how.in_place,
         widths=logits_widths(context.model),
     )
-    return _hooks(context, inputs.session)
+    return _hooks(context, OneSession(inputs.session))
 
 
-def _unbound(context: ModelContext, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Session:
-    """One plan for the rows of whatever prompts come."""
+def _unbound(context: ModelContext, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Callable[[], Session]:
+    """Return what makes sessions of one plan for the rows of whatever prompts come."""
     engine = context.engine
     if not isinstance(plan, Plan | Stops):
         raise PlanError("there are no inputs", place="generate_kwargs", expected="one plan for all rows, or inputs")
@@ -115,15 +115,16 @@ def _unbound(context: ModelContext, plan: Sequence[RowPlan] | RowPlan, how: Rows
         return how.row(plan, engine, begin, number)
 
     widths = logits_widths(context.model)
-    return Session(make, engine, num_prompts=None, filler=context.pad_id, in_place=how.in_place, widths=widths)
+    options: dict[str, Any] = {"filler": context.pad_id, "in_place": how.in_place, "widths": widths}
+    return lambda: Session(make, engine, num_prompts=None, **options)
 
 
-def _hooks(context: ModelContext, session: Session) -> dict[str, Any]:
+def _hooks(context: ModelContext, held: OneSession | SessionPerThread) -> dict[str, Any]:
     config = context.model.generation_config
     warn_of_conflicts(config, context.tokens)
     kwargs: dict[str, Any] = {
-        "logits_processor": [GuidanceProcessor(session)],
-        "stopping_criteria": [GuidanceCriteria(session, context.tokens.end_ids)],
+        "logits_processor": [GuidanceProcessor(held)],
+        "stopping_criteria": [GuidanceCriteria(held, context.tokens.end_ids)],
     }
     if getattr(config, "pad_token_id", None) is None and not eos_ids(getattr(config, "eos_token_id", None)):
         kwargs["pad_token_id"] = context.pad_id  # else ``generate`` finds one, or the caller names one

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,7 +14,7 @@ from guided.hf.generate.new_call import at_once
 from guided.hf.generate.session import Session
 from special_tokens.errors import PlanError
 
-__all__ = ["GuidanceCriteria", "GuidanceProcessor"]
+__all__ = ["GuidanceCriteria", "GuidanceProcessor", "OneSession", "SessionPerThread"]
 
 _PAGED = (
     "guidance needs the history of every row, which continuous batching (cache_implementation='paged', "
@@ -20,8 +22,30 @@ _PAGED = (
 )
 
 
+@dataclass(frozen=True)
+class OneSession:
+    """Shared by the hooks of bound kwargs: one session, for one call after the other."""
+
+    session: Session
+
+
+class SessionPerThread(threading.local):
+    """Shared by the hooks of unbound kwargs: each thread has a session of its own, so calls may run at once."""
+
+    def __init__(self, make: Callable[[], Session]) -> None:
+        self.session = make()
+
+
 class _OfSession:
     """A hook stays with its session: neither a deep copy nor another process has it."""
+
+    def __init__(self, held: OneSession | SessionPerThread) -> None:
+        self._held = held
+
+    @property
+    def session(self) -> Session:
+        """The session of this thread."""
+        return self._held.session
 
     def __reduce__(self) -> Any:
         """Raises `PlanError`."""
@@ -37,9 +61,6 @@ class GuidanceProcessor(_OfSession, LogitsProcessor):
     """Masks the guided rows of ``scores`` and leaves all others as they are, to the bit."""
 
     supports_continuous_batching = False
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> Any:
         """``input_ids`` int64 ``[rows, length]``, ``scores`` float ``[rows, vocab]``; returns a new tensor.
@@ -75,17 +96,18 @@ class GuidanceCriteria(_OfSession, StoppingCriteria):
     The attribute ``eos_token_id`` is what makes ``generate`` pad rows that stopped while others go on.
     """
 
-    def __init__(self, session: Session, eos_token_id: Sequence[int]) -> None:
-        self.session = session
+    def __init__(self, held: OneSession | SessionPerThread, eos_token_id: Sequence[int]) -> None:
+        super().__init__(held)
         self.eos_token_id = list(eos_token_id)
 
     def __call__(self, input_ids: torch.LongTensor, scores: Any, **kwargs: Any) -> Any:
         """``input_ids`` int64 ``[rows, length]`` -> bool ``[rows]``; raises `PlanError` where two calls run at once."""
-        lock = self.session.lock
+        session = self.session
+        lock = session.lock
         if not lock.acquire(False):
             raise at_once()
         try:
-            return self.session.ended(input_ids)
+            return session.ended(input_ids)
         finally:
             lock.release()
 

@@ -41,7 +41,7 @@ class Shown:
     def is_window(self, ids: Ids) -> bool:
         """Whether ``ids`` are the last tokens of the history and one more."""
         same, size = ids.shape[1] - 1, self.ids.shape[1]
-        if same > size or len(ids) != len(self.ids):
+        if not same or same > size or len(ids) != len(self.ids):
             return False
         return bool((self.ids[:, size - same :] == ids[:, :same]).all())
 
@@ -80,9 +80,9 @@ def is_new_call(shown: Shown, prompts: Prompts, ids: Ids, *, is_step: bool) -> b
         return False
     if shown.settled:
         return length < shown.settled or not shown.begins(ids, shown.settled)
-    if length < size:
+    if not shown.begins(ids, size):
         raise PlanError(
-            "a history is shorter than the one before it: a new prompt, or drafts that were taken back",
+            "a history does not go on from the one before it: a new prompt, or drafts that were taken back",
             place="generate_kwargs",
             expected="the stopping_criteria of generate_kwargs together with its logits_processor",
             hint="pass both, or bind the kwargs to guide.inputs()",

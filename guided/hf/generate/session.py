@@ -78,12 +78,11 @@ class Session:
         self.host = HostLink()
         self.prompts = Prompts(num_prompts, prompts, padded, expand)
         self._make_row = make_row
-        self._lineages: list[BeamTracker | None] = []
+        self._trackers: list[BeamTracker | None] = []
         self._num_rows = 0
         self._ids: Ids = np.empty((0, 0), dtype=np.int64)  # the history that the rows have read
         self._seen: Seen | None = None  # the tensor that showed it
         self._thread: int | None = None  # of the running call
-        self._overtaken: tuple[int, Ids] | None = None  # thread and last history of the call before, in another thread
         self._settled = 0  # length of the history that the criterion was asked about last; 0: not asked in this call
         self._is_asked = False  # the criterion was, since the last step
         self._widths = frozenset((engine.vocab_size, *widths))
@@ -101,20 +100,20 @@ class Session:
         return self._rows
 
     def _line_up(self) -> None:
-        """The lineages' rows as one batch."""
+        """The trackers' rows as one batch."""
         self._rows = tuple(
-            row for lineage in self._lineages for row in (lineage.rows if lineage is not None else [None] * self.expand)
+            row for tracker in self._trackers for row in (tracker.rows if tracker is not None else [None] * self.expand)
         )
 
     def _make_rows(self, num_rows: int, prompts: Sequence[Sequence[int]]) -> None:
         self.expand = expand = self.prompts.expand_of(num_rows, prompts)
         self._num_rows = num_rows
-        self._lineages = []
+        self._trackers = []
         for p in range(num_rows // expand):
             prompt = prompts[p if self.prompts.ids is not None else p * expand]
             made = [self._make_row(p, p * expand + k, prompt) for k in range(expand)]
             rows = [row for row in made if row is not None]
-            self._lineages.append(BeamTracker(rows) if rows else None)
+            self._trackers.append(BeamTracker(rows) if rows else None)
         self._line_up()
 
     def memory(self) -> Memory:
@@ -132,7 +131,7 @@ class Session:
         processors over ids of its own.  A history that goes on from the last one, or that drafts were taken back to,
         belongs to the same call, any other one begins a call (`guided.hf.generate.new_call`).  Raises `PlanError` for
         prompts that these rows were not made for, for a history that has lost its prompt, and in a thread whose call
-        was overtaken by another one.
+        another thread's has followed.
         """
         if width is not None and width not in self._widths and self._is_foreign(input_ids):
             self._strange = width
@@ -151,8 +150,6 @@ class Session:
         next_sizes = (self._settled,) if is_asked else (size, size + 1)
         if is_own and continues and prompt is not None and length > prompt and length in next_sizes:
             self._follow(ids, continues)  # the usual case: the same again, or one token more
-        elif not is_own and self._is_overtaken(ids):
-            raise at_once()
         elif is_new_call(self._shown(is_asked), self.prompts, ids, is_step=width is not None):
             self._begin(ids)
         elif not is_own:
@@ -184,24 +181,16 @@ class Session:
             return False
         return bool((ids[:, :size] == mine[:, :size]).all())
 
-    def _is_overtaken(self, ids: Ids) -> bool:
-        """Whether ``ids`` go on from the history of a call that another thread's has overtaken."""
-        if self._overtaken is None or self._overtaken[0] != get_ident():
-            return False
-        before = self._overtaken[1]
-        size = before.shape[1]
-        return len(ids) == len(before) and ids.shape[1] > size and bool((ids[:, :size] == before).all())
-
     def _shown(self, is_asked: bool) -> Shown:
         return Shown(self._ids, self.prompt_len, self._settled, is_asked, self.expand)
 
     def _newest(self, input_ids: torch.Tensor | None = None) -> Ids | None:
         """The tokens ``[rows]`` on their way from the device; rows whose scores were NaN fail."""
-        told = self._link.newest(input_ids) if self._link is not None else None
-        if told is None:
+        sent = self._link.newest(input_ids) if self._link is not None else None
+        if sent is None:
             return None
-        tokens: Ids = told[0]
-        self._fail_unsound(told[1].tolist())
+        tokens: Ids = sent[0]
+        self._fail_unsound(sent[1].tolist())
         return tokens
 
     def _on_host(self, input_ids: torch.Tensor) -> Ids:
@@ -234,8 +223,6 @@ class Session:
                 if row is not None:
                     row.restart()
         self.prompt_len = ids.shape[1]
-        if self._thread not in (None, get_ident()):
-            self._overtaken = self._thread, self._ids
         self._ids = ids.copy()
         self._thread = get_ident()
         self._settled, self._is_asked = 0, False
@@ -256,10 +243,10 @@ class Session:
     def _move(self, histories: list[list[int]]) -> None:
         """The general case: rows permuted, copied or taken back."""
         expand, parents = self.expand, list(range(self._num_rows))
-        for p, lineage in enumerate(self._lineages):
-            if lineage is not None:
+        for p, tracker in enumerate(self._trackers):
+            if tracker is not None:
                 first = p * expand
-                found = lineage.sync(histories[first : first + expand])
+                found = tracker.sync(histories[first : first + expand])
                 parents[first : first + expand] = [first + parent for parent in found]
         self._line_up()
         if self._link is not None:
@@ -340,16 +327,16 @@ class Session:
 
     def _candidates_ended(self, histories: list[list[int]]) -> list[bool]:
         """A candidate that no row can have written is as good as ended: its score is -inf."""
-        count = len(histories) // len(self._lineages)
+        count = len(histories) // len(self._trackers)
         seen = self._ids[:, self.prompt_len :].tolist()
         done: list[bool] = []
-        for p, lineage in enumerate(self._lineages):
+        for p, tracker in enumerate(self._trackers):
             candidates = histories[p * count : (p + 1) * count]
-            if lineage is None:
+            if tracker is None:
                 done += [False] * count
                 continue
             first = p * self.expand
-            rows = {tuple(seen[first + k]): row for k, row in enumerate(lineage.rows)}
+            rows = {tuple(seen[first + k]): row for k, row in enumerate(tracker.rows)}
             for history in candidates:
                 row = rows.get(tuple(history[:-1]))
                 done.append(row is None or row.ends_with(history[-1]))
@@ -380,19 +367,19 @@ class Session:
 
     def rows_at(self, generated: Sequence[Sequence[int]]) -> list[Row | None]:
         """The rows that wrote ``generated``, the tokens after each prompt: themselves where they stand there."""
-        if self.prompt_len is None or len(generated) % len(self._lineages):
+        if self.prompt_len is None or len(generated) % len(self._trackers):
             return [None] * len(generated)
         self.settle()
-        count = len(generated) // len(self._lineages)
+        count = len(generated) // len(self._trackers)
         found: list[Row | None] = []
         for r, history in enumerate(generated):
-            lineage = self._lineages[r // count]
-            if lineage is None:
+            tracker = self._trackers[r // count]
+            if tracker is None:
                 found.append(None)
-            elif count == len(lineage.rows) and lineage.rows[r % count].is_at(history):
-                found.append(lineage.rows[r % count])
+            elif count == len(tracker.rows) and tracker.rows[r % count].is_at(history):
+                found.append(tracker.rows[r % count])
             else:
-                row = lineage.at(history)
+                row = tracker.at(history)
                 if self.expand > 1 and isinstance(row.error, TokenRefused):
                     row.error.hint = "left over by a search that had fewer legal answers than rows to return"
                 found.append(row)

@@ -153,8 +153,8 @@ class DeviceLink:
             return None
         event.synchronize()
         self._unsound = None
-        told: NDArray[np.int64] = host.numpy().copy()
-        return told
+        found: NDArray[np.int64] = host.numpy().copy()
+        return found
 
     def take_unsound(self) -> torch.Tensor | None:
         """The rows whose scores were NaN in the last step, bool ``[rows]`` here; None where the host knows."""

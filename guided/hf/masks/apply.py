@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from guided.state.mask import Words
 from special_tokens.errors import ModelError
 
 __all__ = ["RESCUE", "RowMask", "Words", "apply_masks", "bool_mask", "lowest", "rescue_row"]
 
-Words: TypeAlias = NDArray[np.int32]
 
 #: The score of a legal token that was forbidden by others: a bad one, so that a beam search prefers rows that others
 #: have not forbidden, and one that every dtype can hold.

@@ -23,7 +23,7 @@ from guided.hf.masks.apply import RowMask, Words, apply_masks, bool_mask, lowest
 __all__ = ["HostLink"]
 
 Floats: TypeAlias = NDArray[np.float32]
-Ids: TypeAlias = NDArray[np.int64]
+_Ids: TypeAlias = NDArray[np.int64]
 
 #: Forms kept: few kinds of places have many tokens (in a string, in a number, between values).
 _FORMS = 8
@@ -47,7 +47,7 @@ class _Form(NamedTuple):
     key: bytes
     width: int
     ceiling: Floats | None
-    masked: Ids | None = None
+    masked: _Ids | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -110,7 +110,7 @@ class HostLink:
         best = raw.argmax()
         high = raw[best]
         if form is None:
-            few: int | list[int] | Ids = mask.only if mask.only is not None else _ids(mask.words, len(raw))
+            few: int | list[int] | _Ids = mask.only if mask.only is not None else _ids(mask.words, len(raw))
             legal = raw[few]
             out.fill(-np.inf)
             out[few] = legal
@@ -194,7 +194,7 @@ class _Buffers:
         return array, torch.from_numpy(array)
 
 
-def _ids(words: Words, width: int) -> list[int] | Ids:
+def _ids(words: Words, width: int) -> list[int] | _Ids:
     """The ids below ``width`` whose bits are set, quick where few words have any."""
     at = words.nonzero()[0]
     if at.size <= _FEW:
@@ -207,5 +207,5 @@ def _ids(words: Words, width: int) -> list[int] | Ids:
                 word ^= low
         return found if not found or found[-1] < width else [i for i in found if i < width]
     bits = np.unpackbits(words[at].view(np.uint8), bitorder="little").reshape(-1, 32).nonzero()
-    ids: Ids = at[bits[0]] * 32 + bits[1]
+    ids: _Ids = at[bits[0]] * 32 + bits[1]
     return ids[ids < width] if 32 * (int(at[-1]) + 1) > width else ids

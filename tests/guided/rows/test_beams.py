@@ -58,7 +58,7 @@ def assert_same(row: RowSequence, judge: RowSequence) -> None:
 def test_any_histories_in_any_order(engine: Engine, parts: dict[str, Any], num_rows: int, data: st.DataObject) -> None:
     """Permuted, duplicated, shortened, replaced, illegal: as if every row were new."""
     plan = plan_of(engine, parts)
-    lineage = BeamTracker([RowSequence(plan, engine, row=i) for i in range(num_rows)])
+    tracker = BeamTracker([RowSequence(plan, engine, row=i) for i in range(num_rows)])
     histories: list[list[int]] = [[] for _ in range(num_rows)]
     for _ in range(8):
         new = []
@@ -70,23 +70,23 @@ def test_any_histories_in_any_order(engine: Engine, parts: dict[str, Any], num_r
             ids = list(range(engine.vocab_size)) if illegal or not allowed else allowed
             new.append([*history, data.draw(st.sampled_from(ids))])
         histories = new
-        lineage.sync(histories)
-        for row, history in zip(lineage.rows, histories, strict=True):
+        tracker.sync(histories)
+        for row, history in zip(tracker.rows, histories, strict=True):
             assert_same(row, fresh(engine, plan, history))  # type: ignore[arg-type]
 
 
 def test_one_fork_per_copy_and_no_replay(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(engine, PARTS[1])
     a, b, c = (engine.tokenize(text)[0] for text in "abc")
-    lineage = BeamTracker([RowSequence(plan, engine, row=i) for i in range(3)])
-    lineage.sync([[a], [b], [c]])
-    rows = list(lineage.rows)
-    assert lineage.sync([[b, a], [b, b], [a, c]]) == [1, 1, 0]
-    assert lineage.rows[1] is rows[1]  # who may stay does
-    assert lineage.rows[2] is rows[0]
-    assert lineage.rows[0] not in rows
-    assert [row.row for row in lineage.rows] == [0, 1, 2]
-    for row in lineage.rows:
+    tracker = BeamTracker([RowSequence(plan, engine, row=i) for i in range(3)])
+    tracker.sync([[a], [b], [c]])
+    rows = list(tracker.rows)
+    assert tracker.sync([[b, a], [b, b], [a, c]]) == [1, 1, 0]
+    assert tracker.rows[1] is rows[1]  # who may stay does
+    assert tracker.rows[2] is rows[0]
+    assert tracker.rows[0] not in rows
+    assert [row.row for row in tracker.rows] == [0, 1, 2]
+    for row in tracker.rows:
         assert isinstance(row, RowSequence)
         assert (row.state.counters.commits, row.state.counters.rollbacks) == (2, 0)
 
@@ -94,22 +94,22 @@ def test_one_fork_per_copy_and_no_replay(engine: Engine, monkeypatch: pytest.Mon
 def test_a_row_brought_elsewhere_leaves_the_others_alone(engine: Engine) -> None:
     plan = plan_of(engine, PARTS[1])
     ids = engine.tokenize("abcab")
-    lineage = BeamTracker([RowSequence(plan, engine)])
-    lineage.sync([ids])
-    before = list(lineage.rows[0].state.tokens)  # type: ignore[union-attr]
-    assert_same(lineage.at(ids[:2]), fresh(engine, plan, ids[:2]))  # type: ignore[arg-type]
-    assert list(lineage.rows[0].state.tokens) == before  # type: ignore[union-attr]
+    tracker = BeamTracker([RowSequence(plan, engine)])
+    tracker.sync([ids])
+    before = list(tracker.rows[0].state.tokens)  # type: ignore[union-attr]
+    assert_same(tracker.at(ids[:2]), fresh(engine, plan, ids[:2]))  # type: ignore[arg-type]
+    assert list(tracker.rows[0].state.tokens) == before  # type: ignore[union-attr]
 
 
 def test_rows_without_a_plan_move_with_their_stops(engine: Engine) -> None:
     stops = Stops(("stop",))
-    lineage = BeamTracker([UnguidedSequence(stops, engine, row=i) for i in range(2)])
+    tracker = BeamTracker([UnguidedSequence(stops, engine, row=i) for i in range(2)])
     one, two = engine.tokenize("a sto"), engine.tokenize("nothing")
-    lineage.sync([one, two])
-    lineage.sync([two, [*one, *engine.tokenize("p and more")]])
-    assert [row.is_done for row in lineage.rows] == [False, True]
-    lineage.sync([one, two])
-    assert [row.is_done for row in lineage.rows] == [False, False]
+    tracker.sync([one, two])
+    tracker.sync([two, [*one, *engine.tokenize("p and more")]])
+    assert [row.is_done for row in tracker.rows] == [False, True]
+    tracker.sync([one, two])
+    assert [row.is_done for row in tracker.rows] == [False, False]
 
 
 # -- one row

@@ -1,0 +1,22 @@
+"""The tests of every module are found by its path."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.where import ROOT, files_for
+
+#: Entry points of processes, which tests start instead of importing.
+STARTED = {"guided/cli/__main__.py", "guided/engine/compile_child.py"}
+
+
+@pytest.mark.parametrize("package", ["guided", "grammars", "special_tokens"])
+def test_every_module_has_tests(package: str) -> None:
+    files = {str(file.relative_to(ROOT)) for file in (ROOT / package).rglob("*.py") if file.name != "__init__.py"}
+    assert {file for file in files if not files_for(file)} <= STARTED
+
+
+def test_the_file_of_the_same_name_comes_first_and_the_folder_next() -> None:
+    assert files_for("grammars/plan/wire.py")[0] == "tests/grammars/plan/test_wire.py"
+    assert "tests/guided/state/test_state.py" in files_for("guided/state/mask.py")
+    assert files_for("guided/no_such_module.py") == []
