@@ -48,7 +48,7 @@ sys.path.insert(0, str(ROOT))
 from grammars.compose.compose import Parts, compose  # noqa: E402
 from grammars.values.format import Ends, Format  # noqa: E402
 from guided.engine.engine import Engine  # noqa: E402
-from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor  # noqa: E402
+from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor, OneSession  # noqa: E402
 from guided.hf.generate.session import Session  # noqa: E402
 from guided.hf.model.tokenizer import facts_of, tokenizer_json  # noqa: E402
 from guided.rows.sequence import RowSequence  # noqa: E402
@@ -116,7 +116,8 @@ def ours(vocabulary: Vocabulary, num_rows: int, *, in_place: bool = False) -> St
         padded=prompts,
         in_place=in_place,
     )
-    processor, criteria = GuidanceProcessor(session), GuidanceCriteria(session, [vocabulary.end])
+    held = OneSession(session)
+    processor, criteria = GuidanceProcessor(held), GuidanceCriteria(held, [vocabulary.end])
 
     def step(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         if session.prompt_len is not None:
