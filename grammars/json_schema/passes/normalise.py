@@ -39,12 +39,7 @@ _WIDEST = (dialect.drop_disputed_keywords, *PASSES)
 def normalise(place: Place, *, is_widest: bool = False) -> tuple[dict[str, Any], tuple[ReportRow, ...]]:
     """Return the object at ``place`` normalised, and the report rows of the passes.
 
-    <<<<<<< HEAD
-        ``is_widest``: with everything that some validator may accept, see `MemoisedSolver.widest`.
-    =======
-        ``is_widest``: with everything that some validator may accept, see
-        `grammars.json_schema.solver.solver.Space.widest`.
-    >>>>>>> h-regular
+    ``is_widest``: with everything that some validator may accept, see `MemoisedSolver.widest`.
     """
     rows: list[ReportRow] = []
     schema: dict[str, Any] = place.schema
