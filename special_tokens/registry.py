@@ -160,6 +160,20 @@ class SpecialTokens:
         return self._find(text, 0) is not None
 
     @cached_property
+    def _beginnings(self) -> frozenset[str]:
+        texts = (self.added[i].text for i in self.marker_ids)
+        return frozenset(text[:length] for text in texts for length in range(1, len(text)))
+
+    @cached_property
+    def _longest_beginning(self) -> int:
+        return max(map(len, self._beginnings), default=0)
+
+    def begins_marker(self, text: str) -> bool:
+        """Whether ``text`` ends in the beginning of a marker, which text after it could complete."""
+        longest = min(len(text), self._longest_beginning)
+        return any(text[-length:] in self._beginnings for length in range(1, longest + 1))
+
+    @cached_property
     def text_ids(self) -> tuple[int, ...]:
         """The ids of tokens that llguidance treats as special although they are ordinary text: HTML tags."""
         return tuple(

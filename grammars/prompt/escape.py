@@ -15,17 +15,25 @@ from special_tokens import SpecialTokens
 
 __all__ = ["escape_special_tokens", "segments"]
 
-_OPEN, _CLOSE = "\ue0f0", "\ue0f1"
-_SHIELDED = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}|[{_OPEN}{_CLOSE}]")
+_OPEN, _CLOSE, _BREAK = "\ue0f0", "\ue0f1", "\ue0f2"
+#: One of them as a template may write it: as it is, or escaped by JSON or by Python's ``repr``.
+_OWN = re.compile(r"([\ue0f0-\ue0f2]|\\ue0f[0-2])")
+#: Roles, types and keys that templates compare and look up.
+_WORD = re.compile(r"\w+")
 
 
 def escape_special_tokens(value: Any, tokens: SpecialTokens) -> Any:
-    """Return a copy of messages or tools in which every spelling of a special token is wrapped."""
+    """Return a copy of messages or tools in which every spelling of a special token is wrapped, in keys too.
+
+    A text that ends in the beginning of a special token gets a character that keeps a template from completing it.
+    """
     if isinstance(value, str):
         return _shield_text(value, tokens)
     if isinstance(value, Mapping):
         return {
-            key: inner if key in ("role", "type") else escape_special_tokens(inner, tokens)
+            _shield_word(key, tokens): _shield_word(inner, tokens)
+            if key in ("role", "type")
+            else escape_special_tokens(inner, tokens)
             for key, inner in value.items()
         }
     if isinstance(value, list | tuple):
@@ -33,27 +41,27 @@ def escape_special_tokens(value: Any, tokens: SpecialTokens) -> Any:
     return value
 
 
+def _shield_word(value: Any, tokens: SpecialTokens) -> Any:
+    is_word = isinstance(value, str) and _WORD.fullmatch(value)
+    return value if is_word else escape_special_tokens(value, tokens)
+
+
 def _shield_text(text: str, tokens: SpecialTokens) -> str:
-    bare = text.replace(_OPEN, "").replace(_CLOSE, "")  # a client's own would look like ours
-    if not tokens.spells_marker(bare):
-        return bare
-    return "".join(
+    bare = _OWN.sub("\ufffd", text)  # a client's own would look like ours
+    shielded = "".join(
         piece if isinstance(piece, str) else f"{_OPEN}{tokens.text(piece)}{_CLOSE}" for piece in tokens.pieces(bare)
     )
+    return shielded + _BREAK if tokens.begins_marker(shielded) else shielded
 
 
-def segments(prompt: str) -> Iterator[tuple[str, bool]]:
+def segments(prompt: str, tokens: SpecialTokens) -> Iterator[tuple[str, bool]]:
     """Yield a rendered prompt in pieces, each with whether it is a client's spelling of a special token.
 
     A template's string methods may separate a pair of the private-use characters; a lone one is dropped, and still
     keeps the text on its two sides from joining into a token.
     """
-    at = 0
-    for found in _SHIELDED.finditer(prompt):
-        if found.start() > at:
-            yield prompt[at : found.start()], False
-        if found[1]:
-            yield found[1], True
-        at = found.end()
-    if at < len(prompt):
-        yield prompt[at:], False
+    parts = ["", *_OWN.split(prompt), ""]  # texts at odd places, between two of the characters
+    for before, text, after in zip(parts[::2], parts[1::2], parts[2::2], strict=False):
+        if text:
+            is_pair = before[-1:] in (_OPEN, "0") and after[-1:] in (_CLOSE, "1")
+            yield text, is_pair and tokens.id_of(text) in tokens.marker_ids

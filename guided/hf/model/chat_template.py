@@ -68,25 +68,32 @@ def render_chat(
         kwargs |= dict(plan.template_kwargs)
     shown = escape_special_tokens(messages_for(messages, format, tools), tokens)
     text = render(tokenizer, shown, add_generation_prompt=True, **escape_special_tokens(kwargs, tokens))
-    return encode(tokenizer, text)
+    return encode(tokenizer, text, tokens)
 
 
-def encode(tokenizer: Any, prompt: str) -> list[int]:
+def encode(tokenizer: Any, prompt: str, tokens: SpecialTokens) -> list[int]:
     """Return the token ids of a rendered prompt; escaped spellings of special tokens become ordinary text.
 
     Each later piece is encoded after a line break whose tokens are then removed, so that no tokenizer inserts a space
     before the piece.
     """
-    pieces = list(segments(prompt))
+    pieces = list(segments(prompt, tokens))
     if len(pieces) == 1 and not pieces[0][1]:
         return list(tokenizer(prompt, add_special_tokens=False)["input_ids"])
     out: list[int] = []
     lead = list(tokenizer("\n", add_special_tokens=False)["input_ids"])
-    for text, is_text in pieces:
+
+    def add(text: str, *, is_text: bool) -> None:
         options = {"add_special_tokens": False, "split_special_tokens": is_text}
         ids = list(tokenizer("\n" + text, **options)["input_ids"]) if out else []
-        if ids[: len(lead)] == lead and out:
-            out += ids[len(lead) :]
+        has_lead = bool(out) and ids[: len(lead)] == lead
+        ids = ids[len(lead) :] if has_lead else list(tokenizer(text, **options)["input_ids"])
+        if is_text and len(text) > 1 and not tokens.marker_ids.isdisjoint(ids):  # one without the flag is never split
+            add(text[0], is_text=True)
+            add(text[1:], is_text=True)
         else:
-            out += list(tokenizer(text, **options)["input_ids"])
+            out.extend(ids)
+
+    for text, is_text in pieces:
+        add(text, is_text=is_text)
     return out
