@@ -1,4 +1,4 @@
-"""What clients write in prompts stays text, wherever a template pastes it; the template's own markers stay tokens."""
+"""A client's text stays text in prompts, wherever a template pastes it; the template's own markers stay tokens."""
 
 from __future__ import annotations
 
