@@ -102,7 +102,13 @@ CHAT_TEMPLATE = (
 )
 
 
-def make_tiny_guide(markers: Sequence[str] = MARKERS, *, seed: int = 0, **config: Any) -> Any:
+def make_tiny_guide(
+    markers: Sequence[str] = MARKERS,
+    *,
+    seed: int = 0,
+    special: Sequence[str] = ("<|im_start|>", "<|im_end|>", "<|endoftext|>"),
+    **config: Any,
+) -> Any:
     """A guide of a random two-layer model over a small tokenizer."""
     import torch
     from tokenizers import Tokenizer
@@ -112,7 +118,7 @@ def make_tiny_guide(markers: Sequence[str] = MARKERS, *, seed: int = 0, **config
 
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    text = small_tokenizer(markers, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
+    text = small_tokenizer(markers, special=special)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(text), eos_token="<|im_end|>", pad_token="<|im_end|>"
     )

@@ -34,7 +34,6 @@ from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shor
 from guided.output.message import Message
 from guided.rows.sequence import OnError
 from guided.sampling import ChoiceProbability, Sampling, check_bias, sampling_of
-from guided.state.entry import FRESH, begin_of
 from guided.stops.request import check_stops, stops_of
 from guided.stops.vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
@@ -240,10 +239,7 @@ class Guide:
             raise PlanError("there are no chats", place="inputs", expected="at least one chat")
         plans = check_rows(plans, len(chats))
         prompts = [self._prompt_ids(chat, plan, describe) for chat, plan in zip(chats, plans, strict=True)]
-        begins = [
-            begin_of(plan, ids, self.engine) if isinstance(plan, Plan) else FRESH
-            for plan, ids in zip(plans, prompts, strict=True)
-        ]
+        begins = [self.context.begin(plan, ids) for plan, ids in zip(plans, prompts, strict=True)]
         batch = pad_left(prompts, self.pad_id)
         return Inputs({key: value.to(self.model.device) for key, value in batch.items()}, prompts, begins)
 

@@ -66,6 +66,7 @@ def build_trace(
 def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Begin) -> list[str]:
     """The region in which each token begins; what frames a marker belongs to the marker, as it does for the parser."""
     end = end_of_answer(tokens, plan, engine)
+    plan = plan if plan is not None else begin.reader
     if plan is None:
         return ["end" if i == end else RegionName.CONTENT.value for i in range(len(tokens))]
     table = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)

@@ -108,7 +108,7 @@ class OutputParser:
 
     ``entry`` is where the prompt made the plan begin; ``opened`` is false when the prompt ended right at the
     opening marker, so that the white space which frames it is still to come.  ``make_call_id`` gives a tool call's id
-    where the model writes none.
+    where the model writes none.  ``hides_special``: special tokens that are no marker of the plan are not shown.
     """
 
     def __init__(
@@ -120,6 +120,7 @@ class OutputParser:
         opened: bool = True,
         regions: RegionMap | None = None,
         make_call_id: MakeId | None = None,
+        hides_special: bool = False,
     ) -> None:
         self.plan = plan
         self._engine = engine
@@ -129,6 +130,7 @@ class OutputParser:
         self._position = self._map.start(begin.region)
         self._region = begin.region
         self._markers = Markers(engine.tokens)
+        self._hidden = {_TOKEN + t.id for t in engine.tokens.added.values() if t.special} if hides_special else set()
         self._held: list[int] = []  # symbols that may belong to a trigger
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         first = _framing_into(plan, begin.region) if entry == "inside" and not opened else begin.first
@@ -194,7 +196,8 @@ class OutputParser:
     # -- inside a region
 
     def _emit(self, symbols: Sequence[int]) -> list[Event]:
-        return self._text_out(self._decode(symbols)) if symbols else []
+        shown = [symbol for symbol in symbols if symbol not in self._hidden] if self._hidden else symbols
+        return self._text_out(self._decode(shown)) if shown else []
 
     def _decode(self, symbols: Sequence[int]) -> str:
         """Symbols as text, marked text among calls; an unfinished character waits for its rest."""

@@ -324,10 +324,18 @@ def _is_whole(tokens: Sequence[int], hit: StopHit, plan: RowPlan, engine: Engine
 def parser_of(
     plan: RowPlan, engine: Engine, begin: Begin = FRESH, *, make_call_id: MakeId | None = None
 ) -> StopAwareParser:
-    """Return the reader of a row's answer: its plan's parser, which gets the text up to a stop."""
+    """Return the reader of a row's answer: the parser of its plan or its reader, which gets the text up to a stop."""
     parser: EventParser = PlainParser(engine)
-    if isinstance(plan, Plan):
-        parser = OutputParser(plan, engine, entry=begin.entry, opened=begin.opened, make_call_id=make_call_id)
+    reader = plan if isinstance(plan, Plan) else begin.reader
+    if reader is not None:
+        parser = OutputParser(
+            reader,
+            engine,
+            entry=begin.entry,
+            opened=begin.opened,
+            make_call_id=make_call_id,
+            hides_special=reader is not plan,
+        )
     return StopAwareParser(parser, _matcher(plan, engine, begin), engine)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from grammars.plan.plan import Plan
 from guided.engine.engine import Engine
@@ -21,11 +21,12 @@ class Begin:
     """The place at which a plan's grammar begins.
 
     ``opened`` is false when the prompt ended right at the opening marker, so that the white space which frames it
-    is still to come.
+    is still to come.  ``reader`` is the plan by which the answer of a row without a plan is read; the place is in it.
     """
 
     entry: str = "fresh"
     opened: bool = True
+    reader: Plan | None = field(default=None, repr=False, compare=False)
 
 
 FRESH = Begin()

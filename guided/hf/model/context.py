@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from grammars.compose.compose import Parts, compose
+from grammars.plan.plan import Plan, RowPlan
 from grammars.values.format import Format
 from guided.engine.engine import Engine
 from guided.hf.model.tokenizer import tokenizer_json
+from guided.state.entry import FRESH, Begin, begin_of
 from special_tokens import SpecialTokens
 
 __all__ = ["ModelContext"]
@@ -27,6 +31,21 @@ class ModelContext:
     def engine(self) -> Engine:
         """The engine of this vocabulary, built on first use."""
         return Engine(tokenizer_json(self.tokenizer), self.tokens)
+
+    @cached_property
+    def reader(self) -> Plan | None:
+        """The plan by which answers of rows without one are read; it guides nothing.  None where all is content."""
+        thinking = True if self.format.reasoning is not None else None  # a block is read wherever one is written
+        plan = compose(Parts(thinking=thinking), tokens=self.tokens, format=self.format)
+        return plan if any(region.exits for region in plan.regions) else None
+
+    def begin(self, row: RowPlan, prompt_ids: Sequence[int]) -> Begin:
+        """Return where the prompt's tail begins the answer of ``row``: in its plan, or in the `reader`."""
+        plan = row if isinstance(row, Plan) else self.reader
+        if plan is None:
+            return FRESH
+        begin = begin_of(plan, prompt_ids, self.engine)
+        return begin if plan is row else replace(begin, reader=plan)
 
     @property
     def pad_id(self) -> int:

@@ -1,0 +1,176 @@
+"""Rows without a plan are read as the model's format says: reasoning and content apart, no marker in either."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import guided
+from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat
+from tests.conftest import make_tiny_guide
+from tests.made_up.scripts import write
+
+CHANNELS = (
+    "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|return|>", "<|call|>", "<|im_start|>",
+    "<|im_end|>",
+)  # fmt: skip
+ANALYSIS, FINAL = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>"
+LEAD = "<|channel|>commentary<|message|>"
+NEXT = "<|end|><|start|>assistant"
+OPENED = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}"
+)
+THINKING = Format(
+    "tags", ReasoningFormat("<think>\n", "\n</think>\n\n", default_on=True), ends=Ends(("<|im_end|>",))
+)  # fmt: skip
+FRAMED = Format(
+    "channels",
+    ReasoningFormat(ANALYSIS, NEXT, default_on=True),
+    ContentFormat(start=FINAL, lead_start=LEAD, lead_end=NEXT),
+    ends=Ends(("<|return|>",), ("<|call|>",), ("<|end|>",)),
+)
+
+#: What the model writes -> reasoning, content, finish reason, reasoning tokens where counted by hand.
+CHANNEL_ANSWERS = {
+    f"{ANALYSIS}hm m{NEXT}{FINAL}Hello!<|return|>": ("hm m", "Hello!", "stop", 4),
+    f"{FINAL}Hello!<|return|>": (None, "Hello!", "stop", 0),
+    f"{ANALYSIS}hm{NEXT}{LEAD}I look.{NEXT}{FINAL}Yes<|return|>": ("hm", "I look.Yes", "stop", 2),
+    f"{ANALYSIS}a{NEXT}{ANALYSIS}b{NEXT}{FINAL}c<|return|>": ("ab", "c", "stop", 2),
+    f"{ANALYSIS}hm": ("hm", "", "length", 2),
+    f"{ANALYSIS}hm{NEXT}{FINAL}He": ("hm", "He", "length", 2),
+    "Hello!<|return|>": (None, "Hello!", "stop", 0),  # no frame at all
+    # What no format names is shown without its markers.
+    f"{ANALYSIS}hm{NEXT}<|channel|>odd<|message|>x<|return|>": ("hm", "oddx", "stop", 2),
+    f"{FINAL}Hel<|constrain|>lo!<|start|><|return|>": (None, "Hello!", "stop", 0),
+}  # fmt: skip
+OPENED_ANSWERS = {
+    "hm m\n</think>\n\nHello!<|im_end|>": ("hm m", "Hello!", "stop", None),
+    "hm": ("hm", "", "length", 2),
+    "a<x>b\n</think>\n\nHello!<|im_end|>": ("a<x>b", "Hello!", "stop", None),
+}
+
+
+@pytest.fixture(scope="module")
+def channels() -> Any:
+    """A guide of a gpt-oss-like model."""
+    made = make_tiny_guide(CHANNELS, special=CHANNELS)
+    return guided.Guide(made.model, made.tokenizer, format=FRAMED)
+
+
+@pytest.fixture(scope="module")
+def opened() -> Any:
+    """A guide of a model whose prompt opens the block of reasoning."""
+    made = make_tiny_guide()
+    made.tokenizer.chat_template = OPENED
+    return guided.Guide(made.model, made.tokenizer, format=THINKING)
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(guide, text, wanted, id=f"{guide}: {text}")
+        for guide, table in (("channels", CHANNEL_ANSWERS), ("opened", OPENED_ANSWERS))
+        for text, wanted in table.items()
+    ]
+
+
+def ids_of(guide: Any, text: str) -> list[int]:
+    return [int(i) for i in guide.tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+
+def check(message: Any, wanted: tuple[str | None, str, str, int | None]) -> None:
+    reasoning, content, finish, count = wanted
+    assert (message.reasoning, message.content, message.finish_reason) == (reasoning, content, finish)
+    assert count is None or message.usage.reasoning_tokens == count
+    assert message.tool_calls == ()
+    assert message.error is None
+
+
+@pytest.mark.parametrize(("name", "text", "wanted"), cases())
+@pytest.mark.parametrize("row", [None, guided.Stops(["never"])], ids=["plain", "stops alone"])
+def test_E2_what_generate_wrote_without_a_plan_is_read_by_the_format(
+    name: str, text: str, wanted: Any, row: Any, request: pytest.FixtureRequest
+) -> None:
+    guide = request.getfixturevalue(name)
+    inputs = guide.inputs(["hi"], [row])
+    out = torch.tensor([[*inputs.prompt_ids[0], *ids_of(guide, text)]])
+    (message,) = guide.messages(out, inputs, [row])
+    check(message, wanted)
+
+
+@pytest.mark.parametrize(("name", "text", "wanted"), cases())
+def test_E2_our_loop_reads_rows_without_a_plan_by_the_format(
+    name: str, text: str, wanted: Any, request: pytest.FixtureRequest
+) -> None:
+    guide = request.getfixturevalue(name)
+    script, greedy = ids_of(guide, text), guided.Sampling(temperature=0)
+    with write(guide, "hi", script):
+        (message,) = guide.generate(["hi"], sampling=greedy, max_tokens=len(script))
+        stream = guide.stream("hi", guided.Stops(["never"]), temperature=0, max_tokens=len(script))
+        events = list(stream)
+    check(message, wanted)
+    check(stream.message, wanted)
+    told = {
+        kind: "".join(e.text for e in events if type(e).__name__ == kind) for kind in ("ReasoningDelta", "ContentDelta")
+    }
+    assert (told["ReasoningDelta"], told["ContentDelta"]) == (wanted[0] or "", wanted[1])
+
+
+@pytest.mark.parametrize("name", ["channels", "opened"])
+def test_E2_plain_rows_read_as_chat_reads_them(name: str, request: pytest.FixtureRequest) -> None:
+    """The judge is the same answer under the plan of ``guide.chat``."""
+    guide = request.getfixturevalue(name)
+    for text, (_, _, finish, _) in (CHANNEL_ANSWERS if name == "channels" else OPENED_ANSWERS).items():
+        script = ids_of(guide, text)
+        odd = any(part in text for part in ("odd", "constrain", "commentary")) or text.count(ANALYSIS) > 1
+        if finish != "stop" or odd or text.startswith("Hello"):
+            continue  # the plan of chat refuses it
+        with write(guide, "hi", script):
+            ours = guide.chat("hi", temperature=0, max_tokens=len(script))
+            (plain,) = guide.generate(["hi"], sampling=guided.Sampling(temperature=0), max_tokens=len(script))
+        assert ours.token_ids == plain.token_ids
+        assert (ours.reasoning, ours.content, ours.usage) == (plain.reasoning, plain.content, plain.usage)
+
+
+def test_E2_the_scores_of_plain_rows_stay_untouched(channels: Any) -> None:
+    """Next to a guided row or alone: to the bit those of a call that knows nothing of us."""
+    chats = ["hi", "why so?"]
+    options = {"max_new_tokens": 12, "do_sample": False, "output_logits": True, "return_dict_in_generate": True}
+    for plans in ([None, None], [channels.plan(), None]):
+        inputs = channels.inputs(chats, plans)
+        judge = channels.model.generate(**inputs, **options)
+        kwargs = channels.generate_kwargs(inputs, plans)
+        assert kwargs == {} or plans[0] is not None
+        ours = channels.model.generate(**inputs, **options, **kwargs)
+        size = min(len(ours.logits), len(judge.logits))
+        assert all(torch.equal(ours.logits[i][1], judge.logits[i][1]) for i in range(size))
+        assert torch.equal(
+            ours.sequences[1, : inputs.prompt_len + size], judge.sequences[1, : inputs.prompt_len + size]
+        )
+
+
+def test_a_stop_and_a_trace_of_a_plain_row(channels: Any) -> None:
+    text = f"{ANALYSIS}hm{NEXT}{FINAL}Hello!<|return|>"
+    script = ids_of(channels, text)
+    with write(channels, "hi", script):
+        cut = channels.chat("hi", guided.Stops(["lo"]), temperature=0, max_tokens=len(script))
+        (message,) = channels.generate(
+            ["hi"], sampling=guided.Sampling(temperature=0), max_tokens=len(script), trace=True
+        )
+    assert (cut.reasoning, cut.content, cut.stop_reason) == ("hm", "Hel", "lo")
+    regions = [token.region for token in message.trace.tokens]
+    runs = [name for i, name in enumerate(regions) if i == 0 or regions[i - 1] != name]
+    assert runs == ["marker", "reasoning", "marker", "content", "end"]
+    assert (regions.count("reasoning"), regions.count("content")) == (2, 6)
+
+
+def test_models_without_channels_read_plain_rows_as_text() -> None:
+    guide = make_tiny_guide(("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
+    assert guide.context.reader is None
+    inputs = guide.inputs(["hi"])
+    assert "engine" not in vars(guide.context)  # nothing was built for them
+    out = torch.tensor([[*inputs.prompt_ids[0], *ids_of(guide, "Hello!<|im_end|>")]])
+    (message,) = guide.messages(out, inputs, [None])
+    assert (message.reasoning, message.content) == (None, "Hello!")
