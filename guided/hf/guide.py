@@ -14,6 +14,7 @@ from grammars.limits.deadline import deadline
 from grammars.plan.plan import Plan, RowPlan, Stops
 from grammars.prompt.describe import add_system_text, describe_plan
 from grammars.requests.read import read_request
+from grammars.tool_calls.syntaxes.anchors import anchored
 from grammars.values.constraints import Choice
 from grammars.values.format import Format
 from guided.engine.engine import CacheInfo, Engine
@@ -44,23 +45,30 @@ __all__ = ["Guide"]
 log = logging.getLogger("guided")
 
 Chat = Sequence[Mapping[str, Any]] | str
+Anchors = bool | Sequence[int | str]
 
 
 class Guide:
     """A transformers causal language model whose output follows plans.
 
-    ``format`` overrides the wire format that guided infers from the chat template.  The engine's tokenizer is built on
-    first use, in about a second.  One guide serves any number of plans and threads.
+    ``format`` overrides the wire format that guided infers from the chat template.  ``anchors`` is for models that were
+    tuned with them: two unused tokens, by id or text, or True for spare ones, which close calls and arguments in place
+    of text tags.  The engine's tokenizer is built on first use, in about a second.  One guide serves any number of
+    plans and threads.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, format: Format | None = None) -> None:
+    def __init__(self, model: Any, tokenizer: Any, *, format: Format | None = None, anchors: Anchors = False) -> None:
         tokens = SpecialTokens(facts_of(tokenizer, model=model))
         check_logits_width(model, tokens)
-        self.context = ModelContext(model, tokenizer, tokens, format or format_of(tokenizer, tokens))
+        self.context = ModelContext(
+            model, tokenizer, tokens, anchored(format or format_of(tokenizer, tokens), tokens, anchors)
+        )
         self.plans = PlanCache()
 
     @classmethod
-    def from_pretrained(cls, name: str | Path, *, format: Format | None = None, **model_kwargs: Any) -> Guide:
+    def from_pretrained(
+        cls, name: str | Path, *, format: Format | None = None, anchors: Anchors = False, **model_kwargs: Any
+    ) -> Guide:
         """Return the guide of a chat model that transformers can load; raise `ModelError` when it cannot be loaded."""
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -73,7 +81,7 @@ class Guide:
                 place="model",
                 expected="a model name or a folder with config.json, weights and tokenizer.json",
             ) from error
-        return cls(model, tokenizer, format=format)
+        return cls(model, tokenizer, format=format, anchors=anchors)
 
     @property
     def model(self) -> Any:
