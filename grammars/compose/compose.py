@@ -363,7 +363,8 @@ class _Composer:
             ids = of_calls
         else:
             ids = (set(self.tokens.end_ids) | of_content) - (of_calls - of_content)
-        return tuple(sorted({i for i in ids - not_ends if i is not None} | self._stop_tokens()))
+        asked = {end.id for end in self.tokens.ends if "request" in end.sources}  # the caller's own: `add_end`
+        return tuple(sorted({i for i in ids - not_ends if i is not None} | asked | self._stop_tokens()))
 
     def _stop_tokens(self) -> set[int]:
         """Special tokens that the request stops at: free text cannot contain them, so they are end tokens."""

@@ -28,7 +28,8 @@ from guided.hf.loop.settings import row_samplings, token_limit
 from guided.hf.loop.stream import Stream
 from guided.hf.model.chat_template import messages_of, render_chat
 from guided.hf.model.context import ModelContext
-from guided.hf.model.tokenizer import facts_of, first_line, logits_widths
+from guided.hf.model.registry import registry_of
+from guided.hf.model.tokenizer import first_line
 from guided.hf.model.wire_format import format_of
 from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_texts
 from guided.output.message import Message
@@ -51,18 +52,24 @@ Anchors = bool | Sequence[int | str]
 class Guide:
     """A transformers causal language model whose output follows plans.
 
-    ``format`` overrides the wire format that guided infers from the chat template.  ``anchors`` is for models that were
-    tuned with them: two unused tokens, by id or text, or True for spare ones, which close calls and arguments in place
-    of text tags.  The engine's tokenizer is built on first use, in about a second.  One guide serves any number of
-    plans and threads.
+    ``format`` overrides the wire format that guided infers from the chat template, and ``tokens`` the registry of
+    special tokens (see `with_tokens`).  ``anchors`` is for models that were tuned with them: two unused tokens, by id or
+    text, or True for spare ones, which close calls and arguments in place of text tags.  The engine's tokenizer is
+    built on first use, in about a second.  One guide serves any number of plans and threads.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, format: Format | None = None, anchors: Anchors = False) -> None:
-        tokens = SpecialTokens(facts_of(tokenizer, model=model))
-        check_logits_width(model, tokens)
-        self.context = ModelContext(
-            model, tokenizer, tokens, anchored(format or format_of(tokenizer, tokens), tokens, anchors)
-        )
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        format: Format | None = None,
+        tokens: SpecialTokens | None = None,
+        anchors: Anchors = False,
+    ) -> None:
+        tokens = registry_of(model, tokenizer, tokens)
+        format = anchored(format or format_of(tokenizer, tokens), tokens, anchors)
+        self.context = ModelContext(model, tokenizer, tokens, format)
         self.plans = PlanCache()
 
     @classmethod
@@ -82,6 +89,14 @@ class Guide:
                 expected="a model name or a folder with config.json, weights and tokenizer.json",
             ) from error
         return cls(model, tokenizer, format=format, anchors=anchors)
+
+    def with_tokens(self, tokens: SpecialTokens) -> Guide:
+        """Return a guide of the same model and format with another registry: ``guide.tokens.add_end(...)``, say.
+
+        Its plans, plan cache and engine are its own: its answers end where ``tokens`` says, those of this guide as
+        before.  Raises `TokenizerError` for the registry of another tokenizer.
+        """
+        return Guide(self.model, self.tokenizer, format=self.format, tokens=tokens)
 
     @property
     def model(self) -> Any:
@@ -369,18 +384,6 @@ class Guide:
             if "unexpected keyword" in str(error):
                 raise RequestError(str(error).split("() ")[-1], place="chat") from None
             raise
-
-
-def check_logits_width(model: Any, tokens: SpecialTokens) -> None:
-    """Raise `ModelError` when the model's logits are narrower than the tokenizer's vocabulary."""
-    vocabulary = tokens.facts.vocab_size
-    logits = min(logits_widths(model), default=vocabulary)  # a last layer may be narrower than the config says
-    if logits < vocabulary:
-        raise ModelError(
-            f"the model's logits are {logits} wide, the tokenizer has ids up to {vocabulary - 1}",
-            place="tokenizer",
-            hint="resize the model's embeddings, or load the tokenizer that belongs to it",
-        )
 
 
 def checked_plan(plan: object, place: str) -> Plan:

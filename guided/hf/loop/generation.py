@@ -63,6 +63,7 @@ class Generation:
         # The loop owns its copy of the logits: masks go in place unless a recorder needs the raw ones.
         self._options = generate_kwargs(context, inputs, plans, Rows(on_error=on_error, in_place=recorder is None))
         self._options |= _NEUTRAL | {"max_new_tokens": max(max_tokens)}
+        self._options |= {"eos_token_id": list(context.tokens.end_ids) or None}
         self.control = LoopControl(
             sampler=BatchSampler(rows, inputs.prompt_ids),
             max_tokens=tuple(max_tokens),

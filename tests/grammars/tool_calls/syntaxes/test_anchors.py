@@ -219,6 +219,7 @@ def test_anchors_of_one_s_own_and_other_models(coder: Any, tiny_guide: Any) -> N
     tokens = coder().tokens
     ids = (tokens.id_of(PADS[1]), tokens.id_of(PADS[0]))
     assert [i for _, i in coder(anchors=ids).plan(tools=[TOOL]).anchors] == list(ids)
+    assert [i for _, i in coder(anchors=ids).with_tokens(tokens).plan(tools=[TOOL]).anchors] == list(ids)
     assert coder(anchors=True).plan(response_format={"type": "json_object"}).anchors == ()
     assert guided.decode_plan(guided.encode_plan(coder(anchors=ids).plan(tools=[TOOL]))).anchors[1][1] == ids[1]
     with pytest.raises(ModelError, match="leave anchors off"):

@@ -1,0 +1,42 @@
+"""The registry of special tokens of a loaded model: read off its tokenizer, or the caller's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guided.hf.model.tokenizer import facts_of, logits_widths
+from special_tokens import SpecialTokens
+from special_tokens.errors import ModelError, TokenizerError
+
+__all__ = ["registry_of"]
+
+
+def registry_of(model: Any, tokenizer: Any, tokens: SpecialTokens | None = None) -> SpecialTokens:
+    """Return ``tokens``, by default those of tokenizer and model.
+
+    Raises `ModelError` when the model's logits are narrower than the tokenizer's vocabulary, and `TokenizerError` when
+    ``tokens`` are those of another tokenizer.
+    """
+    own = SpecialTokens(facts_of(tokenizer, model=model))
+    _check_logits_width(model, own)
+    if tokens is None:
+        return own
+    if isinstance(tokens, SpecialTokens) and tokens.fingerprint == own.fingerprint:
+        return tokens
+    raise TokenizerError(
+        "the registry is not one of this guide's tokenizer and model",
+        place="tokens",
+        expected=f"the added tokens and sizes of vocabulary {own.fingerprint}",
+        hint="make it from the guide's own: guide.tokens.add_end(...)",
+    )
+
+
+def _check_logits_width(model: Any, tokens: SpecialTokens) -> None:
+    vocabulary = tokens.facts.vocab_size
+    logits = min(logits_widths(model), default=vocabulary)  # a last layer may be narrower than the config says
+    if logits < vocabulary:
+        raise ModelError(
+            f"the model's logits are {logits} wide, the tokenizer has ids up to {vocabulary - 1}",
+            place="tokenizer",
+            hint="resize the model's embeddings, or load the tokenizer that belongs to it",
+        )

@@ -1,0 +1,37 @@
+"""Answers that a model is made to write: a hook that puts the wanted token on top of its logits, place by place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+__all__ = ["write"]
+
+
+@contextmanager
+def write(guide: Any, chat: Any, script: Sequence[int]) -> Iterator[None]:
+    """Inside, the guide's model answers ``chat`` with the token ids ``script``, as far as masks allow them.
+
+    By the positions of the tokens that a forward is fed, so it serves any loop that feeds one row.
+    """
+    first = len(guide.inputs([chat]).prompt_ids[0])
+
+    def put(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
+        positions = kwargs.get("position_ids")
+        if positions is None:
+            size = int(kwargs["input_ids"].shape[1])
+            positions = torch.arange(size)[None]
+        for column in range(output.logits.shape[1]):
+            at = int(positions[0, column - output.logits.shape[1]]) + 1 - first
+            if 0 <= at < len(script):
+                output.logits[:, column, script[at]] = output.logits.max() + 10
+        return output
+
+    hook = guide.model.register_forward_hook(put, with_kwargs=True)
+    try:
+        yield
+    finally:
+        hook.remove()
