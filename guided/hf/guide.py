@@ -53,8 +53,8 @@ class Guide:
     """A transformers causal language model whose output follows plans.
 
     ``format`` overrides the wire format that guided infers from the chat template, and ``tokens`` the registry of
-    special tokens (see `with_tokens`).  ``anchors`` is for models that were tuned with them: two unused tokens, by id or
-    text, or True for spare ones, which close calls and arguments in place of text tags.  The engine's tokenizer is
+    special tokens (see `with_tokens`).  ``anchors`` is for models that were tuned with them: two unused tokens, by id
+    or text, or True for spare ones, which close calls and arguments in place of text tags.  The engine's tokenizer is
     built on first use, in about a second.  One guide serves any number of plans and threads.
     """
 
