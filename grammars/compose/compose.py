@@ -195,8 +195,16 @@ class _Composer:
             max_tokens=self.parts.max_tokens,
             ignored=self.parts.ignored,
             notes=reasoning.notes,
+            anchors=self._anchors(),
             python_type=self.response.python_type if self.response else None,
         )
+
+    def _anchors(self) -> tuple[tuple[str, int], ...]:
+        form = self.format.tool_calls
+        if form is None or self.choice.mode == "none":
+            return ()
+        found = ((anchor.closes, self.tokens.id_of(anchor.token)) for anchor in form.anchors)
+        return tuple((tag, token_id) for tag, token_id in found if token_id is not None)
 
     # -- the grammar
 

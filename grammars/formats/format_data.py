@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from grammars.values.format import (
+    Anchor,
     ContentFormat,
     EffortSwitch,
     Ends,
@@ -70,6 +71,7 @@ def _tool_calls(data: Mapping[str, Any], place: str) -> ToolCallFormat:
     body = _pairs(data, "options")
     if body.get("spelling") is not None:
         body["spelling"] = _record(Spelling, body["spelling"], f"{place}.spelling")
+    body["anchors"] = tuple(_record(Anchor, anchor, f"{place}.anchors") for anchor in body.get("anchors", ()))
     return _record(ToolCallFormat, body, place)
 
 

@@ -219,6 +219,7 @@ class Plan:
     max_tokens: int | None = None
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    anchors: tuple[tuple[str, int], ...] = ()  #: tags of calls, and the tokens that are written in their places
     python_type: Any = field(default=None, compare=False, repr=False)
 
     def entry(self, name: str) -> Entry:

@@ -22,40 +22,50 @@ _OWN = re.compile(r"([\ue0f0-\ue0f2]|\\ue0f[0-2])")
 _WORD = re.compile(r"\w+")
 
 
-def escape_special_tokens(value: Any, tokens: SpecialTokens) -> Any:
-    """Return a copy of messages or tools in which every spelling of a special token is wrapped, in keys too.
+def escape_special_tokens(value: Any, tokens: SpecialTokens, tags: tuple[str, ...] = ()) -> Any:
+    """Return a copy of messages or tools in which every spelling of a special token or a tag is wrapped, in keys too.
 
-    A text that ends in the beginning of a special token gets a character that keeps a template from completing it.
+    A text that ends in the beginning of one gets a character that keeps a template from completing it.
     """
     if isinstance(value, str):
-        return _shield_text(value, tokens)
+        return _shield_text(value, tokens, tags)
     if isinstance(value, Mapping):
         return {
-            _shield_word(key, tokens): _shield_word(inner, tokens)
+            _shield_word(key, tokens, tags): _shield_word(inner, tokens, tags)
             if key in ("role", "type")
-            else escape_special_tokens(inner, tokens)
+            else escape_special_tokens(inner, tokens, tags)
             for key, inner in value.items()
         }
     if isinstance(value, list | tuple):
-        return [escape_special_tokens(inner, tokens) for inner in value]
+        return [escape_special_tokens(inner, tokens, tags) for inner in value]
     return value
 
 
-def _shield_word(value: Any, tokens: SpecialTokens) -> Any:
+def _shield_word(value: Any, tokens: SpecialTokens, tags: tuple[str, ...]) -> Any:
     is_word = isinstance(value, str) and _WORD.fullmatch(value)
-    return value if is_word else escape_special_tokens(value, tokens)
+    return value if is_word else escape_special_tokens(value, tokens, tags)
 
 
-def _shield_text(text: str, tokens: SpecialTokens) -> str:
+def _shield_text(text: str, tokens: SpecialTokens, tags: tuple[str, ...]) -> str:
     bare = _OWN.sub("\ufffd", text)  # a client's own would look like ours
     shielded = "".join(
-        piece if isinstance(piece, str) else f"{_OPEN}{tokens.text(piece)}{_CLOSE}" for piece in tokens.pieces(bare)
+        _with_tags(piece, tags) if isinstance(piece, str) else f"{_OPEN}{tokens.text(piece)}{_CLOSE}"
+        for piece in tokens.pieces(bare)
     )
-    return shielded + _BREAK if tokens.begins_marker(shielded) else shielded
+    is_begun = tokens.begins_marker(shielded) or any(_begins(shielded, tag) for tag in tags)
+    return shielded + _BREAK if is_begun else shielded
 
 
-def segments(prompt: str, tokens: SpecialTokens) -> Iterator[tuple[str, bool]]:
-    """Yield a rendered prompt in pieces, each with whether it is a client's spelling of a special token.
+def _with_tags(text: str, tags: tuple[str, ...]) -> str:
+    return re.sub("|".join(map(re.escape, tags)), rf"{_OPEN}\g<0>{_CLOSE}", text) if tags else text
+
+
+def _begins(text: str, tag: str) -> bool:
+    return any(text.endswith(tag[:length]) for length in range(1, len(tag)))
+
+
+def segments(prompt: str, tokens: SpecialTokens, tags: tuple[str, ...] = ()) -> Iterator[tuple[str, bool]]:
+    """Yield a rendered prompt in pieces, each with whether it is a client's spelling of a special token or a tag.
 
     A template's string methods may separate a pair of the private-use characters; a lone one is dropped, and still
     keeps the text on its two sides from joining into a token.
@@ -64,4 +74,4 @@ def segments(prompt: str, tokens: SpecialTokens) -> Iterator[tuple[str, bool]]:
     for before, text, after in zip(parts[::2], parts[1::2], parts[2::2], strict=False):
         if text:
             is_pair = before[-1:] in (_OPEN, "0") and after[-1:] in (_CLOSE, "1")
-            yield text, is_pair and tokens.id_of(text) in tokens.marker_ids
+            yield text, is_pair and (text in tags or tokens.id_of(text) in tokens.marker_ids)

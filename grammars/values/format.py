@@ -23,6 +23,7 @@ from typing import Any, Literal
 from grammars.values.spelling import DEFAULT_SPELLING, Spelling
 
 __all__ = [
+    "Anchor",
     "ContentFormat",
     "EffortSwitch",
     "Ends",
@@ -88,6 +89,15 @@ class ContentFormat:
 
 
 @dataclass(frozen=True, slots=True)
+class Anchor:
+    """A token that stands in prompts and answers where the chat template itself writes a text tag."""
+
+    token: str  #: the text of a token that nothing else uses
+    closes: str  #: the tag in whose place it stands, and white space before it
+    opening: str  #: the text that begins what the tag closes
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallFormat:
     """The form of tool calls: the id of their syntax, and every delimiter as data.
 
@@ -107,6 +117,7 @@ class ToolCallFormat:
     text_after: bool = False  #: whether text may follow calls
     id_style: str = ""  #: form of ids: "" (``call_`` + 24), "alnum9", "functions.$name:$index"
     options: tuple[tuple[str, Option], ...] = ()
+    anchors: tuple[Anchor, ...] = ()  #: of a call and of an argument, for models that were tuned with such tokens
     spelling: Spelling = DEFAULT_SPELLING  #: of the JSON in calls, where the template writes it otherwise
 
     def option(self, name: str, default: Option = None) -> Any:

@@ -9,12 +9,14 @@ from typing import Any
 
 from grammars.formats.provenance import by_field
 from grammars.plan.plan import Plan
+from grammars.tool_calls.syntaxes.anchors import anchored
 from grammars.values.format import Format
 from guided.output.message import Message
 from special_tokens import SpecialTokens
+from special_tokens.errors import ModelError, TokenizerError
 from special_tokens.report import report_of
 
-__all__ = ["as_json", "message_json", "plan_json", "tokens_json"]
+__all__ = ["anchor_rows", "as_json", "message_json", "plan_json", "tokens_json"]
 
 
 def as_json(value: Any) -> str:
@@ -43,11 +45,23 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "tokens": dict(plan.grammar.labels),
         "schema_report": [asdict(row) for row in plan.schema_report.rows],
         "tool_report": [asdict(row) for row in plan.tool_report.rows],
+        "anchors": [{"replaces": tag, "id": token_id} for tag, token_id in plan.anchors],
         "notes": list(plan.notes),
     }
 
 
+def anchor_rows(tokens: SpecialTokens, format: Format) -> list[tuple[int | None, str, str]]:
+    """Id and text of the tokens that ``Guide(..., anchors=True)`` takes, and the tags they replace; [] for none."""
+    try:
+        form = format.tool_calls if format.tool_calls and format.tool_calls.anchors else None
+        form = form or anchored(format, tokens).tool_calls
+    except (ModelError, TokenizerError):
+        return []
+    return [(tokens.id_of(anchor.token), anchor.token, anchor.closes) for anchor in form.anchors] if form else []
+
+
 def tokens_json(tokens: SpecialTokens, format: Format, notes: Sequence[str]) -> dict[str, Any]:
     """A registry and the wire format that goes with it, and how each field of that is known."""
-    found = {"format": format.to_json(), "evidence": by_field(format), "notes": list(notes)}
+    found: dict[str, Any] = {"format": format.to_json(), "evidence": by_field(format), "notes": list(notes)}
+    found["anchors"] = [{"id": i, "text": text, "replaces": tag} for i, text, tag in anchor_rows(tokens, format)]
     return report_of(tokens).to_json() | found

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import guided
 from guided.cli import terminal
-from guided.cli.as_json import as_json, message_json, plan_json, tokens_json
+from guided.cli.as_json import anchor_rows, as_json, message_json, plan_json, tokens_json
 from guided.cli.groups import takes
 from guided.cli.logprobs import show_logprobs
 from guided.cli.options import AsJson, Asked, Model, request_options, sampling_options, stop_options
@@ -195,6 +195,7 @@ def tokens(
         if registry.added:
             out.print(report_text(report_of(registry)), markup=False, soft_wrap=True)
         terminal.show_format(out, inference.format, inference.notes)
+        terminal.show_anchors(out, anchor_rows(registry, inference.format))
         if registry.added and registry.family is None:
             out.print("No family file fits this tokenizer; guided tokens MODEL --family-file writes one.", style="dim")
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REGION_STYLES",
     "EventPrinter",
+    "show_anchors",
     "show_checked_format",
     "show_checked_request",
     "show_error",
@@ -103,6 +104,8 @@ def show_plan(console: Console, plan: Plan) -> None:
         legend.add_row(f"end of {end.region}", ", ".join(map(str, end.ids)) or "nothing more may follow")
     for budget in plan.budgets:
         legend.add_row(f"budget of {plan.regions[budget.region].name}", f"{budget.max_tokens} tokens")
+    for tag, token_id in plan.anchors:
+        legend.add_row(f"token {token_id}", f"anchor in place of {json.dumps(tag)}")
     console.print()
     console.print(legend)
     for note in plan.notes:
@@ -184,6 +187,15 @@ def show_format(console: Console, format: Format, notes: Sequence[str] = ()) -> 
     console.print(table)
     for note in notes:
         console.print(Text(f"note: {note}", style="yellow"))
+
+
+def show_anchors(console: Console, rows: Sequence[tuple[int | None, str, str]]) -> None:
+    """The tokens that may stand in place of text tags in calls."""
+    table = Table("id", "token", "in place of", title="Anchors, with Guide(..., anchors=True)", title_justify="left")
+    for token_id, text, tag in rows:
+        table.add_row(str(token_id), Text(text), Text(json.dumps(tag)))
+    if rows:
+        console.print(table)
 
 
 def format_rows(part: object) -> list[tuple[str, str]]:

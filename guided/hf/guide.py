@@ -14,6 +14,7 @@ from grammars.limits.deadline import deadline
 from grammars.plan.plan import Plan, RowPlan, Stops
 from grammars.prompt.describe import add_system_text, describe_plan
 from grammars.requests.read import read_request
+from grammars.tool_calls.syntaxes.anchors import anchored
 from grammars.values.constraints import Choice
 from grammars.values.format import Format
 from guided.engine.engine import CacheInfo, Engine
@@ -44,25 +45,36 @@ __all__ = ["Guide"]
 log = logging.getLogger("guided")
 
 Chat = Sequence[Mapping[str, Any]] | str
+Anchors = bool | Sequence[int | str]
 
 
 class Guide:
     """A transformers causal language model whose output follows plans.
 
     ``format`` overrides the wire format that guided infers from the chat template, and ``tokens`` the registry of
-    special tokens (see `with_tokens`).  The engine's tokenizer is built on first use, in about a second.  One guide
-    serves any number of plans and threads.
+    special tokens (see `with_tokens`).  ``anchors`` is for models that were tuned with them: two unused tokens, by id
+    or text, or True for spare ones, which close calls and arguments in place of text tags.  The engine's tokenizer is
+    built on first use, in about a second.  One guide serves any number of plans and threads.
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, format: Format | None = None, tokens: SpecialTokens | None = None
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        format: Format | None = None,
+        tokens: SpecialTokens | None = None,
+        anchors: Anchors = False,
     ) -> None:
         tokens = registry_of(model, tokenizer, tokens)
-        self.context = ModelContext(model, tokenizer, tokens, format or format_of(tokenizer, tokens))
+        format = anchored(format or format_of(tokenizer, tokens), tokens, anchors)
+        self.context = ModelContext(model, tokenizer, tokens, format)
         self.plans = PlanCache()
 
     @classmethod
-    def from_pretrained(cls, name: str | Path, *, format: Format | None = None, **model_kwargs: Any) -> Guide:
+    def from_pretrained(
+        cls, name: str | Path, *, format: Format | None = None, anchors: Anchors = False, **model_kwargs: Any
+    ) -> Guide:
         """Return the guide of a chat model that transformers can load; raise `ModelError` when it cannot be loaded."""
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -75,7 +87,7 @@ class Guide:
                 place="model",
                 expected="a model name or a folder with config.json, weights and tokenizer.json",
             ) from error
-        return cls(model, tokenizer, format=format)
+        return cls(model, tokenizer, format=format, anchors=anchors)
 
     def with_tokens(self, tokens: SpecialTokens) -> Guide:
         """Return a guide of the same model and format with another registry: ``guide.tokens.add_end(...)``, say.

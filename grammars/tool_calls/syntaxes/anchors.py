@@ -1,71 +1,84 @@
-"""Anchors: unused tokens (pads) that replace the text tags closing an argument and a call.
+"""Anchors: unused tokens that replace the text tags closing an argument and a call.
 
 A raw value that a token ends can contain any text, even the family's closing tags, and masks inside it need not look
 for a text marker.  The anchors *replace* the closing tags: after a text tag they could not be reached, because the
-lexeme of the value would have swallowed that tag.
+lexeme of the value would have swallowed that tag.  They are for models that were tuned with them.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from grammars.tool_calls.arguments.parameter_list import ParameterList
-from grammars.tool_calls.pattern import Hole, parse_pattern, pattern_text
+from grammars.tool_calls.pattern import CallPattern, Hole, parse_pattern, pattern_text
 from grammars.tool_calls.syntaxes.lookup import syntax
-from grammars.values.format import Option, ToolCallFormat
+from grammars.values.format import Anchor, Format, Option, ToolCallFormat
 from special_tokens import SpecialTokens
-from special_tokens.errors import ModelError, TokenizerError
+from special_tokens.errors import ModelError
+from special_tokens.spare import anchor_tokens
 
-__all__ = ["anchor_tokens", "with_anchors"]
+__all__ = ["anchored", "with_anchors"]
 
-_PAD = re.compile(r"(?i)pad")
-_SPARE = re.compile(r"(?i)unused|reserved|extra|placeholder|special_\d|spare")
+#: The tag that closes something, with white space before it: ``</name>``, else markers on one line.
+_TAG = re.compile(r"\s*(?:</[^<>]*>|<[^\n]*>)")
 
 
-def anchor_tokens(tokens: SpecialTokens) -> tuple[str, str]:
-    """Return two marker tokens that the template does not use: the last two pads by id, else the last two spare ones.
+def anchored(format: Format, tokens: SpecialTokens, given: bool | Sequence[int | str] = True) -> Format:
+    """Return the format with anchors: two spare tokens, or the ids or texts in ``given``; False changes nothing.
 
-    The first closes a call, the second an argument.  Raises `TokenizerError` if the vocabulary has no such pair.
+    Raises `ModelError` for a model whose template shows no tools or calls, or in whose calls no text tag closes
+    arguments, and `TokenizerError` for tokens that are not spare.
     """
-    template = tokens.facts.chat_template
-    ends = set(tokens.end_ids) | {tokens.id_of(text) for text in tokens.facts.named.values()}
-    free = [
-        token.text
-        for token in tokens.added.values()
-        if token.is_marker and token.id not in ends and token.text not in template
-    ]
-    for looks in (_PAD, _SPARE):
-        found = [text for text in free if looks.search(text)]
-        if len(found) >= 2:
-            return found[-2], found[-1]
-    raise TokenizerError("the vocabulary has no two spare tokens", place="anchors", hint="leave anchors off")
+    if given is False:
+        return format
+    form = format.tool_calls
+    if form is None or (format.inputs.tools, format.inputs.tool_calls) != ("native", "native"):
+        raise ModelError("the chat template does not show tools and calls", place="anchors", hint="leave anchors off")
+    return replace(format, tool_calls=with_anchors(form, anchor_tokens(tokens, given)))
 
 
 def with_anchors(form: ToolCallFormat, anchors: tuple[str, str]) -> ToolCallFormat:
-    """The format with ``anchors`` as the closing markers of a call and of an argument.
+    """Return the format with ``anchors`` in place of the text tags that close a call and an argument.
 
-    Raises `ModelError` for a syntax that does not write arguments one by one.
+    Raises `ModelError` for a syntax that closes arguments without such a tag.
     """
-    call, parameter = _patterns(form)
-    options: dict[str, Option] = dict(form.options)
-    options["call"] = _closed_by(call, "parameters", anchors[0])
-    options["parameter"] = _closed_by(parameter, "value", anchors[1])
-    return replace(form, options=tuple(sorted(options.items())))
-
-
-def _patterns(form: ToolCallFormat) -> tuple[str, str]:
     module = syntax(form.syntax)
-    if not isinstance(module, ParameterList):
+    if not isinstance(module, ParameterList) or form.option("quote_end") is not None or form.anchors:
         raise ModelError(f"syntax {form.syntax!r} has no raw values to anchor", place="anchors")
-    return str(form.option("call", module.call_pattern)), str(form.option("parameter", module.parameter_pattern))
+    call = parse_pattern(str(form.option("call", module.call_pattern)))
+    parameter = parse_pattern(str(form.option("parameter", module.parameter_pattern)))
+    begin, after = _split(call, "parameters")
+    ends_in_call = any(isinstance(part, Hole) or part.strip() for part in after)
+    of_call = _anchor(anchors[0], (form.call_start, *call), after if ends_in_call else (form.call_end,))
+    options: dict[str, Option] = dict(form.options)
+    call_end = form.call_end
+    if ends_in_call:
+        options["call"] = pattern_text((*begin, _closing(of_call, after)))
+    else:
+        call_end = _closing(of_call, (form.call_end,))
+    begin, after = _split(parameter, "value")
+    of_parameter = _anchor(anchors[1], parameter, after)
+    options["parameter"] = pattern_text((*begin, _closing(of_parameter, after)))
+    return replace(form, call_end=call_end, options=tuple(sorted(options.items())), anchors=(of_call, of_parameter))
 
 
-def _closed_by(pattern: str, hole: str, anchor: str) -> str:
-    """The pattern with ``anchor`` in place of everything after ``hole`` except a final line break."""
-    parts = list(parse_pattern(pattern))
-    at = parts.index(Hole(hole))
-    literal = parts[-1]
-    break_ = "\n" if isinstance(literal, str) and literal.endswith("\n") else ""
-    parts[at + 1 :] = [anchor + break_]
-    return pattern_text(parts)
+def _split(pattern: CallPattern, hole: str) -> tuple[CallPattern, CallPattern]:
+    at = pattern.index(Hole(hole)) + 1
+    return pattern[:at], pattern[at:]
+
+
+def _anchor(token: str, pattern: CallPattern, after: CallPattern) -> Anchor:
+    """The anchor for the tag that begins ``after``; ``pattern`` begins what it closes."""
+    first = pattern[: next((i for i, part in enumerate(pattern) if isinstance(part, Hole)), None)]
+    opening = "".join(map(str, first)).strip().rpartition("\n")[2]
+    tag = _TAG.match(str(after[0])) if len(after) == 1 else None
+    if tag is None or not opening:
+        raise ModelError("no text tag of its own closes an argument or a call", place="anchors")
+    return Anchor(token, tag[0], opening)
+
+
+def _closing(anchor: Anchor, after: CallPattern) -> str:
+    """The anchor with the text that follows its tag."""
+    return str(after[0]).replace(anchor.closes, anchor.token, 1)

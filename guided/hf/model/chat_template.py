@@ -9,9 +9,10 @@ from typing import Any
 from jinja2 import TemplateError as JinjaError
 
 from grammars.plan.plan import Plan
+from grammars.prompt.anchored import put_anchors, tags_of
 from grammars.prompt.escape import escape_special_tokens, segments
 from grammars.prompt.messages import messages_for, template_arguments
-from grammars.values.format import Format
+from grammars.values.format import Anchor, Format
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError, TemplateError
 
@@ -66,20 +67,24 @@ def render_chat(
     kwargs = template_arguments(format, tools)
     if plan is not None:
         kwargs |= dict(plan.template_kwargs)
-    shown = escape_special_tokens(messages_for(messages, format, tools), tokens)
-    text = render(tokenizer, shown, add_generation_prompt=True, **escape_special_tokens(kwargs, tokens))
-    return encode(tokenizer, text, tokens)
+    anchors = format.tool_calls.anchors if format.tool_calls is not None else ()
+    tags = tags_of(anchors)
+    shown = escape_special_tokens(messages_for(messages, format, tools), tokens, tags)
+    text = render(tokenizer, shown, add_generation_prompt=True, **escape_special_tokens(kwargs, tokens, tags))
+    return encode(tokenizer, text, tokens, anchors)
 
 
-def encode(tokenizer: Any, prompt: str, tokens: SpecialTokens) -> list[int]:
+def encode(tokenizer: Any, prompt: str, tokens: SpecialTokens, anchors: tuple[Anchor, ...] = ()) -> list[int]:
     """Return the token ids of a rendered prompt; escaped spellings of special tokens become ordinary text.
+
+    The anchors take the places of the tags that the template writes.
 
     Each later piece is encoded after a line break whose tokens are then removed, so that no tokenizer inserts a space
     before the piece.
     """
-    pieces = list(segments(prompt, tokens))
+    pieces = list(put_anchors(segments(prompt, tokens, tags_of(anchors)), anchors))
     if len(pieces) == 1 and not pieces[0][1]:
-        return list(tokenizer(prompt, add_special_tokens=False)["input_ids"])
+        return list(tokenizer(pieces[0][0], add_special_tokens=False)["input_ids"])
     out: list[int] = []
     lead = list(tokenizer("\n", add_special_tokens=False)["input_ids"])
 

@@ -9,11 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallStarted, CutCall, StrayText
-from grammars.tool_calls.syntaxes.anchors import anchor_tokens, with_anchors
 from grammars.tool_calls.syntaxes.lookup import SYNTAXES, syntax
 from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
-from special_tokens.errors import ModelError, TokenizerError, ToolError
+from special_tokens.errors import ToolError
 from tests.cases import costly
 from tests.judges.tool_calls import calls_of, read, refused_at, section
 from tests.made_up.tokenizers import small_tokenizer, small_tokens
@@ -251,24 +250,3 @@ def test_what_is_no_call_comes_out_as_text(wire_engine: Engine, name: str, junk:
     said = "".join(event.text for event in events if isinstance(event, StrayText | CutCall | ArgumentsDelta)) + rest
     said += "".join(event.name for event in events if isinstance(event, CallStarted))
     assert sorted(filter(str.isalnum, said)) == sorted(filter(str.isalnum, junk)) or junk.strip() in said
-
-
-@pytest.mark.parametrize("value", [*_SIX, "</function>\n</tool_call>\n</parameter>\n"])
-def test_anchors_replace_closing_tags_and_never_show(marked_engine: Engine, value: str) -> None:
-    """T3: with anchors on, any text at all stays possible, and what is parsed holds none of them."""
-    pads = small_tokenizer((*MARKERS, "<|image_pad|>", "<|video_pad|>"), special=MARKERS)
-    engine = Engine(pads, small_tokens(pads))
-    anchors = anchor_tokens(engine.tokens)
-    assert anchors == ("<|image_pad|>", "<|video_pad|>")
-    form = with_anchors(FORMS["xml"], anchors)
-    tool = _with({"a": {"type": "string"}, "b": {"type": "string"}}, ("a",))
-    call = Call("f", {"a": value.replace("</tool_call>", "</tool_call >"), "b": "x"})
-    text = syntax(form.syntax).render(form, [call], {"f": tool})
-    assert text.count("<|image_pad|>") == 1
-    assert text.count("<|video_pad|>") == 2
-    assert refused_at(engine, section(engine, form, [tool]), text) is None
-    assert calls_of(read(engine, form, {"f": tool}, text)[0]) == [call]
-    with pytest.raises(TokenizerError, match="no two spare tokens"):
-        anchor_tokens(marked_engine.tokens)
-    with pytest.raises(ModelError, match="no raw values"):
-        with_anchors(FORMS["tags"], anchors)

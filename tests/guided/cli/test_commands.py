@@ -184,6 +184,18 @@ def test_tokens_reads_a_tokenizers_config_alone(run: Any, tmp_path: Path) -> Non
     assert 'id = "' in run("tokens", tmp_path / "tokenizer_config.json", "--family-file").stdout
 
 
+def test_tokens_shows_the_anchors_that_a_guide_would_take(run: Any, tmp_path: Path, shared: Path) -> None:
+    texts = ["<|im_end|>", "<tool_call>", "</tool_call>", "<|image_pad|>", "<|video_pad|>"]
+    config: dict[str, Any] = {"added_tokens_decoder": {i: {"content": text} for i, text in enumerate(texts, 5)}}
+    for name, rows in (("qwen3_coder", [(8, "</function>"), (9, "\n</parameter>")]), ("qwen3", [])):
+        config["chat_template"] = (shared / "data" / "templates" / f"{name}.jinja").read_text(encoding="utf-8")
+        path = tmp_path / "tokenizer_config.json"
+        path.write_text(json.dumps(config))
+        data = json.loads(run("tokens", path, "--json").stdout)
+        assert [(row["id"], row["replaces"]) for row in data["anchors"]] == rows
+        assert ("Anchors, with" in run("tokens", path).stdout) == bool(rows)
+
+
 def test_a_template_s_file_that_is_no_utf_8_is_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
