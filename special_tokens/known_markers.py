@@ -11,7 +11,15 @@ from functools import cache
 
 from special_tokens.roles import Category, Role
 
-__all__ = ["CATEGORY_PATTERNS", "HTML_TAGS", "KNOWN_PAIRS", "KNOWN_TURNS", "category_of_text", "marker_name"]
+__all__ = [
+    "CATEGORY_PATTERNS",
+    "HTML_TAGS",
+    "KNOWN_PAIRS",
+    "KNOWN_TOKENS",
+    "KNOWN_TURNS",
+    "category_of_text",
+    "marker_name",
+]
 
 _TAGS = """
 a abbr address article aside b blockquote body br button caption cite code col colgroup dd del details div dl dt
@@ -89,6 +97,14 @@ KNOWN_TURNS: tuple[Pair, ...] = (
     ("<|start|>", "<|end|>"),
     ("<|start_of_role|>", "<|end_of_text|>"),
 )
+
+_NAMES = """
+<s> </s> <unk> <pad> <bos> <eos> <sep> <cls> <mask> [UNK] [PAD] [BOS] [EOS] [SEP] [CLS] [MASK] [INST] [/INST]
+<<SYS>> <</SYS>> <|endoftext|> <|startoftext|> <|begin_of_text|> <|end_of_text|> <|eot_id|> <|eom_id|> <|pad|>
+<|system|> <|user|> <|assistant|> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> <fim_prefix> <fim_middle> <fim_suffix>
+"""
+#: Texts of the special tokens that tokenizers of many families have, apart from the markers above.
+KNOWN_TOKENS = frozenset(_NAMES.split())
 
 #: Category -> regular expression over `marker_name`, tried in this order; no text alone suggests EOS.
 CATEGORY_PATTERNS: tuple[tuple[Category, re.Pattern[str]], ...] = tuple(

@@ -17,7 +17,7 @@ from special_tokens.catalog import Catalog, SpecialToken, TokenSet
 from special_tokens.errors import TokenizerError, shown
 from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
 from special_tokens.family import Family, match_family
-from special_tokens.known_markers import HTML_TAGS, KNOWN_PAIRS, KNOWN_TURNS, category_of_text
+from special_tokens.known_markers import HTML_TAGS, KNOWN_PAIRS, KNOWN_TOKENS, KNOWN_TURNS, category_of_text
 from special_tokens.roles import PAIRS, Category, Role, Source
 
 __all__ = ["EndToken", "Marker", "SpecialTokens"]
@@ -227,7 +227,7 @@ class SpecialTokens:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """All special tokens by category: added tokens, and entries of the base vocabulary that spell a known marker.
+        """All special tokens by category: added tokens, and well-known ones that are entries of the base vocabulary.
 
         The first of these decides the category: `ends`, the tokenizer's named tokens, `roles`, the token's text.
         """
@@ -235,7 +235,7 @@ class SpecialTokens:
             SpecialToken(t.id, t.text, self._category(t), Source.SPECIAL if t.special else Source.ADDED)
             for t in self.added.values()
         ]
-        known = {text for *_, pairs in KNOWN_PAIRS for pair in pairs for text in pair}
+        known = KNOWN_TOKENS | {text for *_, pairs in KNOWN_PAIRS for pair in pairs for text in pair}
         known |= {text for pair in KNOWN_TURNS for text in pair} | {marker.text for marker in self.roles.values()}
         for text in sorted(known):
             common = self.facts.lookup(text)

@@ -58,4 +58,4 @@ class Source(StrEnum):
 
     SPECIAL = "special"  #: added, flagged special: ``skip_special_tokens`` drops it when decoding
     ADDED = "added"  #: added, not flagged special: decoding keeps it as text
-    COMMON = "common"  #: an entry of the base vocabulary
+    COMMON = "common"  #: a well-known text in the base vocabulary that no file of the model names: ordinary text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,6 +76,27 @@ def test_P2_sources_tell_how_the_tokenizer_holds_a_token():
     assert tokens.search(source="common").texts == ("[THINK]", "[/THINK]")
     # an ordinary entry of the vocabulary is no marker: the block would not be found by its id
     assert Role.REASONING_START not in tokens.roles
+
+
+#: Of the published tokenizers, those whose base vocabulary has well-known tokens of others: read off `tokenizer.json`.
+COMMON = {"qwen3": ("<unk>", "<s>", "</s>"), "llama3_1": (), "smollm2": ()}
+
+
+@pytest.mark.parametrize("name", COMMON)
+def test_P2_common_names_well_known_tokens_that_no_file_of_the_model_names(
+    name: str, tokenizer_folder: Callable[[str], Path]
+) -> None:
+    folder = tokenizer_folder(name)
+    tokens = SpecialTokens.from_folder(folder)
+    common = tokens.search(source="common")
+    assert common.texts == COMMON[name]
+    files = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    for token in common:
+        assert files["model"]["vocab"][token.text] == token.id
+        assert token.text not in {added["content"] for added in files["added_tokens"]}
+        assert token.id not in tokens.end_ids  # ordinary text: it neither ends nor frames anything
+        assert token.text not in {marker.text for marker in tokens.roles.values()}
+        assert tokens.pieces(token.text) == (token.text,)
 
 
 def test_P3_search_filters_are_anded_and_sorted_by_id():
