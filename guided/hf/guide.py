@@ -30,6 +30,7 @@ from guided.hf.model.chat_template import messages_of, render_chat
 from guided.hf.model.context import ModelContext
 from guided.hf.model.registry import registry_of
 from guided.hf.model.tokenizer import first_line
+from guided.hf.model.tool_rendering import check_tools
 from guided.hf.model.wire_format import format_of
 from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_texts
 from guided.output.message import Message
@@ -195,6 +196,7 @@ class Guide:
     def _composed(self, parts: Parts) -> Plan:
         with deadline():  # one deadline for composing and compiling
             plan = compose(parts, tokens=self.tokens, format=self.format)
+            check_tools(self.tokenizer, self.format, plan, self.tokens)
             self.engine.prepare(plan, plan.entries[0].name)
         return plan
 

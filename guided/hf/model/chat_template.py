@@ -16,7 +16,7 @@ from grammars.values.format import Anchor, Format
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError, TemplateError
 
-__all__ = ["encode", "messages_of", "render", "render_chat"]
+__all__ = ["encode", "messages_of", "prompt_text", "render", "render_chat"]
 
 
 def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
@@ -29,7 +29,7 @@ def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any)
         )
     try:
         return str(tokenizer.apply_chat_template([dict(m) for m in messages], tokenize=False, **kwargs))
-    except (JinjaError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (JinjaError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise TemplateError(f"the chat template cannot render these messages: {error}", place="messages") from error
 
 
@@ -63,15 +63,21 @@ def render_chat(
     Messages are converted to the form that the template expects; message text that spells a special token is encoded
     as ordinary text.
     """
+    anchors = format.tool_calls.anchors if format.tool_calls is not None else ()
+    return encode(tokenizer, prompt_text(tokenizer, messages, format, plan, tokens), tokens, anchors)
+
+
+def prompt_text(
+    tokenizer: Any, messages: Sequence[Mapping[str, Any]], format: Format, plan: Plan | None, tokens: SpecialTokens
+) -> str:
+    """Return the prompt as the template writes it, with the spellings of special tokens in clients' text escaped."""
     tools = plan.tools if plan is not None else ()
     kwargs = template_arguments(format, tools)
     if plan is not None:
         kwargs |= dict(plan.template_kwargs)
-    anchors = format.tool_calls.anchors if format.tool_calls is not None else ()
-    tags = tags_of(anchors)
+    tags = tags_of(format.tool_calls.anchors if format.tool_calls is not None else ())
     shown = escape_special_tokens(messages_for(messages, format, tools), tokens, tags)
-    text = render(tokenizer, shown, add_generation_prompt=True, **escape_special_tokens(kwargs, tokens, tags))
-    return encode(tokenizer, text, tokens, anchors)
+    return render(tokenizer, shown, add_generation_prompt=True, **escape_special_tokens(kwargs, tokens, tags))
 
 
 def encode(tokenizer: Any, prompt: str, tokens: SpecialTokens, anchors: tuple[Anchor, ...] = ()) -> list[int]:
