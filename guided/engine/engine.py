@@ -202,10 +202,12 @@ class Engine:
     # -- vocabulary
 
     def token_bytes(self, token_id: int) -> bytes:
-        """Return the bytes that a token writes; a marker token's are its name."""
+        """Return the bytes that a token writes: a marker token's are its name, an id past the tokenizer writes none."""
         found = self._bytes.get(token_id)
         if found is None:
-            found = bytes(self.ll_tokenizer.decode_bytes([token_id])) if token_id < self.vocab_size else b""
+            found = (
+                bytes(self.ll_tokenizer.decode_bytes([token_id])) if token_id < self.tokens.facts.vocab_size else b""
+            )
             self._bytes[token_id] = found
         return found
 

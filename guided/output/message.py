@@ -144,10 +144,12 @@ class MessageBuilder:
         stop_reason: str | int | None = None,
         whole: bool = True,
         token_ids: tuple[int, ...] = (),
+        vocab_size: int | None = None,
     ) -> Message:
         """Return the message; ``ended`` is false if max_tokens cut the answer, ``whole`` is false if a stop cut it.
 
-        ``freed``: the row continued without guidance after ``error``.
+        ``vocab_size`` is that of the tokenizer: ids past it are noted.  ``freed``: the row continued without guidance
+        after ``error``.
         """
         content = "".join(self._content)
         read = [self._tool_call(self._calls[index]) for index in sorted(self._calls)]
@@ -178,7 +180,7 @@ class MessageBuilder:
             guidance=guidance,
             error=error,
             violations=violations,
-            notes=(*(self.plan.notes if self.plan is not None else ()), *unjudged),
+            notes=(*(self.plan.notes if self.plan is not None else ()), *unjudged, *_unknown(token_ids, vocab_size)),
             token_ids=token_ids,
         )
 
@@ -216,3 +218,11 @@ class MessageBuilder:
             return read_value(self.plan.python_type, content), (), unjudged
         except ValueError as error:  # pydantic.ValidationError: a validator that no schema can express
             return None, (str(error),), unjudged
+
+
+def _unknown(token_ids: tuple[int, ...], vocab_size: int | None) -> tuple[str, ...]:
+    """Return a note on the ids that the tokenizer does not have; () without any."""
+    if vocab_size is None or max(token_ids, default=0) < vocab_size:
+        return ()
+    ids = ", ".join(str(i) for i in sorted(set(token_ids)) if i >= vocab_size)
+    return (f"ids {ids} lie past the tokenizer, which ends at {vocab_size - 1}: no text",)

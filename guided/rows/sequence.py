@@ -306,6 +306,7 @@ def read_answer(
         error=error or (sequence.error if sequence is not None else None),
         freed=error is None and row is not None and not row.has_failed,
         token_ids=tuple(tokens[:num_completion]),
+        vocab_size=engine.tokens.facts.vocab_size,
     )
 
 

@@ -11,6 +11,7 @@ import guided
 from special_tokens.errors import ModelError
 from tests.guided.hf.conftest import tiny_model
 from tests.judges.generation import CHATS, check_all, check_answer, generate, plan_of
+from tests.made_up.scripts import write
 
 MODE = ("logits wider than the tokenizer", "right", "the tail is masked")
 MODES = [("logits narrower than the tokenizer", "refused", "ModelError when the guide is made, by the model itself")]
@@ -77,3 +78,27 @@ def test_a_last_layer_wider_than_its_config(tiny_guide: Any, bound: bool) -> Non
         out = model.generate(**inputs, max_new_tokens=40, do_sample=False, **options, **kwargs)
         (message,) = guide.messages(out, inputs, plans)
         check_answer(guide, "json", out[0, inputs.prompt_len :].tolist(), message)
+
+
+@pytest.mark.parametrize("row", [None, guided.Stops(["never"])], ids=["plain", "stops alone"])
+def test_G6_ids_past_the_tokenizer_write_no_text_in_plain_rows(tiny_guide: Any, row: Any) -> None:
+    """Their logits are the model's business; the text holds nothing of them, and the message says so."""
+    width = len(tiny_guide.tokenizer)
+    guide = guide_of(tiny_guide, width + 24)
+    script = [*guide.engine.tokenize("One"), width + 3, *guide.engine.tokenize(" two"), width + 23, width + 3]
+    script += guide.tokens.end_ids[:1]
+    inputs = guide.inputs(["hi"], [row])
+    out = torch.tensor([[*inputs.prompt_ids[0], *script]])
+    (message,) = guide.messages(out, inputs, [row])
+    with write(guide, "hi", script):
+        (ours,) = guide.generate(["hi"], [row], sampling=guided.Sampling(temperature=0), max_tokens=len(script))
+        stream = guide.stream("hi", guided.Stops(["never"]), temperature=0, max_tokens=len(script))
+        texts = [event.text for event in stream]  # type: ignore[union-attr]
+    for found in (message, ours, stream.message):
+        assert (found.content, found.finish_reason, found.token_ids) == ("One two", "stop", tuple(script))
+        assert found.notes == (
+            f"ids {width + 3}, {width + 23} lie past the tokenizer, which ends at {width - 1}: no text",
+        )
+    assert "".join(texts) == "One two"
+    (clean,) = guide.messages(out[:, : inputs.prompt_len + 2], inputs, [row])
+    assert clean.notes == ()
