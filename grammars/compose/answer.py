@@ -34,6 +34,7 @@ from grammars.tree.nodes import (
     opt,
     repeat,
     seq,
+    token,
 )
 from grammars.values.format import ContentFormat
 
@@ -47,7 +48,8 @@ class Answer:
     """The answer of one plan.
 
     ``end`` returns the node that ends a region; ``must_call`` allows nothing but calls.  ``ends_by_trigger``: the token
-    that opens calls also ends an answer, so that calls differ from an end only at the very beginning.
+    that opens calls also ends an answer, so that calls differ from an end only at the very beginning.  ``separators``
+    are such tokens where the answer has other ends too: one of them after text ends it, unless a call follows.
     """
 
     content: ContentFormat
@@ -57,6 +59,7 @@ class Answer:
     end: Callable[[RegionName], Node]
     must_call: bool = False
     ends_by_trigger: bool = False
+    separators: tuple[int, ...] = ()
 
     def node(self, lead: str = "", *, after_reasoning: bool = False) -> Node:
         """Return the whole answer; ``lead`` is the white space between reasoning and it."""
@@ -76,6 +79,11 @@ class Answer:
         assert self.section is not None
         return self._then_end(self.section.node)
 
+    @property
+    def _may_talk(self) -> bool:
+        """Whether free text is an answer: only then may text stand next to calls."""
+        return self.response is None and not self.must_call
+
     # -- parts
 
     def _response(self) -> Node:
@@ -87,7 +95,7 @@ class Answer:
     def _calls_at_once(self) -> Node:
         assert self.section is not None
         gap = self.markers.node(self.section.form.gap_without_text)
-        return seq(self._lead_text(optional=True), gap, self.section.node, self.end(RegionName.TOOL_CALLS))
+        return seq(gap, self.section.node, self.end(RegionName.TOOL_CALLS))
 
     def _framed_lead(self, lead: str) -> str:
         """The white space after reasoning; free text without a frame of its own may begin with it anyway."""
@@ -102,21 +110,24 @@ class Answer:
             return seq(start, Rule("content", ended(ALL, self.content.end, self.markers), region="content"), end)
         if not barred:
             return seq(start, Rule("content", self.markers.any_text(not_blank=required), region="content"), end)
-        anywhere = self.section is not None and self.section.form.text_before
         some = _NOT_BLANK if required else ANY_TEXT
-        whole = Lexeme("content", And((some, Not(_containing(barred, anywhere=anywhere)))))
-        more = self._barring(barred) if anywhere else ANY_TEXT
-        return seq(start, Rule("content", self.markers.with_tags(whole, more), region="content"), closing, end)
+        whole = Lexeme("content", And((some, Not(_containing(barred)))))
+        content = self.markers.with_tags(whole, self._barring(barred))
+        return seq(start, Rule("content", content, region="content"), closing, end)
 
     def _text_or_calls(self, lead: str, required: bool) -> Iterable[Node]:
         assert self.section is not None
         if self.content.start:
-            yield seq(lead, self._lead_text(optional=True), self._text(required, ()))
+            yield seq(lead, self._lead_text(), self._text(required, ()))
             gap = self.markers.node(self.section.form.gap_without_text)
-            yield seq(lead, self._lead_text(optional=True), gap, self.calls())
+            yield seq(lead, self._lead_text(), gap, self.calls())
             return
         tokens, mixed, literal = self._triggers()
         yield self._text(required or self.ends_by_trigger, literal)
+        if self.separators and self.section.form.text_before:
+            over = seq(alt(*(token(i, "separator") for i in self.separators)), self.end(RegionName.TOOL_CALLS))
+            text = self.markers.any_text(not_blank=True)
+            yield seq(Rule("lead", text, region="content"), alt(self.calls(), over))
         if not self.section.form.text_before or self.ends_by_trigger:
             white = self.section.form.gap_without_text
             if tokens:
@@ -126,15 +137,18 @@ class Answer:
         if tokens:
             text = self._barring(literal)
             yield seq(Rule("lead", self.markers.with_tags(text, text), region="content"), self.calls())
+        yield from (seq(text, self._calls_after(opening)) for opening, text in self._leads(mixed, literal))
+
+    def _leads(self, mixed: Sequence[str], literal: Sequence[str]) -> Iterable[tuple[str, Node]]:
+        """The first characters of calls that open with characters, and text that ends with them."""
         for trigger in mixed:  # the token after the first characters is the border, so text may contain those
             head = self._head(trigger)
-            yield seq(Lexeme("lead", seq(self._barring(literal), Text(head))), self._calls_after(head))
+            yield head, Lexeme("lead", seq(self._barring(literal), Text(head)))
         for trigger in literal:
             others = [other for other in literal if other != trigger]
-            text = Until("lead", self._barring(others), Text(trigger))
             tag = self.markers.tag
             tagged = repeat(seq(self._barring(literal), tag)) if tag is not None else seq()
-            yield seq(tagged, text, self._calls_after(trigger))
+            yield trigger, seq(tagged, Until("lead", self._barring(others), Text(trigger)))
 
     def _opened(self, lead: str, trigger: str) -> Node:
         """Calls that open with characters, where text is allowed too: one lexeme, so that the text's is no longer."""
@@ -153,13 +167,12 @@ class Answer:
         written = strip_prefix(self.section.node, (opening,))
         return self._then_end(Rule("calls", written, region="tool_calls"))
 
-    def _lead_text(self, *, optional: bool) -> Node:
-        """Text in front of calls, where the family has a frame for it."""
+    def _lead_text(self) -> Node:
+        """Optional text in front of calls, where the family has a frame for it."""
         if not self.content.lead_start:
             return seq()
         text = Rule("lead", ended(ALL, self.content.lead_end, self.markers, name="lead"), region="content")
-        framed = seq(self.markers.node(self.content.lead_start), text)
-        return opt(framed) if optional else framed
+        return opt(seq(self.markers.node(self.content.lead_start), text))
 
     def _triggers(self) -> tuple[bool, list[str], list[str]]:
         """Whether a token opens calls; the triggers of text and then a token; the triggers of text alone."""
@@ -173,20 +186,27 @@ class Answer:
         """Text, as one lexeme, that contains none of ``barred``."""
         if not barred:
             return ANY_TEXT
-        return Lexeme("text", And((ANY_TEXT, Not(_containing(barred, anywhere=True)))))
+        return Lexeme("text", And((ANY_TEXT, Not(_containing(barred)))))
 
     def _then_end(self, calls: Node) -> Node:
+        """Calls and their end, or the text and the calls that follow them where the family writes any."""
         assert self.section is not None
-        end = self.end(RegionName.TOOL_CALLS)
-        _, mixed, literal = self._triggers()
-        if not self.section.form.text_after or self.section.max_calls == 1 or literal or mixed:
-            return seq(calls, end)  # text that excludes a textual trigger is only written in front of calls
-        text = Rule("content", self.markers.any_text(), region="content")
-        again = seq(text, alt(self.end(RegionName.CONTENT), seq(self.section.node, Ref("more"))))
-        return seq(calls, Group("after", Ref("more"), {"more": RuleDef(alt(end, again))}))
+        end, node = self.end(RegionName.TOOL_CALLS), self.section.node
+        if not self.section.form.text_after or not self._may_talk:
+            return seq(calls, end)
+        tokens, mixed, literal = self._triggers()
+        text = self.markers.with_tags(self._barring(literal), self._barring(literal))
+        options = [end, seq(Rule("content", text, region="content"), self.end(RegionName.CONTENT))]
+        if self.section.max_calls == 1:
+            return seq(calls, alt(*options))
+        if tokens:
+            options.append(seq(Rule("content", text, region="content"), node, Ref("more")))
+        for opening, lead in self._leads(mixed, literal):
+            options.append(seq(lead, Rule("calls", strip_prefix(node, (opening,)), region="tool_calls"), Ref("more")))
+        return seq(calls, Group("after", Ref("more"), {"more": RuleDef(alt(*options))}))
 
 
-def _containing(texts: Sequence[str], *, anywhere: bool) -> Node:
-    """Text that contains one of ``texts``, or begins with one."""
+def _containing(texts: Sequence[str]) -> Node:
+    """Text that contains one of ``texts``."""
     options = "|".join(map(re.escape, texts))
-    return Pattern(f"(?s:.*)(?:{options})(?s:.*)" if anywhere else f"(?:{options})(?s:.*)")
+    return Pattern(f"(?s:.*)(?:{options})(?s:.*)")

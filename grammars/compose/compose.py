@@ -152,6 +152,7 @@ class _Composer:
     reasoning: ReasoningPart
     tools: Sequence[Any]
     ends: dict[RegionName, End] = field(default_factory=dict)
+    separators: set[int] = field(default_factory=set)  #: ends of text, unless a call follows
     tool_rows: dict[ReportRow, None] = field(default_factory=dict)
     written_lark: set[str] = field(default_factory=set)
     call_steps: tuple[CallStep, ...] = ()
@@ -194,10 +195,15 @@ class _Composer:
             template_kwargs=reasoning.template_kwargs,
             max_tokens=self.parts.max_tokens,
             ignored=self.parts.ignored,
-            notes=reasoning.notes,
+            notes=(*reasoning.notes, *self._schema_notes()),
             anchors=self._anchors(),
             python_type=self.response.python_type if self.response else None,
         )
+
+    def _schema_notes(self) -> tuple[str, ...]:
+        rows = self.response.plan.report.rows if self.response else ()
+        report = SchemaReport((*rows, *self.tool_rows))
+        return (*report.unknown_formats, *report.misspelt)
 
     def _anchors(self) -> tuple[tuple[str, int], ...]:
         form = self.format.tool_calls
@@ -335,14 +341,20 @@ class _Composer:
 
     def _answer(self, section: ToolSection | None) -> Answer:
         openings = {self.markers.pieces(trigger)[0] for trigger in section.triggers} if section else set()
+        ends = set(self._end_ids(RegionName.CONTENT))
+        opening_ends = {i for i in ends if i in openings}
+        must_call = self.choice.mode == "required"
+        if self.response is None and not must_call and opening_ends < ends:
+            self.separators = opening_ends - self._asked_ends()
         return Answer(
             self.format.content,
             self.markers,
             section,
             self.response,
             self._end,
-            must_call=self.choice.mode == "required",
-            ends_by_trigger=bool(openings) and not openings.isdisjoint(self._end_ids(RegionName.CONTENT)),
+            must_call=must_call,
+            ends_by_trigger=bool(opening_ends),
+            separators=tuple(sorted(self.separators)),
         )
 
     # -- ends
@@ -363,8 +375,13 @@ class _Composer:
             ids = of_calls
         else:
             ids = (set(self.tokens.end_ids) | of_content) - (of_calls - of_content)
-        asked = {end.id for end in self.tokens.ends if "request" in end.sources}  # the caller's own: `add_end`
-        return tuple(sorted({i for i in ids - not_ends if i is not None} | asked | self._stop_tokens()))
+        if region is RegionName.CONTENT:
+            ids = ids - self.separators
+        return tuple(sorted({i for i in ids - not_ends if i is not None} | self._asked_ends()))
+
+    def _asked_ends(self) -> set[int]:
+        """The caller's own ends (`add_end`), and special tokens that the request stops at."""
+        return {end.id for end in self.tokens.ends if "request" in end.sources} | self._stop_tokens()
 
     def _stop_tokens(self) -> set[int]:
         """Special tokens that the request stops at: free text cannot contain them, so they are end tokens."""

@@ -41,9 +41,12 @@ def region_table(
     if form is not None:
         into_reasoning = (_exit(form.start, REASONING, markers),)
         out_of_reasoning = (_exit(form.end, AFTER_REASONING, markers),)
+        is_token = isinstance(out_of_reasoning[0].trigger[0], int)
+        if is_token and form.empty.strip() == form.end.strip():  # its end alone says that there is none
+            into_reasoning += out_of_reasoning
         if form.ends_by_call:
             out_of_reasoning += into_calls
-    again = into_reasoning if into_frames else ()  # where text is framed, reasoning may occur more than once
+    again = into_reasoning[:1] if into_frames else ()  # where text is framed, reasoning may occur more than once
     closed = _closed(format, markers)
     table = (
         Region(name, into_reasoning + into_frames + into_calls + closed),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from grammars.tree.markers import Markers
 from grammars.tree.nodes import Lexeme, Node, Pattern, Sub, Text, alt
 from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from grammars.values.json_copy import json_copy
+from grammars.values.report import ReportRow
 from grammars.values.spelling import DEFAULT_SPELLING, Spelling
 from grammars.values.watchers import Watcher
 from special_tokens.errors import GrammarError, RequestError, shown
@@ -40,6 +42,7 @@ KINDS: Mapping[str, str] = {
     "structural_tag": "free text with tagged parts that obey their own formats",
 }
 MAX_CHOICES = 20_000
+_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _MAX_TEXT = 1_000_000  # characters of all choices
 
 
@@ -67,8 +70,9 @@ def response_part(
     """Return the part for ``response_format``; None for plain text.
 
     Takes a pydantic model, dataclass, TypedDict or other Python type, a JSON schema as a dict, OpenAI's
-    ``{"type": ...}`` objects, and the values of `grammars.values.constraints`.  ``markers`` are needed by trusted
-    structural tags only; ``place`` is where the request has it.  Raises `RequestError` for other values.
+    ``{"type": ...}`` objects, a list of texts (a choice), a compiled regular expression, and the values of
+    `grammars.values.constraints`.  ``markers`` are needed by trusted structural tags only; ``place`` is where the
+    request has it.  Raises `RequestError` for other values.
     """
     match response_format:
         case None:
@@ -96,6 +100,11 @@ def response_part(
             is_whole = isinstance(spec, Mapping) and spec.get("type") == "structural_tag"  # OpenAI's object
             at = place if is_whole else _at(place, "structural_tag")
             return _structural_tag(spec, spelling, policy, markers, at, trusted=trusted)
+        case list() | tuple():
+            return _choice(tuple(response_format), _at(place, "choice"))
+        case re.Pattern(pattern=pattern, flags=flags):
+            letters = "".join(letter for letter, flag in _FLAGS.items() if flags & flag)
+            return _regex(f"(?{letters}){pattern}" if letters else pattern, _at(place, "regex"))
         case Mapping():
             read = read_response_format(response_format, place)
             return response_part(read, spelling=spelling, policy=policy, markers=markers, place=place)
@@ -107,8 +116,9 @@ def response_part(
                 hint='{"type": "json_object"} asks for any JSON object',
             )
     if is_python_type(response_format):
-        schema = close_objects(schema_of_type(response_format))
-        part = _schema(schema, spelling, policy, name=getattr(response_format, "__name__", ""))
+        schema, rows = schema_of_type(response_format)
+        name = getattr(response_format, "__name__", "")
+        part = _schema(close_objects(schema), spelling, policy, name=name, rows=rows)
         return ResponsePart(part.node, part.plan, response_format, part.watchers)
     raise RequestError(
         f"cannot read a response format from {type(response_format).__name__}",
@@ -121,9 +131,16 @@ def response_part(
 
 
 def _schema(
-    schema: Any, spelling: Spelling, policy: Policy, *, name: str = "", documents: Mapping[str, Any] | None = None
+    schema: Any,
+    spelling: Spelling,
+    policy: Policy,
+    *,
+    name: str = "",
+    documents: Mapping[str, Any] | None = None,
+    rows: tuple[ReportRow, ...] = (),
 ) -> ResponsePart:
-    built = build(schema, spelling=spelling, policy=policy, documents=documents, watch=True)
+    """The part for a schema; ``rows`` are those of the Python type that it was made of."""
+    built = build(schema, spelling=spelling, policy=policy, documents=documents, watch=True, rows=rows)
     plan = ResponsePlan(
         "json",
         schema=json_copy(schema),

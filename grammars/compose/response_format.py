@@ -6,6 +6,7 @@ a JSON schema.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +19,22 @@ __all__ = ["RESPONSE_FORMAT", "read_response_format"]
 RESPONSE_FORMAT = "response_format"
 
 _TYPES = "text, structural_tag, json_object or json_schema"
-_JSON_TYPES = {"object", "array", "string", "number", "integer", "boolean", "null"}
+_FORMAT_TYPES = ("text", "structural_tag", "json_object", "json_schema")
+_JSON_TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
+_SCHEMA_WORDS = frozenset(
+    ("$ref", "properties", "anyOf", "oneOf", "allOf", "enum", "const", "items", "required", "$defs")
+)
+#: Keys of a format that is another value, and that value.
+_FORMAT_KEYS = {
+    "regex": "guided.Regex(pattern)",
+    "choice": "guided.Choice([...]) or a list of texts",
+    "grammar": "guided.Lark(text) or guided.Gbnf(text)",
+    "lark": "guided.Lark(text)",
+    "gbnf": "guided.Gbnf(text)",
+    "json": "the schema itself",
+    "json_object": '{"type": "json_object"}',
+    "structural_tag": "guided.StructuralTag(spec)",
+}
 
 
 def read_response_format(
@@ -29,6 +45,8 @@ def read_response_format(
     ``trusted`` is passed on to structural tags.  Raises `RequestError` naming what in ``place`` is unknown or missing.
     """
     kind = body.get("type")
+    if "type" not in body:
+        _check_shape(body, place)
     if not isinstance(kind, str) or kind in _JSON_TYPES:
         return JsonSchema(body)
     match kind:
@@ -42,7 +60,25 @@ def read_response_format(
             return _json_schema(body, place)
         case "structural_tag":
             return StructuralTag(body, trusted)
+    near = difflib.get_close_matches(kind, _JSON_TYPES, 1)
+    if near and not difflib.get_close_matches(kind, _FORMAT_TYPES, 1, 0.8):
+        expected = f"one of JSON Schema ({', '.join(_JSON_TYPES)}) or of response formats ({_TYPES})"
+        raise RequestError(
+            f"unknown type {shown(kind)}", place=f"{place}.type", expected=expected, hint=f"is it {shown(near[0])}?"
+        )
     raise RequestError(f"unknown type {shown(kind)}", place=f"{place}.type", expected=_TYPES)
+
+
+def _check_shape(body: Mapping[str, Any], place: str) -> None:
+    """Refuse an object that is no schema, and so would allow any JSON, but part of a format."""
+    if body.keys() & _SCHEMA_WORDS:
+        return
+    if "json_schema" in body or {"name", "schema"} <= body.keys() or body.keys() == {"schema"}:
+        wanted = '{"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}}'
+        raise RequestError("there is no type, and no keyword of a schema", place=place, expected=wanted)
+    for key, wanted in _FORMAT_KEYS.items():
+        if key in body:
+            raise RequestError(f"{shown(key)} is no keyword of a schema", place=place, expected=wanted)
 
 
 def _json_schema(body: Mapping[str, Any], place: str) -> JsonSchema:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from grammars.tool_calls.arguments.parameter import signature
@@ -16,11 +16,29 @@ from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Rule, Text, alt, repeat, seq
 from grammars.tree.nodes import Pattern as Regex
-from grammars.values.format import ToolCallFormat
+from grammars.values.format import Format, ToolCallFormat
 from grammars.values.report import ReportRow
 from grammars.values.tool import Tool
+from special_tokens.errors import ModelError, shown
 
-__all__ = ["ToolSection"]
+__all__ = ["ToolSection", "with_text_after_calls"]
+
+
+def with_text_after_calls(format: Format, allowed: bool | None) -> Format:
+    """Return the format in which text may follow calls, or may not; None leaves the family's own habit.
+
+    Raises `ModelError` for a model whose calls nothing but the end of the turn ends, or whose text has a frame.
+    """
+    if allowed is None:
+        return format
+    form, place = format.tool_calls, "text_after_calls"
+    if not isinstance(allowed, bool):
+        raise ModelError(f"{shown(allowed)} is not possible", place=place, expected="true, false or nothing")
+    if form is None:
+        raise ModelError("the tool-call format of this model is not known", place=place)
+    if allowed and (format.content.start or not _end_marker(form)):
+        raise ModelError("in this model's format nothing but the end of the turn follows a call", place=place)
+    return replace(format, tool_calls=replace(form, text_after=allowed))
 
 
 @dataclass(frozen=True)
@@ -50,10 +68,7 @@ class ToolSection:
     @property
     def end_marker(self) -> str:
         """The marker that ends the section; empty where only the end of the turn does."""
-        if not self.form.section_start and _ends_by_number(self.form):
-            return ""
-        marker = (self.form.section_end if self.form.section_start else self.form.call_end).strip()
-        return marker if any(char not in "]})" for char in marker) else ""
+        return _end_marker(self.form)
 
     @property
     def max_calls(self) -> int | None:
@@ -85,6 +100,13 @@ class ToolSection:
         }
         parts = (values[part.name] if isinstance(part, Hole) else self.markers.node(part) for part in empty)
         return seq(self.markers.node(self.form.call_start), *parts)
+
+
+def _end_marker(form: ToolCallFormat) -> str:
+    if not form.section_start and _ends_by_number(form):
+        return ""
+    marker = (form.section_end if form.section_start else form.call_end).strip()
+    return marker if any(char not in "]})" for char in marker) else ""
 
 
 def _ends_by_number(form: ToolCallFormat) -> bool:

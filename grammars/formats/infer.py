@@ -56,15 +56,16 @@ DESCRIBED_CALLS = ToolCallFormat(
 class Inference:
     """An inferred format and its evidence.
 
-    ``notes`` are sentences for the user.  The template rendered ``golden_texts`` and ``prompts``, against which
-    `guided.inspect.format_check` checks the format.  ``next_inference`` makes the inference from the next best
-    evidence for reasoning and answers, None if there is none.
+    ``notes`` are sentences for the user; ``call_notes`` those of them that concern tool calls alone.  The template
+    rendered ``golden_texts`` and ``prompts``, against which `guided.inspect.format_check` checks the format.
+    ``next_inference`` makes the inference from the next best evidence for reasoning and answers, None if there is none.
     """
 
     format: Format
     notes: tuple[str, ...] = ()
     golden_texts: tuple[GoldenText, ...] = ()
     prompts: tuple[GoldenPrompt, ...] = ()
+    call_notes: tuple[str, ...] = ()
     next_inference: Callable[[], Inference | None] | None = field(default=None, compare=False, repr=False)
 
 
@@ -200,7 +201,7 @@ def completed(found: Format, tokens: SpecialTokens, notes: tuple[str, ...] = ())
             inputs=replace(found.inputs, tools="described", tool_calls="described", tool_results="described"),
             evidence=tuple((dict(found.evidence) | _FALLBACK).items()),
         )
-    return Inference(found, notes)
+    return Inference(found, notes, call_notes=notes)
 
 
 def without_calls(inference: Inference, tokens: SpecialTokens, why: tuple[str, ...]) -> Inference:

@@ -6,7 +6,7 @@ import copy
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 from urllib.parse import quote
 
@@ -24,6 +24,7 @@ from grammars.json_schema.grammar.runtime_constraints import (
 from grammars.json_schema.passthrough.build import pass_through
 from grammars.json_schema.report.dependent_keywords import dependent_rows
 from grammars.json_schema.report.document_rows import KEY_ORDER, document_rows
+from grammars.json_schema.report.misspelt import misspelt_rows
 from grammars.json_schema.shapes.numbers import MAX_DIGITS
 from grammars.json_schema.solver.solver import MemoisedSolver, Overrun
 from grammars.limits.deadline import deadline, is_late, time_left
@@ -84,25 +85,29 @@ def build(
     limits: Limits = DEFAULT_LIMITS,
     always_translate: bool = False,
     start: str = "",
+    rows: tuple[ReportRow, ...] = (),
 ) -> Built:
     """Return the grammar of ``schema``, or of its subschema at the JSON pointer ``start``.
 
     ``documents`` are other documents by URI that references may lead to; nothing is fetched.  With ``watch`` the
     caller promises to run the watchers; without it, what only they could enforce is relaxed.  ``always_translate``
-    builds our own grammar even where the schema could be passed through to the engine.  Raises `SchemaError` for a
+    builds our own grammar even where the schema could be passed through to the engine.  ``rows`` are put in front of
+    the report: what the schema's source asks for and the schema does not say.  Raises `SchemaError` for a
     schema that is broken, contradictory, past a limit, not finished before the deadline (`grammars.limits.deadline`),
     or (policy ``strict``) not enforceable in full.
     """
     _check(policy, documents)
     with deadline():
         seen = survey(schema, limits)
+        rows += misspelt_rows(schema, seen.keys)
         if watch and not always_translate and not start:
             found = pass_through(schema, spelling, seen.keys)
             if found is not None:
                 watchers: tuple[Watcher, ...] = (DigitWatch(MAX_DIGITS),) if found.has_numbers else ()
                 watchers += (UniqueWatch((), *found.key_bounds),) if found.has_free_keys else ()
-                return _judged(Built(found.node, SchemaReport(found.rows), watchers), policy)
-        return _judged(_worked_out(schema, spelling, documents, limits, watch=watch, start=start), policy)
+                return _judged(Built(found.node, SchemaReport((*rows, *found.rows)), watchers), policy)
+        built = _worked_out(schema, spelling, documents, limits, watch=watch, start=start)
+        return _judged(replace(built, report=SchemaReport((*rows, *built.report.rows))) if rows else built, policy)
 
 
 def _check(policy: object, documents: object) -> None:

@@ -14,6 +14,8 @@ import pydantic
 import typing_extensions
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
+from grammars.json_schema.python_schema import PythonSchema, described
+from grammars.values.report import ReportRow
 from special_tokens.errors import SchemaError, ToolError
 
 __all__ = ["is_python_type", "read_value", "schema_of_function", "schema_of_type"]
@@ -31,13 +33,13 @@ def is_python_type(value: Any) -> bool:
     return isinstance(value, type | types.GenericAlias | types.UnionType) or typing.get_origin(value) is not None
 
 
-def schema_of_type(python_type: Any) -> dict[str, Any]:
-    """Return the JSON Schema of a pydantic model, dataclass, TypedDict, enum or other type.
+def schema_of_type(python_type: Any) -> tuple[dict[str, Any], tuple[ReportRow, ...]]:
+    """Return the JSON Schema of a pydantic model, dataclass, TypedDict, enum or other type, and what it leaves out.
 
-    Raises `SchemaError`, which names the type, if pydantic has no schema for it.
+    Raises `SchemaError`, which names the type, if pydantic has no schema for it or JSON cannot carry its values.
     """
     try:
-        return pydantic.TypeAdapter(_modern(python_type)).json_schema()
+        return described(pydantic.TypeAdapter(_modern(python_type)).json_schema(schema_generator=PythonSchema))
     except RecursionError:
         raise SchemaError(
             f"{python_type!r} refers to itself", place="response_format", hint="use a pydantic model for it"
@@ -88,7 +90,9 @@ def schema_of_function(function: Callable[..., Any]) -> tuple[str, str, dict[str
     if not name or name == "<lambda>":
         raise ToolError("the function has no name", place="tools", hint="pass a def, or a dict with a name")
     try:
-        schema = pydantic.TypeAdapter(typing.cast(Any, _keyword_only(function))).json_schema()
+        schema, _ = described(
+            pydantic.TypeAdapter(typing.cast(Any, _keyword_only(function))).json_schema(schema_generator=PythonSchema)
+        )
     except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
         raise ToolError(
             f"no JSON schema for the arguments: {str(error).splitlines()[0]}",

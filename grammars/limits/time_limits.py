@@ -24,6 +24,7 @@ class TimeLimits:
     grammar_s: float = 10.0  #: elapsed: waiting for that worker
     shortest_cpu_s: float = 1.5  #: all walks of one search for the shortest output
     first_walk_cpu_s: float = 0.15  #: each of those walks at first: one that gets lost must not take all the time
+    landing_cpu_s: float = 0.25  #: one search over bytes for the end of an answer, all its preferences together
     validation_cpu_s: float = 1.0  #: one validator over one value
     validation_s: float = 5.0  #: elapsed: waiting for the worker that validates
 

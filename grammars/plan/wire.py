@@ -1,13 +1,18 @@
 """Plans between processes: a plan as msgpack bytes, and back.
 
-The bytes are a map of three: ``guided`` (the word ``plan``), ``version`` and ``plan``.  A release reads the versions
-that it knows and refuses others.  Fields with default values are left out, so that a new field with a default does
-not change the bytes of plans that do not use it.  Decode only bytes from processes that you trust: the grammar of a
-plan is what the model will be allowed to write.
+The bytes are a map of four: ``guided`` (the word ``plan``), ``version``, ``digest`` and ``plan``, which holds the
+fields of the plan as msgpack of its own.  The digest is SHA-256 of the version's byte and those fields: bytes that
+were damaged on their way are refused.  Version 1, a map without a digest around the fields themselves, is still read.
+A release reads the versions that it knows and refuses others.  Fields with default values are left out, so that a new
+field with a default does not change the bytes of plans that do not use it, nor the version.
+
+A digest is no signature.  Decode only bytes from processes that you trust: the grammar of a plan is what the model
+will be allowed to write.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import msgpack
@@ -18,7 +23,7 @@ from special_tokens.errors import MalformedPlan, NotMsgpack, PlanError, UnknownV
 
 __all__ = ["MAX_BYTES", "VERSION", "decode_plan", "encode_plan"]
 
-VERSION = 1
+VERSION = 2
 #: Larger plans are refused before they are unpacked.
 MAX_BYTES = 64 * 1024 * 1024
 
@@ -36,8 +41,16 @@ def encode_plan(plan: Plan) -> bytes:
         record = to_record(plan, skip=_LOCAL)
     except Misfit as error:
         raise PlanError(f"cannot be sent: {error}", place=error.place) from None
-    data: bytes = msgpack.packb({"guided": _KIND, "version": VERSION, "plan": record})
+    return _envelope(msgpack.packb(record))
+
+
+def _envelope(fields: bytes) -> bytes:
+    data: bytes = msgpack.packb({"guided": _KIND, "version": VERSION, "digest": _digest(fields), "plan": fields})
     return data
+
+
+def _digest(fields: bytes) -> bytes:
+    return hashlib.sha256(bytes([VERSION]) + fields).digest()
 
 
 def decode_plan(data: bytes, *, python_type: Any = None) -> Plan:
@@ -49,18 +62,9 @@ def decode_plan(data: bytes, *, python_type: Any = None) -> Plan:
         raise NotMsgpack(f"{type(data).__name__} are no bytes", place="plan")
     if len(data) > MAX_BYTES:
         raise MalformedPlan(f"{len(data)} bytes", place="plan", expected=f"at most {MAX_BYTES}")
-    body = _unpacked(bytes(data))
-    if not isinstance(body, dict) or body.get("guided") != _KIND:
-        raise MalformedPlan("this is msgpack, but no plan", place="plan", expected="what encode_plan returned")
-    version = body.get("version")
-    if not isinstance(version, int) or isinstance(version, bool) or version != VERSION:
-        raise UnknownVersion(
-            f"version {shown(version)}", place="plan", expected=str(VERSION), hint="use the same release on both sides"
-        )
-    if set(body) != {"guided", "version", "plan"}:
-        raise MalformedPlan("unknown or missing parts", place="plan", expected="guided, version, plan")
+    record = _record(bytes(data))
     try:
-        plan: Plan = from_record(Plan, _without_shortest(body["plan"]), skip=_LOCAL)
+        plan: Plan = from_record(Plan, record, skip=_LOCAL)
         _check(plan)
     except Misfit as error:
         raise MalformedPlan(str(error), place=error.place) from None
@@ -69,11 +73,35 @@ def decode_plan(data: bytes, *, python_type: Any = None) -> Plan:
     return plan
 
 
+def _record(data: bytes) -> Any:
+    """The fields of the plan in these bytes, not yet looked at."""
+    body = _unpacked(data)
+    if not isinstance(body, dict) or body.get("guided") != _KIND:
+        raise MalformedPlan("this is msgpack, but no plan", place="plan", expected="what encode_plan returned")
+    version, fields = body.get("version"), body.get("plan")
+    is_sealed = isinstance(fields, bytes) and body.get("digest") == _digest(fields)  # by us, whatever version it says
+    if not is_sealed and (type(version) is not int or version not in (1, VERSION)):
+        raise UnknownVersion(
+            f"version {shown(version)}",
+            place="plan",
+            expected=f"1 or {VERSION}",
+            hint="use the same release on both sides",
+        )
+    if version == 1 and not is_sealed:
+        if set(body) != {"guided", "version", "plan"}:
+            raise MalformedPlan("unknown or missing parts", place="plan", expected="guided, version, plan")
+        return _without_shortest(fields)
+    if not isinstance(fields, bytes) or data != _envelope(fields):
+        raise MalformedPlan("the bytes do not fit their digest", place="plan", expected="what encode_plan returned",
+                            hint="send them again: they were damaged on their way")  # fmt: skip
+    return _unpacked(fields)
+
+
 def _without_shortest(record: Any) -> Any:
     """The record without ``response.shortest``: early plans of version 1 held a shortest text, which is not read."""
     response = record.get("response") if isinstance(record, dict) else None
     if isinstance(response, dict) and not isinstance(response.pop("shortest", None), str | None):
-        raise Misfit("not a text", "plan.response.shortest")
+        raise MalformedPlan("not a text", place="plan.response.shortest")
     return record
 
 

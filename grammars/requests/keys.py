@@ -21,7 +21,7 @@ GUIDANCE: Mapping[str, str] = {
     "text": "the response format of the Responses API, under `format`",
     "structured_outputs": "one of choice, regex, json, json_object, grammar, structural_tag",
     "constraint": "a constraint as text; `constraint_type` says of which kind",
-    "constraint_type": "regex (when absent), lark, json_schema or json",
+    "constraint_type": "regex (when absent), lark, json_schema, json, or llguidance (with `trusted=True`)",
     "tools": "the tools, in any form",
     "tool_choice": "none, auto, required, a tool by name, or allowed_tools",
     "parallel_tool_calls": "false: at most one call in a turn",

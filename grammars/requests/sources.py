@@ -16,7 +16,7 @@ __all__ = ["STRUCTURED_OUTPUTS", "constraint_of"]
 
 #: The fields of ``structured_outputs``, of which exactly one must be there.
 STRUCTURED_OUTPUTS = ("choice", "regex", "json", "json_object", "grammar", "structural_tag")
-_CONSTRAINT_TYPES = ("regex", "lark", "json_schema", "json")
+_CONSTRAINT_TYPES = ("regex", "lark", "json_schema", "json", "llguidance")
 #: Other servers' fields next to them, with the values that change nothing.
 _NEUTRAL = {
     "disable_fallback": (True, False),
@@ -159,6 +159,19 @@ def _legacy(body: Mapping[str, Any], trusted: bool) -> tuple[str, Any]:
         return "constraint", Regex(value)
     if kind == "lark":
         return "constraint", Lark(value, trusted)
+    if kind == "llguidance":
+        if not trusted:
+            raise RequestError(
+                "a grammar for the engine as it stands, from a caller that is not trusted",
+                place="constraint_type",
+                expected="regex, lark, json_schema or json",
+                hint="pass trusted=True for grammars of your own, or send it as structured_outputs.grammar, "
+                "where it is checked",
+            )
+        if not isinstance(value, str | Mapping):
+            raise GrammarError(f"{type(value).__name__} is no grammar", place="constraint",
+                               expected='{"grammars": [...]}, its JSON text, or Lark')  # fmt: skip
+        return "constraint", Llguidance(value, trusted)
     return "constraint", _schema(value, "constraint")
 
 

@@ -114,7 +114,7 @@ class ToolCallFormat:
     gap_without_text: str = ""  #: before the first call when there is no text
     max_calls: int | None = None  #: limit for one turn; None: any number
     text_before: bool = True  #: whether text may precede calls
-    text_after: bool = False  #: whether text may follow calls
+    text_after: bool = False  #: whether text may follow calls; ``Guide(..., text_after_calls=...)`` sets it
     id_style: str = ""  #: form of ids: "" (``call_`` + 24), "alnum9", "functions.$name:$index"
     options: tuple[tuple[str, Option], ...] = ()
     anchors: tuple[Anchor, ...] = ()  #: of a call and of an argument, for models that were tuned with such tokens

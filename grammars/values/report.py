@@ -7,6 +7,8 @@ from enum import StrEnum
 
 __all__ = ["Outcome", "ReportRow", "SchemaReport"]
 
+_MOST_LINES = 10
+
 
 class Outcome(StrEnum):
     """The degree to which the masks enforce a keyword."""
@@ -44,6 +46,26 @@ class SchemaReport:
     @property
     def narrowed(self) -> tuple[ReportRow, ...]:
         return tuple(row for row in self.rows if row.outcome is Outcome.NARROWED)
+
+    @property
+    def unknown_formats(self) -> tuple[str, ...]:
+        """A line for each format that nothing enforces because the dialect has none of that name; at most ten lines."""
+        places: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.keyword == "format" and row.outcome is Outcome.EXACT:
+                places.setdefault(row.reason, []).append(row.pointer or "the root")
+        more = [f"{len(places) - _MOST_LINES} more formats: see the report"] if len(places) > _MOST_LINES else []
+        lines = [
+            f"format at {first}{f' and {len(others)} more' if others else ''}: {reason}"
+            for reason, (first, *others) in places.items()
+        ]
+        return (*lines[:_MOST_LINES], *more)
+
+    @property
+    def misspelt(self) -> tuple[str, ...]:
+        """A line for each word that nearly spells a keyword and so has no effect; at most ten lines."""
+        rows = [row for row in self.rows if "did you mean" in row.reason]
+        return tuple(f"{row.keyword} at {row.pointer or 'the root'}: {row.reason}" for row in rows[:_MOST_LINES])
 
     def strictly(self) -> SchemaReport:
         """Return the report under the policy ``strict``: relaxed rows are refused."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grammars.json_schema.document.dialects import Dialect
+from grammars.json_schema.document.python_formats import python_patterns
 from grammars.regular.languages import Regular
 from grammars.regular.syntax.ecma import language
 from grammars.values.report import Outcome
@@ -79,11 +80,12 @@ _DATE = (
 _ANY_DIGIT = "[*-9]"
 _ANY_DATE = f"{_ANY_DIGIT}{{4}}-[01]{_ANY_DIGIT}-[0-3]{_ANY_DIGIT}"
 _FRACTION = "(?:\\.[0-9]{1,18})?"
-_OFFSET = "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-_TIME = f"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]{_FRACTION}{_OFFSET}"
+_OFFSET = "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+_CLOCK = f"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]{_FRACTION}"
+_TIME = f"{_CLOCK}{_OFFSET}"
 _ANY_HOUR = f"[0-2]{_ANY_DIGIT}:[0-5]{_ANY_DIGIT}"
 _ANY_TIME = f"{_ANY_HOUR}:[0-6]{_ANY_DIGIT}(?:[.,][0-9]+)?(?:[Zz]|[+-]{_ANY_HOUR})"
-_NO_LEAP = "no leap second (:60) and at most 18 digits of a second are written"
+_NO_LEAP = "no leap second (:60), no lower-case t or z and at most 18 digits of a second are written"
 
 _TIME_PART = "T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)"
 _DATE_PART = "(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)"
@@ -112,19 +114,26 @@ def _ipv6() -> str:
 
 _IPV6 = _ipv6()
 
-# labels of at most 63 characters; those with hyphens at the third and fourth position are A-labels, which only a
-# Punycode decoder can judge, and are excluded
+# labels with hyphens at the third and fourth position are A-labels, which only a Punycode decoder can judge, and are
+# excluded
 _LD, _LDH = "[a-zA-Z0-9]", "[a-zA-Z0-9-]"
-_LABEL = (
-    f"(?:{_LD}(?:{_LDH}?{_LD})?|{_LD}{_LDH}(?:{_LD}{_LD}|-{_LD})|{_LD}{_LDH}(?:{_LD}{_LDH}|-{_LD}){_LDH}{{0,58}}{_LD})"
+
+
+def _labels(longest: int, most: int) -> str:
+    """At most ``most`` labels of at most ``longest`` characters each."""
+    label = (
+        f"(?:{_LD}(?:{_LDH}?{_LD})?|{_LD}{_LDH}(?:{_LD}{_LD}|-{_LD})"
+        f"|{_LD}{_LDH}(?:{_LD}{_LDH}|-{_LD}){_LDH}{{0,{longest - 5}}}{_LD})"
+    )
+    return f"{label}(?:\\.{label}){{0,{most - 1}}}"
+
+
+# A name has at most 253 characters and a label 63: no short pattern counts both, so these two keep within both.
+_NAME = f"(?:{_labels(63, 3)}|{_labels(27, 9)})"
+_NAMES_LEFT_OUT = (
+    "names of more than 3 labels with one of more than 27 characters, of more than 9 labels, and labels with -- "
+    "(A-labels)"
 )
-_SHORT_LABEL = f"{_LD}(?:-?{_LD}){{0,11}}"
-_MIDDLE_LABEL = f"{_LD}(?:-?{_LD}){{0,15}}"
-_NAME = (
-    f"(?:{_LABEL}(?:\\.{_LABEL}){{0,2}}|{_MIDDLE_LABEL}(?:\\.{_MIDDLE_LABEL}){{0,6}}"
-    f"|{_SHORT_LABEL}(?:\\.{_SHORT_LABEL}){{0,8}})"
-)
-_MAIL_HOST = f"(?:{_LABEL}(?:\\.{_LABEL}){{0,2}}|{_SHORT_LABEL}(?:\\.{_SHORT_LABEL}){{0,8}})"
 _SAFE_LETTERS = (
     "a-z0-9\\u00e0-\\u00f6\\u00f8-\\u00ff\\u03b1-\\u03c1\\u03c3-\\u03c9\\u0430-\\u044f\\u4e00-\\u9fa5\\uac00-\\ud7a3"
     "\\u3041-\\u3096\\u30a1-\\u30fa"
@@ -134,9 +143,22 @@ _IDN_LABEL = f"[{_SAFE_LETTERS}](?:-?[{_SAFE_LETTERS}]){{0,14}}"
 _ATEXT = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]"
 _QTEXT = "[ !#-;=-\\[\\]-~]"  # a < after a space begins an address for some checkers
 _QUOTED = f'"(?:{_QTEXT}{{0,62}}|(?:{_QTEXT}|\\\\[!-~]){{0,31}})"'  # at most 64 characters, by RFC 5321
-_EMAIL_HOST = f"(?:{_MAIL_HOST}|\\[{_IPV4}\\])"
-_LOCAL = f"(?:{_ATEXT}{{1,64}}|{_ATEXT}{{1,20}}(?:\\.{_ATEXT}{{1,20}}){{1,2}}|{_QUOTED})"
+_EMAIL_HOST = f"(?:{_NAME}|\\[{_IPV4}\\])"
 _UTEXT = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~\\u00a1-\\ud7ff\\ue000-\\ufdcf\\ufdf0-\\uffef-]"
+
+
+def _local(letter: str) -> str:
+    """A name without dots, with short parts before its last one, or of parts of one greatest length: at most 64."""
+    parts = (f"{letter}{{1,{size}}}(?:\\.{letter}{{1,{size}}}){{1,{most - 1}}}" for most, size in _PARTS.items())
+    return f"{letter}{{1,64}}|(?:{letter}{{1,3}}\\.){{1,4}}{letter}{{1,48}}|{'|'.join(parts)}"
+
+
+#: Parts of a name, and their greatest length.  More ways make searches of the solver give up.
+_PARTS = {2: 31, 3: 20, 5: 12, 10: 5, 32: 1}
+_LOCALS_LEFT_OUT = (
+    "names of 2, 3, 5 or 10 parts between dots with one over 31, 20, 12 or 5 letters, but for a last one of at most 48 "
+    "after at most 4 of at most 3"
+)
 
 # -- identifiers, RFC 3986, 3987 and 6570
 
@@ -188,8 +210,6 @@ def _regex() -> str:
     return f"\\^?{body}(?:\\|{body})*\\$?"
 
 
-_ONE_LABEL = "labels with -- (A-labels) are not written"
-
 _PLANES = "planes above 2 are not written"
 _ANY = "[\\s\\S]"
 _ANY_MAIL = f"{_ANY}*@{_ANY}*"
@@ -200,31 +220,31 @@ _ANY_IRI, _ANY_IRI_REFERENCE = (f"(?:{_identifier(_BEYOND, '', relative=relative
 FORMATS: Mapping[str, StringFormat] = {
     "date": StringFormat("RFC 3339 full-date", _DATE, outer=_ANY_DATE, since=7),
     "time": StringFormat("RFC 3339 full-time", _TIME, _NO_LEAP, f"{_ANY_TIME}\\n?", since=7),
-    "date-time": StringFormat(
-        "RFC 3339 date-time", f"{_DATE}[Tt]{_TIME}", _NO_LEAP, f"{_ANY_DATE}[Tt ]{_ANY_TIME}\\n?"
-    ),
+    "date-time": StringFormat("RFC 3339 date-time", f"{_DATE}T{_TIME}", _NO_LEAP, f"{_ANY_DATE}[Tt ]{_ANY_TIME}\\n?"),
     "duration": StringFormat(
         "RFC 3339 appendix A", _DURATION, "numbers have at most 12 digits", "[+-]?P[0-9A-Z.,+-]*", since=8
     ),
     "email": StringFormat(
         "RFC 5321 Mailbox",
-        f"{_LOCAL}@{_EMAIL_HOST}",
-        f"no long dotted names, no < and few pairs in quoted ones, no IPv6 literals, and {_ONE_LABEL}",
+        f"(?:{_local(_ATEXT)}|{_QUOTED})@{_EMAIL_HOST}",
+        f"not written: {_LOCALS_LEFT_OUT}; IPv6 literals; < and many pairs in quoted names; as hosts {_NAMES_LEFT_OUT}",
         _ANY_MAIL,
     ),
     "idn-email": StringFormat(
         "RFC 6531 Mailbox",
-        f"(?:{_UTEXT}{{1,20}}(?:\\.{_UTEXT}{{1,20}}){{0,2}})@(?:{_EMAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL})*)",
-        "only letters outside the contextual rules of IDNA are written",
+        f"(?:{_local(_UTEXT)})@(?:{_EMAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL})*)",
+        f"not written: quoted names; {_LOCALS_LEFT_OUT}; hosts of letters under the contextual rules of "
+        f"IDNA, or beyond ASCII with labels of more than 15; {_NAMES_LEFT_OUT}",
         _ANY_MAIL,
     ),
     "hostname": StringFormat(
-        "RFC 1123", _NAME, f"names of many long labels, and {_ONE_LABEL}", "[a-zA-Z0-9._\\u0080-\\u{10ffff}-]+\\n?"
+        "RFC 1123", _NAME, f"not written: {_NAMES_LEFT_OUT}", "[a-zA-Z0-9._\\u0080-\\u{10ffff}-]+\\n?"
     ),
     "idn-hostname": StringFormat(
         "RFC 5890",
-        f"{_MAIL_HOST}|{_IDN_LABEL}(?:\\.{_IDN_LABEL}){{0,6}}",
-        "only letters outside the contextual rules of IDNA are written",
+        f"{_NAME}|{_IDN_LABEL}(?:\\.{_IDN_LABEL}){{0,6}}",
+        "not written: letters under the contextual rules of IDNA; beyond ASCII names of more than 7 labels or labels "
+        f"of more than 15 letters; {_NAMES_LEFT_OUT}",
         "[a-zA-Z0-9._\\u0080-\\u{10ffff}-]+",
         since=7,
     ),
@@ -264,4 +284,8 @@ FORMATS: Mapping[str, StringFormat] = {
         "patterns with look-around or groups more than two deep are not written",
         f"(?:[^*+?]{_ANY}*)?",  # nothing to repeat at the start is an error everywhere
     ),
+    **{
+        name: StringFormat("pydantic", pattern, reason, f"{_ANY}*", since=8)
+        for name, (pattern, reason) in python_patterns(_DATE, _CLOCK, _OFFSET, _IPV4, _IPV6).items()
+    },
 }

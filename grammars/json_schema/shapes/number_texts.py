@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from grammars.json_schema.shapes.numbers import MAX_DIGITS, Numbers, decimal_text, num_decimals, spellings
 
-__all__ = ["FARTHEST", "Digits", "at_least", "at_most", "digits", "multiples_regex", "regexes"]
+__all__ = ["FARTHEST", "Digits", "at_least", "at_most", "digits", "multiples_regex", "regexes", "signed_bounds"]
 
 _TAIL = f"(?:\\.[0-9]{{1,{MAX_DIGITS}}})?"
 _INTEGER = f"-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})"
@@ -160,6 +160,14 @@ def at_least(bound: Fraction) -> str:
 def at_most(bound: Fraction) -> str:
     """Decimals without sign and exponent that are at most ``bound``, which is positive."""
     return _below(bound, False, False)
+
+
+def signed_bounds(
+    low: Fraction | None, high: Fraction | None, *, low_open: bool = False, high_open: bool = False, whole: bool = False
+) -> tuple[str, ...]:
+    """A regex for each bound that is there: decimals without exponent within it, or integers if ``whole``."""
+    lower = () if low is None else (_at_least(low, low_open, whole),)
+    return lower if high is None else (*lower, _at_most(high, high_open, whole))
 
 
 def _split(bound: Fraction) -> tuple[str, str]:

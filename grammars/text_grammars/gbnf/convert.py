@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from grammars.regular.languages import Regular
 from grammars.text_grammars.gbnf.parser import parse_gbnf
 from grammars.text_grammars.gbnf.terminals import as_lark
 from grammars.text_grammars.lark.ast import LarkGrammar
@@ -15,8 +16,8 @@ from special_tokens.errors import GrammarError
 __all__ = ["gbnf_grammar", "gbnf_to_lark"]
 
 
-def gbnf_grammar(text: Any, *, place: str) -> ClientGrammar:
-    """Return the grammar of a client's GBNF text, which begins at ``root``.
+def gbnf_grammar(text: Any, *, place: str, then: Regular | None = None) -> ClientGrammar:
+    """Return the grammar of a client's GBNF text, which begins at ``root``; ``then`` is the text that follows it.
 
     Raises `GrammarError` with line and column for a syntax error, for refused syntax (tokens), and for a grammar that
     can never end.
@@ -24,7 +25,7 @@ def gbnf_grammar(text: Any, *, place: str) -> ClientGrammar:
     try:
         source = gbnf_to_lark(text)
         check(source)
-        check_ends(source)
+        check_ends(source, then=then)
         return ClientGrammar(write(source, WriteOptions(schema=_no_schema)))
     except GrammarError as error:
         raise located(error, place) from None

@@ -8,17 +8,22 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from grammars.json_schema.build import Policy, ReportRow, Spelling, build
+from grammars.regular.languages import alt as regular_alt
+from grammars.regular.languages import text as regular_text
 from grammars.regular.syntax.rust import InvalidRegex
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
 from grammars.text_grammars.lark.sizes import check_pattern
 from grammars.text_grammars.structural_tag.free_text import (
     alternatives,
+    begins_like_number,
     containing,
     end_text,
     ends_with_free_text,
     firing_triggers,
+    json_then,
     literal_prefix,
     merge_lexemes,
+    number_before_literal,
     without_prefix,
 )
 from grammars.text_grammars.structural_tag.values import (
@@ -48,6 +53,7 @@ from grammars.tree.nodes import (
     Tokens,
     Until,
     alt,
+    is_terminal,
     opt,
     repeat,
     seq,
@@ -118,10 +124,15 @@ class TagBuilder:
             error.place = f"{place}.json_schema{error.pointer}"
             raise
         self.rows += built.report.rows
+        if isinstance(end, tuple) and any(map(begins_like_number, end)):
+            after = self._one_of(end)
+            if is_terminal(after):
+                return Rule("payload", json_then(built.node, after))
         return self.with_end(Rule("payload", built.node), end)
 
     def grammar(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
-        found = gbnf_grammar(read_string(body, "grammar", place), place=f"{place}.grammar")
+        then = regular_alt(*map(regular_text, end)) if isinstance(end, tuple) else None
+        found = gbnf_grammar(read_string(body, "grammar", place), place=f"{place}.grammar", then=then)
         return self.with_end(Sub("grammar", found.lark), end)
 
     def regex(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
@@ -164,7 +175,7 @@ class TagBuilder:
                 element, skip = without_prefix(element, skip), None
             if i + 1 == len(elements):
                 parts.append(self.build(element, end, at))
-            elif ends_with_free_text(element):
+            elif ends_with_free_text(element) or number_before_literal(element, elements[i + 1]):
                 skip = literal_prefix(elements[i + 1], at)
                 parts.append(self.build(element, (skip,), at))
             else:
@@ -300,4 +311,7 @@ class TagBuilder:
             return node
         if isinstance(end, Tokens):
             return seq(node, end)
-        return merge_lexemes([node, alternatives([self._text(text) for text in end])])
+        return merge_lexemes([node, self._one_of(end)])
+
+    def _one_of(self, texts: Sequence[str]) -> Node:
+        return alternatives([self._text(text) for text in texts])

@@ -6,17 +6,34 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grammars.tree.nodes import Lexeme, Node, Pattern, Text, alt, is_empty, is_terminal, seq
+from grammars.tree.nodes import (
+    Alt,
+    Group,
+    Lexeme,
+    Node,
+    Pattern,
+    Ref,
+    Rule,
+    RuleDef,
+    Text,
+    alt,
+    is_empty,
+    is_terminal,
+    seq,
+)  # fmt: skip
 from special_tokens.errors import GrammarError, shown
 
 __all__ = [
     "alternatives",
+    "begins_like_number",
     "containing",
     "end_text",
     "ends_with_free_text",
     "firing_triggers",
+    "json_then",
     "literal_prefix",
     "merge_lexemes",
+    "number_before_literal",
     "without_prefix",
 ]  # fmt: skip
 
@@ -41,6 +58,14 @@ def literal_prefix(spec: Any, place: str) -> str:
             "free text can only be followed by a literal or a tag", place=place, hint="put it into a tag of its own"
         )
     return text
+
+
+def number_before_literal(spec: Any, following: Any) -> bool:
+    """Whether ``spec`` is a JSON value and ``following`` begins with a literal that may continue a number."""
+    if not (isinstance(spec, Mapping) and isinstance(following, Mapping) and spec.get("type") == "json_schema"):
+        return False
+    text = following.get({"const_string": "value", "tag": "begin"}.get(str(following.get("type")), ""))
+    return isinstance(text, str) and begins_like_number(text)
 
 
 def without_prefix(spec: Mapping[str, Any], text: str) -> Mapping[str, Any]:
@@ -98,3 +123,28 @@ def alternatives(options: Sequence[Node]) -> Node:
         return alt(*others)
     one = alt(*regular)
     return alt(Lexeme("PART", one) if others else one, *others)
+
+
+def begins_like_number(text: str) -> bool:
+    """Whether a JSON number may continue with the first character of ``text``."""
+    return text[:1] in tuple("0123456789.eE")
+
+
+def json_then(node: Node, after: Node, rules: Mapping[str, RuleDef] | None = None) -> Node:
+    """Return the JSON value ``node`` followed by the literal ``after``, which may begin like more of a number.
+
+    Both are one lexeme, which ends where ``after`` does: of two the first would take what the second begins with.
+    Arrays and objects end by themselves.
+    """
+    if is_terminal(node):
+        return Lexeme("PART", seq(node, after))
+    match node:
+        case Rule(body=body):
+            return json_then(body, after, rules)
+        case Group(name=name, start=start, rules=own):
+            return Group(name, json_then(start, after, own), own)
+        case Ref(name=name) if rules and name in rules:
+            return json_then(rules[name].body, after, {key: rules[key] for key in rules if key != name})
+        case Alt(options=options):
+            return alternatives([json_then(option, after, rules) for option in options])
+    return seq(node, after)

@@ -28,6 +28,8 @@ from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 ROOT = Path(__file__).resolve().parents[3]
 #: Written by version 1 and never again: what a newer release must still read.
 FROZEN = Path(__file__).with_name("plan_v1.msgpack")
+#: The plan of `FROZEN` as version 2: fields that come later change neither these bytes nor the version.
+FROZEN_2 = Path(__file__).with_name("plan_v2.msgpack")
 #: Version 1 as well, with the fields that came later: where values of calls are watched, and shortest texts.
 FROZEN_CALLS = Path(__file__).with_name("plan_v1_calls.msgpack")
 SPECIAL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
@@ -141,9 +143,9 @@ def test_C8_the_frozen_bytes_are_still_read(engine: Engine):
     data = FROZEN.read_bytes()
     plan = decode_plan(data)
     body = msgpack.unpackb(data, ext_hook=msgpack.ExtType)
-    assert body["version"] == VERSION == 1
+    assert body["version"] == 1
     assert body["plan"]["response"].pop("shortest") == "AAA"  # a text that plans held once; no longer written
-    assert encode_plan(plan) == msgpack.packb(body)
+    assert encode_plan(plan) == sealed(body["plan"])
     assert (plan.reasoning.effort, [*plan.tool_names()], plan.stops.strings) == ("low", ["get_weather"], ("END",))
     assert plan.response is not None
     assert plan.response.pattern == "[A-Z]{3}"
@@ -151,11 +153,18 @@ def test_C8_the_frozen_bytes_are_still_read(engine: Engine):
     assert not accepts(plan, engine, "<think>\nHm.\n</think>\n\nAB" + END)
 
 
+def test_C8_the_frozen_bytes_of_version_2_stay():
+    data = FROZEN_2.read_bytes()
+    assert decode_plan(data) == decode_plan(FROZEN.read_bytes())
+    assert encode_plan(decode_plan(data)) == data
+    assert VERSION == 2
+
+
 def test_C8_the_frozen_bytes_of_watched_calls_are_still_read(engine: Engine):
     """The example: a tool whose arguments are watched while they are written, and whose shortest text is known."""
     data = FROZEN_CALLS.read_bytes()
     plan = decode_plan(data)
-    assert encode_plan(plan) == data
+    assert encode_plan(plan) == sealed(msgpack.unpackb(data, ext_hook=msgpack.ExtType)["plan"])
     assert plan.shortest_arguments == (("/tools/tag/parameters", '{"tags": []}'),)
     assert [step.is_value for step in plan.call_steps] == [False, True]
     for tags, good in (('["a", "b"]', True), ('["a", "a"]', False)):
@@ -166,8 +175,16 @@ def test_C8_the_frozen_bytes_of_watched_calls_are_still_read(engine: Engine):
 # -- other bytes
 
 
+def sealed(fields: Any) -> bytes:
+    """These fields in an envelope of version 2, as the docstring of `grammars.plan.wire` describes it."""
+    inner: bytes = msgpack.packb(fields)
+    digest = hashlib.sha256(b"\x02" + inner).digest()
+    data: bytes = msgpack.packb({"guided": "plan", "version": 2, "digest": digest, "plan": inner})
+    return data
+
+
 def packed(**changes: Any) -> bytes:
-    body = {"guided": "plan", "version": VERSION, "plan": {}} | changes
+    body = {"guided": "plan", "version": 1, "plan": {}} | changes
     data: bytes = msgpack.packb({key: value for key, value in body.items() if value is not ...})
     return data
 
@@ -184,9 +201,16 @@ def packed(**changes: Any) -> bytes:
         ("text", NotMsgpack, "plan: str are no bytes"),
         (msgpack.packb([1]), MalformedPlan, "plan: this is msgpack, but no plan; expected what encode_plan returned"),
         (msgpack.packb({"a": 1}), MalformedPlan, "plan: this is msgpack, but no plan"),
-        (packed(version=VERSION + 1), UnknownVersion, "plan: version 2; expected 1 .use the same release on both"),
+        (packed(version=3), UnknownVersion, "plan: version 3; expected 1 or 2 .use the same release on both"),
+        (packed(version=2), MalformedPlan, "plan: the bytes do not fit their digest"),
+        (packed(version=2, digest=b"x" * 32, plan=b"\x80"), MalformedPlan, "plan: the bytes do not fit their digest"),
+        (packed(digest=b"x" * 32), MalformedPlan, "plan: unknown or missing parts"),
+        (sealed({}) + b"\0", NotMsgpack, "plan: not msgpack"),
+        (sealed({}), MalformedPlan, "plan: the field 'fingerprint' is missing"),
+        (sealed([]), MalformedPlan, "plan: not a map"),
         (packed(version="1"), UnknownVersion, "plan: version '1'"),
         (packed(version=True), UnknownVersion, "plan: version True"),
+        (packed(version=1.0), UnknownVersion, "plan: version 1.0"),
         (packed(version=...), UnknownVersion, "plan: version None"),
         (packed(more=1), MalformedPlan, "plan: unknown or missing parts"),
         (packed(plan=...), MalformedPlan, "plan: unknown or missing parts"),
@@ -227,6 +251,10 @@ def test_C8_a_value_that_does_not_fit_is_named(change: Any, place: str):
     change(body["plan"])
     with pytest.raises(MalformedPlan, match=f"^{place}"):
         decode_plan(msgpack.packb(body))
+    if "shortest" not in place:  # version 2 never had it
+        body["plan"]["response"].pop("shortest")
+        with pytest.raises(MalformedPlan, match=f"^{place}"):
+            decode_plan(sealed(body["plan"]))
 
 
 def test_C8_too_many_bytes_are_not_even_unpacked(monkeypatch: pytest.MonkeyPatch):
@@ -250,8 +278,62 @@ def test_C8_any_bytes_are_refused_with_a_typed_error(data: bytes):
         decode_plan(data)
 
 
+def damaged(whole: bytes, rng: random.Random) -> bytes:
+    """The bytes with one to three damages."""
+    data = bytearray(whole)
+    for _ in range(rng.randint(1, 3)):
+        a, b, c = sorted(rng.randrange(len(data) + 1) for _ in range(3))
+        match rng.choice(["flip", "change", "drop", "insert", "cut", "swap", "double"]):
+            case "flip" if a < len(data):
+                data[a] ^= 1 << rng.randrange(8)
+            case "change" if a < len(data):
+                data[a] = rng.randrange(256)
+            case "drop":
+                del data[a : min(b, a + rng.randint(1, 40))]
+            case "insert":
+                data[a:a] = rng.randbytes(rng.randint(1, 9))
+            case "cut":
+                del data[c:]
+            case "swap":
+                data[a:c] = data[b:c] + data[a:b]
+            case "double":
+                data[a:a] = data[a : min(b, a + 40)]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_C8_damaged_bytes_are_never_another_plan(engine: Engine, name: str):
+    plan, rng = plan_of(engine, **PLANS[name]), random.Random(name)
+    whole, refused = encode_plan(plan), 0
+    for _ in range(1_000):
+        data = damaged(whole, rng)
+        if data != whole:
+            refused += 1
+            with pytest.raises(WireError):
+                decode_plan(data)
+    assert refused > 900
+
+
+def test_C8_no_bit_may_flip_and_no_byte_be_lost(engine: Engine):
+    whole = encode_plan(plan_of(engine, response_format=Choice(["yes", "no"])))
+    flips = (whole[:i] + bytes([whole[i] ^ bit]) + whole[i + 1 :] for i in range(len(whole)) for bit in (1, 16, 128))
+    losses = (whole[:i] + whole[i + 1 :] for i in range(len(whole)))
+    for data in (*flips, *losses, *(whole[:i] for i in range(len(whole)))):
+        with pytest.raises(WireError):
+            decode_plan(data)
+
+
+def test_C8_a_changed_version_is_damage_and_not_another_version(engine: Engine):
+    whole = encode_plan(plan_of(engine))
+    for version in {*range(128)} - {VERSION}:
+        data = whole.replace(b"\xa7version\x02", b"\xa7version" + bytes([version]))
+        assert data != whole
+        with pytest.raises(MalformedPlan, match="the bytes do not fit their digest"):
+            decode_plan(data)
+
+
 @given(st.data())
-def test_C8_damaged_bytes_are_a_plan_or_a_typed_error(data: st.DataObject):
+def test_C8_damaged_bytes_of_version_1_are_a_plan_or_a_typed_error(data: st.DataObject):
     """Bytes changed, lost or doubled anywhere: what still decodes is a plan through and through."""
     whole = bytearray(FROZEN.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 from typing import Any
 
+import jsonschema
+import llguidance
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.compose.compose import compose
 from grammars.plan.plan import Plan
+from grammars.plan.wire import decode_plan, encode_plan
 from grammars.requests.keys import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED
 from grammars.requests.read import read_request
+from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.engine.engine import Engine
 from guided.inspect.check import check_request
+from guided.output.message import Guidance, MessageBuilder, Usage
 from guided.sampling import Sampling
+from guided.state.state import GuidanceState
 from special_tokens.errors import GuidedError, RequestError
 from tests.judges.plans import END, FORMAT, accepts
 
@@ -196,6 +205,53 @@ def test_K3_a_broken_constraint_is_refused(engine: Engine, body: Any, message: s
         plan_for(body, engine)
 
 
+RAW = {
+    "grammars": [
+        {"name": "top", "lark_grammar": 'start: <think> "n=" @n | "x" <[0-9]>'},
+        {"name": "n", "json_schema": {"type": "integer", "minimum": 10}},
+    ]
+}
+
+
+@pytest.mark.parametrize("raw", [RAW, json.dumps(RAW), 'start: "n=" <think> /[0-9]{2}/ | "x" <[0-9]>'])
+def test_K3_a_trusted_caller_sends_the_engine_s_own_grammar(engine: Engine, raw: Any):
+    """Each mask is the one of the engine with the grammar as it was sent, here and after a way through msgpack."""
+    body = {"constraint": raw, "constraint_type": "llguidance", "thinking": False}
+    plan = plan_for(body, engine, trusted=True)
+    assert plan.response is not None
+    assert plan.response.kind == "llguidance"
+    text = raw if isinstance(raw, str) else json.dumps(raw)
+    for each in (plan, decode_plan(encode_plan(plan))):
+        rng, ends = random.Random(7), plan.end_ids()
+        for _ in range(6):
+            state = GuidanceState(each, engine, entry="after")
+            judge = llguidance.LLMatcher(engine.ll_tokenizer, text, log_level=0)
+            mask = allocate_bitmask(1, engine.vocab_size)
+            for _ in range(12):
+                state.fill_bitmask(mask)
+                ours = {*allowed_ids(mask[0])}
+                raw_ids = {i for i, bias in enumerate(judge.compute_logit_bias()[: engine.vocab_size]) if bias}
+                assert ours - ends == raw_ids - ends
+                assert bool(ours & ends) == judge.is_accepting()
+                if not ours - ends:
+                    break
+                chosen = rng.choice(sorted(ours - ends))
+                state.commit([chosen])
+                assert judge.consume_token(chosen)
+
+
+@pytest.mark.parametrize(("raw", "message"), [(5, "constraint: int is no grammar"), ("{", "constraint.*: not JSON")])
+def test_K3_a_trusted_caller_s_broken_grammar_is_refused(engine: Engine, raw: Any, message: str):
+    with pytest.raises(RequestError, match=message):
+        plan_for({"constraint": raw, "constraint_type": "llguidance"}, engine, trusted=True)
+
+
+def test_K3_the_engine_s_own_grammar_is_for_trusted_callers():
+    body = {"constraint": RAW, "constraint_type": "llguidance"}
+    with pytest.raises(RequestError, match="^constraint_type: .*not trusted; expected regex.*trusted=True.*structured"):
+        read_request(body)
+
+
 # -- K4
 
 SOURCES: dict[str, dict[str, Any]] = {
@@ -253,6 +309,37 @@ def test_K9_null_is_written_where_the_schema_names_it_and_nowhere_else(engine: E
     assert not writes(plan, engine, '{"name": "a"}')
 
 
+class Person(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+    name: str
+    nick: str | None
+    age: int | None
+
+
+#: As OpenAI's strict mode writes an optional member, and as pydantic does.
+OPTIONAL = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "nick": {"type": ["string", "null"]},
+        "age": {"type": ["integer", "null"]},
+    },
+    "required": ["name", "nick", "age"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("schema", [OPTIONAL, Person.model_json_schema()], ids=["openai strict", "pydantic"])
+def test_K9_null_in_required_members_is_kept(engine: Engine, schema: Any):
+    plan = plan_for({"structured_outputs": {"json": schema}}, engine)
+    assert not plan.schema_report.relaxed
+    judge = jsonschema.Draft202012Validator(schema)
+    for values in itertools.product(["a", None, 5, ...], repeat=3):
+        value = {key: v for key, v in zip(("name", "nick", "age"), values, strict=True) if v is not ...}
+        assert writes(plan, engine, json.dumps(value)) == judge.is_valid(value), value
+
+
 def test_K9_enums_of_objects_references_recursion_and_patterns_of_keys_are_kept(engine: Engine):
     kids = {"type": "array", "items": {"$ref": "#/$defs/tree"}}
     schema = {
@@ -273,6 +360,36 @@ def test_K9_an_unknown_format_is_an_annotation_and_is_reported(engine: Engine):
     plan = plan_for({"structured_outputs": {"json": schema}}, engine)
     assert writes(plan, engine, '"any"')
     assert [row.keyword for row in plan.schema_report.rows] == ["format"]
+    assert plan.notes == (
+        "format at the root: 'postcode-of-nowhere' is not a format of JSON Schema: an annotation, not enforced",
+    )
+    usage, guidance = Usage(), Guidance()
+    assert MessageBuilder(plan).message(ended=True, usage=usage, guidance=guidance).notes == plan.notes
+
+
+def test_K9_each_unknown_format_is_one_note(engine: Engine):
+    formats = {"a": "int64", "b": "int64", "c": "email", "d": "money"}
+    named = {key: {"type": "string", "format": name} for key, name in formats.items()}
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"p": {"type": "number", "format": "float"}}}}
+    plan = plan_for(
+        {
+            "structured_outputs": {"json": {"type": "object", "properties": named}},
+            "tools": [{"type": "function", "function": tool}],
+        },
+        engine,
+    )
+    starts = [note.split(" is not a format")[0] for note in plan.notes]
+    assert starts == [
+        "format at /properties/a and 1 more: 'int64'",
+        "format at /properties/d: 'money'",
+        "format at /tools/f/parameters/properties/p: 'float'",
+    ]
+    many = {str(i): {"format": f"format-{i}"} for i in range(60)}
+    plan = plan_for({"structured_outputs": {"json": {"type": "object", "properties": many}}}, engine)
+    assert len(plan.notes) == 11
+    assert plan.notes[-1] == "50 more formats: see the report"
+    known = plan_for({"structured_outputs": {"json": {"type": "string", "format": "date"}}}, engine)
+    assert known.notes == ()
 
 
 # -- tools

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import string
 from contextlib import suppress
 from typing import Any
 
@@ -29,8 +30,16 @@ STRINGS = {
     "time": ["12:00:00Z", "23:59:60Z", "12:00:00.1234567890123456789Z", "0*:00:00Z"],
     "date-time": ["2020-01-01T00:00:00Z", "1998-12-31T23:59:60Z", "*020-01-01T00:00:00Z"],
     "duration": ["P1D", "P1234567890123Y", "PT36H", "P2W"],
-    "email": ["a@b.co", "a.b.c.d.e@b.co", "joe@[IPv6:2001:db8::1]", "a@xn--nxasmq6b.co", "a b@c", '"a \\b"@c'],
-    "idn-email": ["a@b.co", "실례@실례.테스트"],
+    "email": [
+        "a@b.co",
+        "a.b.c.d.e@b.co",
+        "a.b.c.d.e.f.abcdef@b.co",
+        "joe@[IPv6:2001:db8::1]",
+        "a@xn--nxasmq6b.co",
+        "a b@c",
+        '"a \\b"@c',
+    ],
+    "idn-email": ["a@b.co", "실례@실례.테스트", "a.b.c.d@example.com"],
     "hostname": ["abc", "xn--nxasmq6b", ".".join(["abcdefghijklmnopqrstuvwxyz"] * 9), "a\n", "٣", "\u212a"],
     "idn-hostname": ["abc", "실례.테스트", "xn--nxasmq6b", "bücher.example", "〡〢"],
     "ipv4": ["127.0.0.1"],
@@ -86,6 +95,7 @@ def test_items_that_may_be_of_a_format_are_counted(judge: Judge, schema: Any) ->
             continue
         assert found.accepts('["a@b.co"]')
         assert not found.accepts('["a@b.co", "a.b.c.d.e@b.co"]')
+        assert not found.accepts('["a@b.co", "a.b.c.d.e.f.abcdef@b.co"]')
 
 
 @pytest.mark.parametrize("schema", [
@@ -120,7 +130,7 @@ PIECES = [
 
 
 @pytest.mark.parametrize("seed", seeds(10, default=1))
-@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("name", list(STRINGS))
 def test_what_is_written_and_what_is_left_out_are_so_for_every_checker(name: str, seed: int) -> None:
     """Both know all that we write for one of the format, and none takes what surely is none."""
     rs = pytest.importorskip("jsonschema_rs").Draft202012Validator({"format": name}, validate_formats=True)
@@ -140,6 +150,59 @@ def test_what_is_written_and_what_is_left_out_are_so_for_every_checker(name: str
         if True in taken:
             assert matches(row.outer_language, text), text
     assert written > 5
+
+
+def _parts(rng: random.Random, letters: str, edges: str, most: int, longest: int) -> list[str]:
+    """Up to ``most`` parts of up to ``longest`` letters, those at their ends out of ``edges``."""
+    parts = []
+    for _ in range(rng.randint(1, rng.choice([2, 4, most]))):
+        size = rng.randint(1, rng.choice([3, 12, longest]))
+        inner = "".join(rng.choices(letters, k=max(0, size - 2)))
+        parts.append(rng.choice(edges) + inner + (rng.choice(edges) if size > 1 else ""))
+    return parts
+
+
+def _fits(parts: list[str], pairs: dict[int, int]) -> bool:
+    """Whether some pair of number and length bounds the parts."""
+    return any(len(parts) <= most and max(map(len, parts)) <= longest for most, longest in pairs.items())
+
+
+@pytest.mark.parametrize("seed", seeds(20, default=2))
+@pytest.mark.parametrize("name", ["email", "idn-email", "hostname", "idn-hostname"])
+def test_addresses_of_the_rfc_are_written_except_what_the_report_names(name: str, seed: int) -> None:
+    """RFC 5321, 4.1.2 and 4.5.3.1: names of 64, labels of 63, hosts of 253 characters, drawn by its grammar."""
+    rs = pytest.importorskip("jsonschema_rs").Draft202012Validator({"format": name}, validate_formats=True)
+    rng, row = random.Random(f"{name} {seed}"), FORMATS[name]
+    letters = string.ascii_letters + string.digits
+    written = left_out = 0
+    while written < 60:
+        host = _parts(rng, letters + "-", letters, 20, 63)
+        local = _parts(rng, letters + "!#$%&'*+-/=?^_`{|}~", letters + "+-_", 20, 48)
+        if len(".".join(host)) > 253 or len(".".join(local)) > 64:
+            continue
+        text = ".".join(host) if "host" in name else ".".join(local) + "@" + ".".join(host)
+        left = any(label[2:4] == "--" for label in host) or not _fits(host, {3: 63, 9: 27})
+        if "email" in name:
+            initials = len(local) <= 5 and max(map(len, local[:-1]), default=0) <= 3
+            left = left or not (initials or _fits(local, {1: 64, 2: 31, 3: 20, 5: 12, 10: 5, 32: 1}))
+        if left:
+            left_out += 1
+            continue
+        written += 1
+        assert matches(row.language, text), text
+        assert rs.is_valid(text), text
+        assert jsonschema.Draft202012Validator.FORMAT_CHECKER.conforms(text, name), text
+    assert left_out < 3 * written
+
+
+@pytest.mark.parametrize("text", [
+    "a.b.c.d@example.com", "firstname.lastname+newsletter-2024@mail.example.co.uk", "j.r.r.tolkien@example.com",
+    "a@some-long-department.university.ac.uk", "a" * 64 + "@b.co", "a@" + ".".join(["b" * 27] * 9),
+])  # fmt: skip
+def test_usual_addresses_are_written(judge: Judge, text: str) -> None:
+    schema = {"type": "string", "format": "email"}
+    assert all(verdict.is_valid for verdict in verdicts(schema, text))
+    assert judge.compiled(schema).accepts(json.dumps(text))
 
 
 def test_an_unknown_format_can_not_be_broken(judge: Judge) -> None:

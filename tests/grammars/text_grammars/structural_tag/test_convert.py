@@ -289,6 +289,17 @@ def test_K8_token_formats_are_for_trusted_callers(engine: Engine, case: tuple[An
         ),
         ({"format": {"type": "tag", "begin": "a", "content": FREE, "end": []}}, "the tag has no end"),
         (
+            {
+                "format": {
+                    "type": "tag",
+                    "begin": "<",
+                    "end": "end",
+                    "content": {"type": "grammar", "grammar": "root ::= [a-z]+"},
+                }
+            },
+            "content.grammar.*can never end.*leave the delimiter out",
+        ),
+        (
             {"structures": [{"begin": "a", "end": "b"}], "triggers": ["x"]},
             r"tags\[0\].begin: 'a' begins with no trigger",
         ),

@@ -1,0 +1,70 @@
+"""Rows for keywords that are nearly spelled like those of JSON Schema: they have no effect, and few mean that."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from grammars.values.json_pointer import pointer_of
+from grammars.values.report import Outcome, ReportRow
+
+__all__ = ["MISSPELT", "misspelt_rows"]
+
+#: How the reasons of these rows begin.
+MISSPELT = "no keyword, without effect"
+_CHECKS = (
+    "type", "enum", "const", "properties", "required", "additionalProperties", "patternProperties", "propertyNames",
+    "minProperties", "maxProperties", "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties",
+    "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "minContains", "maxContains", "minItems",
+    "maxItems", "uniqueItems", "minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum",
+    "exclusiveMaximum", "multipleOf", "allOf", "anyOf", "oneOf", "definitions",
+)  # fmt: skip
+_OTHERS = frozenset((
+    *_CHECKS, "title", "description", "default", "example", "examples", "deprecated", "readOnly", "writeOnly",
+    "nullable", "not", "if", "then", "else", "id", "xml", "externalDocs", "discriminator", "contentEncoding",
+    "contentMediaType",
+    "contentSchema", "divisibleBy", "disallow", "extends", "enumNames", "name", "options",
+))  # fmt: skip
+_PLAIN = {word.lower(): word for word in _CHECKS}
+_BEGINNINGS = frozenset(word[:3] for word in _PLAIN)
+_LONGEST = max(map(len, _CHECKS)) + 4
+_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+_VALUES = ("const", "enum", "default", "example", "examples", "required", "type")
+_MOST = 20
+
+
+def misspelt_rows(schema: Any, keys: AbstractSet[str]) -> tuple[ReportRow, ...]:
+    """Return a row for each word next to keywords that nearly spells one; ``keys`` are those of all objects in it."""
+    found = {key: word for key in keys if (word := _meant(key)) is not None}
+    return tuple(_rows(schema, found)) if found else ()
+
+
+def _meant(key: str) -> str | None:
+    """The keyword that ``key`` nearly spells; None for keywords and for other words."""
+    if key in _OTHERS or not 4 <= len(key) <= _LONGEST or key[:3].lower() not in _BEGINNINGS:
+        return None
+    plain = key.lower().replace("_", "").replace("-", "")
+    near = difflib.get_close_matches(plain, _PLAIN, 1, cutoff=0.84)
+    return _PLAIN[near[0]] if near else None
+
+
+def _rows(schema: Any, found: Mapping[str, str]) -> Iterator[ReportRow]:
+    todo: list[tuple[Any, tuple[str, ...]]] = [(schema, ())]
+    count = 0
+    while todo and count < _MOST:
+        value, path = todo.pop()
+        if isinstance(value, list):
+            todo += [(item, (*path, str(i))) for i, item in enumerate(value)]
+        if not isinstance(value, dict):
+            continue
+        for key, inner in value.items():
+            word = found.get(key)
+            if word is not None and word not in value:
+                count += 1
+                yield ReportRow(pointer_of(path), key, Outcome.EXACT, f"{MISSPELT}: did you mean {word!r}?")
+            if key in _MAPS and isinstance(inner, dict):
+                todo += [(one, (*path, key, name)) for name, one in inner.items()]
+            elif key not in _VALUES and not key.startswith("x-"):
+                todo.append((inner, (*path, key)))

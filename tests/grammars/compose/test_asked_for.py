@@ -1,0 +1,204 @@
+"""Whatever a model likes to write, it writes what was asked for: random walks, judged by a table written by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from grammars.compose.compose import Parts, compose
+from grammars.plan.plan import Plan
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.values.constraints import Regex
+from grammars.values.format import Ends, Format
+from guided.engine.engine import Engine
+from guided.hf.model.wire_format import inference_of_template
+from guided.inspect.format_check import engine_for
+from guided.output.message import Message
+from guided.output.parser import ContentDelta, OutputParser, ToolCallEnd, ToolCallStart
+from guided.rows.answer import read_answer
+from guided.rows.sequence import RowSequence
+from guided.state.entry import Begin
+from special_tokens.errors import ToolError
+from tests.judges.plans import THINKING, write_to_the_end
+from tests.made_up.wire_forms import FORMS
+
+#: Walks of each row of the table: in the default run, and in the slow one for templates and for made-up formats.
+FEW, MANY, SOME_MORE = 1, 50, 20
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The answers that a request allows: ``content`` is free text, an instance of the format or nothing; calls, and of
+    which tools.
+
+    ``both``: content and calls may stand in one answer.
+    """
+
+    content: str
+    calls: range
+    tools: tuple[str, ...] = ("get_weather", "now")
+    both: bool = False
+
+
+SOME = range(1, 100)
+#: (tool_choice, response format asked for) -> what any answer is
+TABLE: dict[tuple[str, bool], Asked] = {
+    ("none", False): Asked("text", range(1)),
+    ("none", True): Asked("format", range(1)),
+    ("auto", False): Asked("text", range(100), both=True),
+    ("auto", True): Asked("format", range(100)),
+    ("required", False): Asked("nothing", SOME),
+    ("required", True): Asked("nothing", SOME),
+    ("get_weather", False): Asked("nothing", SOME, ("get_weather",)),
+    ("now", True): Asked("nothing", SOME, ("now",)),
+}
+
+CITY = {
+    "type": "object",
+    "properties": {"city": {"enum": ["Oslo", "Rome"]}, "days": {"type": "integer", "minimum": 0, "maximum": 9}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+NONE: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+TOOLS = [{"name": "get_weather", "parameters": CITY}, {"name": "now", "parameters": NONE}]
+SCHEMAS = {"get_weather": CITY, "now": NONE}
+ANSWER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+
+
+def parts_of(choice: str, has_format: bool, rng: random.Random) -> dict[str, Any]:
+    named = {"type": "function", "function": {"name": choice}}
+    return {
+        "tools": TOOLS,
+        "tool_choice": named if choice in SCHEMAS else choice,
+        "response_format": rng.choice([Regex("[0-9]{1,3}"), ANSWER]) if has_format else None,
+        "reasoning_effort": rng.choice([None, "none", "low"]),
+        "parallel_tool_calls": rng.random() < 0.7,
+    }
+
+
+def troubles(format: Format, row: tuple[str, bool], walks: int, seed: int) -> Iterator[str]:
+    """Yield what random answers do against the table."""
+    rng, engine, asked = random.Random(f"{seed} {row}"), engine_for(format), TABLE[row]
+    assert format.tool_calls is not None
+    for number in range(walks):
+        parts = parts_of(*row, rng)
+        try:
+            plan = compose(Parts(**parts), tokens=engine.tokens, format=format)
+        except ToolError:  # this syntax cannot write the tools
+            return
+        openers = syntax(format.tool_calls.syntax).triggers(format.tool_calls, plan.tools) if plan.tools else ()
+        closers = [format.reasoning.end.strip()] if format.reasoning is not None else []
+        closers += [part.strip() for part in (format.content.lead_end, format.content.end) if part.strip()]
+        entry = rng.choice(plan.entries).name
+        ids = write_to_the_end(plan, engine, rng, entry=entry, wander=40, closers=closers, openers=openers)
+        for wrong in _wrong(plan, engine, ids, entry, asked, parts):
+            text = b"".join(map(engine.token_bytes, ids)).decode("utf-8", "replace")
+            yield f"walk {number} of {parts}: {wrong}: {text!r}"
+
+
+def _wrong(
+    plan: Plan, engine: Engine, ids: list[int], entry: str, asked: Asked, parts: dict[str, Any]
+) -> Iterator[str]:
+    begin, row = Begin(entry), RowSequence(plan, engine, begin=Begin(entry))
+    row.extend(ids)
+    message = read_answer(ids, plan, engine, begin=begin, sequence=row)
+    alone = read_answer(ids, plan, engine, begin=begin)
+    if (alone.content, len(alone.tool_calls)) != (message.content, len(message.tool_calls)):
+        yield f"without its row it reads as {alone.content!r} and {len(alone.tool_calls)} calls"
+    content = message.content or ""
+    if message.error is not None or message.unfinished is not None or message.violations:
+        yield f"{message.error} {message.unfinished} {message.violations}"
+    if len(message.tool_calls) not in asked.calls:
+        yield f"{len(message.tool_calls)} calls"
+    if len(message.tool_calls) > 1 and not parts["parallel_tool_calls"]:
+        yield "calls at once"
+    for call in message.tool_calls:
+        if call.name not in asked.tools or not _is_valid(call.parsed, SCHEMAS[call.name]):
+            yield f"the call {call.name} {call.arguments}"
+    if message.finish_reason != _reason(message, asked):
+        yield f"finish_reason={message.finish_reason}"
+    if content.strip() and message.tool_calls and not asked.both:
+        yield "content next to calls"
+    if content.strip() and asked.content == "nothing":
+        yield "content"
+    if asked.content == "format" and not message.tool_calls and not _is_answer(content, parts["response_format"]):
+        yield "not the format"
+    yield from _order(plan, engine, ids, entry)
+    written = b"".join(map(engine.token_bytes, ids)).decode("utf-8", "replace")
+    yield from _thought(plan, message, written, entry, parts["reasoning_effort"])
+
+
+def _is_valid(value: Any, schema: dict[str, Any]) -> bool:
+    return jsonschema.Draft202012Validator(schema).is_valid(value)
+
+
+def _is_answer(content: str, response_format: Any) -> bool:
+    if isinstance(response_format, Regex):
+        return re.fullmatch(response_format.pattern, content) is not None
+    try:
+        return _is_valid(json.loads(content), response_format)
+    except ValueError:
+        return False
+
+
+def _reason(message: Message, asked: Asked) -> str:
+    return "tool_calls" if message.tool_calls and len(asked.tools) > 1 else "stop"
+
+
+def _order(plan: Plan, engine: Engine, ids: list[int], entry: str) -> Iterator[str]:
+    """Text after calls only where the family writes it."""
+    parser, begun = OutputParser(plan, engine, entry=entry), 0
+    body = ids[:-1] if ids and ids[-1] in plan.end_ids() else ids
+    form = plan.format.tool_calls
+    for event in [*parser.feed(body), *parser.finish()]:
+        begun += isinstance(event, ToolCallStart | ToolCallEnd)
+        said = isinstance(event, ContentDelta) and event.text.strip()
+        if said and begun and not (form is not None and form.text_after):
+            yield "text after calls"
+
+
+def _thought(plan: Plan, message: Message, written: str, entry: str, effort: str | None) -> Iterator[str]:
+    """Reasoning where effort asks for it, none where it asks for none; a prompt may have opened the block."""
+    form = plan.format.reasoning
+    if form is None or entry != "fresh":
+        return
+    if effort == "none" and (message.reasoning or "").strip() not in form.empty:  # a family's own text for it
+        yield f"reasoning {message.reasoning!r}"
+    if effort == "low" and not written.lstrip().startswith(form.start.strip()):
+        yield "no reasoning"
+
+
+def names() -> list[str]:
+    root = Path(__file__).resolve().parents[3]
+    folder = Path(os.environ.get("GUIDED_SHARED", root.parent / "shared")) / "data" / "templates"
+    return sorted(path.stem for path in folder.glob("*.jinja")) or ["absent"]
+
+
+def format_of(shared: Path, name: str) -> Format:
+    path = shared / "data" / "templates" / f"{name}.jinja"
+    if not path.is_file():
+        pytest.skip("needs the shared chat templates, which are absent")
+    return inference_of_template(path.read_text(encoding="utf-8"))[0].format
+
+
+@pytest.mark.parametrize("walks", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", names())
+def test_C2_T1_a_random_model_of_a_family_writes_only_what_is_asked(shared: Path, name: str, walks: int) -> None:
+    format = format_of(shared, name)
+    assert [wrong for row in TABLE for wrong in troubles(format, row, walks, walks)][:3] == []
+
+
+@pytest.mark.parametrize("walks", [FEW, pytest.param(SOME_MORE, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", FORMS)
+def test_C2_T1_a_random_model_of_a_made_up_format_writes_only_what_is_asked(name: str, walks: int) -> None:
+    format = Format("made up", THINKING, tool_calls=FORMS[name], ends=Ends(("<|im_end|>",)))
+    assert [wrong for row in TABLE for wrong in troubles(format, row, walks, walks)][:3] == []
