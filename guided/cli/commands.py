@@ -1,20 +1,22 @@
-"""The commands.  They read options, make one call, and show what came of it."""
+"""The commands.  They read options, make one call, and show what came of it.
+
+What takes time to import is imported in the command that needs it: `--help` and wrong usage wait for nothing.
+"""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 import guided
-from guided.cli import terminal
-from guided.cli.as_json import anchor_rows, as_json, message_json, plan_json, tokens_json
+from guided.cli.consoles import err, out, say, show_error, waiting
 from guided.cli.groups import takes
-from guided.cli.logprobs import show_logprobs
+from guided.cli.inputs import model_of, path_of, text_of
 from guided.cli.options import AsJson, Asked, Model, request_options, sampling_options, stop_options
 from special_tokens.errors import GuidedError, RequestError
 
@@ -30,7 +32,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-out, err = Console(highlight=False), Console(stderr=True, highlight=False)
 
 
 def main() -> None:
@@ -38,11 +39,26 @@ def main() -> None:
     try:
         app()
     except GuidedError as error:
-        terminal.show_error(err, error)
+        show_error(err, error)
         sys.exit(EXIT_REFUSED)
 
 
-@app.command(epilog='Example: guided generate "Alice is 31." --schema person.json --effort low')
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"guided {guided.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """A Hugging Face model writes exactly what it was asked for."""
+
+
+@app.command(epilog='Example: guided generate "Alice is 31." --schema person.json --effort low | jq .age')
 @takes(asked=request_options, sampling=sampling_options, stops=stop_options)
 def generate(
     prompt: Annotated[
@@ -58,27 +74,36 @@ def generate(
     sampling: dict[str, Any],
     stops: dict[str, Any],
 ) -> None:
-    """Write one answer, streamed, its phases in colours, and print the validated object."""
+    """Write one answer: it alone goes to standard output, reasoning and the summary to standard error."""
     chat = _chat(prompt, system, asked)
+    more = stops | ({} if max_tokens is None else {"max_tokens": max_tokens})
     if trace is not None:
         from guided.output.trace_records import check_trace_file
 
-        check_trace_file(trace)
-    guide = guided.Guide.from_pretrained(model) if model else guided.demo()
-    plan = asked.plan(guide, **stops, **({} if max_tokens is None else {"max_tokens": max_tokens}))
-    if asked.body is not None:
-        sampling = dict(guided.read_request(asked.body).sampling) | sampling
-    stream = guide.stream(chat, plan, trace=trace is not None, **sampling)
+        check_trace_file(trace := path_of(trace))
+    sampling = _checked_before_the_load(asked, more, sampling, model)
+    guide = _loaded(model)
+
+    from guided.cli.answer import EventPrinter, show_message
+    from guided.cli.as_json import as_json, message_json
+    from guided.cli.logprobs import show_logprobs
+
+    with waiting("Reading the prompt"):
+        plan = asked.plan(guide, **more)
+        stream = guide.stream(chat, plan, trace=trace is not None, **sampling)
+        events = [event for event in [next(stream, None)] if event is not None]
     if not json_:
-        printer = terminal.EventPrinter(out, response=plan.response is not None)
-        for event in stream:
+        printer = EventPrinter(out, response=plan.response is not None, aside=err)
+        for event in chain(events, stream):
             printer(event)
-        out.print()
+        printer.close()
         if stream.message.logprobs is not None:
-            show_logprobs(out, stream.message.logprobs, guide.engine.token_bytes)
-        terminal.show_message(out, stream.message)
+            show_logprobs(err, stream.message.logprobs, guide.engine.token_bytes)
+        show_message(err, stream.message)
     else:
-        print(as_json(message_json(stream.message)))
+        with waiting("Writing"):
+            message = stream.message
+        print(as_json(message_json(message)))
     message = stream.message
     if trace is not None and message.trace is not None:
         message.trace.write(trace)
@@ -97,27 +122,81 @@ def _chat(prompt: str | None, system: str | None, asked: Asked) -> list[Any]:
     if not given:
         if prompt is None:
             raise RequestError("there is no prompt", place="prompt", expected="text, - or a request with messages")
-        given = [{"role": "user", "content": sys.stdin.read() if prompt == "-" else prompt}]
+        given = [{"role": "user", "content": text_of(prompt, "prompt") if prompt == "-" else prompt}]
     return [{"role": "system", "content": system}, *given] if system else given
+
+
+def _checked_before_the_load(
+    asked: Asked, more: dict[str, Any], sampling: dict[str, Any], model: str | None
+) -> dict[str, Any]:
+    """Return the sampling settings; what is wrong with the request is raised now, not after a load of weights."""
+    from guided.sampling import sampling_of
+
+    parts = asked.parts(**more)
+    if asked.body is not None:
+        sampling = dict(guided.read_request(asked.body, trusted=asked.trusted).sampling) | sampling
+    sampling_of(dict(sampling))
+    with waiting("Composing"):
+        _plan_of(model, parts)
+    return sampling
+
+
+def _loaded(model: str | None) -> Any:
+    with waiting(f"Loading {model or 'the embedded model'}"):
+        if model is None:
+            return guided.demo(progress=say)
+        from guided.embedded import quiet
+
+        with quiet():
+            return guided.Guide.from_pretrained(model)
 
 
 @app.command(epilog="Example: guided plan --schema person.json --effort low")
 @takes(asked=request_options)
-def plan(model: Model = None, json_: AsJson = False, *, asked: Asked) -> None:
+def plan(
+    all_: Annotated[
+        Path | None, typer.Option("--all", help="Folder of request bodies (*.json): print, compile and time each.")
+    ] = None,
+    model: Model = None,
+    json_: AsJson = False,
+    *,
+    asked: Asked,
+) -> None:
     """Print the composed grammar, highlighted, with a legend of its regions; loads no weights."""
-    from grammars.compose.compose import Parts, compose
+    if all_ is not None:
+        if asked.body is not None or asked.options:
+            raise RequestError("together with a request of its own", place="--all", expected="one or the other")
+        _plan_all(path_of(all_), model, as_json_=json_)
+        return
+    from guided.cli import terminal
+    from guided.cli.as_json import as_json, plan_json
 
-    tokens, format = _vocabulary(model)
-    parts = (
-        guided.read_request(asked.body, trusted=asked.trusted).parts
-        if asked.body is not None
-        else Parts(**asked.options)
-    )
-    composed = compose(parts, tokens=tokens, format=format)
+    with waiting("Composing"):
+        composed = _plan_of(model, asked.parts())
     if json_:
         print(as_json(plan_json(composed)))
     else:
         terminal.show_plan(out, composed)
+
+
+def _plan_all(folder: Path, model: str | None, *, as_json_: bool) -> None:
+    from guided.cli import terminal
+    from guided.cli.as_json import as_json, planned_json
+    from guided.cli.plan_folder import plan_folder, requests_in
+
+    paths = requests_in(folder)
+    with waiting("Building the engine"):
+        engine, format = _engine(model)
+    rows = []
+    for row in plan_folder(folder, paths, engine, format):
+        rows.append(row)
+        if not as_json_:
+            terminal.show_planned_file(out, row)
+    if as_json_:
+        print(as_json(list(map(planned_json, rows))))
+    else:
+        terminal.show_planned_files(out, rows)
+    raise typer.Exit(EXIT_REFUSED if any(row.error for row in rows) else 0)
 
 
 @app.command(epilog="Example: guided check --schema person.json --strict")
@@ -132,35 +211,37 @@ def check(
     asked: Asked,
 ) -> None:
     """Say what of a response format or request is enforced, keyword by keyword; exit code 1 when it is refused."""
+    is_format = asked.body is None and set(asked.options) <= {"response_format", "schema_policy"}
+    if is_format and "response_format" not in asked.options:
+        hint = "pass --schema, --regex, --choice, --lark ... or --request"
+        raise RequestError("there is nothing to check", place="check", hint=hint)
+    if not is_format and asked.body is None:
+        raise RequestError(
+            "tools and effort are checked as part of a request", place="check", hint="pass --request BODY"
+        )
+    from guided.cli import terminal
+    from guided.cli.as_json import as_json
     from guided.inspect.check import check_format, check_request
 
-    if asked.body is None and set(asked.options) <= {"response_format", "schema_policy"}:
-        if "response_format" not in asked.options:
-            hint = "pass --schema, --regex, --choice, --lark ... or --request"
-            raise RequestError("there is nothing to check", place="check", hint=hint)
+    if is_format:
         policy = asked.options.get("schema_policy", "warn")
-        checked = check_format(asked.options["response_format"], policy=policy)
+        with waiting("Compiling"):
+            checked = check_format(asked.options["response_format"], policy=policy)
         if json_:
             print(as_json({**asdict(checked), "report": [asdict(row) for row in checked.rows]}))
         else:
             terminal.show_checked_format(out, checked)
         return
-    if asked.body is None:
-        raise RequestError(
-            "tools and effort are checked as part of a request", place="check", hint="pass --request BODY"
+    with waiting("Compiling"):
+        engine, format = _engine(model)
+        found = check_request(
+            asked.body or {},
+            tokens=engine.tokens,
+            format=format,
+            engine=engine,
+            trusted=asked.trusted,
+            ignore_unknown=ignore_unknown,
         )
-    from guided.embedded import model_folder
-    from guided.hf.model.vocabulary import engine_of
-
-    engine, format = engine_of(model or model_folder())
-    found = check_request(
-        asked.body,
-        tokens=engine.tokens,
-        format=format,
-        engine=engine,
-        trusted=asked.trusted,
-        ignore_unknown=ignore_unknown,
-    )
     if json_:
         print(as_json(found.to_json()))
     else:
@@ -175,18 +256,22 @@ def tokens(
             help="Model name or folder, its tokenizer_config.json, or a chat template's file; "
             "default: the embedded model.",
             show_default=False,
+            callback=model_of,
         ),
     ] = None,
     family_file: Annotated[bool, typer.Option("--family-file", help="Print a family file for it, to edit.")] = False,
     json_: AsJson = False,
 ) -> None:
     """Print a model's special tokens and wire format: roles, ends, how it thinks and calls, and who says so."""
+    from guided.cli import terminal
+    from guided.cli.as_json import anchor_rows, as_json, tokens_json
     from guided.embedded import model_folder
     from guided.hf.model.vocabulary import described_vocabulary
     from special_tokens.report import family_file as family_text
     from special_tokens.report import report_of, report_text
 
-    registry, inference = described_vocabulary(model or model_folder())
+    with waiting("Reading the tokenizer"):
+        registry, inference = described_vocabulary(model or model_folder(weights=False))
     if family_file:
         print(family_text(registry, format=inference.format.to_json()))
     elif json_:
@@ -208,15 +293,16 @@ def portfolio(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the map to this file.")] = None,
 ) -> None:
     """Run every local model on three short prompts and say how its turns really end."""
+    from guided.cli import terminal
     from guided.cli.portfolio import survey, write_map
     from guided.output.output_path import check_writable
 
     if json_file is not None:
-        check_writable(json_file, "json")
-    rows = survey(models or None, progress=lambda text: err.print(text, style="dim", markup=False))
+        json_file = check_writable(path_of(json_file), "json")
+    rows = survey([path_of(folder) for folder in models or ()] or None, progress=say)
     terminal.show_portfolio(out, rows)
     if json_file is not None:
-        out.print(f"written: {write_map(rows, json_file)}", style="dim")
+        err.print(f"written: {write_map(rows, json_file)}", style="dim")
 
 
 @app.command()
@@ -229,8 +315,15 @@ def demo(
     raise typer.Exit(run(out, max_tokens=max_tokens))
 
 
-def _vocabulary(model: str | None) -> tuple[Any, Any]:
+def _plan_of(model: str | None, parts: Any) -> Any:
     from guided.embedded import model_folder
-    from guided.hf.model.vocabulary import vocabulary_of
+    from guided.hf.model.vocabulary import plan_of
 
-    return vocabulary_of(model or model_folder())
+    return plan_of(model or model_folder(weights=False), parts)
+
+
+def _engine(model: str | None) -> tuple[Any, Any]:
+    from guided.embedded import model_folder
+    from guided.hf.model.vocabulary import engine_of
+
+    return engine_of(model or model_folder(weights=False))

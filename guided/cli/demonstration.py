@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 from rich.rule import Rule
 
-from guided.cli import terminal
+from guided.cli.answer import EventPrinter, show_message
 from guided.embedded import demo
 
 __all__ = ["run"]
@@ -68,11 +68,11 @@ def run(console: Console, *, max_tokens: int) -> int:
         console.print(Rule(title, align="left"))
         console.print(f"[bold]user:[/bold] {prompt}")
         stream = guide.stream(prompt, max_tokens=max_tokens, temperature=0, **options)
-        printer = terminal.EventPrinter(console, response="response_format" in options)
+        printer = EventPrinter(console, response="response_format" in options)
         for event in stream:
             printer(event)
         console.print()
         message = stream.message
-        terminal.show_message(console, message)
+        show_message(console, message)
         complete &= message.finish_reason in ("stop", "tool_calls") and not message.violations
     return 0 if complete else 1

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import guided
 from guided.cli.groups import takes
+from guided.cli.inputs import format_of, json_of, model_of, text_of
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["AsJson", "Asked", "Model", "format_options", "request_options", "sampling_options", "stop_options"]
+__all__ = [
+    "AsJson",
+    "Asked",
+    "Model",
+    "format_options",
+    "request_options",
+    "sampling_options",
+    "stop_options",
+]
 
-Model = Annotated[str | None, typer.Option("--model", "-m", help="Model name or folder; default: the embedded model.")]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", "-m", help="Model name or folder; default: the embedded model.", callback=model_of),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
@@ -28,13 +38,13 @@ _FORMAT, _REQUEST, _SAMPLING, _STOPS = "Response format (one of)", "Request", "S
 
 
 def format_options(
-    schema: Annotated[str | None, _option("JSON schema: a file, or the JSON itself.", panel=_FORMAT)] = None,
+    schema: Annotated[str | None, _option("JSON schema: a file, the JSON, or module:Class.", panel=_FORMAT)] = None,
     json_object: Annotated[bool, _option("Any JSON object.", "--json-object", panel=_FORMAT)] = False,
     regex: Annotated[str | None, _option("Regular expression for the whole answer.", panel=_FORMAT)] = None,
     choice: Annotated[list[str] | None, _option("One option; repeat for more.", panel=_FORMAT)] = None,
-    lark: Annotated[Path | None, _option("File with a Lark grammar.", panel=_FORMAT)] = None,
-    gbnf: Annotated[Path | None, _option("File with a GBNF grammar.", panel=_FORMAT)] = None,
-    llguidance: Annotated[Path | None, _option("File with grammars in llguidance's form.", panel=_FORMAT)] = None,
+    lark: Annotated[str | None, _option("File with a Lark grammar.", panel=_FORMAT)] = None,
+    gbnf: Annotated[str | None, _option("File with a GBNF grammar.", panel=_FORMAT)] = None,
+    llguidance: Annotated[str | None, _option("File with grammars in llguidance's form.", panel=_FORMAT)] = None,
     structural_tag: Annotated[str | None, _option("Structural tags: a file, or the JSON.", panel=_FORMAT)] = None,
     trusted: Annotated[bool, _option("Let a grammar of your own write tokens.", "--trusted", panel=_FORMAT)] = False,
 ) -> tuple[Any, bool]:
@@ -62,7 +72,7 @@ def _format(given: dict[str, Any], trusted: bool) -> Any:
             case _ if not value and value != "":
                 continue
             case "--schema":
-                return guided.JsonSchema(json_of(value, flag))
+                return format_of(value, flag)
             case "--json-object":
                 return {"type": "json_object"}
             case "--regex":
@@ -92,7 +102,16 @@ class Asked:
         """The plan of ``guide``; ``more`` are stops and limits of the command line."""
         if self.body is None:
             return guide.plan(**self.options, **more)
-        body = dict(self.body)
+        return guide.plan_from_request(self._whole(self.body, more), trusted=self.trusted)
+
+    def parts(self, **more: Any) -> Any:
+        """The parts of that plan."""
+        if self.body is None:
+            return guided.Parts(**self.options, **more)
+        return guided.read_request(self._whole(self.body, more), trusted=self.trusted).parts
+
+    def _whole(self, body: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+        body = dict(body)
         for key in [key for key in more if key in body]:
             raise RequestError(
                 f"--{key.replace('_', '-')} together with a request that has {shown(key)}", place="--request"
@@ -103,7 +122,7 @@ class Asked:
             raise RequestError(
                 "stop options together with a whole request", place="--request", hint="write them into it"
             )
-        return guide.plan_from_request(body, trusted=self.trusted)
+        return body
 
 
 @takes(formats=format_options)
@@ -139,9 +158,10 @@ def request_options(
         options["schema_policy"] = "strict"
     if request is None:
         _check_used(one_call and not tools, "--one-call", "--tools FILE")
-        without = response is None or isinstance(response, _WITHOUT_SCHEMAS)
+        without = response is None or isinstance(response, guided.Regex | guided.Choice | guided.Gbnf)
         _check_used(strict and without and not tools, "--strict", "a format with a schema, or --tools")
-        _check_used(trusted and not isinstance(response, _TRUSTED), "--trusted", _TRUSTING)
+        trustable = isinstance(response, guided.Lark | guided.Llguidance | guided.StructuralTag)
+        _check_used(trusted and not trustable, "--trusted", _TRUSTING)
         return Asked(options)
     if options:
         raise RequestError(
@@ -153,9 +173,6 @@ def request_options(
     return Asked(body=body, trusted=trusted)
 
 
-#: What a caller may have trusted, with the flags for it; and what holds no schema.
-_TRUSTED = (guided.Lark, guided.Llguidance, guided.StructuralTag)
-_WITHOUT_SCHEMAS = (guided.Regex, guided.Choice, guided.Gbnf)
 _TRUSTING = "--lark, --llguidance, --structural-tag or --request"
 
 
@@ -198,23 +215,3 @@ def stop_options(
         tuple(stop or ()), tuple(stop_id or ()), stop_regex, include=include_stop, everywhere=stop_everywhere
     )
     return {"stop": found}
-
-
-def json_of(value: str, place: str) -> Any:
-    """JSON given as such or by its file."""
-    looks_like_json = value.lstrip()[:1] in ("{", "[") or value in ("true", "false")
-    text = value if looks_like_json else text_of(Path(value), place)
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise RequestError(f"not JSON: {error}", place=place, expected="a JSON file, or JSON") from None
-
-
-def text_of(path: Path, place: str) -> str:
-    """The text of a file."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise RequestError(f"not UTF-8: {error}", place=f"{place} {path}") from None
-    except OSError as error:
-        raise RequestError(f"cannot read it: {error.strerror}", place=f"{place} {path}") from None

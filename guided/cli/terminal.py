@@ -1,4 +1,4 @@
-"""The output of the command line: events in colours, plans with a legend, tables.  Prints, decides nothing."""
+"""Plans with a legend, reports and tables on the terminal.  Prints, decides nothing."""
 
 from __future__ import annotations
 
@@ -9,84 +9,30 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.json import JSON
 from rich.table import Table
 from rich.text import Text
 
 from grammars.compose.response import KINDS
 from grammars.formats.provenance import PARTS, by_field
-from grammars.json_schema.build import ReportRow
 from grammars.plan.plan import Plan
 from grammars.values.format import Format
-from guided.output.message import Message
-from guided.output.parser import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
-from special_tokens.errors import GuidedError, SchemaError
+from guided.cli.consoles import REGION_STYLES, show_error, show_report
 
 if TYPE_CHECKING:
+    from guided.cli.plan_folder import PlannedFile
     from guided.cli.portfolio import PortfolioRow
     from guided.inspect.check import CheckedFormat, CheckedRequest
 
 __all__ = [
-    "REGION_STYLES",
-    "EventPrinter",
     "show_anchors",
     "show_checked_format",
     "show_checked_request",
-    "show_error",
     "show_format",
-    "show_message",
     "show_plan",
+    "show_planned_file",
+    "show_planned_files",
     "show_portfolio",
-    "show_report",
 ]
-
-#: One colour a region, everywhere.
-REGION_STYLES = {"reasoning": "dim italic", "content": "default", "response": "green", "tool_calls": "cyan"}
-
-
-class EventPrinter:
-    """Prints events as they come, each region in its colour."""
-
-    def __init__(self, console: Console, *, response: bool = False) -> None:
-        self._console = console
-        self._content_style = REGION_STYLES["response" if response else "content"]
-        self._last: type[Event] | None = None
-
-    def __call__(self, event: Event) -> None:
-        if self._last is ReasoningDelta and not isinstance(event, ReasoningDelta):
-            self._write("\n\n", "")
-        match event:
-            case ReasoningDelta(text=text):
-                self._write(text, REGION_STYLES["reasoning"])
-            case ContentDelta(text=text):
-                self._write(text, self._content_style)
-            case ToolCallStart(name=name):
-                self._write(f"{name}(", "bold cyan")
-            case ToolCallArguments(text=text):
-                self._write(text, REGION_STYLES["tool_calls"])
-            case ToolCallEnd():
-                self._write(")\n", "bold cyan")
-        self._last = type(event)
-
-    def _write(self, text: str, style: str) -> None:
-        self._console.print(Text(text, style=style), end="", soft_wrap=True)
-
-
-def show_message(console: Console, message: Message) -> None:
-    """The validated object, then one line of numbers."""
-    if message.parsed is not None and not isinstance(message.parsed, str):
-        value = message.parsed
-        data = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
-        console.print(JSON(json.dumps(data, ensure_ascii=False, default=str)))
-    for violation in message.violations:
-        console.print(f"[red]not valid:[/red] {violation}")
-    if message.error is not None:
-        show_error(console, message.error)
-    usage, guidance = message.usage, message.guidance
-    console.print(
-        f"[dim]{message.finish_reason} | {usage.completion_tokens} tokens ({usage.reasoning_tokens} reasoning) | "
-        f"{guidance.overridden} of {guidance.masks} steps changed by guidance[/dim]"
-    )
 
 
 def show_plan(console: Console, plan: Plan) -> None:
@@ -112,6 +58,26 @@ def show_plan(console: Console, plan: Plan) -> None:
         console.print(f"[yellow]note:[/yellow] {note}")
 
 
+def show_planned_file(console: Console, row: PlannedFile) -> None:
+    """One file of a folder of requests: its plan, and its error where it has one."""
+    console.rule(Text(row.file), align="left")
+    if row.plan is not None:
+        show_plan(console, row.plan)
+    if row.error is not None:
+        show_error(console, row.error)
+
+
+def show_planned_files(console: Console, rows: Sequence[PlannedFile]) -> None:
+    """The table of a folder of requests; times in milliseconds."""
+    table = Table("file", "asks for", "bytes", "compose ms", "compile ms", "error")
+    for row in rows:
+        times = ("" if s is None else f"{1000 * s:.1f}" for s in (row.compose_s, row.compile_s))
+        error = f"{type(row.error).__name__}: {row.error}" if row.error else ""
+        cells = row.file, row.asks_for, f"{row.num_bytes:,}" if row.plan else "", *times
+        table.add_row(*map(Text, cells), Text(error, style="red"))
+    console.print(table)
+
+
 def _highlight(line: str, style: str) -> Text:
     text = Text(line, style=style)
     text.highlight_regex(r"^[a-zA-Z_0-9:]+(?=[:\[])", "bold")
@@ -119,20 +85,6 @@ def _highlight(line: str, style: str) -> Text:
     text.highlight_regex(r"<\[[^\]]*\]>", "magenta")
     text.highlight_regex(r"%json|@\w+", "blue")
     return text
-
-
-def show_report(console: Console, rows: Sequence[ReportRow]) -> None:
-    """Print what the masks keep of a schema, row by row."""
-    if not rows:
-        console.print("Every keyword is enforced exactly.")
-        return
-    table = Table("place", "keyword", "outcome", "reason")
-    colours = {"exact": "green", "narrowed": "yellow", "relaxed": "magenta", "refused": "red"}
-    for row in rows:
-        style = colours[row.outcome]
-        place = Text(row.pointer or "(root)")  # "/" is the pointer of the key ""
-        table.add_row(place, Text(row.keyword), Text(row.outcome, style=style), Text(row.reason))
-    console.print(table)
 
 
 def show_checked_format(console: Console, checked: CheckedFormat) -> None:
@@ -207,13 +159,3 @@ def format_rows(part: object) -> list[tuple[str, str]]:
         if value not in ("", None, (), False):
             shown.append((name, json.dumps(value, ensure_ascii=False, default=str)))
     return shown or [("", "plain")]
-
-
-def show_error(console: Console, error: GuidedError) -> None:
-    """One error: what, where, what was expected, what to do."""
-    console.print(Text(f"{type(error).__name__}: {error.message}", style="bold red"))
-    for label, value in (("where", error.place), ("expected", error.expected), ("do", error.hint)):
-        if value:
-            console.print(Text(f"  {label}: {value}"))
-    if isinstance(error, SchemaError) and error.report is not None:
-        show_report(console, error.report.rows)

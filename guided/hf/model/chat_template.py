@@ -16,7 +16,7 @@ from grammars.values.format import Anchor, Format
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError, TemplateError
 
-__all__ = ["encode", "messages_of", "prompt_text", "render", "render_chat"]
+__all__ = ["chat_digests", "encode", "forgotten_chat", "messages_of", "prompt_text", "render", "render_chat"]
 
 
 def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
@@ -53,6 +53,22 @@ def messages_of(chat: Any) -> list[dict[str, Any]]:
                 "a lone surrogate is not text", place=f"messages[{i}]", expected="Unicode text"
             ) from None
     return [dict(message) for message in chat]
+
+
+def chat_digests(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+    """Return a number for each message but those of the system, by which kept rows of a conversation are found."""
+    shown = [message for message in messages if message.get("role") not in ("system", "developer")]
+    return tuple(hash(json.dumps(dict(message), sort_keys=True, default=str)) for message in shown)
+
+
+def forgotten_chat(chat: Any) -> tuple[int, ...]:
+    """Return the digests of a conversation that is to be forgotten; raises `RequestError` where nothing names it."""
+    digests = chat_digests(messages_of(chat))
+    if not digests:
+        raise RequestError(
+            "no message names a conversation", place="forget", expected="at least one message that is not the system's"
+        )
+    return digests
 
 
 def render_chat(

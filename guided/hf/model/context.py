@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,9 @@ from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan, RowPlan
 from grammars.values.format import Format
 from guided.engine.engine import Engine
+from guided.hf.cache.prefix_pool import PrefixPool
+from guided.hf.model.chat_template import render_chat
+from guided.hf.model.incremental import IncrementalTokenizer
 from guided.hf.model.tokenizer import tokenizer_json
 from guided.state.entry import FRESH, Begin, begin_of
 from special_tokens import SpecialTokens
@@ -20,12 +23,16 @@ __all__ = ["ModelContext"]
 
 @dataclass(frozen=True, eq=False)
 class ModelContext:
-    """A transformers model, its tokenizer, their special tokens and wire format; owned by `guided.hf.guide.Guide`."""
+    """A transformers model, its tokenizer, their special tokens and wire format, and the kept rows of its answers.
+
+    Owned by `guided.hf.guide.Guide`.
+    """
 
     model: Any
     tokenizer: Any
     tokens: SpecialTokens
     format: Format
+    pool: PrefixPool = field(default_factory=PrefixPool)
 
     @cached_property
     def engine(self) -> Engine:
@@ -38,6 +45,15 @@ class ModelContext:
         thinking = True if self.format.reasoning is not None else None  # a block is read wherever one is written
         plan = compose(Parts(thinking=thinking), tokens=self.tokens, format=self.format)
         return plan if any(region.exits for region in plan.regions) else None
+
+    @cached_property
+    def tokenised(self) -> IncrementalTokenizer:
+        """The tokenizer, which reads only what is new in a prompt that goes on."""
+        return IncrementalTokenizer(self.tokenizer)
+
+    def prompt_ids(self, messages: Sequence[Mapping[str, Any]], plan: Plan | None) -> list[int]:
+        """Return the token ids of the prompt that shows ``messages`` under ``plan``, generation prompt included."""
+        return render_chat(self.tokenised, messages, self.format, plan, self.tokens)
 
     def begin(self, row: RowPlan, prompt_ids: Sequence[int]) -> Begin:
         """Return where the prompt's tail begins the answer of ``row``: in its plan, or in the `reader`."""

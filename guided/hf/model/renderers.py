@@ -1,18 +1,26 @@
 """Chat templates as plain callables ``render(messages, **kw) -> str``, from which a wire format is inferred.
 
-Rendering is transformers' own, with its sandbox, filters and aliases of reasoning fields.  Every failure is a
-`TemplateError` with the template's own error text.
+Rendering needs jinja2 alone.  Its sandbox, filters, globals and aliases of reasoning fields are transformers', to which
+the tests compare every rendering.  Every failure is a `TemplateError` with the template's own error text.
 """
 
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any, TypeAlias
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NoReturn, TypeAlias
 
-from jinja2.sandbox import SandboxedEnvironment
-from transformers.utils import chat_template_utils
+from jinja2 import Template
+from jinja2 import TemplateError as JinjaError
+from jinja2.exceptions import SecurityError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.nodes import CallBlock, Node
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment
+from jinja2.utils import Namespace
 
 from special_tokens.errors import TemplateError
 
@@ -25,19 +33,12 @@ Render: TypeAlias = Callable[..., str]
 NO_NAMES: Mapping[str, str] = {"bos_token": "<bos_token>", "eos_token": "<eos_token>", "pad_token": "<pad_token>"}
 
 
+_REASONING = ("reasoning_content", "thinking", "reasoning")
+
+
 def template_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Render:
     """Return the renderer of a template's text; ``named`` maps the tokenizer's named tokens to their texts."""
-
-    def render(messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
-        try:
-            texts, _ = chat_template_utils.render_jinja_template(
-                [list(messages)], chat_template=template, **{**named, **kwargs}
-            )
-        except Exception as error:  # a template may raise anything
-            raise _translated(error) from error
-        return str(texts[0])
-
-    return render
+    return _renderer(lambda: _compiled(template, ImmutableSandboxedEnvironment), named)
 
 
 def mutable_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Render:
@@ -46,29 +47,97 @@ def mutable_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Rend
     transformers refuses templates that call ``list.append``; here they render.  For inference only: transformers
     cannot render such a prompt.
     """
+    return _renderer(lambda: _compiled(template, SandboxedEnvironment), named)
 
-    @cache
-    def compiled() -> Any:
-        strict = chat_template_utils._compile_jinja_template(template).environment
-        loose = SandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=[type(e) for e in strict.extensions.values()]
-        )
-        loose.filters, loose.globals = strict.filters, strict.globals
-        return loose.from_string(template)
+
+def _renderer(compiled: Callable[[], Template], named: Mapping[str, str]) -> Render:
+    defaults = {"tools": None, "documents": None, "add_generation_prompt": False}
 
     def render(messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
-        own: list[dict[str, Any]] = copy.deepcopy([dict(message) for message in messages])
-        for message in own:
-            if "reasoning_content" in message:  # as transformers does before rendering
-                message.setdefault("reasoning", message["reasoning_content"])
-                message.setdefault("thinking", message["reasoning_content"])
-        defaults = {"tools": None, "documents": None, "add_generation_prompt": False}
-        try:
-            return str(compiled().render(messages=own, **{**named, **defaults, **copy.deepcopy(kwargs)}))
+        try:  # a template may change what it is given, and raise anything
+            own = [_with_aliases(copy.deepcopy(dict(message))) for message in messages]
+            return compiled().render(messages=own, **{**named, **defaults, **copy.deepcopy(kwargs)})
         except Exception as error:
             raise _translated(error) from error
 
     return render
+
+
+def _with_aliases(message: dict[str, Any]) -> dict[str, Any]:
+    """The message with its reasoning under the names that templates read."""
+    reasoning = next((message[key] for key in _REASONING if message.get(key) is not None), None)
+    return message if reasoning is None else {"thinking": reasoning, **message, "reasoning_content": reasoning}
+
+
+@lru_cache(maxsize=256)
+def _compiled(template: str, sandbox: type[SandboxedEnvironment]) -> Template:
+    environment = sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
+    environment.filters["tojson"] = _tojson
+    environment.globals |= {
+        "raise_exception": _raise,
+        "strftime_now": lambda form: datetime.now().strftime(form),
+        "dict": _Dict(),
+        "namespace": _Namespace,
+    }
+    return environment.from_string(template)
+
+
+class _Generation(Extension):
+    """The tag ``{% generation %}``, which writes its body."""
+
+    tags = {"generation"}  # noqa: RUF012
+
+    def parse(self, parser: Parser) -> Node:
+        lineno = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return CallBlock(self.call_method("_body"), [], [], body).set_lineno(lineno)
+
+    def _body(self, caller: Callable[[], str]) -> str:
+        return caller()
+
+
+def _tojson(
+    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
+) -> str:
+    """Jinja's own filter escapes HTML."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def _raise(message: str) -> NoReturn:
+    raise JinjaError(message)
+
+
+class _Dict:
+    """``dict`` without the attributes of a class."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        return dict(*args, **kwargs)
+
+    def fromkeys(self, *args: Any) -> dict[Any, Any]:
+        return dict.fromkeys(*args)
+
+
+class _Namespace(Namespace):
+    """Jinja's namespace, without names that begin with ``_``."""
+
+    def __init__(*args: Any, **kwargs: Any) -> None:
+        self, *given = args
+        names = dict(*given, **kwargs)
+        for name in names:
+            _check_name(name)
+        Namespace.__init__(self, names)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _check_name(name)
+        super().__setitem__(name, value)
+
+
+def _check_name(name: object) -> None:
+    if isinstance(name, str) and name.startswith("_"):
+        raise SecurityError(
+            f"Chat templates cannot store underscore-prefixed attributes on a namespace, but got {name!r}. "
+            "Please rename the attribute."
+        )
 
 
 def tokenizer_renderer(tokenizer: Any) -> Render:
@@ -84,5 +153,7 @@ def tokenizer_renderer(tokenizer: Any) -> Render:
 
 
 def _translated(error: Exception) -> TemplateError:
+    if isinstance(error, TemplateError):
+        return error
     words = str(error).strip().splitlines()
     return TemplateError(f"{type(error).__name__}: {words[0] if words else ''}", place="chat_template")

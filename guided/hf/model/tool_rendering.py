@@ -10,6 +10,7 @@ from grammars.plan.plan import Plan
 from grammars.values.format import Format
 from grammars.values.tool import Tool
 from guided.hf.model.chat_template import prompt_text
+from guided.hf.model.wire_format import warn_of_calls
 from special_tokens import SpecialTokens
 from special_tokens.errors import TemplateError, ToolError
 
@@ -25,6 +26,8 @@ def check_tools(tokenizer: Any, format: Format, plan: Plan, tokens: SpecialToken
 
     A template that renders no chat at all, or shows no tools, refuses none.
     """
+    if plan.tools:
+        warn_of_calls(tokenizer, tokens)
     if not plan.tools or format.inputs.tools != "native":
         return
 

@@ -1,41 +1,46 @@
-"""Load a model's special tokens, wire format and engine without its weights: enough to compose a plan."""
+"""Load a model's special tokens, wire format and engine without its weights: enough to compose a plan.
+
+A fast tokenizer's files are read directly, in a second; transformers, which takes ten, loads any other.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from transformers import AutoConfig, AutoTokenizer, GenerationConfig
-
+from grammars.compose.compose import Parts, compose
 from grammars.formats.infer import Inference
+from grammars.plan.plan import Plan
 from grammars.values.format import Format
 from guided.engine.engine import Engine
 from guided.hf.model.tokenizer import facts_of, first_line, tokenizer_json
+from guided.hf.model.tokenizer_files import HUB_FILES, TokenizerFiles, configurations, is_readable
+from guided.hf.model.tool_rendering import check_tools
 from guided.hf.model.wire_format import format_of, inference_of, inference_of_template, inference_of_tokens
 from special_tokens import SpecialTokens
-from special_tokens.errors import ModelError, shown
+from special_tokens.errors import GuidedError, ModelError, shown
 from special_tokens.facts import facts_from_config, template_of
 
-__all__ = ["described_vocabulary", "engine_of", "vocabulary_of"]
-
-
-class _Weightless:
-    """A stand-in for a model: the two configurations that `SpecialTokens` reads."""
-
-    def __init__(self, name: str | Path) -> None:
-        self.config = None
-        self.generation_config = None
-        try:
-            self.config = AutoConfig.from_pretrained(name)
-            self.generation_config = GenerationConfig.from_pretrained(name)
-        except (OSError, ValueError):  # a tokenizer folder has neither
-            pass
+__all__ = ["described_vocabulary", "engine_of", "plan_of", "vocabulary_of"]
 
 
 def vocabulary_of(name: str | Path) -> tuple[SpecialTokens, Format]:
     """Return special tokens and wire format of a model, given by name or folder."""
     tokens, tokenizer = _load(name)
     return tokens, format_of(tokenizer, tokens)
+
+
+def plan_of(name: str | Path, parts: Parts) -> Plan:
+    """Return the plan that a guide of this model composes of ``parts``; raise what it raises for them.
+
+    Nothing is compiled, so a grammar that only the engine refuses is not refused here.
+    """
+    tokens, tokenizer = _load(name)
+    format = format_of(tokenizer, tokens)
+    plan = compose(parts, tokens=tokens, format=format)
+    check_tools(tokenizer, format, plan, tokens)
+    return plan
 
 
 def engine_of(name: str | Path) -> tuple[Engine, Format]:
@@ -65,11 +70,39 @@ def described_vocabulary(name: str | Path) -> tuple[SpecialTokens, Inference]:
 
 def _load(name: str | Path) -> tuple[SpecialTokens, Any]:
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
+        folder = _folder(name)
+        if folder is None:
+            tokenizer, model = _by_transformers(name)
+        else:
+            tokenizer, model = TokenizerFiles(folder, str(name)), configurations(folder)
+        return SpecialTokens(facts_of(tokenizer, model=model)), tokenizer
+    except GuidedError:
+        raise
     except Exception as error:  # loaders may raise anything for files of unknown origin
         raise ModelError(
             f"cannot load the tokenizer of {shown(str(name))}: {first_line(error)}",
             place="model",
             expected="a model name or a folder with tokenizer.json",
         ) from error
-    return SpecialTokens(facts_of(tokenizer, model=_Weightless(name))), tokenizer
+
+
+def _folder(name: str | Path) -> Path | None:
+    """The folder with the files of a fast tokenizer, fetched from the hub for a name; None where there is none."""
+    folder = Path(name)
+    if not folder.exists():
+        from huggingface_hub import snapshot_download
+
+        folder = Path(snapshot_download(str(name), allow_patterns=list(HUB_FILES)))
+    return folder if is_readable(folder) else None
+
+
+def _by_transformers(name: str | Path) -> tuple[Any, Any]:
+    from transformers import AutoConfig, AutoTokenizer, GenerationConfig
+
+    tokenizer, config, generation = AutoTokenizer.from_pretrained(name), None, None
+    try:
+        config = AutoConfig.from_pretrained(name)
+        generation = GenerationConfig.from_pretrained(name)
+    except (OSError, ValueError):  # a tokenizer folder has neither
+        pass
+    return tokenizer, SimpleNamespace(config=config, generation_config=generation)

@@ -9,7 +9,7 @@ import hashlib
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grammars.formats.infer import Inference, infer
@@ -18,7 +18,7 @@ from guided.hf.model.renderers import NO_NAMES, mutable_renderer, template_rende
 from guided.inspect.format_check import verified
 from special_tokens import SpecialTokens, TokenizerFacts
 
-__all__ = ["format_of", "inference_of", "inference_of_template", "inference_of_tokens"]
+__all__ = ["format_of", "inference_of", "inference_of_template", "inference_of_tokens", "warn_of_calls"]
 
 log = logging.getLogger("guided")
 
@@ -27,21 +27,35 @@ CACHE_SIZE = 64
 
 _cache: OrderedDict[str, Inference] = OrderedDict()
 _lock = threading.Lock()
+_warned: set[str] = set()
 
 
 def format_of(tokenizer: Any, tokens: SpecialTokens) -> Format:
-    """Return the wire format of this tokenizer's model; log what had to be guessed."""
+    """Return the wire format of this tokenizer's model; log what had to be guessed, of calls `warn_of_calls` does."""
     found = inference_of(tokenizer, tokens)
-    for note in found.notes:
-        log.warning("%s: %s", tokens.facts.name or "model", note)
+    _warn(tokens, [note for note in found.notes if note not in found.call_notes])
     return found.format
+
+
+def warn_of_calls(tokenizer: Any, tokens: SpecialTokens) -> None:
+    """Log what `format_of` had to guess of the model's tool calls, once: it concerns only who asks for tools."""
+    key = _key_of(tokenizer, tokens)
+    found = _cache.get(key)
+    if found is not None and key not in _warned:
+        _warned.add(key)
+        _warn(tokens, found.call_notes)
+
+
+def _warn(tokens: SpecialTokens, notes: Sequence[str]) -> None:
+    for note in notes:
+        log.warning("%s: %s", tokens.facts.name or "model", note)
 
 
 def inference_of(tokenizer: Any, tokens: SpecialTokens) -> Inference:
     """Return the wire format with its evidence, from the cache or inferred now (under 200 ms)."""
     template = tokens.facts.chat_template
     described = getattr(tokenizer, "response_template", None)
-    key = _key(template, tokens, repr(described))
+    key = _key_of(tokenizer, tokens)
     if not template:
         return _cached(key, lambda: infer(None, tokens, response_template=described))
     mutable = mutable_renderer(template, tokens.facts.named)
@@ -71,6 +85,10 @@ def inference_of_tokens(tokens: SpecialTokens) -> Inference:
         return verified(infer(render, tokens, template=template, render_unsandboxed=mutable), tokens)
 
     return _cached(_key(template, tokens, ""), make)
+
+
+def _key_of(tokenizer: Any, tokens: SpecialTokens) -> str:
+    return _key(tokens.facts.chat_template, tokens, repr(getattr(tokenizer, "response_template", None)))
 
 
 def _key(template: str, tokens: SpecialTokens, described: str) -> str:

@@ -1,0 +1,86 @@
+"""Tokenise a prompt that goes on where an earlier one ended: only what is new is read.
+
+A fast tokenizer splits a text at its added tokens before anything else, so the tokens before such a boundary do not
+depend on what follows.  That is checked once per tokenizer; where it does not hold, every prompt is read whole.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+__all__ = ["IncrementalTokenizer"]
+
+#: Prompts remembered: as many conversations are read incrementally at the same time.
+_PROMPTS = 16
+
+#: Shorter texts are read whole: that takes less than a millisecond.
+_LEAST = 1000
+
+
+class IncrementalTokenizer:
+    """A transformers tokenizer that remembers the prompts it has read; its other attributes are the tokenizer's."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, list[int]] = OrderedDict()
+        texts = [token.content for token in tokenizer.added_tokens_decoder.values()]
+        self._boundaries: dict[str, int] = {
+            token.content: int(i)
+            for i, token in tokenizer.added_tokens_decoder.items()
+            if token.special
+            and not (token.lstrip or token.rstrip or token.single_word)
+            and not any(token.content in text for text in texts if text != token.content)
+        }
+        self.is_incremental: bool | None = None  # not checked yet
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+    def __call__(self, text: str, **options: Any) -> Any:
+        """Return what the tokenizer returns; of a known beginning only the rest is read."""
+        if options != {"add_special_tokens": False} or len(text) < _LEAST or self.is_incremental is False:
+            return self._tokenizer(text, **options)
+        ids = self._read(text)
+        with self._lock:
+            self._known[text] = ids
+            self._known.move_to_end(text)
+            while len(self._known) > _PROMPTS:
+                self._known.popitem(last=False)
+        return {"input_ids": list(ids)}
+
+    def _whole(self, text: str) -> list[int]:
+        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _read(self, text: str) -> list[int]:
+        with self._lock:
+            known = list(self._known.items())
+        shared, before = max(((_num_common(text, old), ids) for old, ids in known), default=(0, []), key=lambda k: k[0])
+        at, boundary = max(((text.rfind(mark, 0, shared), mark) for mark in self._boundaries), default=(-1, ""))
+        if at <= 0:
+            return self._whole(text)
+        token = self._boundaries[boundary]
+        number = text.count(boundary, 0, at)
+        places = [i for i, other in enumerate(before) if other == token]
+        if number >= len(places):  # the text spells the token somewhere without being it
+            return self._whole(text)
+        ids = before[: places[number]] + self._whole(text[at:])
+        if self.is_incremental is None:
+            whole = self._whole(text)
+            self.is_incremental = ids == whole
+            return whole
+        return ids
+
+
+def _num_common(one: str, other: str) -> int:
+    """Return the length of the common prefix, by halving: slices are compared at once."""
+    low, high = 0, min(len(one), len(other)) + 1
+    while low < high - 1:
+        middle = (low + high) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
