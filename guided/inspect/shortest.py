@@ -1,9 +1,10 @@
 """The shortest text and the shortest output of a plan: what an answer costs at least.
 
-Texts are found in the schema (`grammars.shortest.plan_texts`), else by walking through the masks.  Outputs are always
-walked: first with the texts that are known for the plan's values, then by several simple policies, each of which
-closes what is open as soon as it may and opens nothing that it need not.  What is found is an upper bound of the true
-minimum, and exact for most schemas.  Nothing is kept: each call searches anew.
+Texts are found in the schema (`grammars.shortest.plan_texts`), else with the output.  Outputs are searched byte by
+byte (`guided.landing`) and walked through the masks with the texts known for the plan's values; the shortest counts.
+Where the search finds none, and where keys or items must differ, several simple policies walk, each of which closes
+what is open as soon as it may and opens nothing that it need not.  What is found is an upper bound of the true minimum,
+and exact for most schemas.  Nothing is kept: each call searches anew.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from grammars.shortest.plan_texts import response_text, subschema_texts
 from grammars.values.watchers import DigitWatch, UniqueWatch, Watcher
 from guided.bitmask import allowed_ids, from_ids
 from guided.engine.engine import Engine
-from guided.rows.sequence import read_answer
+from guided.landing.landing import LandingSearch
+from guided.rows.answer import read_answer
 from guided.state.entry import Begin
 from guided.state.state import GuidanceState
 from guided.validation.validate import judge
@@ -99,7 +101,8 @@ def _walked_text(plan: Plan, engine: Engine, known: str | None) -> str | None:
 def min_tokens(plan: Plan, engine: Engine, *, entry: str = "fresh") -> int:
     """Return the number of tokens, the end's included, of the shortest output found.
 
-    Raises `LimitExceeded` where no walk comes to an end within 1.5 s of this thread's processor time.
+    Raises `LimitExceeded` with the reason where neither the search nor a walk comes to an end; together they take up to
+    2 s of this thread's processor time (`TimeLimits.landing_cpu_s`, `TimeLimits.shortest_cpu_s`).
     """
     return len(shortest_output(plan, engine, entry=entry))
 
@@ -156,9 +159,14 @@ def _output(plan: Plan, engine: Engine, entry: str, known: str | None) -> tuple[
             found.append(tokens)
             values = values[1:]
     limits = time_limits()
+    searched = LandingSearch(plan, engine, entry=entry, response_text=known).shortest_end(start)
+    if searched.tokens is not None:
+        found.append(list(searched.tokens))
+    must_differ = any(isinstance(watcher, UniqueWatch) for watcher in plan.watchers)
+    policies = _POLICIES if not found or must_differ else ()
     until = time.thread_time() + limits.shortest_cpu_s
     for seconds in (limits.first_walk_cpu_s, limits.shortest_cpu_s):
-        for policy, texts in (*((_POLICIES[0], values) for _ in values[:1]), *((policy, []) for policy in _POLICIES)):
+        for policy, texts in (*((_POLICIES[0], values) for _ in values[:1]), *((policy, []) for policy in policies)):
             most = min((len(tokens) for tokens in found), default=_MOST + sum(map(len, texts)))
             tokens = _walk(start.fork(), policy, texts, most, min(until, time.thread_time() + seconds))
             if tokens is not None:
@@ -166,7 +174,8 @@ def _output(plan: Plan, engine: Engine, entry: str, known: str | None) -> tuple[
         if found:
             break
     if not found:
-        raise LimitExceeded(f"no end was found within {_MOST} tokens and {limits.shortest_cpu_s} seconds", place="plan")
+        walked = f"no end was found within {_MOST} tokens and {limits.shortest_cpu_s} seconds"
+        raise LimitExceeded(f"{walked}; byte by byte: {searched.reason}", place="plan")
     return tuple(sorted(found, key=len)[0])
 
 

@@ -228,7 +228,8 @@ def test_a_search_that_finds_nothing_refuses_no_budget(
     letters = {"type": "string", "minLength": 40}
     plan = plan_of(engine, response_format=JsonSchema({"type": "array", "items": letters, "minItems": 2}))
     assert plan.response is not None
-    with monkeypatch.context() as patch, use_time_limits(replace(time_limits(), shortest_cpu_s=seconds)):
+    limits = replace(time_limits(), shortest_cpu_s=seconds, landing_cpu_s=-1.0)
+    with monkeypatch.context() as patch, use_time_limits(limits):
         patch.setattr(shortest_module, "response_text", lambda *_: None)
         with pytest.raises(LimitExceeded, match=f"within 20 tokens and {seconds} seconds"):
             min_tokens(plan, engine, entry="after")

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Benchmark: the search for the nearest end of an answer, from its beginning and from random places.
+
+    python benchmarks/landing.py                    # 150 archive schemas by seed, the embedded model's vocabulary
+    python benchmarks/landing.py --schemas 30 --no-walks
+
+Schemas are those of the shared data (``../shared`` or GUIDED_SHARED); next to them are every call syntax and all levels
+of both presets of effort.  *start*: CPU time of one search with all of its preferences from the beginning, compiled
+grammars kept; *quick*: with its first preference alone, as a step of a loop takes it.  *places*: the quick search after
+random allowed tokens.  *fewer, more*: tokens of the shortest output found against those of walks through the masks
+alone, which took up to 1.5 s.  Every landing is checked by the masks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import guided  # noqa: E402
+from benchmarks.json_schema_tables import table  # noqa: E402
+from grammars.compose.compose import Parts, compose  # noqa: E402
+from grammars.limits.time_limits import time_limits, use_time_limits  # noqa: E402
+from grammars.plan.plan import Plan  # noqa: E402
+from grammars.values.constraints import JsonSchema  # noqa: E402
+from guided.bitmask import allowed_ids  # noqa: E402
+from guided.engine.engine import Engine  # noqa: E402
+from guided.inspect.shortest import shortest_output  # noqa: E402
+from guided.landing.landing import LandingSearch  # noqa: E402
+from guided.state.state import GuidanceState  # noqa: E402
+from special_tokens.errors import GuidedError  # noqa: E402
+from tests.judges.plans import FORMAT, walk  # noqa: E402
+from tests.judges.schema_scorer import scorer_module  # noqa: E402
+from tests.made_up.wire_forms import FORMS, TOOLS  # noqa: E402
+
+LEVELS = ("low", "medium", "high")
+
+
+@dataclass
+class Row:
+    """The measurements of one kind of plan; times in ms."""
+
+    plans: int = 0
+    found: int = 0
+    start: list[float] = field(default_factory=list)
+    quick: list[float] = field(default_factory=list)
+    places: list[float] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    fewer: int = 0
+    more: int = 0
+    compared: int = 0
+
+
+def plans(engine: Engine, number: int, chance: random.Random) -> Iterator[tuple[str, str, Plan]]:
+    """Yield a kind, a name and a plan."""
+
+    def made(form: str = "", **parts: object) -> Plan:
+        format = FORMAT if not form else replace(FORMAT, tool_calls=FORMS[form])
+        return compose(Parts(**parts), tokens=engine.tokens, format=format)  # type: ignore[arg-type]
+
+    scorer = scorer_module()
+    records = scorer.load_bench(scorer.DATA / "jsonschemabench.tar.xz")
+    for record in chance.sample(records, number):
+        try:
+            yield "archive schemas", record["name"], made(response_format=JsonSchema(record["schema"]))
+        except GuidedError:
+            continue  # refused when it is planned
+    for name in FORMS:
+        tools = [tool.to_openai() for tool in TOOLS.values()]
+        yield "call syntaxes", name, made(name, tools=tools, tool_choice="required")
+    person = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+              "required": ["name", "age"]}  # fmt: skip
+    for preset in ("native", "structured"):
+        for level in LEVELS:
+            options = {"reasoning_effort": level, "reasoning_preset": preset}
+            yield f"effort, {preset}", level, made(response_format=JsonSchema(person), **options)
+
+
+def measure(row: Row, name: str, plan: Plan, engine: Engine, chance: random.Random, *, walks: bool) -> None:
+    """Add one plan to a row."""
+    row.plans += 1
+    try:
+        search, state = LandingSearch(plan, engine), GuidanceState(plan, engine)
+    except GuidedError as error:
+        row.lost.append(f"{name}: {error}")
+        return
+    search.shortest_end(state, leanings=1)  # compiles and derives what is kept
+    begun = time.thread_time()
+    landing = search.shortest_end(state)
+    row.start.append(1e3 * (time.thread_time() - begun))
+    begun = time.thread_time()
+    search.shortest_end(state, leanings=1)
+    row.quick.append(1e3 * (time.thread_time() - begun))
+    if landing.tokens is None:
+        row.lost.append(f"{name}: {landing.reason}")
+    else:
+        assert walk(plan, engine, landing.tokens).is_whole, name
+        row.found += 1
+    for steps in (3, 12, 40):
+        here = strayed(plan, engine, chance, steps)
+        begun = time.thread_time()
+        landing = search.shortest_end(here, leanings=1)
+        row.places.append(1e3 * (time.thread_time() - begun))
+        if landing.tokens is None:
+            row.lost.append(f"{name}, after {here.num_tokens} tokens: {landing.reason}")
+        else:
+            assert walk(plan, engine, [*here.tokens, *landing.tokens]).is_whole, name
+    if walks:
+        try:
+            with use_time_limits(replace(time_limits(), landing_cpu_s=-1.0)):
+                before = len(shortest_output(plan, engine))
+        except GuidedError:
+            return
+        now = len(shortest_output(plan, engine))
+        row.compared += 1
+        row.fewer += now < before
+        row.more += now > before
+        if now > before:
+            row.lost.append(f"{name}: {now} tokens, {before} by walks alone")
+
+
+def strayed(plan: Plan, engine: Engine, chance: random.Random, steps: int) -> GuidanceState:
+    """Return a state after random allowed tokens, more than half of them by their first byte."""
+    state, ends = GuidanceState(plan, engine), plan.end_ids()
+    for _ in range(steps):
+        ids = [i for i in allowed_ids(state.mask()) if i not in ends]
+        if not ids:
+            break
+        if chance.random() < 0.6:
+            first = chance.choice(sorted({engine.token_bytes(i)[:1] for i in ids}))
+            ids = [i for i in ids if engine.token_bytes(i)[:1] == first]
+        state.commit([chance.choice(ids)])
+    return state
+
+
+def _quantiles(values: list[float]) -> str:
+    ordered = sorted(values) or [0.0]
+    return " / ".join(f"{ordered[min(len(ordered) - 1, int(share * len(ordered)))]:.1f}" for share in (0.5, 0.99))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--schemas", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-walks", action="store_true", help="do not compare with walks through the masks")
+    options = parser.parse_args()
+    chance, engine = random.Random(options.seed), guided.demo().engine
+    rows: dict[str, Row] = {}
+    for kind, name, plan in plans(engine, options.schemas, chance):
+        measure(rows.setdefault(kind, Row()), name, plan, engine, chance, walks=not options.no_walks)
+    head = ("plans", "number", "found", "start ms, p50 / p99", "quick ms", "places ms", "fewer, more of")
+    body = [
+        (kind, row.plans, row.found, *map(_quantiles, (row.start, row.quick, row.places)),
+         f"{row.fewer}, {row.more} of {row.compared}")
+        for kind, row in rows.items()
+    ]  # fmt: skip
+    print(table(head, body))
+    for row in rows.values():
+        for line in row.lost:
+            print(f"- {line}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,63 @@
+"""The texts that a plan itself shows: what closes its parts, and the names of its JSON members."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from grammars.plan.plan import Plan
+
+__all__ = ["closing_texts", "exit_ids", "member_names"]
+
+#: The end of text that goes up to an end: to every heuristic by bytes it looks like more of that text.
+_SUFFIX = re.compile(r'\[suffix=("(?:[^"\\]|\\.)*")')
+_MOST_TEXTS = 64
+_MOST_NAMES = 2_000
+
+
+def closing_texts(plan: Plan) -> tuple[bytes, ...]:
+    """Return the texts that close free text under a plan: ends in its grammar, and exits of its regions."""
+    grammar = plan.grammar
+    larks = (grammar.rules, *(text for _, text in grammar.subs))
+    texts = [json.loads(found) for lark in larks for found in _SUFFIX.findall(lark)]
+    texts += [piece for piece in _exits(plan) if isinstance(piece, str)]
+    return tuple(dict.fromkeys(text.encode() for text in texts if text))[:_MOST_TEXTS]
+
+
+def exit_ids(plan: Plan) -> frozenset[int]:
+    """Return the markers that lead out of a region of a plan."""
+    return frozenset(piece for piece in _exits(plan) if isinstance(piece, int))
+
+
+def _exits(plan: Plan) -> Iterator[int | str]:
+    """The pieces of the markers that lead out of regions."""
+    yield from (piece for region in plan.regions for way in region.exits for piece in way.trigger)
+    yield from (piece for budget in plan.budgets for piece in budget.close)
+
+
+def member_names(plan: Plan) -> tuple[tuple[bytes, bool], ...]:
+    """Return the JSON texts of the member names in a plan's schemas, in their order, and whether one is required."""
+    names: dict[str, bool] = {}
+    schemas = [plan.response.schema, *plan.response.documents.values()] if plan.response is not None else []
+    for schema in (*schemas, *(tool.parameters for tool in plan.tools)):
+        for name, is_required in _names(schema):
+            names[name] = names.get(name, False) or is_required
+    found = [(json.dumps(name, ensure_ascii=False).encode(), is_required) for name, is_required in names.items()]
+    return tuple(found[:_MOST_NAMES])
+
+
+def _names(schema: Any) -> Iterator[tuple[str, bool]]:
+    """The names that objects anywhere in a schema list or require; without recursion, schemas may be deep."""
+    todo = [schema]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, Mapping):
+            for key in ("properties", "required"):
+                listed = value.get(key)
+                if isinstance(listed, Mapping | list | tuple):
+                    yield from ((name, key == "required") for name in listed if isinstance(name, str))
+            todo += reversed(list(value.values()))
+        elif isinstance(value, list | tuple):
+            todo += reversed(value)

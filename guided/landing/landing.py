@@ -1,0 +1,148 @@
+"""Landing: the tokens that end an answer from where it is, found over bytes and verified on the answer's state.
+
+A `LandingSearch` belongs to one plan and entry and holds nothing of a sequence; `LandingSearch.shortest_end` takes a
+state and leaves it as it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from grammars.limits.time_limits import time_limits
+from grammars.plan.plan import Plan
+from guided.engine.engine import Engine
+from guided.landing.byte_twin import ByteMatcher, ByteTwin
+from guided.landing.candidates import Candidates, Leaning
+from guided.landing.known_texts import closing_texts, exit_ids, member_names
+from guided.landing.place import AnswerPlace, PlaceMap
+from guided.landing.search import SearchLimits, search
+from guided.state.state import GuidanceState
+from special_tokens.errors import GuidanceError, LimitExceeded
+
+__all__ = ["Landing", "LandingSearch", "write"]
+
+#: Preferences of the searches, each of which is tried: the answer of fewest tokens wins.
+_LEANINGS = (
+    Leaning({}),
+    Leaning(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), forced_cost=1.0),
+    Leaning(dict.fromkeys(b'0123456789-"', 2.0)),
+    Leaning({}, takes_known=True),
+)
+
+
+class Landing(NamedTuple):
+    """Tokens that end an answer, its end token included; None with a ``reason`` where no end was found."""
+
+    tokens: tuple[int, ...] | None
+    reason: str = ""
+    expansions: int = 0
+
+
+class LandingSearch:
+    """The search for the ends of one plan's answers.
+
+    ``known`` are texts of JSON values to try where one begins: by step of a tool call's table, -1 for the response.
+    Raises `GrammarError` or `LimitExceeded` where the byte twin refuses the grammar.
+    """
+
+    def __init__(self, plan: Plan, engine: Engine, *, entry: str = "fresh", response_text: str | None = None) -> None:
+        self._engine = engine
+        self._begin = engine.derived(ByteTwin).matcher(plan, plan.entry(entry).name)
+        self._places: PlaceMap | None = None
+        shared = closing_texts(plan), member_names(plan), exit_ids(plan)
+        self._plan = plan
+        self._known: dict[int, list[bytes]] = {-1: [response_text.encode()]} if response_text else {}
+        self._candidates = [Candidates(*shared, self._known, leaning) for leaning in _LEANINGS]
+
+    def shortest_end(
+        self, state: GuidanceState, *, limits: SearchLimits | None = None, leanings: int = len(_LEANINGS)
+    ) -> Landing:
+        """Return the fewest tokens found that end ``state``, each of them allowed by its masks.
+
+        ``leanings`` are the preferences tried, 1 for the quickest.  Nothing is raised: where no end is found, or where
+        the state refuses what was found, the reason says so.
+        """
+        limits = limits or SearchLimits(cpu_s=time_limits().landing_cpu_s)
+        try:
+            matcher, place, places = self._follow(state)
+        except GuidanceError as error:
+            return Landing(None, str(error))
+        best, reason, tried = None, "", 0
+        until = time.thread_time() + limits.cpu_s
+        for candidates in self._candidates[:leanings]:
+            if candidates.takes_known and not any(self._known.values()):
+                continue
+            found = search(matcher, place, places, candidates, limits, until)
+            tried += found.expansions
+            if found.symbols is None:
+                reason = reason or found.reason
+                continue
+            tokens = write(state, found.symbols)
+            if tokens is None:
+                reason = reason or "the masks refuse the text that was found"
+            elif best is None or len(tokens) < len(best):
+                best = tokens
+        return Landing(best, "" if best is not None else reason, tried)
+
+    def _follow(self, state: GuidanceState) -> tuple[ByteMatcher, AnswerPlace, PlaceMap]:
+        """Return the twin's matcher and the place after the state's tokens."""
+        if self._places is None:
+            self._places = PlaceMap(self._plan, self._engine, state.regions)
+            for i, step in enumerate(self._places.steps):
+                self._known[i] = [text.encode() for where, text in self._plan.shortest_arguments if where == step.place]
+        matcher = self._begin.copy()
+        symbols = [symbol for token in state.tokens for symbol in state.regions.symbols(token)]
+        if not matcher.feed(symbols):
+            raise LimitExceeded("the byte twin refuses the answer so far", place=f"token {state.num_tokens}")
+        return matcher, self._places.of(state), self._places
+
+
+def write(state: GuidanceState, symbols: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the tokens that write ``symbols`` and an end after ``state``, each allowed by the masks; None if none do.
+
+    Canonical tokens are taken where the masks allow them, else the longest allowed one.  The state stays as it is.
+    """
+    twin, rest = state.fork(), list(symbols)
+    engine = state.engine
+    done: list[int] = []
+    try:
+        planned: list[int] = []
+        while rest:
+            if not planned:
+                planned = _tokens(engine, rest)
+            token = planned.pop(0)
+            mask = twin.token_mask()
+            if mask.forced is not None and mask.forced != token:
+                token, planned = mask.forced, []
+            elif not twin.allows(token):
+                fitting = [i for i in engine.tokens_within(_text(rest)) if twin.allows(i)]
+                if not fitting:
+                    return None
+                token, planned = max(fitting, key=lambda i: len(engine.token_bytes(i))), []
+            written = state.regions.symbols(token)
+            if tuple(rest[: len(written)]) != tuple(written) or not written:
+                return None
+            del rest[: len(written)]
+            twin.commit([token])
+            done.append(token)
+            if twin.is_stopped:
+                return tuple(done) if not rest else None
+        ends = twin.open_end_ids()
+        return (*done, ends[0]) if ends else None
+    except GuidanceError:
+        return None
+
+
+def _tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:
+    """The canonical tokens of the text that comes next, or the marker."""
+    if symbols[0] >= 256:
+        return [symbols[0] - 256]
+    return list(engine.ll_tokenizer.tokenize_bytes(_text(symbols)))
+
+
+def _text(symbols: Sequence[int]) -> bytes:
+    """The bytes before the first marker."""
+    end = next((i for i, symbol in enumerate(symbols) if symbol >= 256), len(symbols))
+    return bytes(symbols[:end])

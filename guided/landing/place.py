@@ -1,0 +1,140 @@
+"""The place in an answer, symbol by symbol: its region, and the JSON value that is being written there.
+
+Where JSON stands is never guessed from a bracket: the response is JSON where its format is, and inside tool calls the
+syntax's own table of steps says where a value begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from grammars.plan.plan import Plan, RegionName
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.tree.markers import Markers
+from grammars.values.watchers import DigitWatch, UniqueNode, UniqueWatch, Watcher
+from guided.engine.engine import Engine
+from guided.state.state import GuidanceState
+from guided.tracking.regions import Position, RegionMap, symbols_of
+from guided.watchers.call_values import CallValueTable
+from guided.watchers.json_scanner import ScanState, read_value
+
+__all__ = ["AnswerPlace", "PlaceMap"]
+
+_BEGIN = ScanState()
+
+
+class AnswerPlace(NamedTuple):
+    """One place.  ``scan`` is the position in a JSON value, None outside of all; ``call`` that in tool calls.
+
+    ``is_refused``: a watcher would not let the last symbols through.
+    """
+
+    position: Position
+    call: Position | None = None
+    scan: ScanState | None = None
+    is_refused: bool = False
+
+
+class _Value(NamedTuple):
+    """The watchers of one JSON value."""
+
+    nodes: tuple[UniqueNode, ...]
+    max_digits: int
+
+    @classmethod
+    def of(cls, watchers: Sequence[Watcher]) -> _Value:
+        nodes = next((watcher.nodes for watcher in watchers if isinstance(watcher, UniqueWatch)), ())
+        return cls(nodes, next((watcher.most for watcher in watchers if isinstance(watcher, DigitWatch)), 0))
+
+    def refuses(self, scan: ScanState) -> bool:
+        """Whether a watcher does not let a text through that ends like this."""
+        if scan.is_duplicate:
+            return True
+        text = scan.text
+        return 0 < self.max_digits < len(text) - len(text.rstrip(b"0123456789"))
+
+
+def _moved(place: AnswerPlace, position: Position) -> AnswerPlace:
+    if position == place.position:
+        return place
+    return AnswerPlace(position, place.call, place.scan, place.is_refused)
+
+
+class PlaceMap:
+    """The places of one plan.  Immutable; share it."""
+
+    def __init__(self, plan: Plan, engine: Engine, regions: RegionMap) -> None:
+        self.regions = regions
+        self._json = plan.response is not None and plan.response.kind == "json"
+        self._response = _Value.of(plan.watchers)
+        form, steps = plan.format.tool_calls, plan.call_steps
+        if form is not None and plan.tools and not steps:
+            steps = syntax(form.syntax).value_table(form, plan.tools, Markers(engine.tokens))
+        self._calls = CallValueTable(steps) if steps else None
+        self.steps = steps
+        self._values = [_Value.of(step.watchers) for step in steps]
+
+    def start(self, region: int) -> AnswerPlace:
+        """Return the place at the beginning of an entry in region number ``region``."""
+        return self._entered(self.regions.start(region), ())
+
+    def of(self, state: GuidanceState) -> AnswerPlace:
+        """Return the place of a state, by reading all its tokens."""
+        place = self.start(state.entry.region)
+        for token in state.tokens:
+            place = self.advance(place, self.regions.symbols(token))
+        return place._replace(is_refused=False)
+
+    def advance(self, place: AnswerPlace, symbols: Sequence[int]) -> AnswerPlace:
+        """Return the place after ``symbols``: bytes, and markers as 256 + id."""
+        if place.call is None and not self.regions.reads_bytes[place.position.state] and not place.position.node:
+            data = bytes(symbols) if not symbols or max(symbols) < 256 else b""  # a marker may lead elsewhere
+            if data:  # the usual case
+                return place if place.scan is None else self._scanned(place, self._response, data)
+        for symbol in symbols:
+            place = self._step(place, symbol)
+        return place
+
+    def _scanned(self, place: AnswerPlace, value: _Value, data: bytes) -> AnswerPlace:
+        assert place.scan is not None
+        scan, _ = read_value(place.scan, data, value.nodes)
+        return place._replace(scan=scan, is_refused=place.is_refused or value.refuses(scan))
+
+    def _step(self, place: AnswerPlace, symbol: int) -> AnswerPlace:
+        (position, spans) = self.regions.step(place.position, symbol)
+        if spans is not None:
+            return self._entered(position, symbols_of(spans.trigger))
+        name = self.regions.name(position)
+        if name is RegionName.TOOL_CALLS and self._calls is not None and place.call is not None:
+            return self._in_calls(self._calls, _moved(place, position), symbol)
+        if place.scan is not None and symbol < 256:
+            return self._scanned(_moved(place, position), self._response, bytes((symbol,)))
+        return _moved(place, position)
+
+    def _entered(self, position: Position, opening: Sequence[int]) -> AnswerPlace:
+        """Return the place after an exit led to ``position``."""
+        name = self.regions.name(position)
+        if name is RegionName.RESPONSE and self._json:
+            return AnswerPlace(position, None, _BEGIN)
+        if name is RegionName.TOOL_CALLS and self._calls is not None:
+            return self._with_value(AnswerPlace(position, self._calls.enter(opening)))
+        return AnswerPlace(position)
+
+    def _with_value(self, place: AnswerPlace) -> AnswerPlace:
+        assert place.call is not None
+        return place._replace(scan=_BEGIN if self.steps[place.call.state].is_value else None)
+
+    def _in_calls(self, calls: CallValueTable, place: AnswerPlace, symbol: int) -> AnswerPlace:
+        assert place.call is not None
+        if place.scan is not None:
+            value = self._values[place.call.state]
+            scan, used = read_value(place.scan, bytes((symbol,)), value.nodes) if symbol < 256 else (place.scan, 0)
+            if not scan.is_complete and used:
+                return place._replace(scan=scan, is_refused=place.is_refused or value.refuses(scan))
+            place = self._with_value(place._replace(call=calls.after_value(place.call.state), scan=None))
+            if used:
+                return place._replace(is_refused=place.is_refused or scan.is_duplicate)
+            assert place.call is not None
+        assert place.call is not None
+        return self._with_value(place._replace(call=calls.advance(place.call, symbol)))

@@ -1,0 +1,253 @@
+"""A landing is the least way to the end where brute force knows it, and one that the masks allow from any place."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+import guided
+from grammars.limits.time_limits import time_limits, use_time_limits
+from grammars.plan.plan import Plan
+from grammars.values.constraints import JsonSchema
+from guided.bitmask import allowed_ids
+from guided.engine.engine import Engine
+from guided.inspect.shortest import min_tokens
+from guided.landing.byte_twin import ByteTwin
+from guided.landing.landing import LandingSearch
+from guided.landing.search import SearchLimits
+from guided.rows.answer import read_answer
+from guided.state.state import GuidanceState
+from tests.cases import seeds
+from tests.judges.plans import FORMAT, plan_of, walk
+from tests.made_up.wire_forms import FORMS, TOOLS
+
+#: Formats whose sentences are few or short, so that every row of tokens can be tried.
+TINY: dict[str, Any] = {
+    "choice": guided.Choice(["hello world", "abcdef", "xyz"]),
+    "regex": guided.Regex("(ab|c){2,3}d?x"),
+    "alternatives of different length": guided.Regex("a{9}|[bc][de]f|gh[ij]{2}k"),
+    "recursive Lark": guided.Lark('start: "a" start "b" | "(" start ")" | "cde"'),
+    "left recursion": guided.Lark('start: start "," item | item item\nitem: "x" | "[" start "]"'),
+    "enum": JsonSchema({"enum": ["abc", 17, [1, 2]]}),
+    "array": JsonSchema({"type": "array", "items": {"enum": [10, "a"]}, "minItems": 2, "maxItems": 3}),
+    "required after optional": JsonSchema(
+        {
+            "type": "object",
+            "properties": {"a": {"const": 1}, "b": {"const": True}, "c": {"enum": ["x", 0]}},
+            "required": ["c"],
+            "additionalProperties": False,
+        }
+    ),
+    "one of two objects": JsonSchema(
+        {
+            "anyOf": [
+                {"type": "object", "properties": {"kind": {"const": k}, k: {"const": 1}}, "required": ["kind", k],
+                 "additionalProperties": False}
+                for k in ("long", "s")
+            ]
+        }
+    ),
+}  # fmt: skip
+
+
+def least_tokens(plan: Plan, engine: Engine, most: int = 24) -> int:
+    """The fewest tokens of an output, its end included, by trying every row of tokens in order of length."""
+    places = [engine.matcher(plan, "after" if len(plan.entries) > 1 else plan.entries[0].name)]
+    _, eos = engine.grammar_of(plan, plan.entries[0].name)
+    ends = {end.sentinel for end in plan.ends} if eos is None else {eos}
+    for size in range(most):
+        after = []
+        for matcher in places:
+            words = np.frombuffer(matcher.compute_bitmask(), dtype=np.int32)
+            ids = allowed_ids(words)
+            if not ends.isdisjoint(ids):
+                return size + 1
+            for token in ids:
+                twin = matcher.deep_copy()
+                assert twin.consume_token(token)
+                after.append(twin)
+        places = after
+        assert len(places) < 50_000
+    raise AssertionError(f"no end within {most} tokens")
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_no_output_has_fewer_tokens_than_the_search_finds(engine: Engine, name: str) -> None:
+    plan = plan_of(engine, response_format=TINY[name], thinking=False)
+    entry = "after" if len(plan.entries) > 1 else "fresh"
+    landing = LandingSearch(plan, engine, entry=entry).shortest_end(GuidanceState(plan, engine, entry=entry))
+    assert landing.tokens is not None, landing.reason
+    assert walk(plan, engine, landing.tokens, entry).is_whole
+    assert len(landing.tokens) == least_tokens(plan, engine)
+
+
+ADDRESS = {"type": "object", "properties": {"street": {"type": "string"},
+           "zip": {"type": "string", "pattern": "^[0-9]{5}$"}}, "required": ["street", "zip"]}  # fmt: skip
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 2},
+        "nick": {"type": "string"},
+        "age": {"type": "integer", "minimum": 18},
+        "home": ADDRESS,
+        "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": True},
+        "size": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+        "born": {"type": "string", "format": "date"},
+    },
+    "required": ["name", "age", "home", "tags", "size", "born"],
+    "additionalProperties": False,
+}
+TREE = {"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "properties": {"v": {"type": "integer"}, "kids": {
+    "type": "array", "items": {"$ref": "#/$defs/n"}}}, "required": ["v", "kids"]}}}  # fmt: skip
+TAGS = {"type": "structural_tag", "format": {"type": "tag", "begin": "<a>", "end": "</a>",
+        "content": {"type": "json_schema", "json_schema": PERSON}}}  # fmt: skip
+ANY_TEXT = {"type": "structural_tag", "format": {"type": "tag", "begin": "<a>", "end": "</a>",
+            "content": {"type": "any_text"}}}  # fmt: skip
+EMAIL = "[a-z]{1,8}@[a-z]{2,5}\\.(com|org)"
+
+#: The parts of a request for every kind of plan, the format, and the response's judge.
+KINDS: dict[str, dict[str, Any]] = {
+    "json": {"response_format": JsonSchema(PERSON)},
+    "recursive json": {"response_format": JsonSchema(TREE)},
+    "regex": {"response_format": guided.Regex(EMAIL)},
+    "choice": {"response_format": guided.Choice(["yes", "no", "maybe so"])},
+    "lark": {"response_format": guided.Lark('start: e\ne: e "+" t | t\nt: t "*" f | f\nf: "(" e ")" | /[0-9]+/')},
+    "gbnf": {"response_format": guided.Gbnf('root ::= "a" root "b" | [0-9]+ "!"')},
+    "structural tag": {"response_format": guided.StructuralTag(TAGS)},
+    "text in a tag": {"response_format": guided.StructuralTag(ANY_TEXT)},
+    "free text": {},
+    **{f"{preset} {level}": {"response_format": JsonSchema(PERSON), "reasoning_effort": level,
+                             "reasoning_preset": preset}
+       for preset in ("native", "structured") for level in ("low", "medium", "high")},
+    **{f"calls: {name}": {"tools": [tool.to_openai() for tool in TOOLS.values()], "tool_choice": "required",
+                          "form": name} for name in FORMS},
+}  # fmt: skip
+
+
+def made(engine: Engine, kind: str) -> Plan:
+    parts = dict(KINDS[kind])
+    form = parts.pop("form", None)
+    return plan_of(engine, FORMAT if form is None else replace(FORMAT, tool_calls=FORMS[form]), **parts)
+
+
+def strayed(plan: Plan, engine: Engine, chance: random.Random, steps: int) -> GuidanceState:
+    """A state after random allowed tokens: more than half by their first byte, or text would come too often."""
+    state = GuidanceState(plan, engine)
+    for _ in range(steps):
+        ids = allowed_ids(state.mask())
+        ends = plan.end_ids()
+        ids = [i for i in ids if i not in ends]
+        if not ids or state.is_stopped:
+            break
+        if chance.random() < 0.6:
+            first = chance.choice(sorted({engine.token_bytes(i)[:1] for i in ids}))
+            ids = [i for i in ids if engine.token_bytes(i)[:1] == first]
+        state.commit([chance.choice(ids)])
+    return state
+
+
+@pytest.mark.parametrize("seed", seeds(12, default=3))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_landing_ends_an_answer_from_any_place(engine: Engine, kind: str, seed: int) -> None:
+    plan = made(engine, kind)
+    chance = random.Random(f"{kind} {seed}")
+    search = LandingSearch(plan, engine)
+    for steps in (0, chance.randint(1, 8), chance.randint(9, 60)):
+        state = strayed(plan, engine, chance, steps)
+        before = list(state.tokens)
+        landing = search.shortest_end(state)
+        assert landing.tokens is not None, (landing, b"".join(map(engine.token_bytes, before)))
+        assert list(state.tokens) == before
+        whole = [*before, *landing.tokens]
+        assert walk(plan, engine, whole).is_whole
+        check_value(plan, engine, whole)
+
+
+def check_value(plan: Plan, engine: Engine, tokens: list[int]) -> None:
+    """By judges that know nothing of masks: what was written is valid."""
+    message = read_answer(tokens, plan, engine)
+    if plan.tool_choice == "required":
+        assert message.tool_calls
+        for call in message.tool_calls:
+            jsonschema.validate(json.loads(call.arguments), TOOLS[call.name].parameters)
+    elif plan.response is not None and plan.response.kind == "json":
+        jsonschema.validate(json.loads(message.content), plan.response.schema)
+    elif plan.response is not None and plan.response.kind == "regex":
+        assert re.fullmatch(EMAIL, message.content)
+    elif plan.response is not None and plan.response.kind == "choice":
+        assert message.content in plan.response.choices
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_is_a_least_number_of_tokens_for_every_kind_of_plan(engine: Engine, kind: str) -> None:
+    plan = made(engine, kind)
+    landing = LandingSearch(plan, engine).shortest_end(GuidanceState(plan, engine))
+    assert landing.tokens is not None
+    assert 1 <= min_tokens(plan, engine) <= len(landing.tokens)
+
+
+#: Grammars whose end is far, one of very many places, or costly to reach.
+HOSTILE: dict[str, Any] = {
+    "a thousand letters": guided.Regex("[a-z]{1000}"),
+    "intertwined": guided.Regex("([ab]{3,40}c){30}[ab]*a[ab]{16}d"),
+    "ambiguous": guided.Lark('start: e "!"\ne: e e | "a" | "b"'),
+    "a thousand items": JsonSchema({"type": "array", "minItems": 1_000, "items": {"type": "array", "minItems": 2}}),
+    "many different items": JsonSchema(
+        {"type": "array", "minItems": 300, "uniqueItems": True, "items": {"type": "string", "pattern": "^[ab]{40}$"}}
+    ),
+    "long words": JsonSchema({"type": "string", "pattern": "^([a-z]+-){400}z$"}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_search_is_bounded_in_all(engine: Engine, name: str) -> None:
+    plan = plan_of(engine, response_format=HOSTILE[name], thinking=False)
+    search = LandingSearch(plan, engine)
+    state = GuidanceState(plan, engine)
+    begun = time.thread_time()
+    landing = search.shortest_end(state, limits=SearchLimits(cpu_s=0.1, expansions=500))
+    assert time.thread_time() - begun < 2.5  # one step of the engine, and writing a long text, are not cut
+    assert landing.expansions <= 4 * 500
+    if landing.tokens is None:
+        assert "no end was found within" in landing.reason or "masks" in landing.reason
+    else:
+        assert walk(plan, engine, landing.tokens).is_whole
+
+
+def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine) -> None:
+    plan = plan_of(engine, response_format=HOSTILE["long words"], thinking=False)
+    search, state = LandingSearch(plan, engine), GuidanceState(plan, engine)
+    landing = search.shortest_end(state, limits=SearchLimits(cpu_s=60.0, expansions=20))
+    assert landing.tokens is None
+    assert landing.reason == "no end was found within 20 places and 60 s"
+    assert search.shortest_end(state, limits=SearchLimits(cpu_s=60.0, cost=30.0)).reason.startswith(
+        "no end is near enough"
+    )
+    with use_time_limits(replace(time_limits(), landing_cpu_s=-1.0)):
+        assert search.shortest_end(state).tokens is None
+
+
+def test_the_twin_takes_the_text_of_a_grammar_and_its_markers_as_they_are(engine: Engine) -> None:
+    """Byte by byte, what it allows is what the engine's own tokens of one byte are allowed."""
+    plan = made(engine, "calls: tags")
+    twin = engine.derived(ByteTwin)
+    assert twin is engine.derived(ByteTwin)
+    matcher, state = twin.matcher(plan, "after"), GuidanceState(plan, engine, entry="after")
+    text = '\n{"name": "set_mode", "arguments": {"mode": "fast", "short": "'
+    for token in engine.tokenize("<tool_call>" + text):
+        assert matcher.feed(state.regions.symbols(token))
+        state.commit([token])
+    mask = matcher.mask()
+    for token in allowed_ids(state.mask()):
+        assert token in mask.ids or mask.bytes >> engine.token_bytes(token)[0] & 1
+    for byte in range(0x80):
+        if mask.bytes >> byte & 1:
+            assert state.validate(engine.tokens_within(bytes((byte,)))[:1]) == 1
