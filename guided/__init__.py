@@ -1,6 +1,6 @@
 """guided: constrained decoding on llguidance for Hugging Face models.
 
-Importing this package loads the core; `Guide` and `demo`, which need torch and transformers, are loaded on first use.
+Every name is imported on its first use: `Guide` and `demo` need torch and transformers, the others the core alone.
 """
 
 from __future__ import annotations
@@ -9,32 +9,9 @@ from guided.shadowing import check_shadowing
 
 check_shadowing()  # first: the imports below would load, or miss, the modules of a foreign package
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from grammars.compose.compose import Parts, compose
-from grammars.json_schema.build import ReportRow, SchemaReport
-from grammars.plan.plan import Plan, RegionName, Stops
-from grammars.plan.wire import decode_plan, encode_plan
-from grammars.requests.read import Request, read_request
-from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
-from grammars.values.format import Format
-from grammars.values.tool import Tool
-from guided.engine.counters import Guidance
-from guided.engine.engine import CacheInfo, Engine
-from guided.output.message import Message, ToolCall, Usage
-from guided.output.parser import (
-    ContentDelta,
-    Event,
-    OutputParser,
-    ReasoningDelta,
-    ToolCallArguments,
-    ToolCallEnd,
-    ToolCallStart,
-    UnfinishedMarkup,
-)
-from guided.output.trace_records import Trace
-from guided.sampling import ChoiceProbability, Sampling, TokenLogprob
-from guided.state.state import GuidanceState
 from special_tokens import SpecialTokens
 from special_tokens.errors import (
     EmbeddedModelError,
@@ -58,8 +35,32 @@ from special_tokens.errors import (
 )
 
 if TYPE_CHECKING:
+    from grammars.compose.compose import Parts, compose
+    from grammars.json_schema.build import ReportRow, SchemaReport
+    from grammars.plan.plan import Plan, RegionName, Stops
+    from grammars.plan.wire import decode_plan, encode_plan
+    from grammars.requests.read import Request, read_request
+    from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
+    from grammars.values.format import Format
+    from grammars.values.tool import Tool
     from guided.embedded import demo
+    from guided.engine.counters import Guidance
+    from guided.engine.engine import CacheInfo, Engine
     from guided.hf import Guide
+    from guided.output.message import Message, ToolCall, Usage
+    from guided.output.parser import (
+        ContentDelta,
+        Event,
+        OutputParser,
+        ReasoningDelta,
+        ToolCallArguments,
+        ToolCallEnd,
+        ToolCallStart,
+        UnfinishedMarkup,
+    )
+    from guided.output.trace_records import Trace
+    from guided.sampling import ChoiceProbability, Sampling, TokenLogprob
+    from guided.state.state import GuidanceState
 
 __version__ = "0.1.0"
 
@@ -127,13 +128,44 @@ __all__ = [
     "read_request",
 ]
 
-#: Name -> the package that defines it; the only lazy imports, since they need torch and transformers.
-_LAZY = {"Guide": "guided.hf", "demo": "guided.embedded"}
+#: Module -> the names that it defines, imported on their first use: `guided --help` loads no engine, `plan` no torch.
+_HOMES = {
+    "grammars.compose.compose": ("Parts", "compose"),
+    "grammars.json_schema.build": ("ReportRow", "SchemaReport"),
+    "grammars.plan.plan": ("Plan", "RegionName", "Stops"),
+    "grammars.plan.wire": ("decode_plan", "encode_plan"),
+    "grammars.requests.read": ("Request", "read_request"),
+    "grammars.values.constraints": ("Choice", "Gbnf", "JsonSchema", "Lark", "Llguidance", "Regex", "StructuralTag"),
+    "grammars.values.format": ("Format",),
+    "grammars.values.tool": ("Tool",),
+    "guided.embedded": ("demo",),
+    "guided.engine.counters": ("Guidance",),
+    "guided.engine.engine": ("CacheInfo", "Engine"),
+    "guided.hf": ("Guide",),
+    "guided.output.message": ("Message", "ToolCall", "Usage"),
+    "guided.output.parser": (
+        "ContentDelta",
+        "Event",
+        "OutputParser",
+        "ReasoningDelta",
+        "ToolCallArguments",
+        "ToolCallEnd",
+        "ToolCallStart",
+        "UnfinishedMarkup",
+    ),
+    "guided.output.trace_records": ("Trace",),
+    "guided.sampling": ("ChoiceProbability", "Sampling", "TokenLogprob"),
+    "guided.state.state": ("GuidanceState",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        import importlib
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'guided' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return value
 
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'guided' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

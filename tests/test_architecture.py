@@ -30,7 +30,8 @@ ALLOWED = {
         "jsonschema_specifications",
     },
     "guided": {"special_tokens", "grammars", "llguidance", "numpy"},
-    "guided.hf": {"special_tokens", "grammars", "torch", "transformers", "numpy", "jinja2"},
+    "guided.hf": {"special_tokens", "grammars", "torch", "transformers", "numpy", "jinja2"}
+    | {"tokenizers", "huggingface_hub"},
     "guided.embedded": {"special_tokens", "torch", "transformers"},
     "guided.cli": {"special_tokens", "grammars", "torch", "typer", "rich", "pydantic"},
     "guided.validation": {"special_tokens", "grammars", "jsonschema", "jsonschema_rs", "jsonschema_specifications"}
@@ -182,9 +183,29 @@ def test_no_public_type_name_exists_twice() -> None:
 
 
 def test_importing_guided_loads_no_torch() -> None:
-    loaded = loaded_by("guided, grammars, special_tokens")
+    loaded = loaded_by("guided, grammars, special_tokens; guided.GuidanceState, guided.Parts, guided.Message")
     assert {"guided", "llguidance"} <= loaded
     assert not loaded & {"torch", "transformers", "vllm", "ray", "typer", "rich"}
+
+
+def test_the_names_of_guided_are_imported_from_where_type_checkers_see_them() -> None:
+    """The table that the run time reads, and the imports that type checkers and editors read."""
+    import guided
+
+    tree = ast.parse((ROOT / "guided" / "__init__.py").read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    seen = {
+        (node.module, alias.name) for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert seen == {(module, name) for module, names in guided._HOMES.items() for name in names}
+    assert {name for _, name in seen} <= set(guided.__all__) <= set(dir(guided))
+    with pytest.raises(AttributeError, match="module 'guided' has no attribute 'nothing'"):
+        _ = guided.nothing
+
+
+def test_importing_guided_alone_loads_no_engine() -> None:
+    loaded = loaded_by("guided.cli")
+    assert not loaded & {"llguidance", "numpy", "lark", "jsonschema", "grammars.compose.compose"}
 
 
 def test_importing_the_left_rooms_loads_no_engine() -> None:

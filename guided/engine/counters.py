@@ -12,10 +12,11 @@ class Guidance:
     """Counters of what guidance did to one answer since its beginning.
 
     ``masks`` counts masks computed (asking twice at one position counts once), ``overridden`` steps at which the
-    model's best raw score was masked, ``forced`` steps with one legal token, ``rescued`` steps at which other
-    processors had forbidden every legal token, so that the grammar decided alone, ``repairs`` masks in which a marker
-    that the engine forced by mistake was replaced by its spelling, ``revived`` how often the engine's matcher failed,
-    in most cases by a failure in another row, and this row went on with one compiled anew.
+    model's best raw score was masked (of forced tokens it is known only where the model was asked for its scores: in
+    ``model.generate``, and with logprobs or a trace), ``forced`` positions with one legal token, ``rescued`` steps at
+    which other processors had forbidden every legal token, so that the grammar decided alone, ``repairs`` masks in
+    which a marker that the engine forced by mistake was replaced by its spelling, ``revived`` how often the engine's
+    matcher failed, in most cases by a failure in another row, and this row went on with one compiled anew.
     """
 
     applied: bool = False

@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from grammars.compose.compose import Parts, compose
+from grammars.compose.tool_section import with_text_after_calls
 from grammars.json_schema.build import Policy
 from grammars.limits.deadline import deadline
 from grammars.plan.plan import Plan, RowPlan, Stops
-from grammars.prompt.describe import add_system_text, describe_plan
 from grammars.requests.read import read_request
 from grammars.tool_calls.syntaxes.anchors import anchored
 from grammars.values.constraints import Choice
 from grammars.values.format import Format
 from guided.engine.engine import CacheInfo, Engine
 from guided.engine.plan_cache import PlanCache
+from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_bytes
 from guided.hf.generate.call import Rows, check_rows, generate_kwargs, read_messages
-from guided.hf.generate.inputs import Inputs, pad_left
+from guided.hf.generate.inputs import Inputs, inputs_of
 from guided.hf.loop.choices import choice_probabilities
-from guided.hf.loop.decode import Streamer
-from guided.hf.loop.generation import Generation
+from guided.hf.loop.generation import Generation, Streamer
 from guided.hf.loop.settings import row_samplings, token_limit
 from guided.hf.loop.stream import Stream
-from guided.hf.model.chat_template import messages_of, render_chat
+from guided.hf.model.chat_template import forgotten_chat
 from guided.hf.model.context import ModelContext
 from guided.hf.model.registry import registry_of
 from guided.hf.model.tokenizer import first_line
@@ -54,8 +54,9 @@ class Guide:
 
     ``format`` overrides the wire format that guided infers from the chat template, and ``tokens`` the registry of
     special tokens (see `with_tokens`).  ``anchors`` is for models that were tuned with them: two unused tokens, by id
-    or text, or True for spare ones, which close calls and arguments in place of text tags.  The engine's tokenizer is
-    built on first use, in about a second.  One guide serves any number of plans and threads.
+    or text, or True for spare ones, which close calls and arguments in place of text tags.  ``text_after_calls`` allows
+    or forbids text after calls; None: as the family writes.  The engine's tokenizer is built on first use, in about a
+    second.  One guide serves any number of plans and threads.
     """
 
     def __init__(
@@ -66,15 +67,24 @@ class Guide:
         format: Format | None = None,
         tokens: SpecialTokens | None = None,
         anchors: Anchors = False,
+        text_after_calls: bool | None = None,
+        cache_bytes: int | None = None,
     ) -> None:
         tokens = registry_of(model, tokenizer, tokens)
         format = anchored(format or format_of(tokenizer, tokens), tokens, anchors)
-        self.context = ModelContext(model, tokenizer, tokens, format)
+        format = with_text_after_calls(format, text_after_calls)
+        self.context = ModelContext(model, tokenizer, tokens, format, PrefixPool(checked_cache_bytes(cache_bytes)))
         self.plans = PlanCache()
 
     @classmethod
     def from_pretrained(
-        cls, name: str | Path, *, format: Format | None = None, anchors: Anchors = False, **model_kwargs: Any
+        cls,
+        name: str | Path,
+        *,
+        format: Format | None = None,
+        anchors: Anchors = False,
+        text_after_calls: bool | None = None,
+        **model_kwargs: Any,
     ) -> Guide:
         """Return the guide of a chat model that transformers can load; raise `ModelError` when it cannot be loaded."""
         from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -88,7 +98,7 @@ class Guide:
                 place="model",
                 expected="a model name or a folder with config.json, weights and tokenizer.json",
             ) from error
-        return cls(model, tokenizer, format=format, anchors=anchors)
+        return cls(model, tokenizer, format=format, anchors=anchors, text_after_calls=text_after_calls)
 
     def with_tokens(self, tokens: SpecialTokens) -> Guide:
         """Return a guide of the same model and format with another registry: ``guide.tokens.add_end(...)``, say.
@@ -96,7 +106,8 @@ class Guide:
         Its plans, plan cache and engine are its own: its answers end where ``tokens`` says, those of this guide as
         before.  Raises `TokenizerError` for the registry of another tokenizer.
         """
-        return Guide(self.model, self.tokenizer, format=self.format, tokens=tokens)
+        most = self.context.pool.max_bytes
+        return Guide(self.model, self.tokenizer, format=self.format, tokens=tokens, cache_bytes=most)
 
     @property
     def model(self) -> Any:
@@ -127,6 +138,18 @@ class Guide:
     def pad_id(self) -> int:
         """The id that fills short rows: the tokenizer's pad token, else an end token."""
         return self.context.pad_id
+
+    def cache_stats(self) -> CacheStats:
+        """Return the counters of the rows that are kept of answers, so that a conversation is not computed twice."""
+        return self.context.pool.stats()
+
+    def forget(self, messages: Chat | None = None) -> int:
+        """Drop the kept rows of the conversation that begins with ``messages``, all with None; return how many.
+
+        Messages of the system do not count: whatever they say, the rows are found.  Raises `RequestError` where no
+        others are given.
+        """
+        return self.context.pool.forget(None if messages is None else forgotten_chat(messages))
 
     def cache_info(self) -> CacheInfo:
         """Return the counters of the engine's compile cache; those of the plan cache are ``guide.plans.info()``."""
@@ -223,8 +246,8 @@ class Guide:
     def min_tokens(self, plan: Plan) -> int:
         """Return the number of tokens of the shortest answer found for ``plan``, its end included.
 
-        Searches anew at each call, as `shortest` does.  Raises `LimitExceeded` where no text is known and walks of
-        1.5 s of processor time find none.
+        Searches anew at each call, as `shortest` does, and byte by byte (`guided.landing`) for every kind of plan.
+        Raises `LimitExceeded` with the reason where no end is found.
         """
         return min_tokens(checked_plan(plan, "min_tokens"), self.engine)
 
@@ -252,17 +275,7 @@ class Guide:
         if not chats:
             raise PlanError("there are no chats", place="inputs", expected="at least one chat")
         plans = check_rows(plans, len(chats))
-        prompts = [self._prompt_ids(chat, plan, describe) for chat, plan in zip(chats, plans, strict=True)]
-        begins = [self.context.begin(plan, ids) for plan, ids in zip(plans, prompts, strict=True)]
-        batch = pad_left(prompts, self.pad_id)
-        return Inputs({key: value.to(self.model.device) for key, value in batch.items()}, prompts, begins)
-
-    def _prompt_ids(self, chat: Chat, row: RowPlan, describe: bool) -> list[int]:
-        messages = messages_of(chat)
-        plan = row if isinstance(row, Plan) else None
-        if plan is not None and describe:
-            messages = add_system_text(messages, describe_plan(plan))
-        return render_chat(self.tokenizer, messages, self.format, plan, self.tokens)
+        return inputs_of(self.context, chats, plans, describe=describe)
 
     def generate_kwargs(
         self,
@@ -306,17 +319,21 @@ class Guide:
         on_error: OnError = "end",
         trace: bool = False,
         streamer: Streamer | None = None,
+        reuse: bool = True,
     ) -> list[Message]:
         """Generate the answers to a batch of chats with guided's own decode loop.
 
         ``plans`` has a plan, stops alone or None per chat; ``sampling`` and ``seed`` are one value for all chats or
         one per chat, and ``seed`` overrides the samplings' own.  A sampling with ``n`` above 1 gives n adjacent
-        messages.  Raises `RequestError` and its subclasses, `PlanError` when the number of plans is wrong.
+        messages.  ``reuse`` takes what is kept of earlier answers, and keeps these.  Raises `RequestError` and its
+        subclasses, `PlanError` when the number of plans is wrong.
         """
         inputs = self.inputs(chats, plans, describe=describe)
         rows = check_rows(plans, inputs.num_rows)
         samplings = row_samplings(sampling, seed, inputs.num_rows, self.model, self.tokens.vocab_size)
-        limits = [token_limit(plan, max_tokens, inputs, self.model) for plan in rows]
+        limits = [
+            token_limit(plan, max_tokens, ids, self.model) for plan, ids in zip(rows, inputs.prompt_ids, strict=True)
+        ]
         counts = [len(group) for group in samplings]
         index = [r for r, count in enumerate(counts) for _ in range(count)]
         run = Generation(
@@ -328,6 +345,7 @@ class Guide:
             on_error=on_error,
             trace=trace,
             streamer=streamer,
+            reuse=reuse,
         )
         for _ in run.steps():
             pass
@@ -341,13 +359,21 @@ class Guide:
         return stream.message
 
     def stream(
-        self, chat: Chat, plan: RowPlan = None, *, describe: bool = True, trace: bool = False, **options: Any
+        self,
+        chat: Chat,
+        plan: RowPlan = None,
+        *,
+        describe: bool = True,
+        trace: bool = False,
+        reuse: bool = True,
+        **options: Any,
     ) -> Stream:
         """Return an iterator over the events of one answer as it is generated; it holds the message at the end.
 
         The fields of `guided.Sampling` (``temperature``, ``top_p``, ``seed``, ``logprobs`` ...) and ``max_tokens``
         have OpenAI's meaning; the model's generation config decides what is not given.  An answer never exceeds the
-        rest of the context.  ``plan`` may be stops alone: then the answer is free text up to a stop.
+        rest of the context.  ``plan`` may be stops alone: then the answer is free text up to a stop.  ``reuse`` takes
+        what is kept of earlier turns, and keeps this one.
         """
         sampling = sampling_of(options)
         max_tokens = options.get("max_tokens")
@@ -361,8 +387,8 @@ class Guide:
             )
         inputs = self.inputs([chat], [plan], describe=describe)
         (rows,) = row_samplings(sampling, None, 1, self.model, self.tokens.vocab_size)
-        limit = token_limit(plan, max_tokens, inputs, self.model)
-        return Stream(Generation(self.context, inputs, [plan], rows, [limit], trace=trace))
+        limit = token_limit(plan, max_tokens, inputs.prompt_ids[0], self.model)
+        return Stream(Generation(self.context, inputs, [plan], rows, [limit], trace=trace, reuse=reuse))
 
     def choice_probabilities(
         self, chat: Chat, choices: Sequence[str], *, describe: bool = True

@@ -121,9 +121,13 @@ def _with_calls_alone(inference: Inference, found: Sequence[GoldenText], check: 
         return None
     others = tuple(golden for golden in inference.golden_texts if golden not in found or golden in alone)
     wrong = check.wrong(golden for golden in found if golden.content)
-    notes = (*inference.notes, *(f"cross-check failed: {what}" for what in wrong))
+    more = (*(f"cross-check failed: {what}" for what in wrong), "calls are written without text in front of them")
     return replace(
-        inference, format=format, golden_texts=others, notes=(*notes, "calls are written without text in front of them")
+        inference,
+        format=format,
+        golden_texts=others,
+        notes=(*inference.notes, *more),
+        call_notes=(*inference.call_notes, *more),
     )
 
 

@@ -6,7 +6,7 @@ wrote the tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import exp
 
 from grammars.plan.plan import Plan, RegionName, RowPlan
@@ -28,9 +28,13 @@ def build_trace(
     records: Sequence[TokenLogprob],
     *,
     begin: Begin = FRESH,
+    runs: Collection[int] = (),
     title: str = "guided generation",
 ) -> Trace:
-    """The trace of ``message``; ``records[i]`` is what the model thought at its token ``i``."""
+    """The trace of ``message``; ``records[i]`` is what the model thought at its token ``i``.
+
+    ``runs`` are the indices of tokens that were fed together with the token before them.
+    """
     guided = plan if isinstance(plan, Plan) else None
     regions = _regions(message.token_ids, guided, engine, begin)
     events = _events(message, guided, regions)
@@ -49,6 +53,7 @@ def build_trace(
             top=tuple((names.text(t), exp(p)) for t, p in record.top),
             top_masked=tuple((names.text(t), exp(p)) for t, p in record.top_masked),
             events=tuple(events.get(i, ())),
+            in_run=i in runs,
         )
         for i, record in enumerate(records)
     )
@@ -56,6 +61,7 @@ def build_trace(
         tokens=tokens,
         vocab_size=engine.vocab_size,
         prompt_tokens=message.usage.prompt_tokens,
+        cached_tokens=message.usage.cached_tokens,
         finish_reason=message.finish_reason,
         stop_reason=message.stop_reason,
         title=title,
@@ -80,9 +86,10 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
     if table.regions[region].name not in _TEXT:
         frame = b""
     for i, token in enumerate(tokens):
-        out.append("end" if i == end else table.name(position).value)
+        is_over = end is not None and i >= end  # an end may follow a separator
+        out.append("end" if is_over else table.name(position).value)
         starts.append(len(read))
-        if i == end:
+        if is_over:
             continue
         symbols = table.symbols(token)
         spans, position = table.spans(position, symbols)

@@ -49,11 +49,18 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts: ``completion_tokens`` includes the end token, ``reasoning_tokens`` are between the markers."""
+    """Token counts: ``completion_tokens`` includes the end token, ``reasoning_tokens`` are between the markers.
+
+    ``forwards`` counts the forward passes of the model that this answer took part in, the prompt's included, in our
+    own decode loop; 0 for answers that ``model.generate`` wrote.  ``cached_tokens`` are the prompt's that a kept row
+    had, so that they were not computed again.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     reasoning_tokens: int = 0
+    forwards: int = field(default=0, compare=False)
+    cached_tokens: int = field(default=0, compare=False)
 
     @property
     def total_tokens(self) -> int:

@@ -87,7 +87,7 @@ class UnfinishedMarkup:
     """Markup that the end of the output cut: its text, and a call's name where known.
 
     It comes once, last, and is part of no text.  Markup counts from its first whole marker: a shorter beginning
-    (a ``<`` at the end of a cut answer) is text.
+    (a ``<`` at the end of a cut answer) is text, but for one right after a call.
     """
 
     text: str
@@ -139,6 +139,7 @@ class OutputParser:
         self._first_call = 0
         self._num_calls = 0
         self._num_symbols = 0
+        self._is_between_calls = False  # a call was closed, and nothing but white space followed
         self._reasoning_starts: list[int] = []
 
     @property
@@ -163,6 +164,9 @@ class OutputParser:
         held, self._held = self._held, []
         if self._calls is None and any(symbol >= _TOKEN for symbol in held):
             return [*self._close(), UnfinishedMarkup(self._decode(held))]
+        if self._is_between_calls and not self._decoder.getstate()[0]:  # of the next call; no text was written
+            rest = self._decode(held)
+            return [UnfinishedMarkup(rest)] if rest.strip() else []
         return self._emit(held) + self._close(is_last=True)
 
     def feed_part(self, token: int, first: int, last: int) -> list[Event]:
@@ -226,6 +230,7 @@ class OutputParser:
     def _plain(self, text: str) -> list[Event]:
         if not text:
             return []
+        self._is_between_calls &= text.isspace()
         is_reasoning = self.plan.regions[self._region].name is RegionName.REASONING
         return [ReasoningDelta(text) if is_reasoning else ContentDelta(text)]
 
@@ -261,6 +266,7 @@ class OutputParser:
         if self._calls is not None:
             held, self._held = self._held, []
             out = self._emit(held) + self._close()
+            self._is_between_calls = True
             trigger: Sequence[int] = ()
         else:
             cut = len(self._held) - length
@@ -272,6 +278,7 @@ class OutputParser:
         self._region = way.to
         self._text = _Framed(way.after, self._befores())
         if self.plan.regions[self._region].name is RegionName.TOOL_CALLS:
+            self._is_between_calls = False
             self._open_calls()
             out += self._text_out(self._decode(trigger))
         return out

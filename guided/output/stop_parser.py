@@ -54,12 +54,16 @@ class PlainParser:
 class StopAwareParser:
     """A parser that ends at the row's first stop; with ``matcher`` None it never stops.
 
-    End-of-turn tokens must not be fed.
+    End-of-turn tokens must not be fed.  ``is_shared``: the row itself pushes its tokens to the matcher, those up to the
+    newest one before they are fed here.
     """
 
-    def __init__(self, parser: EventParser, matcher: StopMatcher | None, engine: Engine) -> None:
+    def __init__(
+        self, parser: EventParser, matcher: StopMatcher | None, engine: Engine, *, is_shared: bool = False
+    ) -> None:
         self._parser = parser
         self._matcher = matcher
+        self._is_shared = is_shared
         self._bytes = engine.token_bytes
         self._waiting: list[tuple[int, int]] = []  # tokens not fully passed on, and the bytes of each that were
         self._num_fed = 0
@@ -76,6 +80,8 @@ class StopAwareParser:
     def feed(self, tokens: Iterable[int]) -> list[Event]:
         """Read tokens and return the events that are certain; tokens after a stop are not read."""
         out: list[Event] = []
+        if self._is_shared and self._matcher is not None:
+            return self._feed_matched(list(tokens), self._matcher)
         for token in tokens:
             if self.hit is not None:
                 break
@@ -88,6 +94,19 @@ class StopAwareParser:
             else:
                 out += self._pass_on(self._after_cut(self._matcher))
                 self._waiting.clear()
+        return out
+
+    def _feed_matched(self, tokens: list[int], matcher: StopMatcher) -> list[Event]:
+        """Read tokens that ``matcher`` has read."""
+        hit = matcher.hit
+        if hit is not None:
+            tokens = tokens[: hit.num_tokens - self._num_fed]
+        self._num_fed += len(tokens)
+        self._waiting += [(token, 0) for token in tokens]
+        if hit is None:
+            return self._pass_on(matcher.held_bytes)
+        out = self._pass_on(self._after_cut(matcher)) if tokens else []
+        self._waiting.clear()
         return out
 
     def finish(self) -> list[Event]:

@@ -27,6 +27,7 @@ class TokenTrace:
     them, ``end`` for an end of turn.  ``probability`` is the model's own, ``masked`` the one after mask, bias and
     penalties, ``removed`` the model's own probability of all that was not legal; ``top`` and ``top_masked`` are the
     best tokens before and after, as (text, probability).  ``events`` are sentences: stops, budgets, ends, errors.
+    ``in_run``: it was not sampled, but fed together with the token before it (a forced run).
     """
 
     token_id: int
@@ -41,6 +42,7 @@ class TokenTrace:
     top: tuple[tuple[str, float], ...] = ()
     top_masked: tuple[tuple[str, float], ...] = ()
     events: tuple[str, ...] = ()
+    in_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Trace:
     tokens: tuple[TokenTrace, ...]
     vocab_size: int
     prompt_tokens: int = 0
+    cached_tokens: int = 0
     finish_reason: str = ""
     stop_reason: str | int | None = None
     title: str = "guided generation"
@@ -88,7 +91,12 @@ def check_trace_file(path: str | Path) -> Path:
 
 def _span(number: int, token: TokenTrace) -> str:
     classes = [f"r-{token.region.replace('_', '-')}"]
-    classes += ["forced"] * token.forced + ["over"] * token.overridden + ["event"] * bool(token.events)
+    classes += (
+        ["run"] * token.in_run
+        + ["forced"] * token.forced
+        + ["over"] * token.overridden
+        + ["event"] * bool(token.events)
+    )
     bar = f"--p:{token.probability * 100:.0f}%"
     return f'<span class="t {" ".join(classes)}" data-i="{number}" style="{bar}">{_visible(token.text)}</span>'
 
@@ -117,6 +125,7 @@ def _data(trace: Trace) -> dict[str, Any]:
             [[text, round(p, 4)] for text, p in token.top],
             [[text, round(p, 4)] for text, p in token.top_masked],
             list(token.events),
+            int(token.in_run),
         ]
         for token in trace.tokens
     ]
@@ -124,6 +133,7 @@ def _data(trace: Trace) -> dict[str, Any]:
         "tokens": rows,
         "vocab": trace.vocab_size,
         "prompt": trace.prompt_tokens,
+        "kept": trace.cached_tokens,
         "finish": trace.finish_reason,
         "stop": trace.stop_reason,
         "lark": trace.lark,

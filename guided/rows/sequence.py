@@ -17,20 +17,15 @@ from numpy.typing import NDArray
 from grammars.plan.plan import Plan, RowPlan
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.output.answer_end import end_of_answer
-from guided.output.message import Message, MessageBuilder, Usage
-from guided.output.parser import MakeId, OutputParser
-from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
-from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin
 from guided.state.mask import TokenMask
 from guided.state.state import GuidanceState
 from guided.stops.automaton import compile_stops
-from guided.stops.matcher import StopHit, StopMatcher
+from guided.stops.matcher import StopMatcher
 from guided.tracking.regions import RegionMap
 from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError, TokenRefused
 
-__all__ = ["OnError", "RowSequence", "check_on_error", "parser_of", "read_answer"]
+__all__ = ["OnError", "RowSequence", "check_on_error", "matcher_of"]
 
 log = logging.getLogger("guided")
 
@@ -67,7 +62,7 @@ class RowSequence:
         self.begin = begin
         self.row = row
         self.state = GuidanceState(plan, engine, entry=begin.entry, regions=regions)
-        self.stops = _matcher(plan, engine, begin)
+        self.stops = matcher_of(plan, engine, begin)
         #: the ids that are open at each position alone decide where the row ends
         self.ends_by_id = self.stops is None and bool(plan.end_ids())
         self.on_error = on_error
@@ -162,14 +157,36 @@ class RowSequence:
                     self.stops.feed(tokens[i:])  # the row goes on without guidance, its stops stay
                 return
 
-    def _commit(self, token: int) -> None:
+    def _commit(self, token: int, *, forced: bool = False) -> None:
         try:
-            self.state.commit((token,))
+            if forced:
+                self.state.commit_forced(token)
+            else:
+                self.state.commit((token,))
         except GuidanceError as error:
             self._fail(error, token)
             return
         if self.stops is not None and not self.state.is_stopped:
             self.stops.push(token, self.state.last_move)
+
+    def forced_run(self, room: int) -> list[int]:
+        """Commit the tokens that are forced from here on, ``room`` at most, and return them.
+
+        The run ends where there is a choice, where the row ends, and where the engine fails, which ends the row.
+        """
+        out: list[int] = []
+        while len(out) < room and self.is_guided:
+            try:
+                token = self.state.forced_next()
+            except GuidanceError as error:
+                self._fail(error)
+                break
+            if token is None:
+                break
+            self._commit(token, forced=True)
+            if self.error is None:
+                out.append(token)
+        return out
 
     def sync(self, generated: Sequence[int]) -> None:
         """Bring the row to ``generated``, the tokens after the prompt: undo what differs, commit what is new."""
@@ -263,99 +280,10 @@ class RowSequence:
         )
 
 
-def read_answer(
-    tokens: Sequence[int],
-    plan: RowPlan,
-    engine: Engine,
-    *,
-    begin: Begin = FRESH,
-    sequence: RowSequence | UnguidedSequence | None = None,
-    prompt_tokens: int = 0,
-    error: GuidedError | None = None,
-    make_call_id: MakeId | None = None,
-) -> Message:
-    """Return the message of one row from the tokens after its prompt, padding included.
-
-    Works without the sequence that wrote them (then counters are 0): the first end or the first stop ends the answer,
-    whatever follows it (see `end_of_answer`).  ``error`` is the error that ended the row from outside its guidance;
-    ``make_call_id`` makes the ids of tool calls.
-    """
-    row = sequence if isinstance(sequence, RowSequence) else None
-    stop = row.state.stop_reason if row is not None else None
-    if row is not None and stop is not None and stop.token_id is not None and row.num_tokens <= len(tokens):
-        cut: int | None = row.num_tokens - 1
-    else:  # the tokens that the state has read are known to be no ends
-        cut = end_of_answer(tokens, plan, engine, first=row.num_tokens if row is not None else 0)
-    body = tokens[:cut]
-    if row is not None and row.error is None and len(row.state.tokens) < len(body):
-        body = tokens[: len(row.state.tokens)]
-    if row is not None and row.has_failed:
-        body, cut = tokens[: len(row.state.tokens)], None
-    builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
-    parser = parser_of(plan, engine, begin, make_call_id=make_call_id)
-    builder.add(parser.feed(body))
-    builder.add(parser.finish())
-    hit = parser.hit
-    num_completion = hit.num_tokens if hit is not None else len(body) + (cut is not None)
-    return builder.message(
-        ended=hit is not None or cut is not None or (row is not None and row.state.is_stopped),
-        whole=hit is None or _is_whole(tokens[: hit.num_tokens], hit, plan, engine, begin),
-        stop_reason=_reason(hit, plan, tokens[cut] if cut is not None else None, engine),
-        usage=Usage(prompt_tokens, num_completion, parser.reasoning_tokens),
-        guidance=sequence.guidance() if sequence is not None else Guidance(),
-        error=error or (sequence.error if sequence is not None else None),
-        freed=error is None and row is not None and not row.has_failed,
-        token_ids=tuple(tokens[:num_completion]),
-        vocab_size=engine.tokens.facts.vocab_size,
-    )
-
-
-def _is_whole(tokens: Sequence[int], hit: StopHit, plan: RowPlan, engine: Engine, begin: Begin) -> bool:
-    """Whether the text that a stop left is a whole answer: it keeps its stop, and could have ended there."""
-    if not isinstance(plan, Plan) or not plan.stops.include or hit.until_bytes:
-        return False
-    state = GuidanceState(plan, engine, entry=begin.entry)
-    try:
-        state.commit(tokens)
-        return state.is_accepting
-    except GuidanceError:  # the row went on without guidance
-        return False
-
-
-def parser_of(
-    plan: RowPlan, engine: Engine, begin: Begin = FRESH, *, make_call_id: MakeId | None = None
-) -> StopAwareParser:
-    """Return the reader of a row's answer: the parser of its plan or its reader, which gets the text up to a stop."""
-    parser: EventParser = PlainParser(engine)
-    reader = plan if isinstance(plan, Plan) else begin.reader
-    if reader is not None:
-        parser = OutputParser(
-            reader,
-            engine,
-            entry=begin.entry,
-            opened=begin.opened,
-            make_call_id=make_call_id,
-            hides_special=reader is not plan,
-        )
-    return StopAwareParser(parser, _matcher(plan, engine, begin), engine)
-
-
-def _matcher(plan: RowPlan, engine: Engine, begin: Begin) -> StopMatcher | None:
+def matcher_of(plan: RowPlan, engine: Engine, begin: Begin = FRESH) -> StopMatcher | None:
+    """Return what finds the stops of a row in its tokens; None where it has none."""
     stops = plan.stops if isinstance(plan, Plan) else plan
     if not stops:
         return None
     automaton = compile_stops(stops, engine, plan if isinstance(plan, Plan) else None)
     return StopMatcher(automaton, entry=begin.entry)
-
-
-def _reason(hit: StopHit | None, plan: RowPlan, end: int | None, engine: Engine) -> str | int | None:
-    """Return the stop that ended the answer; an end of the turn counts if the request names it as a stop."""
-    if hit is not None:
-        return hit.reason
-    stops = plan.stops if isinstance(plan, Plan) else plan
-    if end is None or stops is None:
-        return None
-    if end in stops.ids:
-        return end
-    text = engine.tokens.added[end].text if end in engine.tokens.added else None
-    return text if text in stops.strings else None

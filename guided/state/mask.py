@@ -217,6 +217,18 @@ class MaskReader:
         tokens.reverse()
         return tokens
 
+    def forced_next(self, matcher: Any, row: MaskRow) -> tuple[int | None, bool]:
+        """Return the token that ``matcher`` certainly forces next, or None; and whether a mask may still show one.
+
+        Only a mask shows an end, and a marker that a client's text may spell.  Costs little, see `forced_ahead`.
+        """
+        if not row.ahead:
+            row.ahead = self.forced_ahead(matcher)
+            self._quiet[row.last] = not row.ahead
+        if row.ahead:
+            return row.ahead[-1], False
+        return None, bool(matcher.compute_ff_tokens())
+
     def next(self, matcher: Any, row: MaskRow) -> TokenMask | None:
         """Return what `read` returns, faster inside a run of forced tokens.
 

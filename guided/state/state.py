@@ -220,6 +220,32 @@ class GuidanceState:
         if not self._by_end:
             self._stop_when_complete()
 
+    def forced_next(self) -> int | None:
+        """Return the one token that may be written next, None where there are several, or none; does not advance.
+
+        Asks the engine for its forced tokens, and computes a mask only where these leave the answer open.  Raises as
+        `mask` does.
+        """
+        if self._stop is not None:
+            return None
+        if self._mask is None:
+            matcher, log, watch = self._matcher.current, self._log, self._watch
+            if self._budgets is not None:
+                closing = self._budgets.closing(log, matcher)
+                if closing:
+                    return int(closing[0])
+            if watch is not None and watch.may_restrict(log):
+                return None
+            token, is_doubtful = self._reader.forced_next(matcher, self._row)
+            if not is_doubtful:
+                return token
+        return self.token_mask().forced
+
+    def commit_forced(self, token: int) -> None:
+        """Commit what `forced_next` returned, without a mask of its position.  Raises as `commit` does."""
+        self.counters.forced += self._mask is None
+        self._commit(token)
+
     def _check_watched(self, token: int) -> None:
         """Refuse a token that a watcher took out of the mask."""
         mask = self._mask

@@ -137,6 +137,11 @@ class RegionMap:
         """A token as symbols: its bytes, or itself when it is a marker."""
         return (_TOKEN + token_id,) if token_id in self.markers else tuple(self._token_bytes(token_id))
 
+    def step(self, position: Position, symbol: int) -> tuple[Position, Exit | None]:
+        """Return the position after one more symbol, and the exit that the symbol completes."""
+        position, found = self._step(position, symbol)
+        return position, None if found is None else found.exit
+
     def spans(self, position: Position, symbols: Sequence[int]) -> tuple[list[Span], Position]:
         """Return the parts of ``symbols`` by region, and the position after them."""
         after, exits = self._follow(position, symbols)

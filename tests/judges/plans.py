@@ -84,23 +84,27 @@ def write_to_the_end(
     entry: str = "fresh",
     wander: int = 60,
     closers: Sequence[str | bytes] = (),
+    openers: Sequence[str] = (),
     most: int = 1_500,
 ) -> list[int]:
     """Random tokens under the masks, ends and closing tokens at a fifth or more, and soon nothing but closing ones.
 
-    ``closers`` are texts that leave free text (closing tags); bytes are written one by one.  Fails when no end comes
-    within ``most`` tokens.
+    ``closers`` are texts that leave free text (closing tags); bytes are written one by one.  ``openers`` are texts that
+    begin calls, written early where they may be.  Fails when no end comes within ``most`` tokens.
     """
     state = GuidanceState(plan, engine, entry=entry)
     mask = allocate_bitmask(1, engine.vocab_size)
     markers = engine.tokens.marker_ids
     ends = plan.end_ids()
     texts = [engine.tokenize(text) if isinstance(text, str) else list(text) for text in closers]
+    begins = [engine.tokenize(text) for text in openers]
     while not state.is_stopped and len(state.tokens) < most:
         state.fill_bitmask(mask)
         ids = allowed_ids(mask[0])
         assert ids, f"an empty mask after {_text(engine, state.tokens)!r}"
         late = len(state.tokens) >= wander
+        if begins and not late and rng.random() < 0.1 and _closed_by(state, begins, rng):
+            continue
         ending = [i for i in ids if i in ends]
         if late and ending:  # another call could follow, and another
             state.commit([rng.choice(ending)])

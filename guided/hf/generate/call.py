@@ -18,8 +18,9 @@ from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
 from guided.output.message import Message
+from guided.rows.answer import read_answer
 from guided.rows.beams import Row
-from guided.rows.sequence import OnError, RowSequence, check_on_error, read_answer
+from guided.rows.sequence import OnError, RowSequence, check_on_error
 from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin, begin_of
 from guided.stops.automaton import compile_stops

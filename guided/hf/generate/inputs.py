@@ -8,33 +8,44 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from grammars.plan.plan import Plan, RowPlan
+from grammars.prompt.describe import add_system_text, describe_plan
+from guided.hf.model.chat_template import chat_digests, messages_of
+from guided.hf.model.context import ModelContext
 from guided.state.entry import Begin
 from special_tokens.errors import PlanError
 
 if TYPE_CHECKING:
     from guided.hf.generate.session import Session
 
-__all__ = ["Inputs", "pad_left"]
+__all__ = ["Inputs", "inputs_of", "pad_left"]
 
 
 class Inputs(UserDict[str, torch.Tensor]):
     """``input_ids`` and ``attention_mask`` (int64 ``[rows, length]``) for ``model.generate(**inputs)``.
 
-    ``prompt_ids`` are the unpadded prompts, ``begins`` how each prompt's tail begins its row's plan.  The rows'
-    guidance of the last ``generate`` call is kept here, so that `guided.Guide.messages` can report it.
+    ``prompt_ids`` are the unpadded prompts, ``begins`` how each prompt's tail begins its row's plan, ``chats`` the
+    digests of each prompt's messages, those of the system left out.  The rows' guidance of the last ``generate`` call
+    is kept here, so that `guided.Guide.messages` can report it.
     """
 
     def __init__(
-        self, data: dict[str, torch.Tensor], prompt_ids: Sequence[Sequence[int]], begins: Sequence[Begin]
+        self,
+        data: dict[str, torch.Tensor],
+        prompt_ids: Sequence[Sequence[int]],
+        begins: Sequence[Begin],
+        chats: Sequence[tuple[int, ...]] = (),
     ) -> None:
         super().__init__(data)
         self.prompt_ids = tuple(tuple(ids) for ids in prompt_ids)
         self.begins = tuple(begins)
+        self.chats = tuple(chats) or ((),) * len(self.prompt_ids)
         self.session: Session | None = None
 
     def to(self, device: Any) -> Inputs:
         """The same inputs with their tensors on ``device``."""
-        moved = Inputs({key: value.to(device) for key, value in self.data.items()}, self.prompt_ids, self.begins)
+        data = {key: value.to(device) for key, value in self.data.items()}
+        moved = Inputs(data, self.prompt_ids, self.begins, self.chats)
         moved.session = self.session
         return moved
 
@@ -42,7 +53,12 @@ class Inputs(UserDict[str, torch.Tensor]):
         """The same prompts, each ``counts[row]`` times, copies side by side."""
         index = [row for row, count in enumerate(counts) for _ in range(count)]
         data = {key: value[torch.tensor(index, device=value.device)] for key, value in self.data.items()}
-        return Inputs(data, [self.prompt_ids[row] for row in index], [self.begins[row] for row in index])
+        return Inputs(
+            data,
+            [self.prompt_ids[row] for row in index],
+            [self.begins[row] for row in index],
+            [self.chats[row] for row in index],
+        )
 
     @property
     def num_rows(self) -> int:
@@ -73,6 +89,21 @@ class Inputs(UserDict[str, torch.Tensor]):
             place="messages",
             hint="pass the inputs that generate was called with",
         )
+
+
+def inputs_of(context: ModelContext, chats: Sequence[Any], plans: Sequence[RowPlan], *, describe: bool) -> Inputs:
+    """Return what `guided.Guide.inputs` returns for chats and their rows' plans."""
+    shown = [messages_of(chat) for chat in chats]
+    prompts: list[list[int]] = []
+    for messages, row in zip(shown, plans, strict=True):
+        plan = row if isinstance(row, Plan) else None
+        if plan is not None and describe:
+            messages = add_system_text(messages, describe_plan(plan))  # of this prompt alone
+        prompts.append(context.prompt_ids(messages, plan))
+    begins = [context.begin(plan, ids) for plan, ids in zip(plans, prompts, strict=True)]
+    batch = pad_left(prompts, context.pad_id)
+    data = {key: value.to(context.model.device) for key, value in batch.items()}
+    return Inputs(data, prompts, begins, [chat_digests(messages) for messages in shown])
 
 
 def pad_left(rows: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:

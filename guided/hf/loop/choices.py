@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers import DynamicCache
 
 from grammars.plan.plan import Plan
 from guided.engine.engine import Engine
+from guided.hf.cache.kv_cache import RowKV
+from guided.hf.cache.self_test import abilities_of
 from guided.hf.masks.logits_check import not_numbers
 from guided.hf.model.context import ModelContext
 from guided.sampling import ChoiceProbability
@@ -72,22 +72,31 @@ def _written(text: str, engine: Engine) -> list[int]:
 def _logprobs(
     model: Any, prompt_ids: Sequence[int], options: Sequence[Sequence[int]], ends: Sequence[int]
 ) -> list[float]:
-    device = next(model.parameters()).device
-    prompt = torch.tensor([list(prompt_ids)], device=device)
-    read = DynamicCache(config=model.config)
-    first = model(input_ids=prompt, past_key_values=read, use_cache=True, logits_to_keep=1).logits[0, -1]
+    if not abilities_of(model).ragged:
+        return [_whole(model, prompt_ids, option, ends) for option in options]
+    cache = RowKV(model, 1)
+    first = cache.feed([list(prompt_ids)])[0, -1:]
+    prompt = cache.take(0)
     out: list[float] = []
     for at in range(0, len(options), ROWS):
         part = options[at : at + ROWS]
-        cache = copy.deepcopy(read)
-        cache.batch_repeat_interleave(len(part))
+        if at:
+            cache.select([])
+            cache.put(prompt)
+        cache.select([0] * len(part))
         longest = max(map(len, part))
-        ids = torch.tensor([[*option, *[ends[0]] * (longest - len(option))] for option in part], device=device)
-        rest = model(input_ids=ids, past_key_values=cache, use_cache=True).logits if longest else None
+        logits = cache.feed(part, keep=longest) if longest else first[None, :0].expand(len(part), -1, -1)
         for r, option in enumerate(part):
-            steps = first[None] if rest is None else torch.cat([first[None], rest[r, : len(option)]])
+            steps = torch.cat([first, logits[r, longest - len(option) :]])
             out.append(_option_logprob(steps.float().log_softmax(-1), option, ends))
     return out
+
+
+def _whole(model: Any, prompt_ids: Sequence[int], option: Sequence[int], ends: Sequence[int]) -> float:
+    """Return the log-probability of one option from a forward over prompt and option, for models without such rows."""
+    ids = torch.tensor([[*prompt_ids, *option]], device=next(model.parameters()).device)
+    logits = model(input_ids=ids, use_cache=False).logits[0, len(prompt_ids) - 1 :]
+    return _option_logprob(logits.float().log_softmax(-1), option, ends)
 
 
 def _option_logprob(logprobs: torch.Tensor, option: Sequence[int], ends: Sequence[int]) -> float:

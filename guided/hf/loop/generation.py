@@ -2,43 +2,51 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Protocol
 
-from grammars.plan.plan import Plan, RowPlan
-from guided.hf.generate.call import Rows, generate_kwargs
+import torch
+
+from grammars.plan.plan import RowPlan
 from guided.hf.generate.inputs import Inputs
-from guided.hf.loop.decode import LoopControl, Step, Streamer, start
+from guided.hf.loop.prepare import Prepared, prepare
 from guided.hf.loop.recorder import Recorder
+from guided.hf.loop.reuse import Reuse
+from guided.hf.loop.row_loop import LoopRow, RowLoop, Step
+from guided.hf.loop.row_masks import RowMasks
 from guided.hf.loop.sampling import BatchSampler
+from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.inspect.trace import build_trace
 from guided.output.message import Message
-from guided.output.parser import CallIds
-from guided.rows.sequence import OnError, read_answer
+from guided.rows.answer import RowAnswer
+from guided.rows.sequence import OnError
 from guided.sampling import RowSampling
 
-__all__ = ["Generation"]
+__all__ = ["Generation", "Streamer"]
+
+log = logging.getLogger("guided")
 
 #: Top tokens per position that a trace shows.
 TRACE_TOP = 5
 
-#: Settings with which ``generate`` neither samples nor searches itself.
-_NEUTRAL: dict[str, Any] = {
-    "do_sample": False,
-    "temperature": 1.0,
-    "top_p": 1.0,
-    "top_k": 50,
-    "min_p": None,
-    "repetition_penalty": 1.0,
-    "num_beams": 1,
-    "num_return_sequences": 1,
-}
+
+class Streamer(Protocol):
+    """A streamer as in transformers: receives the prompt, then the tokens of each step."""
+
+    def put(self, value: torch.Tensor) -> None: ...
+
+    def end(self) -> None: ...
 
 
 class Generation:
-    """Prepared rows and their tokens.  Iterate `steps` once; `messages` then parses the answers."""
+    """Rows and their answers.  Iterate `steps` once; `messages` are then the answers.
+
+    ``inputs``, ``plans``, ``rows`` and ``max_tokens`` have one entry per row.  A ``streamer`` of one row is given each
+    run of tokens at once; of several rows, which must stay side by side, one token per row and step.
+    """
 
     def __init__(
         self,
@@ -51,64 +59,122 @@ class Generation:
         on_error: OnError = "end",
         trace: bool = False,
         streamer: Streamer | None = None,
+        reuse: bool = True,
     ) -> None:
         self.context = context
         self.inputs = inputs
         self.plans = tuple(plans)
         self.rows = tuple(rows)
         self.trace = trace
-        self.tokens: list[list[int]] = [[] for _ in rows]
-        self.call_ids = [CallIds(plan if isinstance(plan, Plan) else None) for plan in plans]
-        recorder = self._recorder()
-        # The loop owns its copy of the logits: masks go in place unless a recorder needs the raw ones.
-        self._options = generate_kwargs(context, inputs, plans, Rows(on_error=on_error, in_place=recorder is None))
-        self._options |= _NEUTRAL | {"max_new_tokens": max(max_tokens)}
-        self._options |= {"eos_token_id": list(context.tokens.end_ids) or None}
-        self.control = LoopControl(
-            sampler=BatchSampler(rows, inputs.prompt_ids),
-            max_tokens=tuple(max_tokens),
-            recorder=recorder,
-            streamer=streamer,
-        )
+        self._max_tokens = tuple(max_tokens)
+        self._streamer = streamer
+        self._reuse = reuse
+        self._notes: tuple[str, ...] = ()
+        self._recorder = self._make_recorder()
+        self.answers = [
+            RowAnswer(
+                plan,
+                context.engine,
+                begin=inputs.begins[r],
+                number=r,
+                on_error=on_error,
+                prompt_tokens=len(inputs.prompt_ids[r]),
+            )
+            for r, plan in enumerate(plans)
+        ]
+        self._loop_rows = [
+            LoopRow(r, answer, most, list(inputs.prompt_ids[r]), inputs.chats[r])
+            for r, (answer, most) in enumerate(zip(self.answers, max_tokens, strict=True))
+        ]
 
-    def _recorder(self) -> Recorder | None:
+    def _make_recorder(self) -> Recorder | None:
         if self.trace:
             return Recorder({r: max(TRACE_TOP, row.logprobs or 0) for r, row in enumerate(self.rows)})
         wanted = {r: row.logprobs for r, row in enumerate(self.rows) if row.logprobs is not None}
         return Recorder(wanted) if wanted else None
 
     def steps(self) -> Iterator[Step]:
-        """Run the loop; ``tokens[r]`` collects the tokens of row ``r`` up to its end."""
-        for step in start(self.context.model, self.inputs, self.control, **self._options):
-            for tokens, token, live in zip(self.tokens, step.tokens, step.live, strict=True):
-                if live:
-                    tokens.append(token)
+        """Run the loop; `answers` grow with each step."""
+        context, inputs = self.context, self.inputs
+        if any(plan is not None for plan in self.plans):
+            warn_of_conflicts(context.model.generation_config, context.tokens)
+        needs_columns = self._streamer is not None and len(self.rows) > 1
+        prepared = prepare(context, inputs, max(self._max_tokens), step_by_step=needs_columns)
+        cache = prepared.make_cache(inputs.num_rows) if prepared.make_cache is not None else prepared.step_by_step
+        device = inputs["input_ids"].device
+        loop = RowLoop(
+            cache,
+            self._loop_rows,
+            BatchSampler(self.rows, inputs.prompt_ids),
+            # The loop owns its copy of the logits: masks go in place unless a recorder needs the raw ones.
+            RowMasks(context.engine, device, in_place=self._recorder is None),
+            device,
+            pad_id=context.pad_id,
+            recorder=self._recorder,
+            processors=prepared.processors,
+            criteria=prepared.criteria,
+            reuse=self._kept_rows(prepared),
+        )
+        self._show(inputs["input_ids"])
+        for step in loop.steps():
+            self._show_step(step)
             yield step
+        if self._streamer is not None:
+            self._guarded("end")
+
+    def _kept_rows(self, prepared: Prepared) -> Reuse | None:
+        """Return the way to the kept rows; None where this call, the guide or the model keeps none."""
+        pool = self.context.pool
+        pool.note_off(prepared.off)
+        return Reuse(pool, self.context.model) if self._reuse and pool.is_on and not prepared.off else None
+
+    # -- the streamer of the caller
+
+    def _show_step(self, step: Step) -> None:
+        if self._streamer is None:
+            return
+        if len(step.tokens) == 1:
+            if step.tokens[0]:
+                self._show(torch.tensor(step.tokens[0]))
+        else:
+            self._show(torch.tensor([tokens[0] if tokens else self.context.pad_id for tokens in step.tokens]))
+
+    def _show(self, tokens: torch.Tensor) -> None:
+        if self._streamer is not None:
+            self._guarded("put", tokens.cpu())
+
+    def _guarded(self, name: str, *args: torch.Tensor) -> None:
+        """Call the streamer; one that raises is left out from then on, and the answers say so."""
+        try:
+            getattr(self._streamer, name)(*args)
+        except Exception as error:
+            self._streamer = None
+            note = f"the streamer raised {type(error).__name__} ({error}) and was left out"
+            log.warning("%s", note)
+            self._notes = (note,)
+
+    # -- the answers
 
     def messages(self) -> list[Message]:
         """Return the message of each row."""
-        if self.inputs.session is not None:
-            self.inputs.session.settle()
         return [self._message(r) for r in range(len(self.rows))]
 
     def _message(self, r: int) -> Message:
-        plan, engine = self.plans[r], self.context.engine
-        session = self.inputs.session
-        message = read_answer(
-            self.tokens[r],
-            plan,
-            engine,
-            begin=self.inputs.begins[r],
-            sequence=session.rows[r] if session is not None else None,
-            prompt_tokens=len(self.inputs.prompt_ids[r]),
-            error=self.control.errors.get(r),
-            make_call_id=self.call_ids[r],
-        )
-        if self.control.recorder is None or r not in self.control.recorder.rows:
+        row = self._loop_rows[r]
+        message = self.answers[r].message(forwards=row.forwards, cached=row.cached)
+        if self._notes:
+            message = replace(message, notes=(*message.notes, *self._notes))
+        if self._recorder is None or r not in self._recorder.rows:
             return message
-        records = self.control.recorder.logprobs(r, message.token_ids)
+        plan, engine = self.plans[r], self.context.engine
+        records = self._recorder.logprobs(r, message.token_ids)
+        overridden = sum(records[i].overridden for i in self.answers[r].forced if i < len(records))
+        guidance = replace(message.guidance, overridden=message.guidance.overridden + overridden)
+        message = replace(message, guidance=guidance)
         if self.trace:
-            trace = build_trace(message, plan, engine, records, begin=self.inputs.begins[r])
+            trace = build_trace(
+                message, plan, engine, records, begin=self.inputs.begins[r], runs=set(self.answers[r].forced)
+            )
             message = replace(message, trace=trace)
         size = self.rows[r].logprobs
         if size is None:

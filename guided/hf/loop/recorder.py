@@ -1,45 +1,59 @@
-"""Record the model's log-probabilities at each step, before and after the mask.
+"""Record the model's log-probabilities at each token, before and after the mask.
 
 The numbers stay on the device until they are read, so recording adds no synchronisation to a step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
+from guided.hf.masks.transfer import on_device
 from guided.sampling import TokenLogprob
 
 __all__ = ["Recorder"]
 
 
 class Recorder:
-    """Records the rows of one batch that ``num_top`` names; ``num_top[r]`` top tokens are kept for row ``r``."""
+    """Records the rows that ``num_top`` names by their numbers; ``num_top[r]`` top tokens are kept for row ``r``."""
 
     def __init__(self, num_top: Mapping[int, int]) -> None:
         self.rows = sorted(num_top)
         self._num_top = dict(num_top)
         self._most = max(num_top.values(), default=0)
-        self._index: torch.Tensor | None = None
-        self._steps: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+        #: by row, per token: numbers float ``[5]``, top log-probabilities and their ids ``[2, num_top]``
+        self._tokens: dict[int, list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]] = {r: [] for r in num_top}
 
-    def record(self, raw: torch.Tensor, scores: torch.Tensor, tokens: torch.Tensor) -> None:
-        """Record one step: raw logits, processed scores (both float ``[rows, vocab]``) and chosen tokens ``[rows]``."""
-        if not self.rows:
+    def record(self, raw: torch.Tensor, scores: torch.Tensor, tokens: torch.Tensor, rows: Sequence[int]) -> None:
+        """Record one step of ``rows``: raw logits and processed scores float ``[rows, vocab]``, tokens ``[rows]``."""
+        places = [i for i, r in enumerate(rows) if r in self._tokens]
+        if not places:
             return
-        if len(self.rows) < raw.shape[0]:
-            if self._index is None:
-                self._index = torch.tensor(self.rows, device=raw.device)  # once: the transfer makes the host wait
-            index = self._index
-            raw, scores, tokens = raw[index], raw[index] if scores is raw else scores[index], tokens[index]
+        masked = scores is not raw
+        if len(places) < len(rows):
+            index = on_device(places, torch.long, raw.device)
+            raw, tokens = raw[index], tokens[index]
+            scores = scores[index] if masked else raw
+        self._add([rows[i] for i in places], raw, scores, tokens, masked=masked)
+
+    def record_forced(self, row: int, raw: torch.Tensor, tokens: Sequence[int]) -> None:
+        """Record tokens of ``row`` that were forced, from the raw logits float ``[tokens, vocab]`` at their places."""
+        chosen = on_device(tokens, torch.long, raw.device)
+        scores = torch.full_like(raw, float("-inf")).scatter_(-1, chosen[:, None], 0.0)
+        self._add([row] * len(tokens), raw, scores, chosen, masked=True)
+
+    def _add(
+        self, rows: Sequence[int], raw: torch.Tensor, scores: torch.Tensor, tokens: torch.Tensor, *, masked: bool
+    ) -> None:
         size = 1 if raw.is_cpu else len(raw)  # on the CPU row by row: one row fits the processor's caches
         parts = [
-            self._rows(*part, masked=scores is not raw)
+            self._rows(*part, masked=masked)
             for part in zip(raw.split(size), scores.split(size), tokens[:, None].split(size), strict=True)
         ]
-        numbers, top, ids = (torch.cat(column) for column in zip(*parts, strict=True))
-        self._steps.append((numbers, top, ids))
+        columns = [torch.cat(column) for column in zip(*parts, strict=True)]
+        for row, *found in zip(rows, *columns, strict=True):
+            self._tokens[row].append((found[0], found[1], found[2]))
 
     def _rows(
         self, raw: torch.Tensor, scores: torch.Tensor, chosen: torch.Tensor, *, masked: bool
@@ -63,13 +77,10 @@ class Recorder:
 
     def logprobs(self, row: int, token_ids: tuple[int, ...]) -> tuple[TokenLogprob, ...]:
         """Return the records of ``row``, one for each of its ``token_ids``."""
-        at = self.rows.index(row)
-        steps = self._steps[: len(token_ids)]
-        if not steps:
+        kept = self._tokens[row][: len(token_ids)]
+        if not kept:
             return ()
-        numbers = torch.stack([step[0][at] for step in steps]).tolist()
-        top = torch.stack([step[1][at] for step in steps]).tolist()
-        ids = torch.stack([step[2][at] for step in steps]).tolist()
+        numbers, top, ids = (torch.stack(column).tolist() for column in zip(*kept, strict=True))
         size = self._num_top[row]
         return tuple(
             TokenLogprob(

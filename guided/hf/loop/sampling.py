@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import torch
 
+from guided.hf.masks.transfer import on_device
 from guided.sampling import RowSampling, uniform
 
 __all__ = ["BatchSampler", "Penalties"]
@@ -20,69 +21,82 @@ CANDIDATES = 256
 
 
 class BatchSampler:
-    """Adjusts the logits of ``rows`` and chooses their tokens; ``prompts[r]`` are the prompt ids of row ``r``."""
+    """Adjusts logits and chooses tokens for rows that may change from step to step.
 
-    def __init__(self, rows: Sequence[RowSampling], prompts: Sequence[Sequence[int]]) -> None:
-        self.rows = tuple(rows)
+    ``settings[r]`` is the sampling of row number ``r`` and ``prompts[r]`` its prompt's ids.  ``rows`` in the methods
+    below are the numbers of the rows that a tensor ``[rows, vocab]`` holds, in its order.
+    """
+
+    def __init__(self, settings: Sequence[RowSampling], prompts: Sequence[Sequence[int]]) -> None:
+        self.settings = tuple(settings)
         self._penalties = {
-            r: Penalties(row, prompt) for r, (row, prompt) in enumerate(zip(rows, prompts, strict=True))
+            r: Penalties(row, prompt) for r, (row, prompt) in enumerate(zip(settings, prompts, strict=True))
             if row.has_penalty or row.logit_bias
         }  # fmt: skip
-        self._sampled = [r for r, row in enumerate(rows) if not row.is_greedy]
-        self._groups: dict[int, list[int]] = {}
-        for r in self._sampled:
-            self._groups.setdefault(_num_candidates(self.rows[r]), []).append(r)
-        self._position = 0
+        self._sizes = {r: _num_candidates(row) for r, row in enumerate(settings) if not row.is_greedy}
 
-    def adjust(self, logits: torch.Tensor) -> torch.Tensor:
+    def adjust(self, logits: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
         """Return ``logits`` float ``[rows, vocab]`` with bias and penalties; the same tensor when no row has any."""
-        if not self._penalties:
+        if not any(r in self._penalties for r in rows):
             return logits
         out = logits.clone()
-        for r, penalties in self._penalties.items():
-            penalties.apply(out[r])
+        for i, r in enumerate(rows):
+            if r in self._penalties:
+                self._penalties[r].apply(out[i])
         return out
 
-    def choose(self, scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def choose(
+        self, scores: torch.Tensor, rows: Sequence[int], positions: Sequence[int]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Choose tokens int64 ``[rows]`` from ``scores`` float ``[rows, vocab]``, with ``sound``, bool ``[rows]``.
 
-        A row whose scores are NaN or have no finite entry is not sound: its token is meaningless.
+        ``positions[i]`` is the index that the token will have in its answer: it selects the row's random number, so
+        neither other rows nor forced tokens change it.  A row whose scores are NaN or have no finite entry is not
+        sound: its token is meaningless.
         """
         tokens = scores.argmax(dim=-1)
         sound = scores.gather(-1, tokens[:, None]).squeeze(-1).isfinite()
-        for size, rows in self._groups.items():
-            index = torch.tensor(rows, device=scores.device)
-            group = scores if len(rows) == len(self.rows) else scores[index]
-            numbers = [uniform(self.rows[r].seed, self._position) for r in rows]
-            chosen = self._draw(group, rows, size, numbers)
+        groups: dict[int, list[int]] = {}
+        for i, r in enumerate(rows):
+            if r in self._sizes:
+                groups.setdefault(self._sizes[r], []).append(i)
+        for size, places in groups.items():
+            index = on_device(places, torch.long, scores.device)
+            group = scores if len(places) == len(rows) else scores[index]
+            settings = [self.settings[rows[i]] for i in places]
+            numbers = [uniform(self.settings[rows[i]].seed, positions[i]) for i in places]
+            chosen = _draw(group, settings, size, numbers)
             tokens = tokens.index_copy(0, index, torch.where(sound[index], chosen, 0))
-        self._position += 1
         return tokens, sound
 
-    def commit(self, tokens: Sequence[int]) -> None:
-        """Count the tokens that the rows wrote, for the penalties."""
-        for r, penalties in self._penalties.items():
-            penalties.add(tokens[r])
+    def commit(self, row: int, tokens: Sequence[int]) -> None:
+        """Count the tokens that row number ``row`` wrote, for its penalties."""
+        penalties = self._penalties.get(row)
+        if penalties is not None:
+            for token in tokens:
+                penalties.add(token)
 
-    def _draw(self, scores: torch.Tensor, rows: Sequence[int], size: int, numbers: Sequence[float]) -> torch.Tensor:
-        settings = [self.rows[r] for r in rows]
-        best = scores.amax(dim=-1, keepdim=True)  # subtracted first: a small temperature cannot overflow
-        probs = ((scores - best) / _column([s.temperature for s in settings], scores)).softmax(dim=-1)
-        if size == 0:
-            return _pick(probs, numbers)
-        size = min(size, probs.shape[-1])
-        kept, ids, enough = _filtered(probs, settings, size)
-        if not enough and size < probs.shape[-1]:
-            return torch.cat([self._draw_whole(probs[i : i + 1], settings[i], numbers[i]) for i in range(len(rows))])
-        return ids.gather(-1, _pick(kept, numbers)[:, None]).squeeze(-1)
 
-    def _draw_whole(self, probs: torch.Tensor, settings: RowSampling, number: float) -> torch.Tensor:
-        """Draw for a single row: from its candidates if they are enough, else from the sorted vocabulary."""
-        for size in (min(_num_candidates(settings), probs.shape[-1]), probs.shape[-1]):
-            kept, ids, enough = _filtered(probs, [settings], size)
-            if enough:
-                break
-        return ids.gather(-1, _pick(kept, [number])[:, None]).squeeze(-1)
+def _draw(scores: torch.Tensor, settings: Sequence[RowSampling], size: int, numbers: Sequence[float]) -> torch.Tensor:
+    best = scores.amax(dim=-1, keepdim=True)  # subtracted first: a small temperature cannot overflow
+    probs = ((scores - best) / _column([s.temperature for s in settings], scores)).softmax(dim=-1)
+    if size == 0:
+        return _pick(probs, numbers)
+    # On an accelerator the host would have to wait for the answer whether the candidates are enough.
+    size = min(size, probs.shape[-1]) if scores.is_cpu else probs.shape[-1]
+    kept, ids, enough = _filtered(probs, settings, size)
+    if not enough and size < probs.shape[-1]:
+        return torch.cat([_draw_whole(probs[i : i + 1], settings[i], numbers[i]) for i in range(len(settings))])
+    return ids.gather(-1, _pick(kept, numbers)[:, None]).squeeze(-1)
+
+
+def _draw_whole(probs: torch.Tensor, settings: RowSampling, number: float) -> torch.Tensor:
+    """Draw for a single row: from its candidates if they are enough, else from the sorted vocabulary."""
+    for size in (min(_num_candidates(settings), probs.shape[-1]), probs.shape[-1]):
+        kept, ids, enough = _filtered(probs, [settings], size)
+        if enough:
+            break
+    return ids.gather(-1, _pick(kept, [number])[:, None]).squeeze(-1)
 
 
 def _num_candidates(row: RowSampling) -> int:
@@ -100,9 +114,9 @@ def _filtered(
     """
     best, ids = probs.topk(size, dim=-1)
     whole = size == probs.shape[-1]
-    top_k = torch.tensor([s.top_k or size for s in settings], device=probs.device).clamp(max=size)
+    top_k = on_device([min(s.top_k or size, size) for s in settings], torch.long, probs.device)
     edge = best.gather(-1, top_k[:, None] - 1)
-    has_k = torch.tensor([s.top_k > 0 for s in settings], device=probs.device)[:, None]
+    has_k = on_device([s.top_k > 0 for s in settings], torch.bool, probs.device)[:, None]
     kept = torch.where(has_k & (best < edge), 0.0, best)
     mass = kept.double().cumsum(-1)
     total = torch.where(has_k, mass[:, -1:], 1.0)
@@ -123,7 +137,7 @@ def _pick(probs: torch.Tensor, numbers: Sequence[float]) -> torch.Tensor:
 
 
 def _column(values: Sequence[float], like: torch.Tensor) -> torch.Tensor:
-    return torch.tensor(values, dtype=like.dtype, device=like.device)[:, None]
+    return on_device(values, like.dtype, like.device)[:, None]
 
 
 class Penalties:
@@ -145,15 +159,15 @@ class Penalties:
         """Change ``logits`` ``[vocab]`` in place: bias, then repetition, then frequency and presence."""
         row = self._row
         if self._bias:
-            ids = torch.tensor(list(self._bias), device=logits.device)
-            logits[ids] += torch.tensor(list(self._bias.values()), dtype=logits.dtype, device=logits.device)
+            ids = on_device(list(self._bias), torch.long, logits.device)
+            logits[ids] += on_device(list(self._bias.values()), logits.dtype, logits.device)
         if row.repetition_penalty != 1:
             if self._seen is None:
-                self._seen = torch.tensor(sorted(self._prompt | self._counts.keys()), device=logits.device)
+                self._seen = on_device(sorted(self._prompt | self._counts.keys()), torch.long, logits.device)
             picked = logits[self._seen]
             by = row.repetition_penalty
             logits[self._seen] = torch.where(picked < 0, picked * by, picked / by)
         if self._counts and (row.frequency_penalty or row.presence_penalty):
-            ids = torch.tensor(list(self._counts), device=logits.device)
-            counts = torch.tensor(list(self._counts.values()), dtype=logits.dtype, device=logits.device)
+            ids = on_device(list(self._counts), torch.long, logits.device)
+            counts = on_device(list(self._counts.values()), logits.dtype, logits.device)
             logits[ids] -= counts * row.frequency_penalty + row.presence_penalty

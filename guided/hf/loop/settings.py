@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from grammars.plan.plan import Plan, RowPlan
-from guided.hf.generate.inputs import Inputs
 from guided.sampling import RowSampling, Sampling, per_row, resolve
 from special_tokens.errors import RequestError, shown
 
@@ -52,11 +51,11 @@ def row_samplings(
     return [resolve(row, defaults, vocab_size=vocab_size) for row in rows]
 
 
-def token_limit(plan: RowPlan, max_tokens: int | None, inputs: Inputs, model: Any) -> int:
+def token_limit(plan: RowPlan, max_tokens: int | None, prompt_ids: Sequence[int], model: Any) -> int:
     """Return the token limit of a row: the call's or the plan's, at most the rest of the context after the prompt."""
     if max_tokens is None:
         max_tokens = plan.max_tokens if isinstance(plan, Plan) else None
-    room = _room(inputs, model)
+    room = _room(len(prompt_ids), model)
     if max_tokens is None:
         return room
     if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
@@ -66,9 +65,9 @@ def token_limit(plan: RowPlan, max_tokens: int | None, inputs: Inputs, model: An
     return min(max_tokens, room)
 
 
-def _room(inputs: Inputs, model: Any) -> int:
+def _room(prompt_len: int, model: Any) -> int:
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 4096
-    room = int(context) - inputs.prompt_len
+    room = int(context) - prompt_len
     if room < 1:
         raise RequestError(f"the prompt fills the context of {context} tokens", place="messages")
     return room

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from guided.hf.masks.apply import RESCUE, RowMask, bool_mask, lowest
+from guided.hf.masks.transfer import host_buffer
 from special_tokens.errors import ModelError
 
 __all__ = ["DeviceLink", "Seen"]
@@ -61,6 +62,7 @@ class DeviceLink:
         self._num_rows = num_rows
         self._shifts = torch.arange(32, dtype=torch.int32, device=device)
         self._counts = torch.zeros((2, num_rows), dtype=torch.int32, device=device)
+        self._step: torch.Tensor | None = None  # what the last masks did, int32 [2, rows]
         self._packed: torch.Tensor | None = None
         self._unsound: torch.Tensor | None = None  # rows of the last step with NaN, that the host does not know
         self._sent: torch.Tensor | None = None  # keeps the host's side alive while it is being copied
@@ -89,13 +91,14 @@ class DeviceLink:
         unsound = (flags == _MASKED) & top.isnan()
         self._unsound = unsound.squeeze(-1)
         overridden = top > out.amax(dim=-1, keepdim=True)
-        self._counts += (torch.cat([overridden, dead & ~unsound], dim=-1) & (flags == _MASKED)).T
+        self._step = (torch.cat([overridden, dead & ~unsound], dim=-1) & (flags == _MASKED)).T.to(torch.int32)
+        self._counts += self._step
         return torch.where(guided, out, scores)
 
     def _pack(self, masks: Sequence[RowMask], done: Sequence[bool]) -> torch.Tensor:
         """Mask words, open end ids (-1 where there are fewer) and the flag of each row, int32 on the host."""
         words = self._num_words
-        host = _host_buffer((self._num_rows, words + self._num_ends + 1), torch.int32, self.device)
+        host = host_buffer((self._num_rows, words + self._num_ends + 1), torch.int32, self.device)
         rows = host.numpy()
         rows[:, words:-1] = -1
         rows[:, -1] = [_DONE if flag else _FREE for flag in done]
@@ -134,7 +137,7 @@ class DeviceLink:
 
     def _fetch(self, input_ids: torch.Tensor, newest: torch.Tensor) -> None:
         assert self._unsound is not None
-        host = _host_buffer((2, self._num_rows), torch.int64, self.device)
+        host = host_buffer((2, self._num_rows), torch.int64, self.device)
         host.copy_(torch.stack([newest, self._unsound.to(torch.int64)]), non_blocking=True)
         event = _event(self.device)
         event.record()
@@ -161,6 +164,12 @@ class DeviceLink:
         unsound, self._unsound = self._unsound, None
         return unsound
 
+    def effects(self) -> torch.Tensor:
+        """Return what the last masks did, int64 ``[3, rows]`` on the device: overridden, rescued, NaN."""
+        assert self._step is not None
+        assert self._unsound is not None
+        return torch.cat([self._step, self._unsound[None]]).to(torch.int64)
+
     def permute(self, parents: Sequence[int]) -> None:
         """Counters follow the rows: row ``i`` goes on from row ``parents[i]``."""
         index = torch.tensor(parents, dtype=torch.long).to(self.device, non_blocking=True)
@@ -181,14 +190,6 @@ def _check_width(masks: Sequence[RowMask], width: int) -> None:
                 place="logits",
                 hint="build the guide with this very model",
             )
-
-
-def _host_buffer(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """Host memory that the device can read and write by itself.
-
-    From torch's caching host allocator, which gives a buffer out again only when the copies that use it are done.
-    """
-    return torch.empty(shape, dtype=dtype, pin_memory=device.type == "cuda")
 
 
 def _event(device: torch.device) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace as Value
 from typing import Any
 
 import pytest
@@ -11,13 +10,18 @@ from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan
 from grammars.values.format import Ends, Format, ToolCallFormat
 from guided.engine.engine import Engine
-from guided.hf.loop.decode import Step
+from guided.hf.loop.row_loop import Step
 from guided.hf.loop.stream import Stream
 from guided.inspect.format_check import engine_for
+from guided.inspect.trace import _regions
 from guided.output.answer_end import end_of_answer
 from guided.output.message import Message
-from guided.rows.sequence import RowSequence, read_answer
+from guided.output.parser import UnfinishedMarkup
+from guided.rows.answer import RowAnswer, read_answer
+from guided.rows.sequence import RowSequence
 from guided.state.entry import FRESH
+from guided.state.state import GuidanceState
+from tests.judges.plans import accepts, walk
 
 #: The frame of GigaChat 3: the token that ends a turn opens a call as well.
 SEP = "<|message_sep|>"
@@ -72,34 +76,86 @@ def test_an_answer_without_its_row_ends_where_no_call_follows(
     assert said(read_answer(engine.tokenize(text), plan, engine)) == expected
 
 
-def test_the_row_knows_where_it_ended(separated: tuple[Plan, Engine]) -> None:
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hello." + CALL + SEP, ("Hello.", ["now"], "tool_calls")),
+        ("Hello." + CALL, ("Hello.", ["now"], "length")),
+        ("Hello." + SEP + SEP, ("Hello.", [], "stop")),
+        ("Hello." + SEP, ("Hello.", [], "stop")),  # a loop may end the row there
+        ("Hello." + SEP + "\n\nfunct", ("Hello.", [], "length")),
+        ("Hello.<|end_of_bytes|>", ("Hello.", [], "stop")),
+        (CALL + SEP, (None, ["now"], "tool_calls")),
+    ],
+)
+def test_text_and_a_call_after_it_are_written_and_read(
+    separated: tuple[Plan, Engine], text: str, expected: tuple[str | None, list[str], str]
+) -> None:
+    """The token between them ends the text, and the answer unless a call follows."""
     plan, engine = separated
-    ids = engine.tokenize("Hello." + CALL)
+    ids = engine.tokenize(text)
+    for size in range(1, len(ids)):  # every beginning is legal and its content is text
+        assert walk(plan, engine, ids[:size]).refused_at is None
+        assert "Hello.".startswith(read_answer(ids[:size], plan, engine).content or "")
     row = RowSequence(plan, engine)
-    row.extend(ids)  # the row ended at the first separator: the rest was written by others
-    assert said(read_answer(ids, plan, engine, sequence=row)) == ("Hello.", [], "stop")
+    row.extend(ids)
+    assert row.error is None
+    assert said(read_answer(ids, plan, engine, sequence=row)) == expected
+    assert GuidanceState(plan, engine).validate(ids) == len(ids)
+
+
+def test_text_is_followed_by_nothing_but_a_call_or_an_end(separated: tuple[Plan, Engine]) -> None:
+    plan, engine = separated
+    for text in (f"Hello.{SEP}{SEP}", f"Hello.{SEP}<|end_of_bytes|>", "Hello.<|end_of_bytes|>", f"Hello.{CALL}{SEP}"):
+        assert accepts(plan, engine, text), text
+    for text in (SEP, SEP + SEP, f"Hello.{SEP} and more", f"Hello.{SEP}\n\nuser", f"Hello.{CALL} and more"):
+        assert not accepts(plan, engine, text), text
 
 
 class _Scripted:
     """A generation of one row whose tokens are known, as far as `Stream` asks."""
 
     def __init__(self, plan: Plan, engine: Engine, ids: list[int]) -> None:
-        self.plans, self.context, self.call_ids, self._ids = (plan,), Value(engine=engine), [None], ids
-        self.inputs = Value(begins=[FRESH], session=None)
+        self.answers, self._ids = [RowAnswer(plan, engine)], ids
 
     def steps(self) -> Any:
         for token in self._ids:
-            yield Step([token], [True])
+            self.answers[0].push(token)
+            yield Step([[token]])
 
     def messages(self) -> list[Message]:
-        return [read_answer(self._ids, self.plans[0], self.context.engine)]
+        return [self.answers[0].message()]
 
 
 def test_a_stream_shows_the_call_and_never_the_end(separated: tuple[Plan, Engine]) -> None:
     plan, engine = separated
-    for text in (CALL + SEP, "Hello." + SEP, CALL):
+    for text in (CALL + SEP, "Hello." + SEP, CALL, "Hello." + SEP + SEP, "Hello." + CALL + SEP):
         generation: Any = _Scripted(plan, engine, engine.tokenize(text))
         events = list(Stream(generation))
         names = [event.name for event in events if type(event).__name__ == "ToolCallStart"]
         content = "".join(event.text for event in events if type(event).__name__ == "ContentDelta")
-        assert (names, content) == ((["now"], "") if CALL in text else ([], "Hello."))
+        assert (names, content) == (["now"] if CALL in text else [], "Hello." if "Hello" in text else "")
+        assert not any(isinstance(event, UnfinishedMarkup) for event in events)
+        (message,) = generation.messages()
+        row = RowSequence(plan, engine)
+        row.extend(generation._ids)
+        judge = read_answer(generation._ids, plan, engine, sequence=row)
+        assert (said(message), message.token_ids) == (said(judge), judge.token_ids)
+
+
+@pytest.mark.parametrize("lead", ["", "Hello."])
+@pytest.mark.parametrize("padding", [0, 3])
+def test_a_trace_shows_the_call_and_its_end(separated: tuple[Plan, Engine], lead: str, padding: int) -> None:
+    plan, engine = separated
+    ids = engine.tokenize(lead + CALL + SEP)
+    row = RowSequence(plan, engine)
+    row.extend(ids)
+    message = read_answer([*ids, *[ids[-1]] * padding], plan, engine, sequence=row)
+    assert message.token_ids == tuple(ids)
+    regions = _regions(message.token_ids, plan, engine, FRESH)
+    body = engine.tokenize('{"name": "now", "arguments": {}}')
+    assert regions[: len(lead)] == ["content"] * len(lead)
+    assert regions[-len(body) - 1 :] == ["tool_calls"] * len(body) + ["end"]
+    assert "end" not in regions[:-1]
+    over = engine.tokenize(f"Hello.{SEP}{SEP}")
+    assert _regions(over, plan, engine, FRESH)[-2:] == ["end", "end"]

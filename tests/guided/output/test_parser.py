@@ -17,7 +17,7 @@ from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import ContentDelta, Event, OutputParser, ReasoningDelta, ToolCallArguments, ToolCallStart
-from guided.rows.sequence import read_answer
+from guided.rows.answer import read_answer
 from guided.state.state import GuidanceState
 from tests.cases import costly
 

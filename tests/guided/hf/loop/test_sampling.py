@@ -55,17 +55,19 @@ def distribution(logits: torch.Tensor, row: RowSampling) -> torch.Tensor:
     """The probability of every token under our sampler, from where its inverse distribution function jumps."""
     number = 4_000
     out = torch.zeros(VOCAB)
-    sampler = BatchSampler([row], [[]])
     for i in range(number):
-        sampler_number = (i + 0.5) / number
-        tokens = _draw(sampler, logits, sampler_number)
-        out[tokens] += 1 / number
+        out[_draw(row, logits, (i + 0.5) / number)] += 1 / number
     return out
 
 
-def _draw(sampler: BatchSampler, logits: torch.Tensor, number: float) -> int:
-    (size,) = sampler._groups
-    return int(sampler._draw(logits, [0], size, [number]))
+def _draw(row: RowSampling, logits: torch.Tensor, number: float) -> int:
+    return int(module._draw(logits, [row], module._num_candidates(row), [number]))
+
+
+def chosen(sampler: BatchSampler, logits: torch.Tensor, position: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Choose for all its rows, each at the same place of its answer."""
+    rows = range(len(sampler.settings))
+    return sampler.choose(logits, rows, [position] * len(rows))
 
 
 ROWS = st.builds(
@@ -121,7 +123,7 @@ def test_many_draws_follow_the_distribution() -> None:
     weights = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
     logits[0, [3, 50, 51, 200, 699]] = torch.tensor(np.log(weights), dtype=torch.float32)
     sampler = BatchSampler([RowSampling(temperature=1.0, seed=11)], [[]])
-    drawn = [int(sampler.choose(logits)[0]) for _ in range(4_000)]
+    drawn = [int(chosen(sampler, logits, i)[0]) for i in range(4_000)]
     counts = np.array([drawn.count(token) for token in (3, 50, 51, 200, 699)])
     assert counts.sum() == 4_000
     chi_square = float(((counts - 4_000 * weights) ** 2 / (4_000 * weights)).sum())
@@ -135,20 +137,24 @@ def test_a_row_does_not_depend_on_its_neighbours(rows: list[RowSampling], seed: 
     rows[-1] = replace(rows[-1], temperature=0.0)
     steps = [logits_of(seed * 10 + step, len(rows), masked=0.3) for step in range(3)]
     together = BatchSampler(rows, [[] for _ in rows])
-    found = [together.choose(logits)[0].tolist() for logits in steps]
+    found = [chosen(together, logits, i)[0].tolist() for i, logits in enumerate(steps)]
     for r, row in enumerate(rows):
         alone = BatchSampler([row], [[]])
-        assert [int(alone.choose(logits[r : r + 1])[0]) for logits in steps] == [tokens[r] for tokens in found]
+        single = [int(chosen(alone, logits[r : r + 1], i)[0]) for i, logits in enumerate(steps)]
+        assert single == [tokens[r] for tokens in found]
     order = data.draw(st.permutations(range(len(rows))))
     other = BatchSampler([rows[r] for r in order], [[] for _ in rows])
-    for logits, tokens in zip(steps, found, strict=True):
-        assert other.choose(logits[list(order)])[0].tolist() == [tokens[r] for r in order]
+    for i, (logits, tokens) in enumerate(zip(steps, found, strict=True)):
+        assert chosen(other, logits[list(order)], i)[0].tolist() == [tokens[r] for r in order]
+    left = sorted(order[1:])  # a row has left
+    for i, (logits, tokens) in enumerate(zip(steps, found, strict=True)):
+        assert together.choose(logits[left], left, [i] * len(left))[0].tolist() == [tokens[r] for r in left]
 
 
 def test_greedy_rows_take_the_best_token_and_random_ones_do_not_care() -> None:
     logits = logits_of(5, 3)
     rows = [RowSampling(), RowSampling(temperature=1.0, seed=1), RowSampling(temperature=1.0, top_k=1)]
-    tokens, sound = BatchSampler(rows, [[], [], []]).choose(logits)
+    tokens, sound = chosen(BatchSampler(rows, [[], [], []]), logits)
     assert tokens[0] == logits[0].argmax()
     assert tokens[2] == logits[2].argmax()
     assert sound.all()
@@ -157,7 +163,7 @@ def test_greedy_rows_take_the_best_token_and_random_ones_do_not_care() -> None:
 def test_a_tiny_temperature_is_greedy_and_does_not_overflow() -> None:
     logits = logits_of(6) * 1e4
     for temperature in (1e-300, 1e-6, 1.1e-5):
-        tokens, sound = BatchSampler([RowSampling(temperature=temperature, seed=2)], [[]]).choose(logits)
+        tokens, sound = chosen(BatchSampler([RowSampling(temperature=temperature, seed=2)], [[]]), logits)
         assert tokens[0] == logits.argmax()
         assert sound.all()
 
@@ -168,9 +174,9 @@ def test_logits_that_are_no_numbers_are_seen_in_their_row(value: float) -> None:
     clean = logits.clone()
     logits[1] = value
     rows = [RowSampling(temperature=1.0, seed=3, top_p=0.9) for _ in range(3)] + [RowSampling()]
-    tokens, sound = BatchSampler(rows, [[]] * 4).choose(logits)
+    tokens, sound = chosen(BatchSampler(rows, [[]] * 4), logits)
     assert sound.tolist() == [True, False, True, True]
-    expected, _ = BatchSampler(rows, [[]] * 4).choose(clean)
+    expected, _ = chosen(BatchSampler(rows, [[]] * 4), clean)
     assert [tokens[r] for r in (0, 2, 3)] == [expected[r] for r in (0, 2, 3)]
     assert 0 <= int(tokens[1]) < VOCAB
 
@@ -232,7 +238,7 @@ def test_logprobs_are_those_of_log_softmax_before_and_after() -> None:
     best = int(raw[1].argmax())
     tokens = torch.tensor([7, 2, 9])
     recorder = Recorder({0: 2, 1: 4})
-    recorder.record(raw, scores, tokens)
+    recorder.record(raw, scores, tokens, [0, 1, 2])
     for r, size in ((0, 2), (1, 4)):
         (found,) = recorder.logprobs(r, (int(tokens[r]),))
         before, after = raw[r].log_softmax(-1), scores[r].log_softmax(-1)
@@ -244,6 +250,22 @@ def test_logprobs_are_those_of_log_softmax_before_and_after() -> None:
             assert [p for _, p in top] == pytest.approx(values.tolist(), abs=1e-5)
         assert found.num_allowed == (VOCAB if r == 0 else 5)
         assert found.overridden == (r == 1 and best >= 5)
+
+
+def test_logprobs_of_forced_tokens_are_those_of_a_mask_with_one_token() -> None:
+    raw = logits_of(13, 3)
+    masked = torch.full_like(raw, float("-inf"))
+    tokens = [7, int(raw[1].argmax()), 2]
+    for i, token in enumerate(tokens):
+        masked[i, token] = raw[i, token]
+    forced, sampled = Recorder({5: 3}), Recorder({5: 3})
+    forced.record_forced(5, raw, tokens)
+    for i in range(3):
+        sampled.record(raw[i : i + 1], masked[i : i + 1], torch.tensor(tokens[i : i + 1]), [5])
+    assert forced.logprobs(5, tuple(tokens)) == sampled.logprobs(5, tuple(tokens))
+    assert [found.overridden for found in forced.logprobs(5, tuple(tokens))] == [
+        token != int(raw[i].argmax()) for i, token in enumerate(tokens)
+    ]
 
 
 @pytest.mark.parametrize("width", [5, 64, 320, 384, 1_000, 4_097])
@@ -261,8 +283,9 @@ def test_the_best_tokens_are_those_of_topk_whatever_the_width(width: int, num_to
     assert all(len(set(row)) == num_top for row in ids.tolist())
 
 
-def test_uniform_numbers_of_a_row_are_used_in_order() -> None:
+def test_the_number_of_a_token_is_that_of_its_place() -> None:
     logits = torch.zeros(1, 1000)
     sampler = BatchSampler([RowSampling(temperature=1.0, seed=9)], [[]])
-    drawn = [int(sampler.choose(logits)[0]) for _ in range(20)]
-    assert drawn == [int(uniform(9, i) * 1000) for i in range(20)]
+    places = [*range(12), 30, 7]  # a run of forced tokens takes numbers, too
+    drawn = [int(chosen(sampler, logits, i)[0]) for i in places]
+    assert drawn == [int(uniform(9, i) * 1000) for i in places]

@@ -1,0 +1,320 @@
+"""The cache that the decode loop feeds: token ids go in by chunks, logits come out; each row knows its ids."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from guided.hf.cache.attention_masks import attention_masks
+from guided.hf.cache.row_layers import Columns, RowCache
+from guided.hf.masks.transfer import on_device
+from special_tokens.errors import ModelError
+
+__all__ = ["AppendKV", "KVCache", "RowKV", "TakenRow"]
+
+
+@dataclass(frozen=True)
+class TakenRow:
+    """One row copied out of a cache: its token ids and the states that belong to them; ``put`` copies it in again."""
+
+    ids: tuple[int, ...]
+    states: Any
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the states."""
+        return _size_of(self.states)
+
+
+class KVCache(Protocol):
+    """The KV cache of a batch.  ``ids[r]`` are the token ids of row ``r`` whose states it holds: the only truth."""
+
+    ids: list[list[int]]
+    #: After a feed with ``hidden``: what enters the output embeddings, ``[rows, columns, hidden size]``, columns as the
+    #: logits have them.
+    hidden: torch.Tensor | None
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        ...
+
+    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1, hidden: bool = False) -> torch.Tensor:
+        """Run one forward over new tokens, ``chunks[r]`` for row ``r``; return logits ``[rows, keep, vocabulary]``.
+
+        The logits are right-aligned: ``[:, -1]`` belongs to the newest token of each row; there are at most as many
+        columns as the longest chunk has tokens.  A row with an empty chunk stays as it is, and its logits mean
+        nothing.  ``ids`` grow after the forward; if the model raises, the cache is as before.
+        """
+        ...
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Keep these rows in this order; a row may be repeated, and then each copy goes its own way."""
+        ...
+
+    def crop(self, row: int, length: int) -> None:
+        """Forget the tokens of ``row`` after its first ``length``."""
+        ...
+
+    def take(self, row: int) -> TakenRow:
+        """Copy a row out."""
+        ...
+
+    def put(self, taken: TakenRow) -> int:
+        """Append a row that was taken out; return its index."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that the cache occupies."""
+        ...
+
+
+class _Forward:
+    """One way of calling a model: which of the optional arguments its forward takes."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        names = inspect.signature(model.forward).parameters
+        self.cache_name = "cache_params" if "cache_params" in names else "past_key_values"
+        #: A forward that names no cache hands its arguments on: to a model that takes the usual ones.
+        self._hands_on = self.cache_name not in names
+        self.takes_positions = self._hands_on or "position_ids" in names
+        self._takes_keep = "logits_to_keep" in names
+
+    @property
+    def device(self) -> torch.device:
+        """The device on which the model takes its input."""
+        device: torch.device = self.model.get_input_embeddings().weight.device
+        return device
+
+    def __call__(self, ids: torch.Tensor, cache: Any, keep: int, hidden: bool, **inputs: Any) -> tuple[Any, ...]:
+        """Return the logits ``[rows, keep, vocabulary]``, the cache, and the hidden states of the same columns."""
+        seen: list[torch.Tensor] = []
+        hook = self._watch(seen) if hidden else None
+        inputs |= {"logits_to_keep": keep} if self._takes_keep else {}
+        inputs |= {} if cache is None else {self.cache_name: cache}
+        try:
+            with torch.no_grad():
+                out = self.model(input_ids=ids, use_cache=True, return_dict=True, **inputs)
+        finally:
+            if hook is not None:
+                hook.remove()
+        return out.logits[:, -keep:], out.get(self.cache_name), seen[0][:, -keep:] if seen else None
+
+    def _watch(self, seen: list[torch.Tensor]) -> Any:
+        head = self.model.get_output_embeddings()
+        if head is None:
+            raise ModelError(
+                f"{type(self.model).__name__} has no output embeddings", hint="ask for no hidden state of this model"
+            )
+        return head.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
+
+
+class _Rows:
+    """The part that both caches share: the ids of the rows, and the checks of chunks."""
+
+    def __init__(self, model: Any, rows: int) -> None:
+        self.ids: list[list[int]] = [[] for _ in range(rows)]
+        self.hidden: torch.Tensor | None = None
+        self._forward = _Forward(model)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def _lengths(self) -> list[int]:
+        return [len(ids) for ids in self.ids]
+
+    def _check(self, chunks: Sequence[Sequence[int]]) -> None:
+        if len(chunks) != len(self.ids) or not any(chunks):
+            raise ValueError(f"expected {len(self.ids)} chunks, at least one of them with tokens; got {len(chunks)}")
+
+    def _append(self, chunks: Sequence[Sequence[int]]) -> None:
+        for ids, chunk in zip(self.ids, chunks, strict=True):
+            ids.extend(chunk)
+
+
+class RowKV(_Rows):
+    """A cache whose rows have lengths of their own: for models of full, sliding or chunked attention.
+
+    Any beginning of a row that was taken out can be put in.
+
+    With rows of equal lengths and chunks it needs ``Abilities.crop``, otherwise ``Abilities.ragged``.
+    """
+
+    def __init__(self, model: Any, rows: int) -> None:
+        super().__init__(model, rows)
+        self._cache = RowCache()
+
+    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1, hidden: bool = False) -> torch.Tensor:
+        """Run one forward over new tokens, any number per row (see `KVCache`)."""
+        self._check(chunks)
+        columns = Columns(self._lengths(), [len(chunk) for chunk in chunks])
+        device = self._forward.device
+        ids = on_device([[0] * (columns.queries - len(chunk)) + [*chunk] for chunk in chunks], torch.long, device)
+        inputs: dict[str, Any] = {}
+        if self._forward.takes_positions:
+            inputs["position_ids"] = columns.positions(device)
+        if not columns.even:
+            model = self._forward.model
+            positions = columns.positions(device)
+            inputs["attention_mask"] = attention_masks(model.config, positions, columns.total, model.dtype)
+        self._cache.columns = columns
+        logits, _, self.hidden = self._forward(ids, self._cache, keep, hidden, **inputs)
+        self._append(chunks)
+        return logits
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Keep, reorder or repeat rows."""
+        if list(rows) != list(range(len(self))):
+            chosen = [list(self.ids[row]) for row in rows]
+            self.ids = [[] for _ in self.ids]  # if this breaks off, nothing is known of any row
+            self._cache.select_rows(rows, max(map(len, chosen), default=0))
+            self.ids = chosen
+
+    def crop(self, row: int, length: int) -> None:
+        """Forget the tokens of ``row`` after its first ``length``; nothing is moved."""
+        if not 0 <= length <= len(self.ids[row]):
+            raise ValueError(f"row {row} has {len(self.ids[row])} tokens, it cannot be cropped to {length}")
+        del self.ids[row][length:]
+
+    def take(self, row: int) -> TakenRow:
+        """Copy a row out."""
+        return TakenRow(tuple(self.ids[row]), self._cache.take_row(row, len(self.ids[row])))
+
+    def put(self, taken: TakenRow) -> int:
+        """Append a row that was taken out of a cache of the same model; return its index."""
+        self._cache.put_row(taken.states, len(self), max(self._lengths(), default=0))
+        self.ids.append(list(taken.ids))
+        return len(self) - 1
+
+    def begin(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
+        """Fill the rows, which are empty: row ``r`` gets a copy of the first tokens of ``prefixes[r]``, or none.
+
+        There is room for ``room`` tokens a row before the cache has to grow.
+        """
+        lengths = [0 if prefix is None else prefix[1] for prefix in prefixes]
+        self._cache.fill_rows([None if prefix is None else prefix[0].states for prefix in prefixes], lengths, room)
+        self.ids = [[] if prefix is None else list(prefix[0].ids[: prefix[1]]) for prefix in prefixes]
+
+    def hand_over(self) -> list[TakenRow]:
+        """Give all rows away, and have none afterwards; a single row is not copied."""
+        rows = range(len(self))
+        if len(self) > 1:
+            found = [self.take(row) for row in rows]
+        else:
+            found = [TakenRow(tuple(self.ids[row]), self._cache.view_row(row, len(self.ids[row]))) for row in rows]
+        self._cache, self.ids = RowCache(), []
+        return found
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that the cache occupies, columns in reserve included."""
+        return sum(_size_of((layer.keys, layer.values)) for layer in self._cache.stored())
+
+
+class AppendKV(_Rows):
+    """The cache that the model's own forward makes, for hybrid and recurrent models: all chunks of equal length.
+
+    Needs ``Abilities.several`` for chunks of several tokens after the first, ``Abilities.snapshot`` for take and put.
+    """
+
+    def __init__(self, model: Any, rows: int) -> None:
+        super().__init__(model, rows)
+        self._cache: Any = None
+
+    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1, hidden: bool = False) -> torch.Tensor:
+        """Run one forward over new tokens, the same number for each row (see `KVCache`).
+
+        If the model raises, the cache cannot be trusted any more: its rows are gone, and `ids` are empty lists.
+        """
+        self._check(chunks)
+        if len(set(map(len, chunks))) > 1:
+            raise ValueError("this model's cache takes chunks of equal length only")
+        device = self._forward.device
+        inputs: dict[str, Any] = {}
+        if self._forward.takes_positions:
+            start = len(self.ids[0])
+            places = torch.arange(start, start + len(chunks[0]), device=device)
+            inputs["position_ids"] = places.expand(len(chunks), -1)
+        ids = on_device([list(chunk) for chunk in chunks], torch.long, device)
+        cache, self._cache, before = self._cache, None, self.ids
+        self.ids = [[] for _ in before]
+        logits, self._cache, self.hidden = self._forward(ids, cache, keep, hidden, **inputs)
+        self.ids = before
+        self._append(chunks)
+        return logits
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Keep, reorder or repeat rows."""
+        if list(rows) != list(range(len(self))):
+            if self._cache is not None:
+                self._cache.reorder_cache(on_device(list(rows), torch.long, self._forward.device))
+            self.ids = [list(self.ids[row]) for row in rows]
+
+    def crop(self, row: int, length: int) -> None:
+        """Raise `ModelError`, unless there is nothing to forget: these caches hold no state of the past."""
+        if length != len(self.ids[row]):
+            raise ModelError(
+                f"the cache of {type(self._forward.model).__name__} cannot forget tokens",
+                hint="take a snapshot with take() before the tokens, and put() it back",
+            )
+
+    def take(self, row: int) -> TakenRow:
+        """Copy the only row out."""
+        self._check_single(row == 0 and len(self) == 1)
+        return TakenRow(tuple(self.ids[0]), copy.deepcopy(self._cache))
+
+    def put(self, taken: TakenRow) -> int:
+        """Copy a row into this cache, which must have none; return its index, 0."""
+        self._check_single(len(self) == 0)
+        self._cache = copy.deepcopy(taken.states)
+        self.ids = [list(taken.ids)]
+        return 0
+
+    def begin(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
+        """Fill the only row, which is empty, with a copy of a whole row that was taken out."""
+        (prefix,) = prefixes
+        if prefix is not None:
+            self.select([])
+            self.put(prefix[0])
+
+    def hand_over(self) -> list[TakenRow]:
+        """Give the only row away uncopied, and have none afterwards."""
+        found = [TakenRow(tuple(ids), self._cache) for ids in self.ids[:1] if ids]
+        self._cache, self.ids = None, []
+        return found
+
+    def _check_single(self, single: bool) -> None:
+        if not single:
+            raise ModelError(
+                f"rows of {type(self._forward.model).__name__} cannot be taken out of a batch or put into one",
+                hint="take from a cache of one row, put into AppendKV(model, rows=0)",
+            )
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that the cache occupies."""
+        return _size_of(self._cache)
+
+
+def _size_of(states: Any) -> int:
+    storages = (tensor.untyped_storage() for tensor in _tensors(states))
+    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    """All tensors in nested containers and caches."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _tensors(part)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
+    elif hasattr(value, "__dict__"):
+        yield from _tensors(vars(value))

@@ -1,0 +1,209 @@
+"""Rows that are kept after their answers, so that a conversation that goes on is not computed again.
+
+The token ids in a kept row are the only key: a new prompt takes the longest beginning that it shares with any of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from guided.hf.cache.kv_cache import TakenRow
+from special_tokens.errors import RequestError, shown
+
+__all__ = ["DEFAULT_CACHE_BYTES", "CacheStats", "PrefixPool", "checked_cache_bytes", "model_state"]
+
+#: One gibibyte: 23,000 tokens of SmolLM2-135M in float32, 8,000 of a model of 8B in bfloat16 (128 KiB a token).
+DEFAULT_CACHE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """Counters of the kept rows of one guide.
+
+    ``rows`` are kept now in ``size_bytes`` of at most ``max_bytes``.  Of the prompts since the guide was made, ``hits``
+    found a beginning and ``misses`` none; ``reused_tokens`` were not computed again, ``evicted`` rows were dropped for
+    room.  ``off`` says why nothing is kept, "" where rows are.
+    """
+
+    rows: int = 0
+    size_bytes: int = 0
+    max_bytes: int = 0
+    hits: int = 0
+    misses: int = 0
+    reused_tokens: int = 0
+    evicted: int = 0
+    off: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    row: TakenRow
+    chat: tuple[int, ...]  # digests of the messages that the row's prompt showed, system texts left out
+    state: Any  # the model's when the row was computed
+    size_bytes: int
+
+
+class PrefixPool:
+    """Kept rows, at most ``max_bytes`` of them, those used last; safe for threads."""
+
+    def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
+        self.max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._rows: OrderedDict[int, _Kept] = OrderedDict()  # the one used last is last
+        self._waiting: deque[tuple[_Kept, int, bool]] = deque()  # not added yet
+        self.epoch = 0  #: counts the calls of `forget`
+        self._numbers = count()
+        self._size = self._hits = self._misses = self._reused = self._evicted = 0
+        self._off = "" if max_bytes else "cache_bytes is 0"
+
+    @property
+    def is_on(self) -> bool:
+        """Whether rows are kept at all."""
+        return self.max_bytes > 0
+
+    def note_off(self, reason: str) -> None:
+        """Say in the counters why nothing is kept for this model; "" where rows are."""
+        if self.is_on:
+            self._off = reason
+
+    def longest(
+        self, ids: Sequence[int], most: int, state: Any, *, is_whole: bool = False
+    ) -> tuple[TakenRow, int] | None:
+        """Return the kept row that shares the longest beginning with ``ids``, and its length, at most ``most``.
+
+        ``is_whole``: only a row all of whose tokens are such a beginning will do, for caches that cannot be cropped.
+        Rows that were computed in another ``state`` of the model are dropped.  Of equals the newest counts.
+        """
+        wanted = tuple(ids[:most])
+        with self._lock:
+            self._add_waiting()
+            best, length = -1, 0
+            for number, kept in [*self._rows.items()]:
+                if kept.state != state:
+                    self._drop(number)
+                    continue
+                shared = _num_common(kept.row.ids, wanted)
+                if shared and shared >= length and (not is_whole or shared == len(kept.row.ids)):
+                    best, length = number, shared
+            if best < 0:
+                self._misses += 1
+                return None
+            self._hits += 1
+            self._reused += length
+            self._rows.move_to_end(best)
+            return self._rows[best].row, length
+
+    def keep(self, row: TakenRow, chat: tuple[int, ...], state: Any, epoch: int, *, is_whole: bool = False) -> None:
+        """Keep a row that nothing else writes to; a kept row that it begins with is dropped, unless ``is_whole``.
+
+        A row larger than the pool is not kept, nor one of a run that began before the last `forget`: ``epoch`` is that
+        of the beginning.  Never waits: a stream that is collected as garbage may end while this thread holds the lock.
+        """
+        size = row.size_bytes
+        if size > self.max_bytes:
+            self.note_off(f"a row of {size} bytes is larger than cache_bytes ({self.max_bytes})")
+        elif row.ids:
+            self._waiting.append((_Kept(row, chat, state, size), epoch, is_whole))
+            if self._lock.acquire(blocking=False):
+                try:
+                    self._add_waiting()
+                finally:
+                    self._lock.release()
+
+    def _add_waiting(self) -> None:
+        """Add what was kept meanwhile; the lock is held."""
+        while self._waiting:
+            kept, epoch, is_whole = self._waiting.popleft()
+            if epoch == self.epoch:
+                self._add(kept, is_whole=is_whole)
+
+    def _add(self, new: _Kept, *, is_whole: bool) -> None:
+        ids = new.row.ids
+        for number, kept in [*self._rows.items()]:
+            shared = _num_common(kept.row.ids, ids)
+            is_same = shared == len(ids) == len(kept.row.ids)
+            if kept.state != new.state or is_same or (shared == len(kept.row.ids) and not is_whole):
+                self._drop(number)
+            elif shared == len(ids) and not is_whole:
+                return  # a longer one has it
+        self._rows[next(self._numbers)] = new
+        self._size += new.size_bytes
+        while self._size > self.max_bytes:
+            self._drop(next(iter(self._rows)))
+            self._evicted += 1
+
+    def forget(self, chat: tuple[int, ...] | None = None) -> int:
+        """Drop the rows of the conversation ``chat``, all with None; return how many.
+
+        These are the rows whose messages begin with those of ``chat``, or are a beginning of them.  Runs that have
+        begun before keep nothing.
+        """
+        with self._lock:
+            self._add_waiting()
+            self.epoch += 1
+            gone = []
+            for number, kept in self._rows.items():
+                size = min(len(kept.chat), len(chat)) if chat is not None else 0
+                if chat is None or (size and kept.chat[:size] == chat[:size]):
+                    gone.append(number)
+            for number in gone:
+                self._drop(number)
+            return len(gone)
+
+    def stats(self) -> CacheStats:
+        """Return the counters now."""
+        with self._lock:
+            self._add_waiting()
+            return CacheStats(
+                len(self._rows), self._size, self.max_bytes, self._hits, self._misses, self._reused, self._evicted,
+                self._off,
+            )  # fmt: skip
+
+    def _drop(self, number: int) -> None:
+        self._size -= self._rows.pop(number).size_bytes
+
+
+def _num_common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    """Return the length of the common prefix, by halving: slices are compared at once."""
+    low, high = 0, min(len(one), len(other))
+    if one[:high] == other[:high]:
+        return high
+    while low < high - 1:
+        middle = (low + high) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def model_state(model: Any) -> Any:
+    """Return a value that changes when the model computes something else: weights, dtype, device, attention, adapters.
+
+    Weights are distinguished by their memory and by torch's counters of writes to it, which do not count writes to
+    ``.data``; adapters by what peft notes in its layers.
+    """
+    adapters = getattr(model, "active_adapters", None)
+    try:
+        active = tuple(adapters() if callable(adapters) else adapters or ())
+    except (ValueError, TypeError):  # a model without adapters raises
+        active = ()
+    attention = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
+    weights = hash(tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in model.parameters()))
+    layers = [vars(module) for module in model.modules() if "_disable_adapters" in vars(module)]
+    switched = tuple((layer["_disable_adapters"], len(layer.get("merged_adapters", ()))) for layer in layers)
+    return weights, switched, str(model.dtype), str(model.device), attention, active, model.training
+
+
+def checked_cache_bytes(value: object) -> int:
+    """Return the bytes that rows may take; raises `RequestError` for what is no number of bytes."""
+    if value is None:
+        return DEFAULT_CACHE_BYTES
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise RequestError(f"{shown(value)} is out of range", place="cache_bytes", expected="bytes, 0 or more, or None")
+    return value

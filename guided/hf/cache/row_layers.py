@@ -1,0 +1,211 @@
+"""A cache of transformers whose rows have lengths of their own.
+
+Stored, each row begins at column 0 (left-aligned); in a forward each row's new tokens are the last ones
+(right-aligned).  Padded queries write their keys and values into the last column of the storage, which no view that a
+model attends to includes.  Sliding-window layers keep all columns; the mask hides those outside the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers.cache_utils import Cache, DynamicLayer
+
+from guided.hf.masks.transfer import on_device
+
+__all__ = ["Columns", "RowCache", "RowLayer"]
+
+#: The keys and values of one row in one layer, ``[heads, length, dim]`` each; None in a layer that stores none.
+RowStates = tuple[tuple[torch.Tensor, torch.Tensor] | None, ...]
+
+
+def room_for(columns: int) -> int:
+    """The columns to allocate for ``columns``: few enough to cost no memory, many enough to grow seldom."""
+    return columns + max(8, columns // 32)
+
+
+class Columns:
+    """The columns that the tokens of one forward go to, shared by all layers.
+
+    ``lengths[r]`` counts the tokens of row ``r`` in the cache before the forward, ``counts[r]`` its new tokens.
+    """
+
+    def __init__(self, lengths: Sequence[int], counts: Sequence[int]) -> None:
+        self.lengths = list(lengths)
+        self.queries = max(counts)
+        self.total = max(length + count for length, count in zip(lengths, counts, strict=True))
+        #: Whether all rows have the same length and no padding: the model needs no mask of ours.
+        self.even = len(set(lengths)) == 1 and len(set(counts)) == 1
+        self._counts = list(counts)
+        self._places: dict[tuple[torch.device, int, int], torch.Tensor] = {}
+
+    def positions(self, device: torch.device) -> torch.Tensor:
+        """int64 ``[rows, queries]``: the position of each query in its row; 0 for padding."""
+        if self.even:
+            return torch.arange(self.lengths[0], self.total, device=device).expand(len(self.lengths), -1)
+        return on_device(self._placed(0), torch.long, device)
+
+    def places(self, stored: torch.Tensor) -> torch.Tensor:
+        """int64 ``[rows * heads * queries]``: where each new state goes in ``stored``, as vectors one after the other.
+
+        Padding goes to the last column.
+        """
+        rows, heads, capacity, _ = stored.shape
+        key = (stored.device, heads, capacity)
+        if key not in self._places:
+            columns = on_device(self._placed(capacity - 1), torch.long, stored.device)
+            first = torch.arange(rows * heads, device=stored.device).view(rows, heads, 1) * capacity
+            self._places[key] = (first + columns[:, None]).flatten()
+        return self._places[key]
+
+    def _placed(self, padding: int) -> list[list[int]]:
+        return [
+            [padding] * (self.queries - count) + list(range(length, length + count))
+            for length, count in zip(self.lengths, self._counts, strict=True)
+        ]
+
+
+class RowLayer(DynamicLayer):
+    """Keys and values of one attention layer, ``[rows, heads, capacity, dim]``, written in place."""
+
+    def write(self, keys: torch.Tensor, values: torch.Tensor, columns: Columns) -> tuple[torch.Tensor, torch.Tensor]:
+        """Store the new states ``[rows, heads, queries, dim]``; return views of all columns that a row may attend."""
+        if not self.is_initialized:
+            self.lazy_initialization(keys, values)
+            self.keys, self.values = (_empty(new, room_for(columns.total)) for new in (keys, values))
+        self.reserve(columns.total + 1, kept=max(columns.lengths))
+        for stored, new in ((self.keys, keys), (self.values, values)):
+            if columns.even:
+                stored[:, :, columns.lengths[0] : columns.total] = new
+            else:
+                places = columns.places(stored)
+                stored.view(-1, stored.shape[3]).index_copy_(0, places, new.reshape(-1, stored.shape[3]))
+        return self.keys[:, :, : columns.total], self.values[:, :, : columns.total]
+
+    def reserve(self, columns: int, kept: int) -> None:
+        """Make room for ``columns``; the first ``kept`` columns stay."""
+        if columns > self.keys.shape[2]:
+            self.keys = _grown(self.keys, room_for(columns), kept)
+            self.values = _grown(self.values, room_for(columns), kept)
+
+    def select_rows(self, rows: Sequence[int], kept: int) -> None:
+        """Keep, reorder or repeat rows; the storage shrinks to what ``kept`` columns need."""
+        width = min(room_for(kept), self.keys.shape[2])
+        index = on_device(list(rows), torch.long, self.keys.device)
+        self.keys = self.keys[:, :, :width].index_select(0, index)
+        self.values = self.values[:, :, :width].index_select(0, index)
+
+    def fill(
+        self,
+        like: tuple[torch.Tensor, torch.Tensor],
+        rows: Sequence[tuple[torch.Tensor, torch.Tensor] | None],
+        lengths: Sequence[int],
+        room: int,
+    ) -> None:
+        """Allocate one row for each of ``rows`` and copy what it holds; ``like`` is one of them."""
+        self.lazy_initialization(*like)
+        stored = []
+        for part, new in enumerate(like):
+            heads, _, size = new.shape
+            memory = new.new_zeros((len(rows), heads, room_for(max(room, *lengths)), size))
+            for row, pair, length in zip(memory, rows, lengths, strict=True):
+                if pair is not None:
+                    row[:, :length] = pair[part][:, :length]
+            stored.append(memory)
+        self.keys, self.values = stored
+
+    def append_row(self, keys: torch.Tensor, values: torch.Tensor, rows: int, kept: int) -> None:
+        """Append one row ``[heads, length, dim]`` after the ``rows`` present ones."""
+        length = keys.shape[1]
+        if not self.is_initialized:
+            self.lazy_initialization(keys, values)
+            self.keys, self.values = (_empty(new[None].expand(rows, -1, -1, -1), 0) for new in (keys, values))
+        self.reserve(length + 1, kept)
+        for name, new in (("keys", keys), ("values", values)):
+            stored = getattr(self, name)
+            row = _empty(new[None], stored.shape[2])
+            row[0, :, :length] = new
+            setattr(self, name, torch.cat([stored, row]))
+
+
+def _empty(like: torch.Tensor, columns: int) -> torch.Tensor:
+    # Zeros, because a hidden column still counts as 0 x its value: memory that holds NaN would spread.
+    return like.new_zeros((*like.shape[:2], columns, like.shape[3]))
+
+
+def _grown(stored: torch.Tensor, columns: int, kept: int) -> torch.Tensor:
+    out = _empty(stored, columns)
+    out[:, :, :kept] = stored[:, :, :kept]
+    return out
+
+
+class RowCache(Cache):
+    """A cache of `RowLayer`; ``columns`` is set for each forward."""
+
+    def __init__(self) -> None:
+        super().__init__(layer_class_to_replicate=RowLayer)
+        self.columns = Columns([0], [0])
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *_: Any, **__: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Store the states of one layer; return its keys and values ``[rows, heads, columns, dim]``."""
+        while len(self.layers) <= layer_idx:
+            self.layers.append(RowLayer())
+        layer: RowLayer = self.layers[layer_idx]
+        return layer.write(key_states, value_states, self.columns)
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:  # the name is transformers'
+        """The tokens before this forward: of the longest row, where lengths differ."""
+        return max(self.columns.lengths)
+
+    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
+        """The columns of this forward and the first one, for masks that the model makes itself."""
+        return self.columns.total, 0
+
+    def select_rows(self, rows: Sequence[int], kept: int) -> None:
+        """Keep, reorder or repeat rows in all layers."""
+        for layer in self.stored():
+            layer.select_rows(rows, kept)
+
+    def take_row(self, row: int, length: int) -> RowStates:
+        """Copy the first ``length`` columns of a row out of all layers."""
+        return tuple(
+            (layer.keys[row, :, :length].clone(), layer.values[row, :, :length].clone())
+            if layer.is_initialized
+            else None
+            for layer in self.layers
+        )
+
+    def view_row(self, row: int, length: int) -> RowStates:
+        """Return the first ``length`` columns of a row in all layers, not copied."""
+        return tuple(
+            (layer.keys[row, :, :length], layer.values[row, :, :length]) if layer.is_initialized else None
+            for layer in self.layers
+        )
+
+    def fill_rows(self, rows: Sequence[RowStates | None], lengths: Sequence[int], room: int) -> None:
+        """Make the rows of a cache that has none: copies of the first ``lengths[r]`` columns of ``rows[r]``.
+
+        There is room for ``room`` columns before the layers have to grow.
+        """
+        layouts = next((states for states in rows if states is not None), ())
+        while len(self.layers) < len(layouts):
+            self.layers.append(RowLayer())
+        for i, pair in enumerate(layouts):
+            if pair is not None:
+                self.layers[i].fill(pair, [None if states is None else states[i] for states in rows], lengths, room)
+
+    def put_row(self, states: RowStates, rows: int, kept: int) -> None:
+        """Append a row that was taken out after the ``rows`` present ones, the longest of them ``kept`` columns."""
+        while len(self.layers) < len(states):
+            self.layers.append(RowLayer())
+        for layer, pair in zip(self.layers, states, strict=True):
+            if pair is not None:
+                layer.append_row(*pair, rows, kept)
+
+    def stored(self) -> list[RowLayer]:
+        """The layers that hold states."""
+        return [layer for layer in self.layers if layer.is_initialized]

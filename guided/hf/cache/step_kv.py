@@ -1,0 +1,133 @@
+"""The cache of rows that are decoded step by step, as ``generate`` prepared them: one token per row and forward.
+
+For models that cannot take several tokens at once, for static caches, for models with a preparation of their own, and
+where processors of others want to see every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import DynamicCache, GenerationMixin
+
+from guided.hf.masks.transfer import on_device
+
+__all__ = ["StepKV"]
+
+#: Model inputs with which the model can be called directly.
+_PLAIN_INPUTS = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"}
+
+
+class StepKV:
+    """Rows of one rectangular batch; they stay until the last has ended.
+
+    ``input_ids`` int64 ``[rows, length]``, ``config`` and ``model_kwargs`` are what ``generate`` prepared.
+    ``ids[r]`` are the tokens of row ``r`` that the model has seen, the padding left out.
+    """
+
+    def __init__(self, model: Any, input_ids: torch.Tensor, config: Any, model_kwargs: dict[str, Any]) -> None:
+        self._model = model
+        self._config = config
+        self._kwargs = model_kwargs
+        self._history = _grown(input_ids, 64)
+        self._len = int(input_ids.shape[1])
+        self._forward: _DirectForward | _PreparedForward | None = None
+        self.ids: list[list[int]] = [[] for _ in range(len(input_ids))]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def history(self) -> torch.Tensor:
+        """Prompts and answers with their padding, int64 ``[rows, length]``."""
+        return self._history[:, : self._len]
+
+    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1) -> torch.Tensor:
+        """Return the logits ``[rows, 1, vocab]`` after ``chunks``: the prompts first, then one token per row."""
+        with torch.no_grad():
+            if self._forward is None:
+                outputs = self._model._prefill(self.history, self._config, self._kwargs)
+                self._forward = _forward_of(self._model, self.history, outputs, self._config, self._kwargs)
+            else:
+                self._write([chunk[0] for chunk in chunks])
+                outputs = self._forward.next(self.history)
+        for ids, chunk in zip(self.ids, chunks, strict=True):
+            ids += chunk
+        logits: torch.Tensor = outputs.logits[:, -1:]
+        return logits
+
+    def _write(self, tokens: list[int]) -> None:
+        if self._len == self._history.shape[1]:
+            self._history = _grown(self._history, self._len)
+        self._history[:, self._len] = on_device(tokens, torch.long, self._history.device)
+        self._len += 1
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the cache's keys and values; 0 where the model's cache does not tell."""
+        cache = self._kwargs.get("past_key_values")
+        tensors = [getattr(layer, name, None) for layer in getattr(cache, "layers", ()) for name in ("keys", "values")]
+        return sum(t.nbytes for t in tensors if isinstance(t, torch.Tensor))
+
+
+class _DirectForward:
+    """Calls the model directly, with the inputs that transformers' own preparation would compute."""
+
+    def __init__(self, model: Any, history: torch.Tensor, model_kwargs: dict[str, Any]) -> None:
+        self._model = model
+        self._cache = model_kwargs["past_key_values"]
+        self._mask = model_kwargs.get("attention_mask")
+        self._columns = int(history.shape[1])
+        if self._mask is not None:
+            self._mask = _grown(self._mask, 64, fill=1)
+        positions = model_kwargs.get("position_ids")
+        self._positions = positions[..., -1:].clone() if positions is not None else None
+
+    def next(self, history: torch.Tensor) -> Any:
+        self._columns += 1
+        inputs: dict[str, Any] = {"input_ids": history[:, -1:].contiguous(), "past_key_values": self._cache}
+        if self._mask is not None:
+            if self._columns > self._mask.shape[1]:
+                self._mask = _grown(self._mask, self._columns, fill=1)
+            inputs["attention_mask"] = self._mask[:, : self._columns]
+        if self._positions is not None:
+            self._positions = self._positions + 1
+            inputs["position_ids"] = self._positions
+        return self._model(**inputs, use_cache=True, return_dict=True)
+
+
+class _PreparedForward:
+    """Calls the model through its own input preparation, for models and caches that need it."""
+
+    def __init__(self, model: Any, outputs: Any, config: Any, model_kwargs: dict[str, Any]) -> None:
+        self._model = model
+        self._call = model
+        if model._valid_auto_compile_criteria(model_kwargs, config):
+            self._call = model.get_compiled_call(config.compile_config)
+        self._kwargs = model._update_model_kwargs_for_generation(outputs, model_kwargs)
+        self._new = 1 if model_kwargs.get("use_cache", True) else None  # None, without a cache: the whole history
+
+    def next(self, history: torch.Tensor) -> Any:
+        inputs = self._model.prepare_inputs_for_generation(history, next_sequence_length=self._new, **self._kwargs)
+        outputs = self._call(**inputs, return_dict=True)
+        self._kwargs = self._model._update_model_kwargs_for_generation(outputs, self._kwargs)
+        return outputs
+
+
+def _forward_of(
+    model: Any, history: torch.Tensor, outputs: Any, config: Any, model_kwargs: dict[str, Any]
+) -> _DirectForward | _PreparedForward:
+    own = type(model).prepare_inputs_for_generation is GenerationMixin.prepare_inputs_for_generation
+    own &= not model.is_remote_code()
+    plain = type(model_kwargs.get("past_key_values")) is DynamicCache and set(model_kwargs) <= _PLAIN_INPUTS
+    if own and plain and model_kwargs.get("use_cache", True) and not model.config.is_encoder_decoder:
+        return _DirectForward(model, history, model_kwargs)
+    return _PreparedForward(model, outputs, config, model_kwargs)
+
+
+def _grown(rows: torch.Tensor, by: int, *, fill: int = 0) -> torch.Tensor:
+    """Return ``rows`` ``[n, length]`` with ``by`` more columns of ``fill``."""
+    tail = torch.full((rows.shape[0], by), fill, dtype=rows.dtype, device=rows.device)
+    return torch.cat([rows, tail], dim=-1)

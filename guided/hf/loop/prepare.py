@@ -1,0 +1,82 @@
+"""Let ``generate`` prepare a call for our loop: a cache that fits model and settings, processors of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from transformers import DynamicCache
+from transformers.generation import EosTokenCriteria, MaxLengthCriteria
+
+from guided.hf.cache.kv_cache import AppendKV, RowKV
+from guided.hf.cache.self_test import abilities_of
+from guided.hf.cache.step_kv import StepKV
+from guided.hf.generate.inputs import Inputs
+from guided.hf.model.context import ModelContext
+
+__all__ = ["Prepared", "prepare"]
+
+#: Settings with which ``generate`` neither samples nor searches itself.
+_NEUTRAL: dict[str, Any] = {
+    "do_sample": False,
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "top_k": 50,
+    "min_p": None,
+    "repetition_penalty": 1.0,
+    "num_beams": 1,
+    "num_return_sequences": 1,
+}
+
+#: What a prepared call may hold for the loop to feed a cache of its own.
+_PLAIN_KWARGS = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A prepared call.  ``step_by_step`` gives one token per forward; ``make_cache(n)`` a cache of ``n`` empty rows.
+
+    ``make_cache`` is None where only ``step_by_step`` works.  ``processors`` and ``criteria`` are those that the
+    model's generation config asks for, ours apart.  ``off`` says why no row of this call can be kept, "" if it can.
+    """
+
+    step_by_step: StepKV
+    make_cache: Callable[[int], RowKV | AppendKV] | None = None
+    processors: list[Any] = field(default_factory=list)
+    criteria: list[Any] = field(default_factory=list)
+    off: str = ""
+
+
+def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_step: bool = False) -> Prepared:
+    """Let ``generate`` prepare a call of at most ``max_tokens`` new tokens for ``inputs``; nothing is computed.
+
+    ``step_by_step``: whether the caller needs one step for one token of each row.
+    """
+    ends = list(context.tokens.end_ids) or None
+    ids, processors, criteria, config, kwargs = context.model.generate(
+        **inputs, **_NEUTRAL, max_new_tokens=max_tokens, eos_token_id=ends, pad_token_id=context.pad_id,
+        custom_generate=_handed_out,
+    )  # fmt: skip
+    criteria = [one for one in criteria if not isinstance(one, EosTokenCriteria | MaxLengthCriteria)]
+    step = StepKV(context.model, ids, config, kwargs)
+    is_plain = set(kwargs) <= _PLAIN_KWARGS and type(kwargs.get("past_key_values")) is DynamicCache
+    is_plain &= bool(kwargs.get("use_cache", True)) and config.prefill_chunk_size is None
+    if step_by_step or processors or criteria or not is_plain:
+        return Prepared(step, None, list(processors), criteria, "this call is decoded step by step")
+    model, abilities = context.model, abilities_of(context.model)
+    if abilities.ragged or (abilities.crop and inputs.num_rows == 1):
+        return Prepared(step, lambda rows: RowKV(model, rows))
+    why = "; ".join(abilities.notes) or "this model is decoded step by step"
+    if abilities.several and inputs.num_rows == 1:
+        return Prepared(step, lambda rows: AppendKV(model, rows), off="" if abilities.snapshot else why)
+    return Prepared(step, off=why)
+
+
+def _handed_out(
+    model: Any, input_ids: torch.Tensor, logits_processor: Any, stopping_criteria: Any, generation_config: Any,
+    **model_kwargs: Any,
+) -> Any:  # fmt: skip
+    """Return what ``generate`` has prepared instead of generating."""
+    return input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs

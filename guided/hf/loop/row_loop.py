@@ -1,0 +1,293 @@
+"""The decode loop: choose, commit, take what is forced, feed, mask.
+
+A sampled token is one mask, one sample and one commit; a forced token is one commit, and is fed together with the token
+before it.  Rows that have ended leave the batch.  On an accelerator the host waits once per step, for the tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from guided.hf.cache.kv_cache import AppendKV, RowKV
+from guided.hf.cache.step_kv import StepKV
+from guided.hf.loop.recorder import Recorder
+from guided.hf.loop.reuse import Reuse
+from guided.hf.loop.row_masks import RowMasks
+from guided.hf.loop.sampling import BatchSampler
+from guided.hf.masks.logits_check import not_numbers
+from guided.hf.masks.transfer import on_device
+from guided.rows.answer import RowAnswer
+from special_tokens.errors import ModelError
+
+__all__ = ["LoopRow", "RowLoop", "Step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The tokens that each row wrote in one step, by row number: one chosen, then those that it forces.
+
+    Empty for a row that had ended before, and for the chosen token of a row that failed.
+    """
+
+    tokens: list[list[int]]
+
+
+@dataclass(eq=False, slots=True)
+class LoopRow:
+    """One row of the loop: its answer, the most tokens it may have, and what is to be fed for it next.
+
+    ``pending`` are tokens that the cache does not hold, at first the prompt.  Of these the last ``num_unrecorded`` were
+    forced, and their log-probabilities are still to be recorded.  ``chat`` are the digests of the prompt's messages.
+    ``cached`` counts the tokens of the prompt that a kept row had.
+    """
+
+    number: int
+    answer: RowAnswer
+    max_tokens: int
+    pending: list[int]
+    chat: tuple[int, ...] = ()
+    num_unrecorded: int = 0
+    forwards: int = 0
+    cached: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing more is to be written."""
+        return self.answer.is_done or len(self.answer.tokens) >= self.max_tokens
+
+    def take_forced(self) -> list[int]:
+        """Commit what is forced next, and return it."""
+        room = self.max_tokens - len(self.answer.tokens)
+        run = [] if room <= 0 or self.answer.is_done else self.answer.push_forced(room)
+        self.pending += run
+        return run
+
+
+@dataclass(eq=False)
+class RowLoop:
+    """The rows of one batch over one cache.
+
+    ``cache`` holds an empty row for each of ``rows``.  A `StepKV` gets one token per row and step, and its rows stay to
+    the end.  ``processors`` and ``criteria`` are those of others, as in transformers; only a `StepKV` can show them
+    histories.  With ``reuse`` rows begin with what is kept of their prompts, and are kept when they leave, when the run
+    ends, and when it breaks off.
+    """
+
+    cache: RowKV | AppendKV | StepKV
+    rows: list[LoopRow]
+    sampler: BatchSampler
+    masks: RowMasks
+    device: torch.device
+    pad_id: int = 0
+    recorder: Recorder | None = None
+    processors: Sequence[Any] = ()
+    criteria: Sequence[Any] = ()
+    reuse: Reuse | None = None
+    _active: list[LoopRow] = field(default_factory=list)  # row i of the cache belongs to the i-th
+    _chats: list[tuple[int, ...]] = field(default_factory=list)  # of the rows of the cache
+
+    def steps(self) -> Iterator[Step]:
+        """Decode until every row has ended.  On an accelerator a step is handed out when the next one is launched."""
+        try:
+            yield from self._steps()
+        finally:
+            self._keep_rows()
+
+    def _steps(self) -> Iterator[Step]:
+        first = self._forced([[] for _ in self.rows], self.rows)
+        waiting = [Step(first)] if any(first) else []
+        self._active = list(self.rows)
+        is_first = True
+        while True:
+            self._leave(is_first=is_first)
+            if not self._goes_on():
+                break
+            if self.device.type == "cpu":
+                yield from waiting
+                waiting = []
+            logits = self._feed(is_first=is_first)
+            is_first = False
+            yield from waiting
+            with torch.no_grad():
+                waiting = [Step(self._advance(logits))]
+            del logits
+        yield from waiting
+
+    @property
+    def _is_stepwise(self) -> bool:
+        return isinstance(self.cache, StepKV)
+
+    def _records(self, row: LoopRow) -> bool:
+        return self.recorder is not None and row.number in self.recorder.rows
+
+    def _needs_forward(self, row: LoopRow) -> bool:
+        return row.num_unrecorded > 0 or not row.is_done
+
+    def _goes_on(self) -> bool:
+        return any(self._needs_forward(row) for row in self._active)
+
+    def _forced(self, written: list[list[int]], rows: Sequence[LoopRow]) -> list[list[int]]:
+        """Add to ``written`` the tokens that are forced next in ``rows``."""
+        for row in rows if not self._is_stepwise else ():
+            run = row.take_forced()
+            if run:
+                written[row.number] += run
+                self.sampler.commit(row.number, run)
+                row.num_unrecorded = len(run) if self._records(row) else 0
+        return written
+
+    # -- forwards
+
+    def _leave(self, *, is_first: bool) -> None:
+        """Drop the rows that need no forward; before the first one nothing is in the cache yet."""
+        if self._is_stepwise:
+            return
+        stay = [i for i, row in enumerate(self._active) if self._needs_forward(row)]
+        if len(stay) < len(self._active):
+            if stay and not is_first:
+                self._keep_leaving(set(range(len(self._active))).difference(stay))
+                self._select(stay)
+            if stay or is_first:
+                self._active = [self._active[i] for i in stay]
+
+    def _feed(self, *, is_first: bool) -> torch.Tensor:
+        """Feed what is pending; return the logits float ``[rows, keep, vocab]`` of the newest columns of each row."""
+        active = self._active
+        for row in active:
+            row.forwards += self._needs_forward(row)
+        if isinstance(self.cache, StepKV):
+            return self.cache.feed([row.pending or [self.pad_id] for row in active])
+        # Of a row that is done only the places of its unrecorded tokens count: the last one leads nowhere.
+        chunks = [row.pending[:-1] if row.is_done else row.pending for row in active]
+        keep = max(row.num_unrecorded + (not row.is_done) for row in active)
+        if not is_first:
+            return self.cache.feed(chunks, keep=keep)
+        return self._prefill(self.cache, chunks, keep)
+
+    def _prefill(self, cache: RowKV | AppendKV, chunks: Sequence[list[int]], keep: int) -> torch.Tensor:
+        """Feed the prompts; rows that begin alike (n answers, equal requests) are computed once."""
+        kinds: dict[tuple[int, ...], list[LoopRow]] = {}
+        for chunk, row in zip(chunks, self._active, strict=True):
+            kinds.setdefault(tuple(chunk), []).append(row)
+        cache.select(list(range(len(kinds))))
+        self._chats = [rows[0].chat for rows in kinds.values()]
+        reused = [0] * len(kinds)
+        if self.reuse is not None:
+            needed = [max(row.num_unrecorded + (not row.is_done) for row in rows) for rows in kinds.values()]
+            reused = self.reuse.begin(cache, list(kinds), needed)
+        logits = cache.feed([chunk[size:] for chunk, size in zip(kinds, reused, strict=True)], keep=keep)
+        if self.reuse is not None and isinstance(cache, AppendKV):
+            self._keep_leaving([0])  # it cannot be cropped, and the next turn may write the answer in other tokens
+        for rows, size in zip(kinds.values(), reused, strict=True):
+            for row in rows:
+                row.cached = min(size, row.answer.prompt_tokens)
+        if len(kinds) == len(chunks):
+            return logits
+        places = [[*kinds].index(tuple(chunk)) for chunk in chunks]
+        self._select(places)
+        return logits[on_device(places, torch.long, logits.device)]
+
+    # -- kept rows
+
+    def _select(self, rows: Sequence[int]) -> None:
+        assert not isinstance(self.cache, StepKV)
+        self.cache.select(list(rows))
+        self._chats = [self._chats[i] for i in rows]
+
+    def _keep_leaving(self, rows: Iterable[int]) -> None:
+        if self.reuse is not None and not isinstance(self.cache, StepKV):
+            self.reuse.keep(self.cache, rows, self._chats)
+
+    def _keep_rows(self) -> None:
+        """Keep what is known to be in the cache when the run is over, or has broken off."""
+        if self.reuse is None or isinstance(self.cache, StepKV):
+            return
+        self.reuse.keep(self.cache, None, self._chats)
+
+    # -- one step
+
+    def _advance(self, logits: torch.Tensor) -> list[list[int]]:
+        """Choose and commit a token per row, then what it forces; return what each row wrote, by row number."""
+        active, numbers = self._active, [row.number for row in self._active]
+        self._record_forced(logits)
+        answers = [row.answer for row in active]
+        raw = logits[:, -1].to(copy=True, dtype=torch.float32)
+        scores = self._processed(self.sampler.adjust(raw, numbers))
+        guided = [None if row.is_done else row.answer for row in active]
+        # Masks may hide broken logits, or write over them.
+        best = raw.amax(dim=-1) if any(answer.sequence is not None for answer in answers) or self.processors else None
+        scores = self.masks.apply(scores, guided)
+        tokens, sound = self.sampler.choose(scores, numbers, [len(answer.tokens) for answer in answers])
+        if best is not None:
+            sound &= best.isfinite()
+        if self.recorder is not None:
+            self.recorder.record(raw, scores, tokens, [row.number if not row.is_done else -1 for row in active])
+        host = self._on_host(tokens, sound)
+        self.masks.count(answers, host[3:] or None)
+        return self._commit(host[0], host[1], host[2])
+
+    def _record_forced(self, logits: torch.Tensor) -> None:
+        for i, row in enumerate(self._active):
+            size = row.num_unrecorded
+            if size and self.recorder is not None:
+                last = logits.shape[1] - (not row.is_done)
+                self.recorder.record_forced(row.number, logits[i, last - size : last].float(), row.pending[-size:])
+            row.num_unrecorded = 0
+
+    def _processed(self, scores: torch.Tensor) -> torch.Tensor:
+        """Return the scores after the processors of others."""
+        for processor in self.processors if isinstance(self.cache, StepKV) else ():
+            found = processor(self._history(), scores)
+            if not isinstance(found, torch.Tensor) or found.shape != scores.shape:
+                shape = list(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+                raise ModelError(
+                    f"{type(processor).__name__} made {shape} of scores {list(scores.shape)}",
+                    place="logits processor",
+                    expected="scores of the same shape",
+                )
+            scores = found
+        return scores
+
+    def _history(self, newest: torch.Tensor | None = None) -> torch.Tensor:
+        assert isinstance(self.cache, StepKV)
+        history = self.cache.history
+        return history if newest is None else torch.cat([history, newest[:, None]], dim=-1)
+
+    def _on_host(self, tokens: torch.Tensor, sound: torch.Tensor) -> list[list[int]]:
+        """Return on the host: tokens, which are sound, which others' criteria end, and what the masks did if asked."""
+        if tokens.is_cpu and not self.criteria:
+            return [tokens.tolist(), sound.tolist(), [0] * len(tokens)]
+        ended = torch.zeros_like(sound)
+        for criterion in self.criteria:
+            ended |= criterion(self._history(tokens), None)
+        parts = [torch.stack([tokens, sound.long(), ended.long()])]
+        effects = self.masks.effects()
+        if effects is not None:
+            parts.append(effects)
+        found: list[list[int]] = torch.cat(parts).tolist()
+        return found
+
+    def _commit(self, tokens: list[int], sound: list[int], ended: list[int]) -> list[list[int]]:
+        written: list[list[int]] = [[] for _ in self.rows]
+        going_on: list[LoopRow] = []
+        for row, token, is_sound, is_ended in zip(self._active, tokens, sound, ended, strict=True):
+            row.pending = []
+            if row.is_done:
+                continue
+            if not is_sound:
+                row.answer.fail(not_numbers(f"row {row.number}"))
+                continue
+            size = len(row.answer.tokens)
+            row.answer.push(token)
+            if len(row.answer.tokens) > size:
+                row.pending = [token]
+                written[row.number] = [token]
+                self.sampler.commit(row.number, [token])
+                going_on.append(row)
+            if is_ended:
+                row.max_tokens = len(row.answer.tokens)
+        return self._forced(written, going_on)

@@ -1,0 +1,75 @@
+"""The masks of the rows in one step of our loop, onto their scores and back into their counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from guided.bitmask import num_words
+from guided.engine.engine import Engine
+from guided.hf.masks.accelerator import DeviceLink
+from guided.hf.masks.apply import RowMask
+from guided.hf.masks.cpu import HostLink
+from guided.hf.masks.logits_check import not_numbers
+from guided.rows.answer import RowAnswer
+from guided.rows.sequence import RowSequence
+
+__all__ = ["RowMasks"]
+
+
+class RowMasks:
+    """Masks scores ``[rows, vocab]``; which rows these are may change from step to step.
+
+    ``in_place`` allows to write into the scores themselves.
+    """
+
+    def __init__(self, engine: Engine, device: torch.device, *, in_place: bool) -> None:
+        self._engine = engine
+        self._device = device
+        self._in_place = in_place
+        self._host = HostLink() if device.type == "cpu" else None
+        self._link: DeviceLink | None = None
+        self._shape = (0, 0)
+        self._masks: list[RowMask] = []
+
+    def apply(self, scores: torch.Tensor, rows: Sequence[RowAnswer | None]) -> torch.Tensor:
+        """Return the scores under the masks of ``rows``; an unguided row, and one that is None here, keeps its own."""
+        self._masks = []
+        for i, row in enumerate(rows):
+            mask = row.token_mask() if row is not None else None
+            if mask is not None:
+                self._masks.append(RowMask(i, mask.words, mask.end_ids, only=mask.forced))
+        if not self._masks:
+            return scores
+        if self._host is not None:
+            return self._host.apply(scores, self._masks, in_place=self._in_place)
+        return self._device_link(len(rows)).apply(scores, self._masks, [False] * len(rows))
+
+    def _device_link(self, num_rows: int) -> DeviceLink:
+        most = max(len(mask.ends) for mask in self._masks)
+        if self._link is None or self._shape[0] != num_rows or self._shape[1] < most:
+            self._shape = (num_rows, max(most, self._shape[1], 1))
+            self._link = DeviceLink(self._device, num_rows, num_words(self._engine.vocab_size), self._shape[1])
+        return self._link
+
+    def effects(self) -> torch.Tensor | None:
+        """Return what the last masks did, int64 ``[3, rows]`` on the device: overridden, rescued, not a number.
+
+        None where the host knows already.  The caller reads it together with the tokens and passes it to `count`.
+        """
+        return self._link.effects() if self._link is not None and self._masks else None
+
+    def count(self, rows: Sequence[RowAnswer], effects: Sequence[Sequence[int]] | None) -> None:
+        """Note in ``rows`` what their masks did to the scores; a row whose scores were NaN fails."""
+        for mask in self._masks:
+            sequence = rows[mask.row].sequence
+            assert isinstance(sequence, RowSequence)
+            if effects is not None:
+                mask.overridden, mask.rescued, mask.unsound = (bool(part[mask.row]) for part in effects)
+            if mask.unsound:
+                sequence.fail(not_numbers(f"row {sequence.row}"))
+            else:
+                sequence.overridden += mask.overridden
+                sequence.rescued += mask.rescued
+        self._masks = []

@@ -1,0 +1,351 @@
+"""One answer: token ids in, events out, and the message in the end.
+
+`RowAnswer` is an answer being written, for loops that choose tokens; `read_answer` reads one off finished tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grammars.plan.plan import Plan, RowPlan, Stops
+from guided.engine.counters import Guidance
+from guided.engine.engine import Engine
+from guided.output.answer_end import end_of_answer
+from guided.output.message import Message, MessageBuilder, Usage
+from guided.output.parser import (
+    CallIds,
+    ContentDelta,
+    Event,
+    MakeId,
+    OutputParser,
+    ReasoningDelta,
+    ToolCallArguments,
+)
+from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
+from guided.rows.sequence import OnError, RowSequence, matcher_of
+from guided.rows.unguided import UnguidedSequence
+from guided.state.entry import FRESH, Begin
+from guided.state.mask import TokenMask
+from guided.state.state import GuidanceState
+from guided.stops.matcher import StopHit, StopMatcher
+from special_tokens.errors import GuidanceError, GuidedError
+
+__all__ = ["RowAnswer", "parser_of", "read_answer"]
+
+
+class RowAnswer:
+    """The answer of one row while it is written.
+
+    Tokens come in with `push` and `push_forced`; `read` returns the events that they make certain;
+    `message` is the finished answer.  Stops are matched once, where tokens come in, and text is parsed once, when it
+    is read.  Errors stay in the answer: only `message` and `read` may raise, and only for faults of the program.
+    """
+
+    def __init__(
+        self,
+        plan: RowPlan,
+        engine: Engine,
+        *,
+        begin: Begin = FRESH,
+        number: int = 0,
+        on_error: OnError = "end",
+        prompt_tokens: int = 0,
+        make_call_id: MakeId | None = None,
+    ) -> None:
+        self.plan = plan
+        self.begin = begin
+        self.number = number
+        self.prompt_tokens = prompt_tokens
+        #: the tokens written, the end included
+        self.tokens: list[int] = []
+        #: the indices of the tokens that came in with `push_forced`
+        self.forced: list[int] = []
+        self.sequence: RowSequence | UnguidedSequence | None = None
+        if isinstance(plan, Plan):
+            self.sequence = RowSequence(plan, engine, begin=begin, on_error=on_error, row=number)
+        elif isinstance(plan, Stops):
+            self.sequence = UnguidedSequence(plan, engine, row=number)
+        self._engine = engine
+        self._ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
+        self._error: GuidedError | None = None  # from outside its guidance
+        self._end: int | None = None  # the index of the token that ended the answer by its id
+        matcher = self.sequence.stops if self.sequence is not None else None
+        if make_call_id is None:
+            make_call_id = CallIds(plan if isinstance(plan, Plan) else None)
+        self._parser = _parser(plan, engine, begin, matcher, make_call_id, is_shared=True)
+        self._builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
+        self._num_read = 0
+        self._is_finished = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the answer has ended, other than by a limit of tokens."""
+        if self._error is not None or self._end is not None:
+            return True
+        return self.sequence is not None and self.sequence.is_done
+
+    @property
+    def error(self) -> GuidedError | None:
+        """The error that ended the answer, or with which it went on without guidance."""
+        return self._error or (self.sequence.error if self.sequence is not None else None)
+
+    def token_mask(self) -> TokenMask | None:
+        """Return the mask of the next token, good until the next one comes in; None where nothing is masked."""
+        return self.sequence.token_mask() if isinstance(self.sequence, RowSequence) else None
+
+    # -- tokens in
+
+    def push(self, token: int) -> None:
+        """Read a token that was chosen; the answer is not done."""
+        sequence = self.sequence
+        if sequence is not None:
+            sequence.extend((token,))
+            if sequence.has_failed:
+                return  # a token that the grammar refuses is no part of the answer
+        self.tokens.append(token)
+        if token in self._ends:
+            self._note_end()
+
+    def push_forced(self, room: int) -> list[int]:
+        """Read the tokens that are forced next, ``room`` at most, and return them."""
+        sequence = self.sequence
+        if not isinstance(sequence, RowSequence):
+            return []
+        run = sequence.forced_run(room)
+        self.forced += range(len(self.tokens), len(self.tokens) + len(run))
+        self.tokens += run
+        if run and run[-1] in self._ends:
+            self._note_end()
+        return run
+
+    def _note_end(self) -> None:
+        """Whether the newest token ends the answer: in a guided row its state says so, elsewhere its id."""
+        sequence = self.sequence
+        if isinstance(sequence, RowSequence) and sequence.error is None:
+            stop = sequence.state.stop_reason
+            if stop is None or stop.token_id is None:
+                return
+        elif sequence is not None and sequence.is_done:
+            return  # a stop ended it
+        self._end = len(self.tokens) - 1
+
+    def fail(self, error: GuidedError) -> None:
+        """End the answer with ``error``, which is not one of its guidance."""
+        if self._error is None:
+            self._error = error
+
+    # -- events out
+
+    def read(self) -> list[Event]:
+        """Return the events that the tokens since the last call make certain; text of a stop is held back.
+
+        Text of one kind that is certain at once is one event.
+        """
+        size = len(self.tokens) if self._end is None else self._end
+        while size > self._num_read and self.tokens[size - 1] in self._ends:
+            size -= 1  # it ends the answer unless the row goes on
+        tokens = self.tokens[self._num_read : size]
+        self._num_read = size
+        events = _joined(self._parser.feed(tokens))
+        self._builder.add(events)
+        return events
+
+    def finish(self) -> list[Event]:
+        """Return the last events: what was held back comes out.  Nothing may come in any more."""
+        if self._is_finished:
+            return []
+        events = self.read()
+        self._is_finished = True
+        last = self._parser.finish()
+        self._builder.add(last)
+        return [*events, *last]
+
+    def message(self, *, forwards: int = 0, cached: int = 0) -> Message:
+        """Return the finished answer, which took ``forwards`` of the model and found ``cached`` prompt tokens kept."""
+        self.finish()
+        row = self.sequence if isinstance(self.sequence, RowSequence) else None
+        if self._end is None and row is not None and self.tokens and _may_have_ended(row):
+            self._end = len(self.tokens) - 1
+        return _message(
+            self._builder,
+            self._parser,
+            self.tokens,
+            len(self.tokens) if self._end is None else self._end,
+            self.tokens[self._end] if self._end is not None else None,
+            self.plan,
+            self._engine,
+            self.begin,
+            row_stopped=row is not None and row.state.is_stopped,
+            prompt_tokens=self.prompt_tokens,
+            forwards=forwards,
+            cached=cached,
+            guidance=self.sequence.guidance() if self.sequence is not None else Guidance(),
+            error=self.error,
+            freed=self._error is None and row is not None and not row.has_failed,
+        )
+
+
+def read_answer(
+    tokens: Sequence[int],
+    plan: RowPlan,
+    engine: Engine,
+    *,
+    begin: Begin = FRESH,
+    sequence: RowSequence | UnguidedSequence | None = None,
+    prompt_tokens: int = 0,
+    error: GuidedError | None = None,
+    make_call_id: MakeId | None = None,
+) -> Message:
+    """Return the message of one row from the tokens after its prompt, padding included.
+
+    Works without the sequence that wrote them (then counters are 0): the first end or the first stop ends the answer,
+    whatever follows it (see `end_of_answer`).  ``error`` is the error that ended the row from outside its guidance;
+    ``make_call_id`` makes the ids of tool calls.
+    """
+    row = sequence if isinstance(sequence, RowSequence) else None
+    stop = row.state.stop_reason if row is not None else None
+    if row is not None and stop is not None and stop.token_id is not None and row.num_tokens <= len(tokens):
+        cut: int | None = row.num_tokens - 1
+    else:  # the tokens that the state has read are known to be no ends
+        known = row.num_tokens - _may_have_ended(row) if row is not None else 0
+        cut = end_of_answer(tokens, plan, engine, first=known)
+    body = tokens[:cut]
+    if row is not None and row.error is None and len(row.state.tokens) < len(body):
+        body = tokens[: len(row.state.tokens)]
+    if row is not None and row.has_failed:
+        body, cut = tokens[: len(row.state.tokens)], None
+    builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
+    parser = parser_of(plan, engine, begin, make_call_id=make_call_id)
+    is_separated = isinstance(plan, Plan) and len(body) > 0 and body[-1] in plan.end_ids()  # before an end of its own
+    builder.add(parser.feed(body[:-1] if is_separated else body))
+    builder.add(parser.finish())
+    return _message(
+        builder,
+        parser,
+        tokens,
+        len(body),
+        tokens[cut] if cut is not None else None,
+        plan,
+        engine,
+        begin,
+        row_stopped=row is not None and row.state.is_stopped,
+        prompt_tokens=prompt_tokens,
+        guidance=sequence.guidance() if sequence is not None else Guidance(),
+        error=error or (sequence.error if sequence is not None else None),
+        freed=error is None and row is not None and not row.has_failed,
+    )
+
+
+def _joined(events: Sequence[Event]) -> list[Event]:
+    """Return the events with adjacent text of one kind as one."""
+    out: list[Event] = []
+    for event in events:
+        last = out[-1] if out else None
+        if isinstance(last, ContentDelta) and isinstance(event, ContentDelta):
+            out[-1] = ContentDelta(last.text + event.text)
+        elif isinstance(last, ReasoningDelta) and isinstance(event, ReasoningDelta):
+            out[-1] = ReasoningDelta(last.text + event.text)
+        elif isinstance(last, ToolCallArguments) and isinstance(event, ToolCallArguments) and last.index == event.index:
+            out[-1] = ToolCallArguments(event.index, last.text + event.text)
+        else:
+            out.append(event)
+    return out
+
+
+def _may_have_ended(row: RowSequence) -> bool:
+    """Whether the last token that the row has read is an end unless a call follows: a separator after text."""
+    if row.error is not None or not row.num_tokens or row.state.tokens[-1] not in row.plan.end_ids():
+        return False
+    try:
+        return row.state.is_accepting
+    except GuidanceError:
+        return False
+
+
+def _message(
+    builder: MessageBuilder,
+    parser: StopAwareParser,
+    tokens: Sequence[int],
+    num_body: int,
+    end: int | None,
+    plan: RowPlan,
+    engine: Engine,
+    begin: Begin,
+    *,
+    row_stopped: bool,
+    prompt_tokens: int,
+    guidance: Guidance,
+    error: GuidedError | None,
+    freed: bool,
+    forwards: int = 0,
+    cached: int = 0,
+) -> Message:
+    """Return the message of what ``parser`` has read into ``builder``: ``num_body`` tokens, then perhaps ``end``."""
+    hit = parser.hit
+    num_completion = hit.num_tokens if hit is not None else num_body + (end is not None)
+    return builder.message(
+        ended=hit is not None or end is not None or row_stopped,
+        whole=hit is None or _is_whole(tokens[: hit.num_tokens], hit, plan, engine, begin),
+        stop_reason=_reason(hit, plan, end, engine),
+        usage=Usage(prompt_tokens, num_completion, parser.reasoning_tokens, forwards, cached),
+        guidance=guidance,
+        error=error,
+        freed=freed,
+        token_ids=tuple(tokens[:num_completion]),
+        vocab_size=engine.tokens.facts.vocab_size,
+    )
+
+
+def parser_of(
+    plan: RowPlan, engine: Engine, begin: Begin = FRESH, *, make_call_id: MakeId | None = None
+) -> StopAwareParser:
+    """Return the reader of a row's answer: the parser of its plan or its reader, which gets the text up to a stop."""
+    return _parser(plan, engine, begin, matcher_of(plan, engine, begin), make_call_id)
+
+
+def _parser(
+    plan: RowPlan,
+    engine: Engine,
+    begin: Begin,
+    matcher: StopMatcher | None,
+    make_call_id: MakeId | None,
+    *,
+    is_shared: bool = False,
+) -> StopAwareParser:
+    parser: EventParser = PlainParser(engine)
+    reader = plan if isinstance(plan, Plan) else begin.reader
+    if reader is not None:
+        parser = OutputParser(
+            reader,
+            engine,
+            entry=begin.entry,
+            opened=begin.opened,
+            make_call_id=make_call_id,
+            hides_special=reader is not plan,
+        )
+    return StopAwareParser(parser, matcher, engine, is_shared=is_shared)
+
+
+def _is_whole(tokens: Sequence[int], hit: StopHit, plan: RowPlan, engine: Engine, begin: Begin) -> bool:
+    """Whether the text that a stop left is a whole answer: it keeps its stop, and could have ended there."""
+    if not isinstance(plan, Plan) or not plan.stops.include or hit.until_bytes:
+        return False
+    state = GuidanceState(plan, engine, entry=begin.entry)
+    try:
+        state.commit(tokens)
+        return state.is_accepting
+    except GuidanceError:  # the row went on without guidance
+        return False
+
+
+def _reason(hit: StopHit | None, plan: RowPlan, end: int | None, engine: Engine) -> str | int | None:
+    """Return the stop that ended the answer; an end of the turn counts if the request names it as a stop."""
+    if hit is not None:
+        return hit.reason
+    stops = plan.stops if isinstance(plan, Plan) else plan
+    if end is None or stops is None:
+        return None
+    if end in stops.ids:
+        return end
+    text = engine.tokens.added[end].text if end in engine.tokens.added else None
+    return text if text in stops.strings else None

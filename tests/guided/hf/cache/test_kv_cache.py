@@ -1,0 +1,213 @@
+"""The KV cache against forwards of each row's ids alone, without a cache."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from guided.hf.cache.kv_cache import AppendKV, KVCache, RowKV, TakenRow
+from special_tokens.errors import ModelError
+from tests.cases import seeds
+from tests.made_up.models import ARCHITECTURES, VOCABULARY, with_attention
+
+ROWS = ("llama", "qwen3", "mistral", "gemma3", "gpt_oss", "gpt2")
+HYBRID = ("lfm2", "qwen3_next", "mamba")
+
+
+def alone(model: Any, ids: Sequence[int]) -> torch.Tensor:
+    """The judge: logits ``[tokens, vocabulary]`` of one full forward."""
+    with torch.no_grad():
+        logits: torch.Tensor = model(input_ids=torch.tensor([list(ids)]), use_cache=False).logits[0]
+    return logits
+
+
+def assert_right(model: Any, ids: Sequence[int], logits: torch.Tensor) -> None:
+    """``logits [n, vocabulary]`` are those of the last ``n`` tokens."""
+    right = alone(model, ids)
+    torch.testing.assert_close(logits, right[-len(logits) :], rtol=0, atol=1e-5 * float(right.abs().max()))
+
+
+def some_ids(rng: random.Random, n: int) -> list[int]:
+    return [rng.randrange(3, VOCABULARY) for _ in range(n)]
+
+
+class Walk:
+    """A random walk over the operations, with the ids that each row must hold kept next to it."""
+
+    def __init__(self, model: Any, rng: random.Random) -> None:
+        self.model, self.rng = model, rng
+        self.ids: list[list[int]] = [[] for _ in range(rng.randint(1, 3))]
+        self.cache: KVCache = RowKV(model, len(self.ids))
+        self.taken: list[TakenRow] = []
+
+    def feed(self) -> None:
+        if not self.ids:
+            return
+        chunks = [some_ids(self.rng, self.rng.choice((0, 1, 1, 2, 5))) for _ in self.ids]
+        if not any(chunks):
+            return
+        keep = self.rng.randint(1, 3)
+        logits = self.cache.feed(chunks, keep=keep)
+        assert logits.shape[:2] == (len(chunks), min(keep, max(map(len, chunks))))
+        for row, (ids, chunk) in enumerate(zip(self.ids, chunks, strict=True)):
+            ids += chunk
+            if columns := min(keep, len(chunk)):
+                assert_right(self.model, ids, logits[row, -columns:])
+
+    def select(self) -> None:
+        rows = [row for row in range(len(self.ids)) if self.rng.random() < 0.8]
+        rows += self.rng.choices(rows, k=self.rng.choice((0, 0, 1))) if rows else []
+        self.rng.shuffle(rows)
+        self.cache.select(rows)
+        self.ids = [list(self.ids[row]) for row in rows]
+
+    def crop(self) -> None:
+        for row, ids in enumerate(self.ids):
+            if self.rng.random() < 0.5:
+                length = self.rng.randint(0, len(ids))
+                self.cache.crop(row, length)
+                del ids[length:]
+
+    def take(self) -> None:
+        if self.ids:
+            row = self.rng.randrange(len(self.ids))
+            self.taken.append(self.cache.take(row))
+            assert list(self.taken[-1].ids) == self.ids[row]
+
+    def put(self) -> None:
+        if self.taken and len(self.ids) < 5:
+            taken = self.rng.choice(self.taken)
+            assert self.cache.put(taken) == len(self.ids)
+            self.ids.append(list(taken.ids))
+
+    def run(self, steps: int) -> None:
+        self.feed()
+        for _ in range(steps):
+            self.rng.choice((self.feed, self.feed, self.feed, self.select, self.crop, self.take, self.put))()
+            assert self.cache.ids == self.ids
+            assert len(self.cache) == len(self.ids)
+
+
+@pytest.mark.parametrize("seed", seeds(8, default=1))
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("name", ROWS)
+def test_any_order_of_operations_gives_the_logits_of_each_row_alone(name: str, attention: str, seed: int) -> None:
+    if (name, attention) == ("gpt_oss", "sdpa"):
+        pytest.skip("GPT-OSS has no SDPA")
+    model = with_attention(ARCHITECTURES[name](), attention)
+    Walk(model, random.Random(f"{name} {seed}")).run(25)
+
+
+@pytest.mark.parametrize("name", HYBRID)
+def test_an_append_cache_decodes_and_restores_a_snapshot(name: str) -> None:
+    model, rng = ARCHITECTURES[name](), random.Random(name)
+    cache: KVCache = AppendKV(model, 1)
+    cache.feed([some_ids(rng, 7)])
+    taken = cache.take(0)
+    for _ in range(3):
+        logits = cache.feed([some_ids(rng, 1)])
+        assert_right(model, cache.ids[0], logits[0])
+    back: KVCache = AppendKV(model, 0)
+    assert back.put(taken) == 0
+    logits = back.feed([some_ids(rng, 1)])
+    assert_right(model, back.ids[0], logits[0])
+    assert back.ids[0][:7] == list(taken.ids)
+    assert taken.size_bytes > 0
+
+
+@pytest.mark.parametrize("name", ["llama", "lfm2", "mamba"])
+def test_rows_of_an_append_cache_leave_and_repeat(name: str) -> None:
+    model, rng = ARCHITECTURES[name](), random.Random(name)
+    cache = AppendKV(model, 3)
+    cache.feed([some_ids(rng, 5) for _ in range(3)])
+    cache.select([2, 0, 0])
+    for rows in ([0, 1, 2], [1, 0]):
+        cache.select(rows)
+        logits = cache.feed([some_ids(rng, 1) for _ in rows])
+        for row, ids in enumerate(cache.ids):
+            assert_right(model, ids, logits[row])
+
+
+def test_an_append_cache_refuses_what_it_cannot_do() -> None:
+    cache = AppendKV(ARCHITECTURES["lfm2"](), 2)
+    with pytest.raises(ValueError, match="equal length"):
+        cache.feed([[5], [6, 7]])
+    cache.feed([[5, 6], [7, 8]])
+    with pytest.raises(ModelError, match="cannot forget tokens"):
+        cache.crop(0, 1)
+    with pytest.raises(ModelError, match="cannot be taken out of a batch"):
+        cache.take(0)
+
+
+def test_a_forward_that_raises_leaves_the_rows_as_they_were() -> None:
+    model = ARCHITECTURES["llama"]()
+    cache = RowKV(model, 2)
+    cache.feed([[5, 6, 7], [8]])
+
+    def refuse(*_: Any) -> None:
+        raise MemoryError
+
+    hook = model.model.layers[1].register_forward_pre_hook(refuse)
+    try:
+        with pytest.raises(MemoryError):
+            cache.feed([[9], [10, 11]])
+    finally:
+        hook.remove()
+    assert cache.ids == [[5, 6, 7], [8]]
+    logits = cache.feed([[12], [13, 14]])
+    assert_right(model, [5, 6, 7, 12], logits[0, -1:])
+    assert_right(model, [8, 13, 14], logits[1])
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma3", "gpt2"])
+def test_hidden_states_belong_to_the_columns_of_the_logits(name: str) -> None:
+    model = ARCHITECTURES[name]()
+    cache = RowKV(model, 2)
+    cache.feed([[5, 6, 7], [8, 9]], hidden=True)
+    logits = cache.feed([[10], [11, 12, 13]], keep=2, hidden=True)
+    assert cache.hidden is not None
+    assert cache.hidden.shape[:2] == logits.shape[:2]
+    for row, ids in enumerate(cache.ids):
+        with torch.no_grad():
+            last = model(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states[-1][0, -1]
+        torch.testing.assert_close(cache.hidden[row, -1], last, rtol=0, atol=1e-5 * float(last.abs().max()))
+    cache.feed([[5], [6]])
+    assert cache.hidden is None
+
+
+def test_padding_reaches_no_kept_column() -> None:
+    cache = RowKV(ARCHITECTURES["llama"](), 2)
+    cache.feed([[5, 6, 7, 8], [9]])
+    before = cache.take(0)
+    for _ in range(12):  # past the columns in reserve
+        cache.feed([[], [10, 11, 12]])
+    for (keys, values), (keys_now, values_now) in zip(before.states, cache.take(0).states, strict=True):
+        assert torch.equal(keys, keys_now)
+        assert torch.equal(values, values_now)
+
+
+def test_chunks_must_fit_the_rows() -> None:
+    cache = RowKV(ARCHITECTURES["llama"](), 2)
+    for chunks in ([[5]], [[], []], [[5], [6], [7]]):
+        with pytest.raises(ValueError, match="expected 2 chunks"):
+            cache.feed(chunks)
+    cache.feed([[5], [6, 7]])
+    with pytest.raises(ValueError, match="cannot be cropped to 2"):
+        cache.crop(0, 2)
+    assert cache.ids == [[5], [6, 7]]
+
+
+def test_the_cache_is_hardly_larger_than_that_of_transformers() -> None:
+    model, ids = ARCHITECTURES["llama"](), some_ids(random.Random(1), 240)
+    own = model(input_ids=torch.tensor([ids]), use_cache=True).past_key_values
+    bytes_of_transformers = sum(layer.keys.nbytes + layer.values.nbytes for layer in own.layers)
+    cache: KVCache = RowKV(model, 1)
+    cache.feed([ids[:180]])
+    for token in ids[180:]:
+        cache.feed([[token]])
+    assert cache.size_bytes <= 1.05 * bytes_of_transformers
+    assert cache.take(0).size_bytes == bytes_of_transformers

@@ -1,0 +1,436 @@
+"""Law cache: an answer that begins with kept rows is the answer that a fresh forward gives.
+
+Judges: forwards over the whole prompt without our code, the same loop without reuse, and prefixes counted by hand.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+from typing import Any
+
+import pytest
+import torch
+
+import guided
+from guided.hf.cache.prefix_pool import PrefixPool
+from guided.hf.loop.row_loop import RowLoop
+from guided.sampling import Sampling
+from special_tokens.errors import RequestError
+from tests.cases import seeds
+from tests.conftest import make_tiny_guide
+from tests.made_up.models import ARCHITECTURES
+
+WORDS = ["cat", "why", "a longer thing", "ok", "\n", "tell me", "{}", "no", "yes and", "12"]
+OBJECT = {
+    "type": "object",
+    "properties": {"name": {"enum": ["red", "reddish"]}, "n": {"type": "integer", "maximum": 99}},
+    "required": ["name", "n"],
+    "additionalProperties": False,
+}
+#: A template that shows channels and drops the analysis of earlier turns, as harmony does.
+CHANNELS = (
+    "{% for m in messages %}{% if m.role == 'assistant' %}<|start|>assistant<|channel|>final<|message|>{{ m.content }}"
+    "<|end|>{% else %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|start|>assistant{% endif %}"
+)
+
+
+def text(rng: random.Random) -> str:
+    return " ".join(rng.choice(WORDS) for _ in range(rng.randrange(1, 6)))
+
+
+def edited(chat: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
+    """The conversation as a client may send it next: longer, cut, changed, with another system text."""
+    kind = rng.randrange(8)
+    chat = [dict(message) for message in chat]
+    if kind == 0 and len(chat) > 3:
+        del chat[rng.randrange(1, len(chat) - 1) :]
+    elif kind == 1 and len(chat) > 1:
+        chat[rng.randrange(len(chat))]["content"] = text(rng)
+    elif kind == 2:
+        chat = [m for m in chat if m["role"] != "system"]
+        chat.insert(0, {"role": "system", "content": text(rng)})
+    elif kind == 3:
+        chat = chat[:1]
+    if not chat or chat[-1]["role"] != "user":
+        chat.append({"role": "user", "content": text(rng)})
+    return chat
+
+
+class Seen:
+    """Each choice of a token: whether its run reused rows, all tokens before it, and the logits it was made from."""
+
+    def __init__(self) -> None:
+        self.choices: list[tuple[bool, list[int], torch.Tensor]] = []
+        self.most = 1e-5
+        self._noise = 0.0  # the largest error of runs without reuse
+
+    def check(self, model: Any) -> None:
+        """The logits are those of a forward over the whole text without a cache, up to 1e-5 of the largest.
+
+        Where a model is less exact without reuse, up to twice that.
+        """
+        for reused, ids, found in sorted(self.choices, key=lambda choice: choice[0]):
+            with torch.no_grad():
+                judge = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, -1].float()
+            error = float((found.float() - judge).abs().max() / judge.abs().max())
+            if reused:
+                assert error < max(self.most, 2 * self._noise)
+            else:
+                assert error < 1e-4
+                self._noise = max(self._noise, error)
+        self.choices.clear()
+
+
+@pytest.fixture
+def seen(monkeypatch: Any) -> Seen:
+    found = Seen()
+    advance = RowLoop._advance
+
+    def noted(self: RowLoop, logits: torch.Tensor) -> Any:
+        for i, ids in enumerate(self.cache.ids):
+            found.choices.append((self.reuse is not None, list(ids), logits[i, -1].clone()))
+        return advance(self, logits)
+
+    monkeypatch.setattr(RowLoop, "_advance", noted)
+    return found
+
+
+def converse(guide: Any, rng: random.Random, turns: int, after: Any) -> None:
+    """Talk for some turns: plans and free text mixed, batches, n answers, edits, streams that are broken off."""
+    plans = [None, guide.plan(response_format=OBJECT), guide.plan(response_format={"enum": ["a", "bee"]})]
+    chats: list[list[dict[str, Any]]] = [[{"role": "user", "content": text(rng)}] for _ in range(3)]
+    for _ in range(turns):
+        size = rng.choice([1, 1, 2, 3])
+        chosen = [rng.choice(plans) for _ in range(size)]
+        now = [edited(chat, rng) for chat in chats[:size]]
+        sampling = Sampling(temperature=1.0, seed=rng.randrange(99), logprobs=rng.choice([None, None, 1]))
+        if size == 1 and rng.random() < 0.2:
+            stream = guide.stream(now[0], chosen[0], temperature=1.0, max_tokens=8)
+            next(iter(stream), None)
+            del stream
+            after()
+            continue
+        options = {"sampling": sampling, "max_tokens": 12, "describe": rng.random() < 0.5}
+        state = torch.random.get_rng_state()
+        judge = guide.generate(now, chosen, **options, reuse=False)
+        torch.random.set_rng_state(state)
+        messages = guide.generate(now, chosen, **options)
+        assert [m.token_ids for m in messages] == [m.token_ids for m in judge]
+        assert all(m.usage.cached_tokens == 0 for m in judge)
+        after()
+        for r, message in enumerate(messages):
+            chats[r] = [*now[r], message.to_chat() | {"content": message.content or ""}]
+
+
+def of_architecture(name: str, guide: Any) -> Any:
+    sizes: dict[str, Any] = {"vocab_size": len(guide.tokenizer), "max_position_embeddings": 4096}
+    return ARCHITECTURES[name](**sizes | ({"n_positions": 4096} if name == "gpt2" else {}))
+
+
+@pytest.mark.parametrize("seed", seeds(12, default=3))
+def test_logits_with_reuse_are_those_of_a_fresh_forward(tiny_guide: Any, seen: Seen, seed: int) -> None:
+    guide = guided.Guide(of_architecture("llama", tiny_guide), tiny_guide.tokenizer)
+    converse(guide, random.Random(seed), 20, lambda: seen.check(guide.model))
+    stats = guide.cache_stats()
+    assert stats.hits > 10
+    assert stats.reused_tokens > 300
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_law_holds_for_every_architecture(tiny_guide: Any, seen: Seen, name: str) -> None:
+    guide = guided.Guide(of_architecture(name, tiny_guide), tiny_guide.tokenizer)
+    if name == "qwen3_next":
+        seen.most = 3e-5  # its state sums up what single steps and longer pieces round differently
+
+    def after() -> None:
+        if not guide.cache_stats().off:
+            seen.check(guide.model)
+        seen.choices.clear()
+
+    converse(guide, random.Random(5), 20, after)
+    chat = [{"role": "user", "content": "tell me"}]
+    for turn in range(4):
+        message = guide.chat(chat, temperature=1.0, seed=turn, max_tokens=9)
+        after()
+        if guide.cache_stats().off:  # Mamba, and LFM2 with transformers 5.12
+            assert name in ("mamba", "lfm2")
+            assert guide.cache_stats().rows == message.usage.cached_tokens == 0
+            assert "step by step" in guide.cache_stats().off or "several tokens" in guide.cache_stats().off
+        else:
+            assert message.usage.cached_tokens > 0 or turn == 0
+        chat += [message.to_chat(), {"role": "user", "content": "why?"}]
+
+
+@pytest.mark.slow
+def test_the_law_holds_for_the_embedded_model(demo_guide: Any, seen: Seen) -> None:
+    guide = guided.Guide(demo_guide.model, demo_guide.tokenizer)
+    converse(guide, random.Random(1), 20, lambda: seen.check(guide.model))
+    assert guide.cache_stats().hits > 10
+
+
+def test_a_template_that_drops_analysis_stays_right_for_20_turns(seen: Seen) -> None:
+    markers = ("<|start|>", "<|message|>", "<|end|>", "<|channel|>", "<|return|>")
+    guide = make_tiny_guide(markers, special=(*markers, "<|im_end|>"))
+    guide.model.config.max_position_embeddings = 4096
+    guide.tokenizer.chat_template = CHANNELS
+    guide = guided.Guide(guide.model, guide.tokenizer)
+    rng = random.Random(3)
+    chat: list[dict[str, Any]] = []
+    for turn in range(20):
+        chat.append({"role": "user", "content": text(rng)})
+        message = guide.chat(chat, temperature=1.0, seed=turn, max_tokens=10)
+        seen.check(guide.model)
+        chat.append({"role": "assistant", "content": (message.content or "x")[-9:], "reasoning_content": "dropped"})
+    assert guide.cache_stats().hits == 19
+
+
+def test_a_plain_conversation_feeds_what_is_new(tiny_guide: Any) -> None:
+    """Tokens fed on turn n are the prompt without what it shares with prompt n - 1 and its answer, counted here."""
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    rng, fed = random.Random(2), []
+    hook = guide.model.register_forward_pre_hook(
+        lambda module, args, kwargs: fed.append(int(kwargs["input_ids"].shape[1])), with_kwargs=True
+    )
+    chat: list[dict[str, Any]] = []
+    known: list[int] = []
+    try:
+        for turn in range(20):
+            chat.append({"role": "user", "content": text(rng)})
+            prompt = list(guide.inputs([chat]).prompt_ids[0])
+            shared = next((i for i, (a, b) in enumerate(zip(prompt, known, strict=False)) if a != b), len(known))
+            shared = min(shared, len(known), len(prompt) - 1)
+            fed.clear()
+            message = guide.chat(chat, temperature=1.0, seed=turn, max_tokens=10)
+            if turn:
+                assert fed[0] == len(prompt) - shared
+                assert message.usage.cached_tokens == shared
+            known = [*prompt, *message.token_ids[:-1]]  # the last token was never fed
+            chat.append({"role": "assistant", "content": message.content})
+    finally:
+        hook.remove()
+
+
+def test_three_plans_in_turn_keep_a_branch_each(tiny_guide: Any) -> None:
+    """Each plan's description is another system text; old tokens of a branch are fed at most once again."""
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    plans = [None, guide.plan(response_format=OBJECT), guide.plan(response_format={"enum": ["a", "bee"]})]
+    rng = random.Random(4)
+    chat: list[dict[str, Any]] = []
+    for turn in range(20):
+        chat.append({"role": "user", "content": text(rng)})
+        message = guide.chat(chat, plans[turn % 3], temperature=1.0, seed=turn, max_tokens=10)
+        if turn >= 3:  # its own branch has all but the last three turns
+            recent = guide.inputs([chat[-6:]]).prompt_ids[0]
+            assert message.usage.prompt_tokens - message.usage.cached_tokens <= len(recent)
+        chat.append({"role": "assistant", "content": message.content or "x"})
+
+
+def test_first_requests_cost_the_same_with_the_pool_and_without(tiny_guide: Any, monkeypatch: Any) -> None:
+    counts = []
+    for size in (0, None):
+        guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=size)
+        guide.chat("warm", max_tokens=2, reuse=False)
+        calls: list[str] = []
+        for name in ("clone", "index_select", "copy_", "contiguous"):
+            method = getattr(torch.Tensor, name)
+            monkeypatch.setattr(
+                torch.Tensor, name, lambda *a, _m=method, _n=name, _c=calls, **k: (_c.append(_n), _m(*a, **k))[1]
+            )
+        hook = guide.model.register_forward_pre_hook(lambda *_, _c=calls: _c.append("forward"))
+        guide.chat("tell me", max_tokens=9, temperature=0)
+        hook.remove()
+        monkeypatch.undo()
+        counts.append(calls)
+    assert counts[0] == counts[1]
+    assert counts[0].count("forward") == 9
+
+
+def test_what_is_kept_is_bounded_counted_and_forgotten(tiny_guide: Any) -> None:
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    for chat in ("one", "two", "three"):
+        guide.chat(chat, temperature=0, max_tokens=5)
+    stats = guide.cache_stats()
+    assert (stats.rows, stats.evicted) == (3, 0)
+    small = guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=stats.size_bytes - 1)
+    for chat in ("one", "two", "three"):
+        small.chat(chat, temperature=0, max_tokens=5)
+    assert small.cache_stats().size_bytes <= small.cache_stats().max_bytes
+    assert (small.cache_stats().rows, small.cache_stats().evicted) == (2, 1)
+    assert guide.forget("two") == 1
+    assert guide.forget("never said") == 0
+    assert guide.forget() == 2
+    assert guide.cache_stats().size_bytes == guide.cache_stats().rows == 0
+
+
+def test_nothing_is_kept_where_there_is_no_room_or_no_wish(tiny_guide: Any) -> None:
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=0)
+    first = guide.chat("why?", temperature=0, max_tokens=5)
+    assert guide.chat("why?", temperature=0, max_tokens=5).token_ids == first.token_ids
+    assert (guide.cache_stats().rows, guide.cache_stats().off) == (0, "cache_bytes is 0")
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=100)  # less than one row
+    guide.chat("why?", temperature=0, max_tokens=5)
+    assert guide.cache_stats().rows == 0
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    guide.chat("why?", temperature=0, max_tokens=5, reuse=False)
+    assert (guide.cache_stats().rows, guide.cache_stats().off) == (0, "")
+    for wrong in (-1, 1.5, "1 GB", True):
+        with pytest.raises(RequestError, match="cache_bytes: .* is out of range; expected bytes, 0 or more, or None"):
+            guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=wrong)
+
+
+def test_a_static_cache_keeps_nothing_and_says_why(tiny_guide: Any, monkeypatch: Any) -> None:
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    monkeypatch.setattr(guide.model.generation_config, "cache_implementation", "static", raising=False)
+    guide.chat("why?", temperature=0, max_tokens=5)
+    assert (guide.cache_stats().rows, guide.cache_stats().off) == (0, "this call is decoded step by step")
+
+
+def test_a_full_hit_feeds_one_token(tiny_guide: Any) -> None:
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    first = guide.chat("why?", temperature=0, max_tokens=5)
+    again = guide.chat("why?", temperature=0, max_tokens=5)
+    assert again.token_ids == first.token_ids
+    assert again.usage.cached_tokens == again.usage.prompt_tokens - 1
+
+
+def test_other_weights_are_another_model(tiny_guide: Any) -> None:
+    guide = make_tiny_guide()
+    guide.chat("why?", temperature=0, max_tokens=5)
+    with torch.no_grad():
+        guide.model.lm_head.weight.mul_(-1.0)
+        guide.model.model.layers[0].self_attn.k_proj.weight.mul_(0.5)
+    assert guide.chat("why?", temperature=0, max_tokens=5).usage.cached_tokens == 0
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_run_that_breaks_off_keeps_what_the_cache_has(tiny_guide: Any, seen: Seen, error: type) -> None:
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    calls: list[int] = []
+
+    def breaks(*_: Any) -> None:
+        calls.append(1)
+        if len(calls) == 4:
+            raise error("in mid-forward")
+
+    hook = guide.model.model.layers[1].register_forward_pre_hook(breaks)
+    with pytest.raises(error):
+        guide.chat("tell me", temperature=0, max_tokens=9)
+    hook.remove()
+    seen.choices.clear()
+    message = guide.chat("tell me", temperature=0, max_tokens=9)
+    assert message.usage.cached_tokens == message.usage.prompt_tokens - 1
+    seen.check(guide.model)
+    assert guide.cache_stats().rows == 1
+
+
+def test_concurrent_turns_of_one_conversation_are_right(tiny_guide: Any) -> None:
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    expected = [guide.chat("tell me", temperature=1.0, seed=s, max_tokens=9, reuse=False).token_ids for s in range(6)]
+    found: dict[int, Any] = {}
+
+    def run(seed: int) -> None:
+        found[seed] = guide.chat("tell me", temperature=1.0, seed=seed, max_tokens=9).token_ids
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[seed] for seed in range(6)] == expected
+
+
+def test_the_longest_beginning_wins_and_the_oldest_row_goes() -> None:
+    """Against brute force over random rows."""
+
+    class Row:
+        size_bytes = 10
+
+        def __init__(self, ids: tuple[int, ...]) -> None:
+            self.ids = ids
+
+    rng = random.Random(0)
+    pool = PrefixPool(50)
+    kept: list[tuple[int, ...]] = []
+    for _ in range(400):
+        ids = tuple(rng.randrange(2) for _ in range(rng.randrange(1, 9)))
+        row: Any = Row(ids)
+        found = pool.longest(ids, len(ids) - 1, 0)
+        lengths = [max(n for n in range(len(ids)) if k[:n] == ids[:n]) for k in kept]
+        assert (found[1] if found is not None else 0) == max(lengths, default=0)
+        if found is not None:
+            assert found[0].ids == next(k for k in reversed(kept) if k[: found[1]] == ids[: found[1]])
+            kept.remove(found[0].ids)
+            kept.append(found[0].ids)
+        pool.keep(row, (), 0, pool.epoch)
+        if not any(k[: len(ids)] == ids and k != ids for k in kept):
+            kept = [k for k in kept if ids[: len(k)] != k] + [ids]
+            kept = kept[-5:]
+        assert sorted(k.row.ids for k in pool._rows.values()) == sorted(kept)
+
+
+def test_a_stream_that_is_dropped_keeps_its_row_at_once(tiny_guide: Any) -> None:
+    """And one that is collected as garbage while the pool is locked waits for nothing."""
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    gc.disable()
+    try:
+        stream = guide.stream("tell me", max_tokens=9, temperature=0)
+        next(stream)
+        del stream
+    finally:
+        gc.enable()
+    assert guide.cache_stats().rows == 1
+    stream = guide.stream("another one", max_tokens=9, temperature=0)
+    next(stream)
+    with guide.context.pool._lock:
+        stream.close()
+    assert guide.cache_stats().rows == 2
+
+
+def test_an_answer_is_not_lost_where_its_row_cannot_be_kept(tiny_guide: Any, monkeypatch: Any, caplog: Any) -> None:
+    from guided.hf.cache.kv_cache import RowKV
+
+    def full(*_: Any) -> Any:
+        raise torch.OutOfMemoryError("no memory left")
+
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    expected = guide.generate(["hello", "you"], sampling=Sampling(temperature=0), max_tokens=9, reuse=False)
+    monkeypatch.setattr(RowKV, "take", full)
+    found = guide.generate(["hello", "you"], sampling=Sampling(temperature=0), max_tokens=9)
+    assert [m.token_ids for m in found] == [m.token_ids for m in expected]
+    assert "rows could not be kept: OutOfMemoryError: no memory left" in caplog.text
+
+
+def test_a_row_that_an_error_left_half_moved_is_not_kept(tiny_guide: Any, monkeypatch: Any) -> None:
+    from guided.hf.cache.row_layers import RowLayer
+
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    select, calls = RowLayer.select_rows, []
+
+    def breaks(self: RowLayer, *args: Any) -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            raise torch.OutOfMemoryError("no memory left")
+        select(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RowLayer, "select_rows", breaks)
+        with pytest.raises(torch.OutOfMemoryError):
+            guide.generate(["hello", "tell me why"], sampling=Sampling(temperature=1.0, n=2, seed=1), max_tokens=9)
+    assert guide.cache_stats().rows == 0
+
+
+def test_a_conversation_is_forgotten_with_its_last_answer(tiny_guide: Any) -> None:
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    chat = [{"role": "user", "content": "tell me"}]
+    message = guide.chat(chat, temperature=0, max_tokens=5)
+    stream = guide.stream("tell me", temperature=0, max_tokens=9)
+    next(stream)
+    assert guide.forget([*chat, message.to_chat()]) == 1
+    stream.close()  # it began before
+    assert guide.cache_stats().rows == 0
+    for nothing in ([], [{"role": "system", "content": "x"}]):
+        with pytest.raises(RequestError, match="forget: no message names a conversation"):
+            guide.forget(nothing)

@@ -1,0 +1,224 @@
+"""Law forced: the same tokens and log-probabilities with forced runs and without, alone and with neighbours.
+
+The judge is our loop with every ability switched off: one token per forward and row, finished rows kept.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+import torch
+
+import guided
+from guided.hf.cache.self_test import Abilities
+from guided.output.message import Message
+from guided.sampling import Sampling
+from tests.cases import seeds
+from tests.made_up.models import ARCHITECTURES
+
+CHATS = ["tell me a thing", "why?", "a longer question than the others, so that they are padded", "x", "one, two"]
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look_up_the_weather",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"enum": ["Utrecht", "Ulm"]}, "days": {"type": "integer", "maximum": 9}},
+            "required": ["city", "days"],
+        },
+    },
+}
+OBJECT = {
+    "type": "object",
+    "properties": {"a long name": {"type": "boolean"}, "another one": {"enum": ["red", "reddish"]}},
+    "required": ["a long name", "another one"],
+    "additionalProperties": False,
+}
+
+
+def some_plan(guide: Any, rng: random.Random) -> Any:
+    """A random request: formats, tools, reasoning, free text, stops inside and outside of what is forced."""
+    stop = rng.choice(
+        [
+            None,
+            None,
+            "name",
+            '": t',
+            "zz",
+            ["wea", "x"],
+            guided.Stops(strings=("another", "e t"), include=True, everywhere=True),
+            guided.Stops(strings=("ong", ": t", "dd"), everywhere=True),
+        ]
+    )
+    options: dict[str, Any] = {"stop": stop, "max_tokens": rng.choice([None, None, 3, 8, 20])}
+    kind = rng.randrange(7)
+    if kind == 0:
+        return guided.Stops(strings=("e t", "zz")) if stop else None
+    if kind == 1:
+        return guide.plan(response_format=OBJECT, **options)
+    if kind == 2:
+        return guide.plan(tools=[TOOL], tool_choice="required", **options)
+    if kind == 3:
+        return guide.plan(response_format=guided.Choice(["a first long option", "a second", "only"]), **options)
+    if kind == 4:
+        return guide.plan(response_format=guided.Regex("(long literal text [0-9]{2}; ){2}end"), **options)
+    if kind == 5:
+        return guide.plan(reasoning_effort="low", response_format=OBJECT, **options)
+    return guide.plan(response_format={"const": {"all": "is forced"}}, **options)
+
+
+def some_sampling(rng: random.Random) -> Sampling:
+    if rng.random() < 0.3:
+        return Sampling(temperature=0, logprobs=rng.choice([None, 2]))
+    return Sampling(
+        temperature=rng.choice([0.7, 1.3]),
+        top_p=rng.choice([1.0, 0.8]),
+        top_k=rng.choice([0, 12]),
+        repetition_penalty=rng.choice([1.0, 1.4]),
+        frequency_penalty=rng.choice([0.0, 0.9]),
+        seed=rng.randrange(1000),
+        logprobs=rng.choice([None, None, 3]),
+    )
+
+
+def same(found: Message, judge: Message, *, places: float = 2e-4) -> None:
+    """Everything that a caller sees is equal; log-probabilities up to rounding."""
+    assert found.token_ids == judge.token_ids
+    assert (found.content, found.reasoning, found.parsed) == (judge.content, judge.reasoning, judge.parsed)
+    assert [(c.name, c.arguments) for c in found.tool_calls] == [(c.name, c.arguments) for c in judge.tool_calls]
+    assert (found.finish_reason, found.stop_reason, found.unfinished) == (
+        judge.finish_reason, judge.stop_reason, judge.unfinished,
+    )  # fmt: skip
+    assert found.usage == judge.usage
+    assert (found.guidance.commits, found.guidance.forced) == (judge.guidance.commits, judge.guidance.forced)
+    assert (found.logprobs is None) == (judge.logprobs is None)
+    if found.logprobs is None or judge.logprobs is None:
+        assert found.guidance.overridden <= judge.guidance.overridden
+        return
+    assert found.guidance.overridden == judge.guidance.overridden
+    for one, other in zip(found.logprobs, judge.logprobs, strict=True):
+        assert (one.token_id, one.num_allowed) == (other.token_id, other.num_allowed)
+        assert (one.logprob, one.masked, one.removed) == pytest.approx(
+            (other.logprob, other.masked, other.removed), abs=places
+        )
+        assert [p for _, p in one.top] == pytest.approx([p for _, p in other.top], abs=places)
+
+
+@pytest.fixture
+def step_by_step(monkeypatch: Any) -> Any:
+    """Calls a function with every ability of the model switched off."""
+
+    def run(call: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr("guided.hf.loop.prepare.abilities_of", lambda model: Abilities())
+            return call()
+
+    return run
+
+
+@pytest.mark.parametrize("seed", seeds(60, default=12))
+def test_forced_runs_neighbours_and_rows_that_leave_change_nothing(
+    tiny_guide: Any, step_by_step: Any, seed: int
+) -> None:
+    rng = random.Random(seed)
+    chats = rng.sample(CHATS, rng.choice([1, 2, 4]))
+    plans = [some_plan(tiny_guide, rng) for _ in chats]
+    samplings = [some_sampling(rng) for _ in chats]
+    options = {"sampling": samplings, "max_tokens": rng.choice([5, 30, 70])}
+    judge = step_by_step(lambda: tiny_guide.generate(chats, plans, **options))
+    together = tiny_guide.generate(chats, plans, **options)
+    for r in range(len(chats)):
+        same(together[r], judge[r])
+        assert together[r].usage.forwards <= judge[r].usage.forwards
+
+
+def alone(guide: Any, chat: str, plan: Any, sampling: Sampling, limit: int) -> Message:
+    (message,) = guide.generate([chat], [plan], sampling=sampling, max_tokens=limit)
+    return message
+
+
+@pytest.mark.parametrize("seed", seeds(30, default=6))
+def test_a_row_of_a_batch_is_the_row_alone(tiny_guide: Any, seed: int) -> None:
+    rng = random.Random(1000 + seed)
+    plans = [some_plan(tiny_guide, rng) for _ in CHATS]
+    samplings = [some_sampling(rng) for _ in CHATS]
+    together = tiny_guide.generate(CHATS, plans, sampling=samplings, max_tokens=25)
+    for message, chat, plan, sampling in zip(together, CHATS, plans, samplings, strict=True):
+        same(message, alone(tiny_guide, chat, plan, sampling, 25))
+
+
+@pytest.mark.parametrize("seed", seeds(20, default=4))
+def test_a_stream_is_the_answer(tiny_guide: Any, seed: int) -> None:
+    """Each event once, each run at once, the sum of the events the message."""
+    rng = random.Random(2000 + seed)
+    plan = some_plan(tiny_guide, rng)
+    stream = tiny_guide.stream("why?", plan, max_tokens=25, describe=False)
+    texts: dict[str, str] = {}
+    for event in stream:
+        if isinstance(getattr(event, "text", None), str):
+            texts[type(event).__name__] = texts.get(type(event).__name__, "") + event.text
+    whole = tiny_guide.chat("why?", plan, max_tokens=25, describe=False)
+    assert texts.get("ContentDelta", "") == (whole.content or "")
+    assert texts.get("ReasoningDelta", "") == (whole.reasoning or "")
+    assert texts.get("ToolCallArguments", "") == "".join(call.arguments for call in whole.tool_calls)
+    assert stream.message.token_ids == whole.token_ids
+
+
+def test_a_forced_run_is_one_event(tiny_guide: Any) -> None:
+    """An event for each step at most, the first run and the last words included."""
+    plan = tiny_guide.plan(response_format=OBJECT)
+    stream = tiny_guide.stream("why?", plan, temperature=0, max_tokens=40, describe=False)
+    events = list(stream)
+    assert "".join(event.text for event in events) == stream.message.content
+    assert events[0].text.startswith('{"a long name')
+    assert len(events) <= stream.message.usage.forwards + 1 < stream.message.usage.completion_tokens
+
+
+def test_an_answer_that_is_all_forced_takes_no_forward(tiny_guide: Any) -> None:
+    """Its end is a choice, so only a stop or the limit makes it so; with logprobs it takes one."""
+    plan = tiny_guide.plan(
+        response_format={"const": "all is forced here"}, stop=guided.Stops(strings=("forced",), everywhere=True)
+    )
+    calls: list[int] = []
+    hook = tiny_guide.model.register_forward_hook(lambda *_: calls.append(1))
+    try:
+        message = tiny_guide.chat("x", plan, describe=False)
+        assert (message.stop_reason, message.usage.forwards, calls) == ("forced", 0, [])
+        message = tiny_guide.generate(["x"], [plan], sampling=Sampling(logprobs=1))[0]
+        assert (message.stop_reason, message.usage.forwards, len(calls)) == ("forced", 1, 1)
+        assert message.logprobs is not None
+        assert len(message.logprobs) == len(message.token_ids)
+    finally:
+        hook.remove()
+
+
+def test_n_answers_share_one_prefill(tiny_guide: Any) -> None:
+    shapes: list[tuple[int, ...]] = []
+    hook = tiny_guide.model.register_forward_pre_hook(
+        lambda module, args, kwargs: shapes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
+    )
+    try:
+        sampling = [Sampling(temperature=1.0, seed=3, n=3), Sampling(temperature=1.0, seed=4)]
+        messages = tiny_guide.generate(CHATS[:2], sampling=sampling, max_tokens=6)
+    finally:
+        hook.remove()
+    assert len(messages) == 4
+    assert [shape[0] for shape in shapes[:2]] == [2, 4]
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_law_holds_for_every_architecture(name: str, tiny_guide: Any, step_by_step: Any) -> None:
+    """By whatever way its self-test allows."""
+    model = ARCHITECTURES[name](vocab_size=len(tiny_guide.tokenizer))
+    guide = guided.Guide(model, tiny_guide.tokenizer)
+    torch.manual_seed(0)
+    for chats in (CHATS[:1], CHATS[:3]):
+        plans = [guide.plan(response_format=OBJECT), None, guide.plan(tools=[TOOL], tool_choice="required")][
+            : len(chats)
+        ]
+        options = {"sampling": Sampling(temperature=1.0, seed=2), "max_tokens": 40}
+        judge = step_by_step(lambda: guide.generate(chats, plans, **options))  # noqa: B023
+        for one, other in zip(guide.generate(chats, plans, **options), judge, strict=True):
+            same(one, other)

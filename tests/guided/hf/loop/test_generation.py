@@ -1,0 +1,319 @@
+"""Our decode loop: transformers' tokens, rows that end by themselves, a batch that changes nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from guided.hf.cache.step_kv import StepKV
+from guided.hf.loop.row_loop import RowLoop
+from guided.sampling import Sampling
+from special_tokens.errors import GuidanceError, ModelError, RequestError
+
+CHATS = ["tell me a thing", "why?", "a longer question than the others, so that they are padded", "x"]
+GREEDY = Sampling(temperature=0)
+
+
+@pytest.fixture
+def caches(monkeypatch: Any) -> list[Any]:
+    """The caches of the loops that run while the test does."""
+    seen: list[Any] = []
+    steps = RowLoop.steps
+
+    def noted(self: RowLoop) -> Any:
+        seen.append(self.cache)
+        return steps(self)
+
+    monkeypatch.setattr(RowLoop, "steps", noted)
+    return seen
+
+
+@pytest.mark.parametrize("chats", [CHATS, CHATS[:1]], ids=["batch4", "batch1"])
+@pytest.mark.parametrize(
+    ("settings", "is_step_by_step"),
+    [
+        ({}, False),
+        ({"cache_implementation": "static"}, True),
+        ({"use_cache": False}, True),
+        ({"prefill_chunk_size": 7}, True),
+        ({"no_repeat_ngram_size": 2}, True),
+        ({"min_new_tokens": 70}, True),
+        ({"repetition_penalty": 1.3}, False),
+    ],
+    ids=str,
+)
+def test_greedy_tokens_are_those_of_generate(
+    tiny_guide: Any, chats: list[str], settings: dict[str, Any], is_step_by_step: bool, monkeypatch: Any,
+    caches: list[Any],
+) -> None:  # fmt: skip
+    """Whatever the model's generation config asks for, by the way that it needs."""
+    for name, value in settings.items():
+        monkeypatch.setattr(tiny_guide.model.generation_config, name, value, raising=False)
+    inputs = tiny_guide.inputs(chats)
+    judge = tiny_guide.model.generate(**inputs, max_new_tokens=90, do_sample=False)
+    found = tiny_guide.generate(chats, sampling=GREEDY, max_tokens=90)
+    for r, message in enumerate(found):
+        expected = judge[r, inputs["input_ids"].shape[1] :].tolist()
+        assert list(message.token_ids) == expected[: len(message.token_ids)]
+        assert len(message.token_ids) == 90 or message.finish_reason == "stop"
+    assert isinstance(caches[0], StepKV) == is_step_by_step
+
+
+def test_a_stopping_criterion_of_the_model_is_obeyed(tiny_guide: Any, monkeypatch: Any, caches: list[Any]) -> None:
+    monkeypatch.setattr(tiny_guide.model.generation_config, "max_time", 1e-9)
+    messages = tiny_guide.generate(CHATS[:2], sampling=GREEDY, max_tokens=9)
+    assert [(len(m.token_ids), m.finish_reason) for m in messages] == [(1, "length")] * 2
+    assert isinstance(caches[0], StepKV)
+
+
+def test_a_processor_that_changes_shapes_is_an_error(tiny_guide: Any, monkeypatch: Any) -> None:
+    from transformers import NoRepeatNGramLogitsProcessor
+
+    monkeypatch.setattr(tiny_guide.model.generation_config, "no_repeat_ngram_size", 2)
+    monkeypatch.setattr(NoRepeatNGramLogitsProcessor, "__call__", lambda self, ids, scores: scores[:, :7])
+    with pytest.raises(ModelError, match=r"logits processor: NoRepeatNGramLogitsProcessor made \[2, 7\] of scores"):
+        tiny_guide.generate(CHATS[:2], sampling=GREEDY, max_tokens=9)
+
+
+def test_a_prompt_longer_than_the_context_is_refused(tiny_guide: Any) -> None:
+    with pytest.raises(RequestError, match="messages: the prompt fills the context of 2048 tokens"):
+        tiny_guide.generate(["x", "word " * 3000], sampling=GREEDY, max_tokens=9)
+
+
+@pytest.mark.parametrize("chats", [CHATS[:2], CHATS[:1]], ids=["batch2", "batch1"])
+def test_a_streamer_that_raises_is_left_out(tiny_guide: Any, chats: list[str]) -> None:
+    expected = tiny_guide.generate(chats, sampling=GREEDY, max_tokens=10)
+    calls: list[int] = []
+
+    class Broken:
+        def put(self, value: torch.Tensor) -> None:
+            calls.append(1)
+            if len(calls) == 3:
+                raise OSError("the pipe is closed")
+
+        def end(self) -> None:
+            calls.append(1)
+
+    found = tiny_guide.generate(chats, sampling=GREEDY, max_tokens=10, streamer=Broken())
+    assert [m.token_ids for m in found] == [m.token_ids for m in expected]
+    assert all("the streamer raised OSError (the pipe is closed) and was left out" in m.notes for m in found)
+    assert len(calls) == 3
+
+
+def test_an_interrupt_leaves_nothing_in_the_guide(tiny_guide: Any) -> None:
+    expected = tiny_guide.generate(CHATS[:2], sampling=GREEDY, max_tokens=10)
+
+    class Interrupting:
+        def put(self, value: torch.Tensor) -> None:
+            if value.ndim == 1:
+                raise KeyboardInterrupt
+
+        def end(self) -> None: ...
+
+    with pytest.raises(KeyboardInterrupt):
+        tiny_guide.generate(CHATS[:2], sampling=GREEDY, max_tokens=10, streamer=Interrupting())
+    again = tiny_guide.generate(CHATS[:2], sampling=GREEDY, max_tokens=10)
+    assert [m.token_ids for m in again] == [m.token_ids for m in expected]
+
+
+def test_greedy_tokens_are_those_of_generate_with_guidance(tiny_guide: Any) -> None:
+    plans = [tiny_guide.plan(), None, tiny_guide.plan(response_format={"type": "integer"}), None]
+    inputs = tiny_guide.inputs(CHATS, plans)
+    options = {"max_new_tokens": 40, "do_sample": False}
+    judge = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
+    expected = tiny_guide.messages(judge, inputs, plans)
+    found = tiny_guide.generate(CHATS, plans, sampling=GREEDY, max_tokens=40)
+    assert [m.token_ids for m in found] == [m.token_ids for m in expected]
+    assert [m.finish_reason for m in found] == [m.finish_reason for m in expected]
+    assert [m.content for m in found] == [m.content for m in expected]
+
+
+def test_the_streamer_gets_what_it_gets_from_generate(tiny_guide: Any) -> None:
+    class Collector:
+        def __init__(self) -> None:
+            self.calls: list[Any] = []
+
+        def put(self, value: torch.Tensor) -> None:
+            self.calls.append(value.tolist())
+
+        def end(self) -> None:
+            self.calls.append("end")
+
+    judge, ours = Collector(), Collector()
+    inputs = tiny_guide.inputs(CHATS[:1])
+    tiny_guide.model.generate(**inputs, max_new_tokens=15, do_sample=False, streamer=judge)
+    tiny_guide.generate(CHATS[:1], sampling=GREEDY, max_tokens=15, streamer=ours)
+    assert ours.calls == judge.calls
+
+
+def test_rows_end_by_themselves_each_at_its_own_limit(tiny_guide: Any) -> None:
+    plans = [tiny_guide.plan(max_tokens=n) for n in (3, 11, 7)]
+    messages = tiny_guide.generate(CHATS[:3], plans, sampling=GREEDY)
+    alone = [tiny_guide.generate([c], [p], sampling=GREEDY)[0] for c, p in zip(CHATS, plans, strict=False)]
+    assert [m.token_ids for m in messages] == [m.token_ids for m in alone]
+    assert [m.usage.completion_tokens for m in messages] == [3, 11, 7]
+
+
+def test_a_row_is_sampled_as_if_it_were_alone(tiny_guide: Any) -> None:
+    samplings = [
+        Sampling(temperature=0.9, seed=1),
+        Sampling(temperature=1.1, top_p=0.8, seed=2, presence_penalty=1.0),
+        GREEDY,
+        Sampling(temperature=0.7, top_k=5, seed=1, repetition_penalty=1.2),
+    ]
+    together = tiny_guide.generate(CHATS, sampling=samplings, max_tokens=20)
+    turned = tiny_guide.generate(CHATS[::-1], sampling=samplings[::-1], max_tokens=20)[::-1]
+    for r, chat in enumerate(CHATS):
+        (alone,) = tiny_guide.generate([chat], sampling=samplings[r], max_tokens=20)
+        assert together[r].token_ids == alone.token_ids == turned[r].token_ids
+
+
+def test_n_answers_stand_side_by_side_and_the_first_is_the_one_alone(tiny_guide: Any) -> None:
+    samplings = [Sampling(temperature=1.0, seed=3, n=3), Sampling(temperature=1.0, seed=4)]
+    messages = tiny_guide.generate(CHATS[:2], sampling=samplings, max_tokens=15)
+    assert len(messages) == 4
+    assert len({m.token_ids for m in messages[:3]}) == 3
+    single = tiny_guide.generate(CHATS[:1], sampling=Sampling(temperature=1.0, seed=3), max_tokens=15)
+    assert messages[0].token_ids == single[0].token_ids
+    (other,) = tiny_guide.generate(CHATS[1:2], sampling=samplings[1], max_tokens=15)
+    assert messages[3].token_ids == other.token_ids
+
+
+def test_seeds_go_before_the_samplings_own(tiny_guide: Any) -> None:
+    sampling = Sampling(temperature=1.0, seed=9)
+    by_seed = tiny_guide.generate(CHATS[:2], sampling=sampling, seed=[5, 6], max_tokens=12)
+    again = [tiny_guide.generate([c], sampling=sampling, seed=s, max_tokens=12)[0] for c, s in zip(CHATS, (5, 6), strict=False)]  # fmt: skip  # noqa: E501
+    assert [m.token_ids for m in by_seed] == [m.token_ids for m in again]
+    assert tiny_guide.generate(CHATS[:1], sampling=sampling, max_tokens=12)[0].token_ids != by_seed[0].token_ids
+
+
+def test_the_models_own_sampling_settings_hold_where_the_request_is_silent(tiny_guide: Any, monkeypatch: Any) -> None:
+    config = tiny_guide.model.generation_config
+    for name, value in {"do_sample": True, "temperature": 0.6, "top_k": 3, "top_p": 0.9}.items():
+        monkeypatch.setattr(config, name, value)
+    silent = tiny_guide.generate(CHATS, seed=8, max_tokens=12)
+    spoken = Sampling(temperature=0.6, top_k=3, top_p=0.9)
+    assert [m.token_ids for m in silent] == [
+        m.token_ids for m in tiny_guide.generate(CHATS, sampling=spoken, seed=8, max_tokens=12)
+    ]
+    greedy = tiny_guide.generate(CHATS, sampling=GREEDY, max_tokens=12)
+    assert [m.token_ids for m in silent] != [m.token_ids for m in greedy]
+
+
+def test_logprobs_are_those_of_a_fresh_forward(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format={"type": "integer"})
+    messages = tiny_guide.generate(CHATS[:2], [None, plan], sampling=Sampling(temperature=0, logprobs=3), max_tokens=8)
+    inputs = tiny_guide.inputs(CHATS[:2], [None, plan])
+    for r, message in enumerate(messages):
+        assert message.logprobs is not None
+        assert len(message.logprobs) == len(message.token_ids)
+        ids = torch.tensor([[*inputs.prompt_ids[r], *message.token_ids]])
+        with torch.no_grad():
+            logits = tiny_guide.model(ids).logits[0, len(inputs.prompt_ids[r]) - 1 : -1].float()
+        judge = logits.log_softmax(-1)
+        for i, found in enumerate(message.logprobs):
+            assert found.logprob == pytest.approx(float(judge[i, message.token_ids[i]]), abs=1e-3)
+            assert [token for token, _ in found.top] == judge[i].topk(3).indices.tolist()
+            if r == 0:
+                assert found.masked == found.logprob
+            else:
+                assert found.masked >= found.logprob - 1e-6
+                assert found.num_allowed < tiny_guide.tokens.vocab_size
+    assert tiny_guide.generate(CHATS[:1], sampling=GREEDY, max_tokens=3)[0].logprobs is None
+
+
+class _Poison:
+    """Makes one row's logits NaN in step ``at``."""
+
+    def __init__(self, row: int, at: int) -> None:
+        self.row, self.at, self.step = row, at, 0
+
+    def __call__(self, module: Any, args: Any, output: Any) -> Any:
+        if self.step == self.at:
+            output.logits[self.row] = math.nan
+        self.step += 1
+        return output
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, Sampling(temperature=1.0, seed=2, top_p=0.9)], ids=["greedy", "sampled"])
+def test_nan_logits_end_their_row_with_an_error(tiny_guide: Any, sampling: Sampling) -> None:
+    plans = [None, tiny_guide.plan(), None]
+    clean = tiny_guide.generate(CHATS[:3], plans, sampling=sampling, max_tokens=12)
+    for row in (0, 1):
+        hook = tiny_guide.model.register_forward_hook(_Poison(row, 4))
+        try:
+            messages = tiny_guide.generate(CHATS[:3], plans, sampling=sampling, max_tokens=12)
+        finally:
+            hook.remove()
+        assert messages[row].finish_reason == "error"
+        assert isinstance(messages[row].error, GuidanceError)
+        assert f"row {row}: the model's logits are not numbers" in str(messages[row].error)
+        assert messages[row].token_ids == clean[row].token_ids[:4]
+        for other in {0, 1, 2} - {row}:
+            assert messages[other].token_ids == clean[other].token_ids
+            assert messages[other].error is None
+
+
+def test_what_a_model_recommends_for_other_loops_does_not_disturb_guides(tiny_guide: Any, monkeypatch: Any) -> None:
+    expected = tiny_guide.generate(CHATS[:2], sampling=GREEDY, max_tokens=5)
+    for name, value in (("prompt_lookup_num_tokens", 3), ("penalty_alpha", 0.6), ("return_dict_in_generate", True)):
+        monkeypatch.setattr(tiny_guide.model.generation_config, name, value)
+    found = tiny_guide.generate(CHATS[:2], sampling=GREEDY, max_tokens=5)
+    assert [m.token_ids for m in found] == [m.token_ids for m in expected]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": [1, 2, 3]}, "seed: 3 values for 2 rows; expected one value, or one per row"),
+        ({"sampling": [GREEDY]}, "sampling: 1 values for 2 rows"),
+        ({"max_tokens": 0}, "max_tokens: 0 is out of range; expected an integer of 1 or more"),
+        ({"sampling": Sampling(n=2)}, "n: n=2, but this model answers greedily"),
+        ({"sampling": Sampling(logit_bias={10**6: 1.0})}, "logit_bias: 1000000 is not a token of this model"),
+    ],
+)
+def test_calls_that_cannot_be_are_refused(tiny_guide: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        tiny_guide.generate(CHATS[:2], **options)
+
+
+def test_stream_and_chat_take_openais_words(tiny_guide: Any) -> None:
+    message = tiny_guide.chat("x", temperature=0.8, seed=3, logprobs=True, top_logprobs=2, max_tokens=6)
+    assert message.logprobs is not None
+    assert [len(found.top) for found in message.logprobs] == [2] * len(message.token_ids)
+    assert message.token_ids == tiny_guide.chat("x", temperature=0.8, seed=3, max_tokens=6).token_ids
+    with pytest.raises(RequestError, match="n: n=2 for one answer"):
+        tiny_guide.chat("x", n=2)
+    with pytest.raises(RequestError, match=r"temperature: -1 is out of range"):
+        tiny_guide.stream("x", temperature=-1)
+
+
+def test_G1_a_sampled_token_is_one_mask_one_sample_one_commit(tiny_guide: Any, monkeypatch: Any) -> None:
+    """And a forced token is one commit; a row that has ended takes no part."""
+    from guided.hf.loop.sampling import BatchSampler
+
+    calls: list[int] = []
+    choose = BatchSampler.choose
+
+    def counted(self: BatchSampler, scores: torch.Tensor, rows: Any, positions: Any) -> Any:
+        assert len(scores) == len(rows)
+        calls.extend(rows)
+        return choose(self, scores, rows, positions)
+
+    monkeypatch.setattr(BatchSampler, "choose", counted)
+    form = {"type": "object", "properties": {"a long name": {"type": "integer"}}, "required": ["a long name"]}
+    plans = [tiny_guide.plan(max_tokens=200), None, tiny_guide.plan(response_format=form)]
+    messages = tiny_guide.generate(CHATS[:3], plans, sampling=Sampling(temperature=1.0, seed=1), max_tokens=200)
+    for r, message in enumerate(messages):
+        counters, written = message.guidance, message.usage.completion_tokens
+        assert calls.count(r) == message.usage.forwards <= written
+        if r == 1:
+            continue
+        assert counters.commits == written
+        assert calls.count(r) <= counters.masks <= calls.count(r) + counters.forced
+        assert counters.masks + counters.forced >= written
+        assert counters.rollbacks == 0
+    assert messages[2].usage.forwards < messages[2].usage.completion_tokens

@@ -1,0 +1,126 @@
+"""The order of one step on an accelerator: commit, forced question, launch, masks; and one wait per step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from guided.engine.engine import Engine
+from guided.hf.loop.recorder import Recorder
+from guided.hf.loop.row_loop import LoopRow, RowLoop
+from guided.hf.loop.row_masks import RowMasks
+from guided.hf.loop.sampling import BatchSampler
+from guided.rows.answer import RowAnswer
+from guided.rows.sequence import RowSequence
+from guided.sampling import RowSampling
+from tests.judges.plans import plan_of
+from tests.made_up.device import DEVICE, FakeDevice
+
+FORM = {
+    "type": "object",
+    "properties": {"a long name": {"type": "integer", "maximum": 99}, "another": {"type": "boolean"}},
+    "required": ["a long name", "another"],
+    "additionalProperties": False,
+}
+
+
+class _Cache:
+    """A cache whose model gives random logits on the fake device; notes when a forward is launched."""
+
+    def __init__(self, rows: int, width: int, log: list[str]) -> None:
+        self.ids: list[list[int]] = [[] for _ in range(rows)]
+        self._width, self._log = width, log
+        self._generator = torch.Generator().manual_seed(5)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def select(self, rows: Sequence[int]) -> None:
+        self.ids = [list(self.ids[r]) for r in rows]
+
+    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1) -> torch.Tensor:
+        self._log.append("launch")
+        for ids, chunk in zip(self.ids, chunks, strict=True):
+            ids += chunk
+        logits = torch.randn(len(chunks), keep, self._width, generator=self._generator)
+        return torch.empty(logits.shape, device=DEVICE).copy_(logits, non_blocking=True)
+
+
+def loop_of(engine: Engine, plans: Sequence[Any], samplings: Sequence[RowSampling], log: list[str]) -> RowLoop:
+    prompts = [[1, 2, 3 + r] for r in range(len(plans))]
+    rows = [LoopRow(r, RowAnswer(plan, engine, number=r), 40, list(prompts[r])) for r, plan in enumerate(plans)]
+    cache: Any = _Cache(len(plans), engine.vocab_size, log)
+    return RowLoop(
+        cache, rows, BatchSampler(samplings, prompts), RowMasks(engine, DEVICE, in_place=True), DEVICE,
+        recorder=Recorder({0: 2}),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def log(monkeypatch: Any) -> list[str]:
+    """The calls in their order: masks, questions for forced tokens, launches of forwards, waits for the device."""
+    seen: list[str] = []
+
+    def noted(kind: Any, name: str, word: str) -> None:
+        method = getattr(kind, name)
+
+        def call(self: Any, *args: Any) -> Any:
+            seen.append(word)
+            return method(self, *args)
+
+        monkeypatch.setattr(kind, name, call)
+
+    noted(RowMasks, "apply", "masks")
+    noted(RowSequence, "forced_run", "forced")
+    noted(FakeDevice, "sync", "wait")
+    return seen
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [RowSampling(), RowSampling(temperature=0.9, seed=3), RowSampling(temperature=0.9, top_p=0.9, top_k=5, seed=3),
+     RowSampling(temperature=0.7, seed=1, repetition_penalty=1.2, frequency_penalty=0.5)],
+    ids=["greedy", "sampled", "filtered", "penalties"],
+)  # fmt: skip
+def test_the_forward_is_launched_before_the_masks_and_the_host_waits_once(
+    engine: Engine, log: list[str], sampling: RowSampling
+) -> None:
+    plans = [plan_of(engine, response_format=FORM), plan_of(engine), None]
+    with FakeDevice():
+        loop = loop_of(engine, plans, [sampling] * 3, log)
+        for _ in loop.steps():
+            pass
+    forwards = log.count("launch")
+    assert forwards > 5
+    text = " ".join(log).replace("forced forced", "forced").replace("forced forced", "forced")
+    parts = [part.split() for part in text.split("launch")[1:]]
+    for part in parts:  # after each launch: masks, one wait for the tokens, the question for what is forced next
+        assert part[:2] == ["masks", "wait"], part
+        assert part.count("wait") == 1
+        assert set(part[2:]) <= {"forced"}
+    # Log-probabilities wait once more each, when the answer is read.
+    assert [row.answer.error for row in loop.rows] == [None] * 3
+
+
+def test_the_answers_are_those_of_the_cpu(engine: Engine, monkeypatch: Any) -> None:
+    """The same logits, masks on the device and on the host, counters included."""
+    plans = [plan_of(engine, response_format=FORM), plan_of(engine), plan_of(engine, response_format=FORM)]
+    samplings = [RowSampling(temperature=1.2, seed=r, top_k=40) for r in range(3)]
+    with FakeDevice():
+        there = loop_of(engine, plans, samplings, [])
+        for _ in there.steps():
+            pass
+        found = [row.answer.message() for row in there.rows]
+    here = loop_of(engine, plans, samplings, [])
+    here.device = torch.device("cpu")
+    here.masks = RowMasks(engine, here.device, in_place=False)
+    monkeypatch.setattr("tests.guided.hf.loop.test_step_order.DEVICE", here.device)
+    for _ in here.steps():
+        pass
+    judge = [row.answer.message() for row in here.rows]
+    assert [(m.token_ids, m.guidance, m.finish_reason) for m in found] == [
+        (m.token_ids, m.guidance, m.finish_reason) for m in judge
+    ]

@@ -1,0 +1,90 @@
+"""Tiny random models of many architectures, float32, one of each per process."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import torch
+import transformers
+
+__all__ = ["ARCHITECTURES", "VOCABULARY", "made", "with_attention"]
+
+VOCABULARY = 96
+
+#: Shorter than the texts of the tests.
+WINDOW = 6
+
+_PLAIN = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 256,
+    "initializer_range": 0.25,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+_MIXED = {
+    "sliding_window": WINDOW,
+    "num_hidden_layers": 4,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+}
+_EXPERTS = {"num_local_experts": 4, "num_experts": 4, "num_experts_per_tok": 2}
+
+
+@cache
+def made(name: str, **changes: Any) -> Any:
+    """The model of ``name`` (``LlamaForCausalLM``) with random weights, in evaluation mode."""
+    settings = _PLAIN | {key: list(value) if isinstance(value, tuple) else value for key, value in changes.items()}
+    torch.manual_seed(1)
+    kind = getattr(transformers, name)
+    model = kind(kind.config_class(**settings)).eval()
+    with torch.no_grad():  # so that biases, sinks and norms that begin as constants count too
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.02)
+    return model
+
+
+def with_attention(model: Any, implementation: str) -> Any:
+    """A copy of ``model`` with another attention implementation."""
+    other = copy.deepcopy(model)
+    other.set_attn_implementation(implementation)
+    return other
+
+
+def _frozen(settings: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
+
+
+#: Architecture -> a function that returns its model.
+ARCHITECTURES: dict[str, Callable[[], Any]] = {
+    "llama": partial(made, "LlamaForCausalLM"),
+    "qwen3": partial(made, "Qwen3ForCausalLM"),
+    "mistral": partial(made, "MistralForCausalLM", sliding_window=WINDOW),
+    "gemma3": partial(made, "Gemma3ForCausalLM", **_frozen(_MIXED), query_pre_attn_scalar=8),
+    "gpt_oss": partial(made, "GptOssForCausalLM", **_frozen(_MIXED | _EXPERTS)),
+    "gpt2": partial(made, "GPT2LMHeadModel", n_embd=32, n_layer=2, n_head=4, n_positions=256),
+    "bloom": partial(made, "BloomForCausalLM", n_layer=2, n_head=4),
+    "lfm2": partial(made, "Lfm2ForCausalLM", layer_types=("conv", "full_attention", "conv"), num_hidden_layers=3),
+    "qwen3_next": partial(
+        made,
+        "Qwen3NextForCausalLM",
+        layer_types=("linear_attention", "full_attention"),
+        linear_num_value_heads=4,
+        linear_num_key_heads=2,
+        linear_key_head_dim=8,
+        linear_value_head_dim=8,
+        num_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=32,
+        shared_expert_intermediate_size=32,
+    ),
+    "mamba": partial(made, "MambaForCausalLM", state_size=8),
+}
