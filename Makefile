@@ -47,7 +47,7 @@ format: $(STAMP)  ## put the code into its one format
 tokenizers: $(STAMP)  ## real tokenizers for the tests that need them
 	$(BIN)/python ../shared/data/get_tokenizers.py --dir "$${GUIDED_TOKENIZERS:-$$HOME/.cache/guided/tokenizers}"
 
-BENCHES := tool-calls schema stops overhead compile
+BENCHES := tool-calls loop schema stops overhead compile
 bench: $(BENCHES:%=bench-%)  ## the benchmarks that need no folder of models (hours)
 
 bench-schema: $(STAMP)  ## JSON Schema: the data sets of ../shared against the masks, all tables and laws (hours)

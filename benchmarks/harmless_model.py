@@ -49,7 +49,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import guided  # noqa: E402
 from guided.bitmask import allowed_ids  # noqa: E402
-from guided.rows.sequence import read_answer  # noqa: E402
+from guided.rows.answer import read_answer  # noqa: E402
 from guided.state.state import GuidanceState  # noqa: E402
 
 if TYPE_CHECKING:

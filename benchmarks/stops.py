@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Benchmark: the cost of stops, our decode loop, log-probabilities and traces, as ratios within one run.
+"""Benchmark: the cost of stops, log-probabilities and traces, as ratios within one run.
 
     python benchmarks/stops.py                    # embedded model, minutes
     python benchmarks/stops.py --repeats 3 --tokens 16 --json out.json
@@ -8,11 +8,9 @@ Stops: a real text (this package's licence) as tokens, read once by a new automa
 ``StopStringCriteria``; microseconds per token, milliseconds to set up.  The stops never match, so only the search is
 measured.
 
-Loop: greedy, with end tokens disabled so that both write the same number of tokens; ``generate`` and our loop alternate
-at every step (``in_turns.py``), and the ratio is the median over the pairs of steps, with its 95 % interval; next to it
-are the ratio of the time outside the forward, which is the same in both, and that of whole calls, set-up and prefill
-included.  ``generate`` compared with itself shows the precision.  Log-probabilities and traces are measured in the same
-way, on against off.
+Log-probabilities and traces: on and off alternate at every step (``in_turns.py``), and the ratio is the median over the
+pairs of steps, with its 95 % interval; next to it are the ratio of the time outside the forward, which is the same in
+both, and that of whole calls, set-up and prefill included.  The loop itself is measured by ``benchmarks/loop.py``.
 """
 
 from __future__ import annotations
@@ -30,14 +28,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, StopStringCriteria
+from transformers import StopStringCriteria
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import guided  # noqa: E402
 from benchmarks.in_turns import in_turns  # noqa: E402
-from guided.hf.loop.decode import decode  # noqa: E402
 from guided.sampling import Sampling  # noqa: E402
 from guided.stops.automaton import StopAutomaton  # noqa: E402
 from guided.stops.matcher import StopMatcher  # noqa: E402
@@ -97,34 +94,6 @@ def stop_row(guide: Any, tokens: Sequence[int], count: int, repeats: int) -> dic
     }
 
 
-def loop_rows(guide: Any, runs: int, tokens: int) -> list[dict[str, Any]]:
-    rows = []
-    for batch in (1, 8):
-        inputs = guide.inputs(CHATS[:batch])
-        options = {"max_new_tokens": tokens, "do_sample": False, "eos_token_id": None, "pad_token_id": guide.pad_id}
-        ours = lambda inputs=inputs, options=options: guide.model.generate(**inputs, **options, custom_generate=decode)  # noqa: E731
-        theirs = lambda inputs=inputs, options=options: guide.model.generate(**inputs, **options)  # noqa: E731
-        assert torch.equal(ours(), theirs())
-        rows.append(in_turns(f"our loop / generate, batch {batch}", guide.model, ours, theirs, runs))
-        rows.append(in_turns(f"generate / generate, batch {batch}", guide.model, theirs, theirs, runs))
-    return rows
-
-
-def bookkeeping_rows(guide: Any, runs: int) -> list[dict[str, Any]]:
-    """Return the rows of the same two loops around a model of one tiny layer: their own cost."""
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
-    model = LlamaForCausalLM(LlamaConfig(vocab_size=guide.tokens.vocab_size, **sizes)).eval()
-    rows = []
-    for batch in (1, 8):
-        inputs = guide.inputs(CHATS[:batch])
-        options = {"max_new_tokens": 100, "do_sample": False, "eos_token_id": None, "pad_token_id": guide.pad_id}
-        ours = lambda inputs=inputs, options=options: model.generate(**inputs, **options, custom_generate=decode)  # noqa: E731
-        theirs = lambda inputs=inputs, options=options: model.generate(**inputs, **options)  # noqa: E731
-        rows.append(in_turns(f"the same around a tiny model, batch {batch}", model, ours, theirs, runs))
-    return rows
-
-
 def record_rows(guide: Any, runs: int, tokens: int) -> list[dict[str, Any]]:
     plan = guide.plan(response_format={"type": "array", "items": {"type": "integer"}, "minItems": 4 * tokens})
     rows = []
@@ -158,7 +127,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=9, help="calls of each per ratio")
     parser.add_argument("--tokens", type=int, default=48, help="tokens per run")
-    parser.add_argument("--only", choices=("stops", "loop", "records"))
+    parser.add_argument("--only", choices=("stops", "records"))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -174,9 +143,6 @@ def main() -> None:
                   f"{row['per_token_us_known_text']:>7.2f} | {row['transformers_setup_ms']:>12.0f} "
                   f"{row['transformers_per_token_us']:>12.1f}")  # fmt: skip
     timings = []
-    if options.only in (None, "loop"):
-        timings += loop_rows(guide, options.repeats, options.tokens)
-        timings += bookkeeping_rows(guide, options.repeats)
     if options.only in (None, "records"):
         timings += record_rows(guide, options.repeats, options.tokens)
     result["ratios"] = timings

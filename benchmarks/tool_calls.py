@@ -41,7 +41,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import guided  # noqa: E402
-from guided.rows.sequence import read_answer  # noqa: E402
+from guided.rows.answer import read_answer  # noqa: E402
 
 CATEGORIES = ("simple_python", "live_simple")
 _TYPES = {"dict": "object", "float": "number", "tuple": "array"}

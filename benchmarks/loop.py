@@ -1,0 +1,392 @@
+#!/usr/bin/env python3
+"""Benchmark: our decode loop: forced runs, rows that leave, free text, ground-truth calls, other libraries.
+
+    python benchmarks/loop.py                                # all tables (an hour)
+    python benchmarks/loop.py --only calls --limit 30        # one of calls, batch, formats, truth, free, memory
+    python benchmarks/loop.py --only formats                 # with xgrammar and outlines: `make bench-peers`
+    python benchmarks/loop.py --page README.md               # write the tables into that page too
+
+Cases: the first of BFCL's simple_python and live_simple (`benchmarks/tool_calls.py`); embedded model, float32, one
+thread, greedy.  A ratio is the median over alternating pairs in this process, with its 90 % interval by order
+statistics; each case is one pair, so the times of a pair are seconds apart.
+
+  calls    a required call, batch 1: forwards per token (median over the answers; of all tokens together, most of which
+           may be a few strings that run on until they are cut); wall, prefill included, against the same loop step by
+           step
+  batch    the same at batch 4, against the loop step by step with finished rows kept
+  formats  the same cases as response_format {name, arguments}: time to a whole answer against ``generate`` with the
+           processors of xgrammar and outlines; an answer that does not end counts at its limit
+  truth    the right calls fed by force, no model: forwards per token by syntax and vocabulary
+  free     free text: per token against ``generate``, batch 1 and 8
+  memory   peak bytes of the cache against transformers' own
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import DynamicCache
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import guided  # noqa: E402
+from benchmarks.in_turns import in_turns  # noqa: E402
+from benchmarks.json_schema_tables import write_page  # noqa: E402
+from benchmarks.tool_calls import CATEGORIES, Case, load_cases  # noqa: E402
+from grammars.compose.compose import Parts, compose  # noqa: E402
+from grammars.tool_calls.syntaxes.lookup import syntax  # noqa: E402
+from grammars.values.format import Format  # noqa: E402
+from grammars.values.tool import Call  # noqa: E402
+from guided.hf.cache.kv_cache import RowKV  # noqa: E402
+from guided.hf.cache.self_test import Abilities  # noqa: E402
+from guided.hf.loop import prepare  # noqa: E402
+from guided.hf.model.vocabulary import engine_of  # noqa: E402
+from guided.rows.sequence import RowSequence  # noqa: E402
+from special_tokens.errors import GuidedError  # noqa: E402
+from tests.made_up.wire_forms import FORMS  # noqa: E402
+
+GREEDY = guided.Sampling(temperature=0)
+
+
+@contextmanager
+def step_by_step() -> Iterator[None]:
+    """Inside, every model is decoded as one that can do nothing but single steps."""
+    found = prepare.abilities_of
+    prepare.abilities_of = lambda model: Abilities()
+    try:
+        yield
+    finally:
+        prepare.abilities_of = found
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Median and its 90 % interval by order statistics (ranks of a binomial, normal approximation)."""
+    ordered = sorted(values)
+    size = len(ordered)
+    margin = math.ceil(1.645 * math.sqrt(size) / 2)
+    middle = (size - 1) / 2
+    low = ordered[max(0, math.floor(middle - margin))]
+    return statistics.median(ordered), low, ordered[min(size - 1, math.ceil(middle + margin))]
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.perf_counter()
+    out = call()
+    return time.perf_counter() - began, out
+
+
+def pairs(jobs: Sequence[tuple[Callable[[], Any], Callable[[], Any]]]) -> tuple[list[float], list[tuple[Any, Any]]]:
+    """Run each pair of calls one after the other, the order alternating; return time ratios and results."""
+    ratios: list[float] = []
+    results: list[tuple[Any, Any]] = []
+    for n, (one, other) in enumerate(jobs):
+        if n % 2:
+            b, y = timed(other)
+            a, x = timed(one)
+        else:
+            a, x = timed(one)
+            b, y = timed(other)
+        ratios.append(a / b)
+        results.append((x, y))
+        print(".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return ratios, results
+
+
+def shown(values: Sequence[float]) -> str:
+    middle, low, high = interval(values)
+    return f"{middle:.3f} ({low:.3f} to {high:.3f}, {len(values)} pairs)"
+
+
+def call_rows(guide: Any, limit: int, batch: int, max_tokens: int) -> list[tuple[str, str, str, str]]:
+    """Return rows: cases, forwards per token, wall ratio, tokens changed."""
+    rows: list[tuple[str, str, str, str]] = []
+    everything: list[float] = []
+    for category in CATEGORIES:
+        jobs = []
+        cases = load_cases(category, limit)
+        for at in range(0, len(cases), batch):
+            part = cases[at : at + batch]
+            plans = [guide.plan(tools=[c.tool], tool_choice="required", parallel_tool_calls=False) for c in part]
+
+            def run(part: Sequence[Case] = part, plans: Any = plans) -> Any:
+                chats = [case.messages for case in part]
+                return guide.generate(chats, plans, sampling=GREEDY, max_tokens=max_tokens, describe=True)
+
+            def slow(run: Callable[[], Any] = run) -> Any:
+                with step_by_step():
+                    return run()
+
+            jobs.append((run, slow))
+        jobs[0][0]()  # the self-test of the model, and tables of the vocabulary
+        ratios, results = pairs(jobs)
+        everything += ratios
+        messages = [m for ours, _ in results for m in ours]
+        shares = [m.usage.forwards / m.usage.completion_tokens for m in messages]
+        forwards = sum(m.usage.forwards for m in messages) / sum(m.usage.completion_tokens for m in messages)
+        cut = sum(m.finish_reason == "length" for m in messages)
+        share = f"{shown(shares).replace('pairs', 'answers')}; of all tokens {forwards:.3f}, {cut} answers cut"
+        changed = sum(
+            sum(a != b for a, b in zip(m.token_ids, j.token_ids, strict=False))
+            + abs(len(m.token_ids) - len(j.token_ids))
+            for ours, judges in results
+            for m, j in zip(ours, judges, strict=True)
+        )
+        rows.append((f"{category}, batch {batch}", share, shown(ratios), str(changed)))
+    rows.append((f"together, batch {batch}", "", shown(everything), ""))
+    return rows
+
+
+# ---------------------------------------------------------------- other libraries
+
+
+def format_rows(guide: Any, limit: int, max_tokens: int) -> list[tuple[str, str, str, str]]:
+    """Return rows: peer, our time / its time per case, whole answers of ours and of the peer."""
+    peers = [(name, make(guide)) for name, make in _PEERS.items() if importlib.util.find_spec(name) is not None]
+    for name in _PEERS:
+        if importlib.util.find_spec(name) is None:
+            print(f"{name} is not installed: its row is left out", file=sys.stderr)
+    rows = []
+    for name, processor_of in peers:
+        jobs = []
+        for category in CATEGORIES:
+            for case in load_cases(category, limit):
+                function = case.tool["function"]
+                form = {
+                    "type": "object",
+                    "properties": {"name": {"const": function["name"]}, "arguments": function["parameters"]},
+                    "required": ["name", "arguments"],
+                    "additionalProperties": False,
+                }
+                try:
+                    plan = guide.plan(response_format=form)
+                    processor_of(form)
+                except Exception as error:  # a schema that one of the two does not take compares nothing
+                    print(f"{case.id}: left out for {name} ({type(error).__name__})", file=sys.stderr)
+                    continue
+                inputs = guide.inputs([case.messages], [plan], describe=True)
+
+                def ours(case: Case = case, plan: Any = plan) -> Any:
+                    message = guide.generate(
+                        [case.messages], [plan], sampling=GREEDY, max_tokens=max_tokens, describe=True
+                    )[0]
+                    return message.finish_reason == "stop"
+
+                def theirs(inputs: Any = inputs, form: Any = form, of: Any = processor_of) -> Any:
+                    output = guide.model.generate(
+                        **inputs, max_new_tokens=max_tokens, do_sample=False, pad_token_id=guide.pad_id,
+                        logits_processor=[of(form)],
+                    )  # fmt: skip
+                    return int(output[0, -1]) in guide.tokens.end_ids
+
+                jobs.append((ours, theirs))
+        ratios, results = pairs(jobs)
+        whole = [sum(done for done in column) for column in zip(*results, strict=True)]
+        rows.append((name, shown(ratios), f"{whole[0]} of {len(jobs)}", f"{whole[1]} of {len(jobs)}"))
+    return rows
+
+
+def _xgrammar(guide: Any) -> Callable[[Any], Any]:
+    import xgrammar as xgr
+    from xgrammar.contrib.hf import LogitsProcessor
+
+    info = xgr.TokenizerInfo.from_huggingface(guide.tokenizer, vocab_size=guide.model.config.vocab_size)
+    compiler = xgr.GrammarCompiler(info)
+    return lambda form: LogitsProcessor(compiler.compile_json_schema(json.dumps(form)))
+
+
+def _outlines(guide: Any) -> Callable[[Any], Any]:
+    import outlines
+    from outlines.backends import get_json_schema_logits_processor
+
+    model = outlines.from_transformers(guide.model, guide.tokenizer)
+    return lambda form: get_json_schema_logits_processor(None, model, json.dumps(form))
+
+
+_PEERS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {"xgrammar": _xgrammar, "outlines": _outlines}
+
+
+# ---------------------------------------------------------------- ground truth
+
+
+def truth_rows(vocabularies: Sequence[str], limit: int) -> list[tuple[str, ...]]:
+    """Return rows: syntax, then forwards per token for each vocabulary if the model writes the right call."""
+    cases = [case for category in CATEGORIES for case in load_cases(category, limit)]
+    rows: list[tuple[str, ...]] = []
+    engines = [engine_of(name)[0] for name in vocabularies]
+    for name, form in FORMS.items():
+        shares = []
+        for engine in engines:
+            sampled = total = 0
+            for case in cases:
+                found = _forced_share(engine, Format(name, tool_calls=form), case)
+                if found is not None:
+                    sampled, total = sampled + found[0], total + found[1]
+            shares.append(f"{sampled / total:.3f}" if total else "none could be written")
+        rows.append((name, *shares))
+    return rows
+
+
+def _forced_share(engine: Any, form: Format, case: Case) -> tuple[int, int] | None:
+    """Sampled tokens and all tokens of the right call, its end included; None where the syntax cannot write it."""
+    values = {
+        key: options[0] for key, options in case.answer[case.tool["function"]["name"]].items() if options[0] != ""
+    }
+    try:
+        plan = compose(
+            Parts(tools=[case.tool], tool_choice="required", parallel_tool_calls=False),
+            tokens=engine.tokens,
+            format=form,
+        )
+        tools = {tool.name: tool for tool in plan.tools}
+        assert form.tool_calls is not None
+        text = syntax(form.tool_calls.syntax).render(
+            form.tool_calls, [Call(case.tool["function"]["name"], values)], tools
+        )
+        row = RowSequence(plan, engine)
+    except GuidedError:
+        return None
+    rest = text.encode()
+    sampled = total = 0
+    while rest:
+        run = row.forced_run(10_000)
+        written = b"".join(map(engine.token_bytes, run))
+        if not rest.startswith(written) and not written.startswith(rest):
+            return None  # the syntax writes this value otherwise
+        rest, total = rest[len(written) :], total + len(run)
+        if not rest or row.is_done:
+            break
+        token = next((t for t in engine.tokenize(rest.decode("utf-8", "replace"))[:1] if row.state.allows(t)), None)
+        if token is None:
+            return None
+        row.extend([token])
+        rest = rest[len(engine.token_bytes(token)) :]
+        sampled, total = sampled + 1, total + 1
+    return sampled + (not row.is_done), total + (not row.is_done)
+
+
+# ---------------------------------------------------------------- free text, memory
+
+
+def free_rows(guide: Any, runs: int, tokens: int) -> list[tuple[str, str, str]]:
+    """Return rows: batch, the ratio of the n-th steps, the ratio of whole calls."""
+    chats = ["Tell me a story about a lighthouse.", "What is a glacier?", "List some rivers.", "How do bees fly?"] * 2
+    rows = []
+    for batch in (1, 8):
+        part = chats[:batch]
+        inputs = guide.inputs(part)
+        options = {"max_new_tokens": tokens, "do_sample": False, "pad_token_id": guide.pad_id}
+        quiet = guide.with_tokens(guide.tokens)
+
+        def ours(part: Any = part, quiet: Any = quiet) -> Any:
+            return quiet.generate(part, sampling=guided.Sampling(temperature=0), max_tokens=tokens)
+
+        def theirs(inputs: Any = inputs, options: Any = options) -> Any:
+            return guide.model.generate(**inputs, **options)
+
+        lengths = {len(m.token_ids) for m in ours()}
+        assert lengths == {tokens}, f"an answer ended early: {lengths}"
+        found = in_turns(f"batch {batch}", guide.model, ours, theirs, runs)
+        step = f"{found['step']:.3f} ({found['step_low']:.3f} to {found['step_high']:.3f}, {found['pairs']} steps)"
+        rows.append((f"batch {batch}", step, f"{found['call']:.3f}"))
+    return rows
+
+
+def memory_rows(guide: Any) -> list[tuple[str, str]]:
+    """Return the peak bytes of the cache of one long row, and of four of different lengths, next to transformers'."""
+    rows = []
+    for lengths in ((1500,), (900, 700, 500, 300)):
+        ours = RowKV(guide.model, len(lengths))
+        ours.feed([[5] * length for length in lengths])
+        peak = ours.size_bytes
+        theirs = DynamicCache(config=guide.model.config)
+        width = max(lengths)
+        ids = torch.full((len(lengths), width), 5)
+        with torch.no_grad():
+            guide.model(input_ids=ids, past_key_values=theirs, use_cache=True, logits_to_keep=1)
+        for _ in range(100):
+            ours.feed([[5]] * len(lengths))
+            peak = max(peak, ours.size_bytes)
+        with torch.no_grad():
+            guide.model(input_ids=ids[:, :100], past_key_values=theirs, use_cache=True, logits_to_keep=1)
+        judge = sum(layer.keys.nbytes + layer.values.nbytes for layer in theirs.layers)
+        rows.append((f"{len(lengths)} rows of {', '.join(map(str, lengths))} tokens, then 100", f"{peak / judge:.3f}"))
+    return rows
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = ("calls", "batch", "formats", "truth", "free", "memory")
+    parser.add_argument("--only", choices=names, action="append")
+    parser.add_argument("--limit", type=int, default=30, help="cases of each category (default 30)")
+    parser.add_argument("--max-tokens", type=int, default=256)
+    parser.add_argument("--vocabulary", action="append", help="tokenizers of the truth table (folders)")
+    parser.add_argument("--runs", type=int, default=7, help="pairs of calls for free text")
+    parser.add_argument("--page", type=Path, help="write the tables into this page, between its marks")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    wanted = args.only or names
+    needs_model = set(wanted) - {"truth"}
+    guide = guided.demo() if needs_model else None
+    print(
+        f"{platform.machine()}, torch {version('torch')}, transformers {version('transformers')}, 1 thread", flush=True
+    )
+    tables: list[str] = []
+
+    def add(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        tables.append(markdown(head, rows))
+        print("\n" + tables[-1], flush=True)
+
+    for size, name in ((1, "calls"), (4, "batch")):
+        if name in wanted:
+            head = ("a required call", "forwards per token", "wall / step by step", "tokens changed")
+            add(head, call_rows(guide, args.limit, size, args.max_tokens))
+    if "formats" in wanted:
+        head = ("{name, arguments} as response format", "our time / its time", "our whole answers", "its whole answers")
+        add(head, format_rows(guide, args.limit, args.max_tokens))
+    if "truth" in wanted:
+        vocabularies = args.vocabulary or _vocabularies()
+        add(
+            ("right calls: forwards per token", *(Path(v).name for v in vocabularies)),
+            truth_rows(vocabularies, args.limit),
+        )
+    if "free" in wanted:
+        add(("free text / generate", "per token", "whole call"), free_rows(guide, args.runs, 40))
+    if "memory" in wanted:
+        add(("peak bytes of the cache", "/ transformers' own"), memory_rows(guide))
+    if args.page is not None:
+        write_page(args.page, "loop", "benchmarks/loop.py", "\n\n".join(tables))
+
+
+def _vocabularies() -> list[str]:
+    """The folders of SmolLM2's and Qwen3's tokenizers, where `make tokenizers` put them."""
+    import os
+
+    folder = Path(os.environ.get("GUIDED_TOKENIZERS", Path.home() / ".cache" / "guided" / "tokenizers"))
+    found = [str(folder / name) for name in ("smollm2", "qwen3") if (folder / name).exists()]
+    if not found:
+        sys.exit("no tokenizers: run `make tokenizers`, or name folders with --vocabulary")
+    return found
+
+
+if __name__ == "__main__":
+    main()

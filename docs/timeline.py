@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Draw docs/loop.svg, the forwards of one tool call of the embedded model, and docs/conversations.svg, three turns.
+
+python docs/timeline.py
+"""
+
+from __future__ import annotations
+
+import html
+import sys
+from pathlib import Path
+from typing import Literal
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import guided  # noqa: E402
+from guided.output.trace_records import TokenTrace  # noqa: E402
+
+LETTER, ROW, LEFT = 7.3, 30, 96
+SAMPLED, FORCED, PROMPT = "#2b6cb0", "#d69e2e", "#a0aec0"
+
+
+def weather(city: str, unit: Literal["celsius", "fahrenheit"]) -> str:
+    """Say what the weather is like in a city."""
+    raise NotImplementedError
+
+
+def box(x: float, y: float, text: str, colour: str) -> tuple[str, float]:
+    """Return one token as SVG, and where the next one begins."""
+    shown = html.escape(text.replace("\n", "⏎").replace(" ", "·"))
+    width = len(text) * LETTER + 8
+    rect = f'<rect x="{x:.1f}" y="{y - 15}" width="{width:.1f}" height="21" rx="3" fill="{colour}" fill-opacity=".2"'
+    rect += f' stroke="{colour}"/>'
+    return f'{rect}<text x="{x + 4:.1f}" y="{y}" xml:space="preserve">{shown}</text>', x + width + 3
+
+
+def forwards(tokens: tuple[TokenTrace, ...]) -> list[tuple[list[TokenTrace], TokenTrace | None]]:
+    """Return per forward the written tokens that it was fed, and the token that was sampled from it."""
+    found: list[tuple[list[TokenTrace], TokenTrace | None]] = []
+    fed: list[TokenTrace] = []
+    for token in tokens:
+        if not token.in_run:
+            found.append((fed, token))
+            fed = []
+        fed.append(token)
+    return found
+
+
+def drawn(prompt_tokens: int, tokens: tuple[TokenTrace, ...]) -> str:
+    """Return the timeline as SVG."""
+    lines, widest, y = [], 0.0, 58
+    steps = forwards(tokens)
+    for number, (fed, sampled) in enumerate(steps, start=1):
+        lines.append(f'<text x="10" y="{y}" fill="#555">forward {number}</text>')
+        x = float(LEFT)
+        parts = [(f"{prompt_tokens} of the prompt", PROMPT)] if number == 1 else []
+        parts += [(token.text, FORCED if token.in_run else SAMPLED) for token in fed]
+        for text, colour in parts:
+            if x > 780:  # the next line of the same forward
+                widest, x, y = max(widest, x), LEFT + 14.0, y + ROW - 4
+            drawn_box, x = box(x, y, text, colour)
+            lines.append(drawn_box)
+        if sampled is not None:
+            lines.append(f'<text x="{x + 3:.1f}" y="{y}" fill="#555">→</text>')
+            drawn_box, x = box(x + 20, y, sampled.text, SAMPLED)
+            lines.append(drawn_box)
+        widest, y = max(widest, x), y + ROW
+    legend, x = [], 10.0
+    for text, colour in (("fed: the prompt", PROMPT), ("sampled", SAMPLED), ("forced: fed, not sampled", FORCED)):
+        drawn_box, x = box(x, 24, text, colour)
+        legend.append(drawn_box.replace("·", " "))
+    size = f'width="{widest + 20:.0f}" height="{y}" viewBox="0 0 {widest + 20:.0f} {y}"'
+    style = 'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12"'
+    page = '<rect width="100%" height="100%" fill="#fff"/>'
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>', page, *legend, *lines, "</svg>\n"])
+
+
+def turns(guide: guided.Guide) -> str:
+    """Return three turns of a conversation as bars: tokens kept, fed and written."""
+    chat = [{"role": "user", "content": "My cat is called Minka. What is a good name for a second one?"}]
+    rows = []
+    for question in ("Why that one?", "And for a dog?", "Thanks."):
+        message = guide.chat(chat, temperature=0, max_tokens=20)
+        usage = message.usage
+        rows.append((usage.cached_tokens, usage.prompt_tokens - usage.cached_tokens, usage.completion_tokens))
+        chat += [message.to_chat(), {"role": "user", "content": question}]
+    lines, scale = [], 640 / max(map(sum, rows))
+    for number, parts in enumerate(rows, start=1):
+        x, y = float(LEFT), 34 + number * 34
+        lines.append(f'<text x="10" y="{y}" fill="#555">turn {number}</text>')
+        for count, colour in zip(parts, (PROMPT, FORCED, SAMPLED), strict=True):
+            width = count * scale
+            lines.append(
+                f'<rect x="{x:.1f}" y="{y - 16}" width="{width:.1f}" height="24" fill="{colour}" fill-opacity=".3" '
+                f'stroke="{colour}"/><text x="{x + 4:.1f}" y="{y + 1}">{count or ""}</text>'
+            )
+            x += width
+    x = 10.0
+    for text, colour in (("kept, not computed", PROMPT), ("prompt fed", FORCED), ("written", SAMPLED)):
+        drawn_box, x = box(x, 24, text, colour)
+        lines.append(drawn_box.replace("·", " "))
+    style = 'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="760" height="160" viewBox="0 0 760 160" {style}>'
+    return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', *lines, "</svg>\n"])
+
+
+def main() -> None:
+    guide = guided.demo()
+    (ROOT / "docs" / "conversations.svg").write_text(turns(guide), encoding="utf-8")
+    plan = guide.plan(tools=[weather], tool_choice="required", parallel_tool_calls=False)
+    message = guide.chat("What is the weather in Paris, in celsius?", plan, temperature=0, max_tokens=60, trace=True)
+    assert message.trace is not None
+    out = ROOT / "docs" / "loop.svg"
+    out.write_text(drawn(message.usage.prompt_tokens, message.trace.tokens), encoding="utf-8")
+    print(f"{out.relative_to(ROOT)}: {len(message.token_ids)} tokens in {message.usage.forwards} forwards")
+
+
+if __name__ == "__main__":
+    main()
