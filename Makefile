@@ -10,7 +10,7 @@ BENCH_DATA := bfcl-eval==2026.3.23
 # Test processes; each needs about two gigabytes.
 JOBS ?= 2
 
-.PHONY: help setup demo test test-slow lint format tokenizers bench bench-schema clean
+.PHONY: help setup demo test test-slow lint format tokenizers bench bench-peers bench-schema clean
 
 help:  ## this list
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -55,6 +55,11 @@ bench-schema: $(STAMP)  ## JSON Schema: the data sets of ../shared against the m
 	$(BIN)/python benchmarks/json_schema_hostile.py
 	$(BIN)/python benchmarks/json_schema_survey.py
 	$(BIN)/python benchmarks/json_schema_peers.py
+
+PEERS := xgrammar outlines outlines-core apache-tvm-ffi jinja2 cloudpickle diskcache genson iso3166 airportsdata pillow
+bench-peers: $(STAMP)  ## structured answers next to xgrammar's and outlines', which go to a folder of their own
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target build/peers $(PEERS)
+	PYTHONPATH=build/peers $(BIN)/python benchmarks/loop.py --only formats
 
 bench-%: $(STAMP)  ## one benchmark: benchmarks/NAME.py with - for _
 	$(BIN)/python benchmarks/$(subst -,_,$*).py

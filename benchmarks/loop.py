@@ -168,7 +168,7 @@ def format_rows(guide: Any, limit: int, max_tokens: int) -> list[tuple[str, str,
                 function = case.tool["function"]
                 form = {
                     "type": "object",
-                    "properties": {"name": {"const": function["name"]}, "arguments": function["parameters"]},
+                    "properties": {"name": {"const": function["name"]}, "arguments": closed(function["parameters"])},
                     "required": ["name", "arguments"],
                     "additionalProperties": False,
                 }
@@ -198,6 +198,16 @@ def format_rows(guide: Any, limit: int, max_tokens: int) -> list[tuple[str, str,
         whole = [sum(done for done in column) for column in zip(*results, strict=True)]
         rows.append((name, shown(ratios), f"{whole[0]} of {len(jobs)}", f"{whole[1]} of {len(jobs)}"))
     return rows
+
+
+def closed(schema: Any) -> Any:
+    """The schema without unnamed keys: xgrammar forbids them unless told, so all write the same language."""
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    out = {key: closed(part) for key, part in schema.items()}
+    return {"additionalProperties": False, **out} if isinstance(out.get("properties"), dict) else out
 
 
 def _xgrammar(guide: Any) -> Callable[[Any], Any]:

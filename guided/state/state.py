@@ -191,7 +191,7 @@ class GuidanceState:
         for token in tokens:
             self._commit(int(token))
 
-    def _commit(self, token: int, *, has_recovered: bool = False) -> None:
+    def _commit(self, token: int, *, is_checked: bool = False, has_recovered: bool = False) -> None:
         if self._stop is not None:
             raise GuidanceError("the sequence has ended", place=f"token {self.num_tokens}", hint="roll back first")
         log = self._log
@@ -199,7 +199,7 @@ class GuidanceState:
             self._stop = StopReason("end", token, self.region)
             log.push_end(token)
         else:
-            if self._watch is not None:
+            if self._watch is not None and not is_checked:
                 self._check_watched(token)
             matcher = self._matcher.current
             closing = self._budgets.closing(log, matcher) if self._budgets is not None else ()
@@ -209,7 +209,7 @@ class GuidanceState:
                 if has_recovered or not self._has_failed_on(token):
                     self._refuse(token)
                 self._recover()
-                self._commit(token, has_recovered=True)
+                self._commit(token, is_checked=is_checked, has_recovered=True)
                 return
             if closing and closing[0] == token and not log.closing:
                 log.close(closing)
@@ -234,17 +234,19 @@ class GuidanceState:
                 closing = self._budgets.closing(log, matcher)
                 if closing:
                     return int(closing[0])
-            if watch is not None and watch.may_restrict(log):
-                return None
+            is_watched = watch is not None and watch.may_restrict(log)
             token, is_doubtful = self._reader.forced_next(matcher, self._row)
-            if not is_doubtful:
+            if token is not None and is_watched:
+                assert watch is not None
+                watch.restrict(self._reader.single(token).words, matcher)  # raises where it would be a duplicate
+            if is_watched or not is_doubtful:
                 return token
         return self.token_mask().forced
 
     def commit_forced(self, token: int) -> None:
         """Commit what `forced_next` returned, without a mask of its position.  Raises as `commit` does."""
         self.counters.forced += self._mask is None
-        self._commit(token)
+        self._commit(token, is_checked=True)
 
     def _check_watched(self, token: int) -> None:
         """Refuse a token that a watcher took out of the mask."""

@@ -37,6 +37,19 @@ OBJECT = {
     "additionalProperties": False,
 }
 
+#: Watched at run time: keys that may not be written twice, and items that must differ.
+WATCHED = {
+    "type": "object",
+    "properties": {
+        "a long name": {"type": "object", "properties": {"inner": {"type": "boolean"}}, "required": ["inner"]},
+        "letters": {
+            "type": "array", "items": {"enum": ["alpha", "beta", "alphabet"]}, "uniqueItems": True, "minItems": 2,
+        },
+    },
+    "required": ["a long name", "letters"],
+    "additionalProperties": {"type": "integer"},
+}  # fmt: skip
+
 
 def some_plan(guide: Any, rng: random.Random) -> Any:
     """A random request: formats, tools, reasoning, free text, stops inside and outside of what is forced."""
@@ -53,7 +66,7 @@ def some_plan(guide: Any, rng: random.Random) -> Any:
         ]
     )
     options: dict[str, Any] = {"stop": stop, "max_tokens": rng.choice([None, None, 3, 8, 20])}
-    kind = rng.randrange(7)
+    kind = rng.randrange(8)
     if kind == 0:
         return guided.Stops(strings=("e t", "zz")) if stop else None
     if kind == 1:
@@ -66,6 +79,8 @@ def some_plan(guide: Any, rng: random.Random) -> Any:
         return guide.plan(response_format=guided.Regex("(long literal text [0-9]{2}; ){2}end"), **options)
     if kind == 5:
         return guide.plan(reasoning_effort="low", response_format=OBJECT, **options)
+    if kind == 6:
+        return guide.plan(response_format=WATCHED, **options)
     return guide.plan(response_format={"const": {"all": "is forced"}}, **options)
 
 
