@@ -328,8 +328,8 @@ class Guide:
         ``plans`` has a plan, stops alone or None per chat; ``sampling`` and ``seed`` are one value for all chats or
         one per chat, and ``seed`` overrides the samplings' own.  A sampling with ``n`` above 1 gives n adjacent
         messages.  ``reuse`` takes what is kept of earlier answers, and keeps these.  ``prompt_lookup_num_tokens`` lets
-        each forward check up to so many tokens that are guessed from prompt and answer: the same answers, in fewer
-        forwards where they repeat the prompt.  Raises `RequestError` and its subclasses, `PlanError` when the number of
+        each forward check at most that many tokens that are guessed from prompt and answer: the same answers, in
+        fewer forwards where they repeat the prompt.  Raises `RequestError` and its subclasses, `PlanError` when the number of
         plans is wrong.
         """
         drafts = draft_settings(prompt_lookup_num_tokens)

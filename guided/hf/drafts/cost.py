@@ -12,7 +12,7 @@ from guided.hf.cache.kv_cache import RowKV
 
 __all__ = ["Cost", "interpolated", "measured_cost"]
 
-#: The time of a forward over so many columns, in times of a forward over one.
+#: The time of a forward by its number of columns, in times of a forward over one.
 Cost = Callable[[int], float]
 
 #: Columns that are measured, each so often that the least time is not one that something else disturbed.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from guided.rows.sequence import RowSequence
 from guided.rows.unguided import UnguidedSequence
 
-__all__ = ["Ask", "Draft", "Guess", "Trial"]
+__all__ = ["Ask", "Draft", "DraftTrial", "Guess"]
 
 
 class Ask(NamedTuple):
@@ -44,7 +44,7 @@ class Draft:
         return Draft(self.tokens[: self.num_tokens(num_guesses)], self.guesses[:num_guesses])
 
 
-class Trial:
+class DraftTrial:
     """The way of a row from where it is: takes guesses as long as they are legal, and adds what they force.
 
     ``room`` is how many tokens the row may still write, and ``ends`` end it if it has no plan.  A token after which the

@@ -1,4 +1,4 @@
-"""Which drafts a step feeds: those that pay by the measured cost of columns, and none for rows that had bad ones."""
+"""The drafts that a step feeds: those that pay by the measured cost of columns, none for rows that had bad ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 from guided.hf.drafts.cost import Cost
 from guided.hf.drafts.draft import Ask, Draft
 
-__all__ = ["Drafts", "Source"]
+__all__ = ["Drafts", "Guesser"]
 
 #: Drafts of a row that are refused at their first guess, one after the other, before it pauses.
 MOST_REFUSED = 2
@@ -17,8 +17,8 @@ MOST_REFUSED = 2
 FIRST_PAUSE, LAST_PAUSE = 8, 128
 
 
-class Source(Protocol):
-    """What guesses."""
+class Guesser(Protocol):
+    """The one who guesses."""
 
     def propose(self, asks: Sequence[Ask]) -> list[Draft]:
         """Return a draft for each row."""
@@ -56,8 +56,8 @@ class _Pace:
 class Drafts:
     """The drafts of one run of the loop, rows by number."""
 
-    def __init__(self, source: Source, cost: Cost, num_rows: int) -> None:
-        self._source = source
+    def __init__(self, guesser: Guesser, cost: Cost, num_rows: int) -> None:
+        self._guesser = guesser
         self._cost = cost
         self._paces = [_Pace() for _ in range(num_rows)]
 
@@ -66,7 +66,7 @@ class Drafts:
         out = [Draft() for _ in rows]
         asking = [(i, ask) for i, ask in enumerate(rows) if ask is not None and not self._paces[ask.number].waits()]
         if asking:
-            for (i, _), draft in zip(asking, self._source.propose([ask for _, ask in asking]), strict=True):
+            for (i, _), draft in zip(asking, self._guesser.propose([ask for _, ask in asking]), strict=True):
                 out[i] = draft
         size = self._size(out, [1 if ask is None else ask.fed for ask in rows])
         return [draft.cut(size) for draft in out]
@@ -74,7 +74,7 @@ class Drafts:
     def learn(self, number: int, draft: Draft, num_accepted: int) -> None:
         """Note how many guesses of what `propose` returned for row ``number`` were right."""
         self._paces[number].note(num_accepted)
-        self._source.learn(number, draft, num_accepted)
+        self._guesser.learn(number, draft, num_accepted)
 
     def _size(self, drafts: Sequence[Draft], fed: Sequence[int]) -> int:
         """Return how many guesses of each draft to feed, so that the time that is saved on average is the most.

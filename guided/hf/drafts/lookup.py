@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from guided.engine.engine import Engine
-from guided.hf.drafts.draft import Ask, Draft, Trial
+from guided.hf.drafts.draft import Ask, Draft, DraftTrial
 from guided.rows.answer import RowAnswer
 
 __all__ = ["History", "PromptLookup"]
@@ -102,20 +102,20 @@ class PromptLookup:
         history, answer = row.history, row.answer
         history.add(answer.tokens[len(history) - row.num_prompt :])
         size = len(history)
-        trial: Trial | None = None
+        trial: DraftTrial | None = None
         while True:
             left = self._most - (0 if trial is None else len(trial.draft.guesses))
             tokens, length = history.found(left) if left else ([], 0)
             if trial is None:
                 if not tokens:
                     return Draft()
-                trial = Trial(answer.sequence, self._engine.tokens.end_ids, room)
+                trial = DraftTrial(answer.sequence, self._engine.tokens.end_ids, room)
             if not self._guess(row, trial, tokens, length):
                 history.cut(size)
                 return trial.draft
 
     @staticmethod
-    def _guess(row: _Row, trial: Trial, tokens: Sequence[int], length: int) -> bool:
+    def _guess(row: _Row, trial: DraftTrial, tokens: Sequence[int], length: int) -> bool:
         """Whether to look up again: all ``tokens`` were taken, or one that forces others."""
         for token in tokens:
             right, all_of_them = row.rates[length]

@@ -1,4 +1,4 @@
-"""What a call asks for drafts: transformers' words, checked."""
+"""The drafts that a call asks for, in transformers' words, checked."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Law drafts: the same tokens and log-probabilities with drafts and without, whoever guesses, right or wrong.
 
-The judge is our loop without drafts.  The guesses are prompt look-up's, and those of one who has read the judge's answer
-and lies now and then.  A forward costs what it costs, whatever is in it, so that every draft is fed.
+The judge is our loop without drafts.  The guesses are prompt look-up's, and those of one who has read the judge's
+answer and lies now and then.  A forward costs what it costs, whatever is in it, so that every draft is fed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import guided
-from guided.hf.drafts.draft import Ask, Draft, Trial
+from guided.hf.drafts.draft import Ask, Draft, DraftTrial
 from guided.output.message import Message
 from guided.sampling import Sampling
 from tests.cases import seeds
@@ -41,7 +41,7 @@ class Liar:
 
     def _propose(self, ask: Ask) -> Draft:
         rng, answer = self._rng, self._answers[ask.number]
-        trial = Trial(answer.sequence, self._context.engine.tokens.end_ids, ask.room)
+        trial = DraftTrial(answer.sequence, self._context.engine.tokens.end_ids, ask.room)
         size = len(answer.tokens)
         for _ in range(rng.choice([0, 1, 3, 8, 20])):
             place = size + len(trial.draft.tokens)
@@ -58,7 +58,7 @@ class Liar:
 
 
 def check_counts(message: Message, judge: Message) -> None:
-    """Each accepted guess saves a forward, and perhaps the one that an end after it would take for log-probabilities."""
+    """Each accepted guess saves a forward, and perhaps the one that a forced end would take for log-probabilities."""
     usage = message.usage
     assert 0 <= usage.accepted_tokens <= usage.drafted_tokens
     saved = judge.usage.forwards - usage.forwards
