@@ -20,6 +20,7 @@ from grammars.values.format import Format
 from guided.engine.engine import CacheInfo, Engine
 from guided.engine.plan_cache import PlanCache
 from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_bytes
+from guided.hf.drafts.settings import draft_settings
 from guided.hf.generate.call import Rows, check_rows, generate_kwargs, read_messages
 from guided.hf.generate.inputs import Inputs, inputs_of
 from guided.hf.loop.choices import choice_probabilities
@@ -320,14 +321,18 @@ class Guide:
         trace: bool = False,
         streamer: Streamer | None = None,
         reuse: bool = True,
+        prompt_lookup_num_tokens: int | None = None,
     ) -> list[Message]:
         """Generate the answers to a batch of chats with guided's own decode loop.
 
         ``plans`` has a plan, stops alone or None per chat; ``sampling`` and ``seed`` are one value for all chats or
         one per chat, and ``seed`` overrides the samplings' own.  A sampling with ``n`` above 1 gives n adjacent
-        messages.  ``reuse`` takes what is kept of earlier answers, and keeps these.  Raises `RequestError` and its
-        subclasses, `PlanError` when the number of plans is wrong.
+        messages.  ``reuse`` takes what is kept of earlier answers, and keeps these.  ``prompt_lookup_num_tokens`` lets
+        each forward check at most that many tokens that are guessed from prompt and answer: the same answers, in
+        fewer forwards where they repeat the prompt.  Raises `RequestError` and its subclasses, `PlanError` when the number of
+        plans is wrong.
         """
+        drafts = draft_settings(prompt_lookup_num_tokens)
         inputs = self.inputs(chats, plans, describe=describe)
         rows = check_rows(plans, inputs.num_rows)
         samplings = row_samplings(sampling, seed, inputs.num_rows, self.model, self.tokens.vocab_size)
@@ -346,6 +351,7 @@ class Guide:
             trace=trace,
             streamer=streamer,
             reuse=reuse,
+            drafts=drafts,
         )
         for _ in run.steps():
             pass
@@ -366,6 +372,7 @@ class Guide:
         describe: bool = True,
         trace: bool = False,
         reuse: bool = True,
+        prompt_lookup_num_tokens: int | None = None,
         **options: Any,
     ) -> Stream:
         """Return an iterator over the events of one answer as it is generated; it holds the message at the end.
@@ -373,8 +380,9 @@ class Guide:
         The fields of `guided.Sampling` (``temperature``, ``top_p``, ``seed``, ``logprobs`` ...) and ``max_tokens``
         have OpenAI's meaning; the model's generation config decides what is not given.  An answer never exceeds the
         rest of the context.  ``plan`` may be stops alone: then the answer is free text up to a stop.  ``reuse`` takes
-        what is kept of earlier turns, and keeps this one.
+        what is kept of earlier turns, and keeps this one.  ``prompt_lookup_num_tokens`` as in `generate`.
         """
+        drafts = draft_settings(prompt_lookup_num_tokens)
         sampling = sampling_of(options)
         max_tokens = options.get("max_tokens")
         if plan is None:
@@ -388,7 +396,8 @@ class Guide:
         inputs = self.inputs([chat], [plan], describe=describe)
         (rows,) = row_samplings(sampling, None, 1, self.model, self.tokens.vocab_size)
         limit = token_limit(plan, max_tokens, inputs.prompt_ids[0], self.model)
-        return Stream(Generation(self.context, inputs, [plan], rows, [limit], trace=trace, reuse=reuse))
+        run = Generation(self.context, inputs, [plan], rows, [limit], trace=trace, reuse=reuse, drafts=drafts)
+        return Stream(run)
 
     def choice_probabilities(
         self, chat: Chat, choices: Sequence[str], *, describe: bool = True

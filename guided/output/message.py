@@ -53,7 +53,8 @@ class Usage:
 
     ``forwards`` counts the forward passes of the model that this answer took part in, the prompt's included, in our
     own decode loop; 0 for answers that ``model.generate`` wrote.  ``cached_tokens`` are the prompt's that a kept row
-    had, so that they were not computed again.
+    had, so that they were not computed again.  ``drafted_tokens`` were guessed and fed ahead, ``accepted_tokens`` of
+    them were right; what they force is not counted.
     """
 
     prompt_tokens: int = 0
@@ -61,6 +62,8 @@ class Usage:
     reasoning_tokens: int = 0
     forwards: int = field(default=0, compare=False)
     cached_tokens: int = field(default=0, compare=False)
+    drafted_tokens: int = field(default=0, compare=False)
+    accepted_tokens: int = field(default=0, compare=False)
 
     @property
     def total_tokens(self) -> int:

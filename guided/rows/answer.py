@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.counters import Guidance
@@ -160,8 +161,8 @@ class RowAnswer:
         self._builder.add(last)
         return [*events, *last]
 
-    def message(self, *, forwards: int = 0, cached: int = 0) -> Message:
-        """Return the finished answer, which took ``forwards`` of the model and found ``cached`` prompt tokens kept."""
+    def message(self, usage: Usage | None = None) -> Message:
+        """Return the finished answer; ``usage`` counts the work of the model that it took."""
         self.finish()
         row = self.sequence if isinstance(self.sequence, RowSequence) else None
         if self._end is None and row is not None and self.tokens and _may_have_ended(row):
@@ -177,8 +178,7 @@ class RowAnswer:
             self.begin,
             row_stopped=row is not None and row.state.is_stopped,
             prompt_tokens=self.prompt_tokens,
-            forwards=forwards,
-            cached=cached,
+            usage=usage,
             guidance=self.sequence.guidance() if self.sequence is not None else Guidance(),
             error=self.error,
             freed=self._error is None and row is not None and not row.has_failed,
@@ -277,8 +277,7 @@ def _message(
     guidance: Guidance,
     error: GuidedError | None,
     freed: bool,
-    forwards: int = 0,
-    cached: int = 0,
+    usage: Usage | None = None,
 ) -> Message:
     """Return the message of what ``parser`` has read into ``builder``: ``num_body`` tokens, then perhaps ``end``."""
     hit = parser.hit
@@ -287,7 +286,12 @@ def _message(
         ended=hit is not None or end is not None or row_stopped,
         whole=hit is None or _is_whole(tokens[: hit.num_tokens], hit, plan, engine, begin),
         stop_reason=_reason(hit, plan, end, engine),
-        usage=Usage(prompt_tokens, num_completion, parser.reasoning_tokens, forwards, cached),
+        usage=replace(
+            usage or Usage(),
+            prompt_tokens=prompt_tokens,
+            completion_tokens=num_completion,
+            reasoning_tokens=parser.reasoning_tokens,
+        ),
         guidance=guidance,
         error=error,
         freed=freed,

@@ -10,6 +10,12 @@ from typing import Protocol
 import torch
 
 from grammars.plan.plan import RowPlan
+from guided.hf.cache.kv_cache import RowKV
+from guided.hf.cache.self_test import abilities_of
+from guided.hf.drafts.cost import measured_cost
+from guided.hf.drafts.drafts import Drafts
+from guided.hf.drafts.lookup import PromptLookup
+from guided.hf.drafts.settings import DraftSettings, say_once
 from guided.hf.generate.inputs import Inputs
 from guided.hf.loop.prepare import Prepared, prepare
 from guided.hf.loop.recorder import Recorder
@@ -20,7 +26,7 @@ from guided.hf.loop.sampling import BatchSampler
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.inspect.trace import build_trace
-from guided.output.message import Message
+from guided.output.message import Message, Usage
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import OnError
 from guided.sampling import RowSampling
@@ -60,6 +66,7 @@ class Generation:
         trace: bool = False,
         streamer: Streamer | None = None,
         reuse: bool = True,
+        drafts: DraftSettings | None = None,
     ) -> None:
         self.context = context
         self.inputs = inputs
@@ -69,6 +76,7 @@ class Generation:
         self._max_tokens = tuple(max_tokens)
         self._streamer = streamer
         self._reuse = reuse
+        self._drafts = drafts
         self._notes: tuple[str, ...] = ()
         self._recorder = self._make_recorder()
         self.answers = [
@@ -114,6 +122,7 @@ class Generation:
             processors=prepared.processors,
             criteria=prepared.criteria,
             reuse=self._kept_rows(prepared),
+            drafts=self._make_drafts(prepared, isinstance(cache, RowKV)),
         )
         self._show(inputs["input_ids"])
         for step in loop.steps():
@@ -127,6 +136,19 @@ class Generation:
         pool = self.context.pool
         pool.note_off(prepared.off)
         return Reuse(pool, self.context.model) if self._reuse and pool.is_on and not prepared.off else None
+
+    def _make_drafts(self, prepared: Prepared, can_crop: bool) -> Drafts | None:
+        """Return what guesses; None where the call asks for nothing, or the cache cannot forget what was wrong."""
+        settings, context = self._drafts, self.context
+        if settings is None:
+            return None
+        if not can_crop:
+            why = prepared.off or "; ".join(abilities_of(context.model).notes)
+            self._notes += (f"no drafts: {why}",)
+            say_once(context.model, self._notes[-1])
+            return None
+        source = PromptLookup(context.engine, self.answers, self.inputs.prompt_ids, settings.num_tokens)
+        return Drafts(source, measured_cost(context.model), len(self.rows))
 
     # -- the streamer of the caller
 
@@ -151,7 +173,7 @@ class Generation:
             self._streamer = None
             note = f"the streamer raised {type(error).__name__} ({error}) and was left out"
             log.warning("%s", note)
-            self._notes = (note,)
+            self._notes += (note,)
 
     # -- the answers
 
@@ -161,7 +183,14 @@ class Generation:
 
     def _message(self, r: int) -> Message:
         row = self._loop_rows[r]
-        message = self.answers[r].message(forwards=row.forwards, cached=row.cached)
+        message = self.answers[r].message(
+            Usage(
+                forwards=row.forwards,
+                cached_tokens=row.cached,
+                drafted_tokens=row.drafted,
+                accepted_tokens=row.accepted,
+            )
+        )
         if self._notes:
             message = replace(message, notes=(*message.notes, *self._notes))
         if self._recorder is None or r not in self._recorder.rows:

@@ -2,6 +2,9 @@
 
 A sampled token is one mask, one sample and one commit; a forced token is one commit, and is fed together with the token
 before it.  Rows that have ended leave the batch.  On an accelerator the host waits once per step, for the tokens.
+
+Drafts are fed after them.  Then the step goes on over the same logits as long as the tokens that are chosen and forced
+are those of the draft: nothing but the cache was ahead, so nothing else is taken back.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ import torch
 
 from guided.hf.cache.kv_cache import AppendKV, RowKV
 from guided.hf.cache.step_kv import StepKV
+from guided.hf.drafts.draft import Ask, Draft
+from guided.hf.drafts.drafts import Drafts
 from guided.hf.loop.recorder import Recorder
 from guided.hf.loop.reuse import Reuse
 from guided.hf.loop.row_masks import RowMasks
@@ -30,7 +35,8 @@ __all__ = ["LoopRow", "RowLoop", "Step"]
 class Step:
     """The tokens that each row wrote in one step, by row number: one chosen, then those that it forces.
 
-    Empty for a row that had ended before, and for the chosen token of a row that failed.
+    With drafts this may come several times over.  Empty for a row that had ended before, and for the chosen token of a
+    row that failed.
     """
 
     tokens: list[list[int]]
@@ -42,7 +48,8 @@ class LoopRow:
 
     ``pending`` are tokens that the cache does not hold, at first the prompt.  Of these the last ``num_unrecorded`` were
     forced, and their log-probabilities are still to be recorded.  ``chat`` are the digests of the prompt's messages.
-    ``cached`` counts the tokens of the prompt that a kept row had.
+    ``cached`` counts the tokens of the prompt that a kept row had.  ``draft`` is fed after ``pending``; of a draft that
+    was fed, ``num_right`` tokens were written so far, and ``column`` of the logits tells the next one.
     """
 
     number: int
@@ -53,6 +60,11 @@ class LoopRow:
     num_unrecorded: int = 0
     forwards: int = 0
     cached: int = 0
+    draft: Draft = field(default_factory=Draft)
+    num_right: int = 0
+    column: int = -1
+    drafted: int = 0
+    accepted: int = 0
 
     @property
     def is_done(self) -> bool:
@@ -72,9 +84,9 @@ class RowLoop:
     """The rows of one batch over one cache.
 
     ``cache`` holds an empty row for each of ``rows``.  A `StepKV` gets one token per row and step, and its rows stay to
-    the end.  ``processors`` and ``criteria`` are those of others, as in transformers; only a `StepKV` can show them
-    histories.  With ``reuse`` rows begin with what is kept of their prompts, and are kept when they leave, when the run
-    ends, and when it breaks off.
+    the end.  ``drafts`` are for a `RowKV` alone.  ``processors`` and ``criteria`` are those of others, as in
+    transformers; only a `StepKV` can show them histories.  With ``reuse`` rows begin with what is kept of their
+    prompts, and are kept when they leave, when the run ends, and when it breaks off.
     """
 
     cache: RowKV | AppendKV | StepKV
@@ -87,6 +99,7 @@ class RowLoop:
     processors: Sequence[Any] = ()
     criteria: Sequence[Any] = ()
     reuse: Reuse | None = None
+    drafts: Drafts | None = None
     _active: list[LoopRow] = field(default_factory=list)  # row i of the cache belongs to the i-th
     _chats: list[tuple[int, ...]] = field(default_factory=list)  # of the rows of the cache
 
@@ -109,11 +122,12 @@ class RowLoop:
             if self.device.type == "cpu":
                 yield from waiting
                 waiting = []
+            self._draft()
             logits = self._feed(is_first=is_first)
             is_first = False
             yield from waiting
             with torch.no_grad():
-                waiting = [Step(self._advance(logits))]
+                waiting = [Step(self._write(logits))]
             del logits
         yield from waiting
 
@@ -162,11 +176,27 @@ class RowLoop:
         if isinstance(self.cache, StepKV):
             return self.cache.feed([row.pending or [self.pad_id] for row in active])
         # Of a row that is done only the places of its unrecorded tokens count: the last one leads nowhere.
-        chunks = [row.pending[:-1] if row.is_done else row.pending for row in active]
-        keep = max(row.num_unrecorded + (not row.is_done) for row in active)
+        chunks = [row.pending[:-1] if row.is_done else row.pending + row.draft.tokens for row in active]
+        keep = max(map(self._num_columns, active))
         if not is_first:
             return self.cache.feed(chunks, keep=keep)
         return self._prefill(self.cache, chunks, keep)
+
+    def _num_columns(self, row: LoopRow) -> int:
+        """The columns of the logits that ``row`` needs."""
+        return row.num_unrecorded + (not row.is_done) + len(row.draft.tokens)
+
+    def _draft(self) -> None:
+        """Choose what is fed ahead."""
+        if self.drafts is None:
+            return
+        asks = [
+            None if row.is_done else Ask(row.number, len(row.pending), row.max_tokens - len(row.answer.tokens))
+            for row in self._active
+        ]
+        for row, draft in zip(self._active, self.drafts.propose(asks), strict=True):
+            row.draft = draft
+            row.drafted += len(draft.guesses)
 
     def _prefill(self, cache: RowKV | AppendKV, chunks: Sequence[list[int]], keep: int) -> torch.Tensor:
         """Feed the prompts; rows that begin alike (n answers, equal requests) are computed once."""
@@ -177,7 +207,7 @@ class RowLoop:
         self._chats = [rows[0].chat for rows in kinds.values()]
         reused = [0] * len(kinds)
         if self.reuse is not None:
-            needed = [max(row.num_unrecorded + (not row.is_done) for row in rows) for rows in kinds.values()]
+            needed = [max(map(self._num_columns, rows)) for rows in kinds.values()]
             reused = self.reuse.begin(cache, list(kinds), needed)
         logits = cache.feed([chunk[size:] for chunk, size in zip(kinds, reused, strict=True)], keep=keep)
         if self.reuse is not None and isinstance(cache, AppendKV):
@@ -210,12 +240,52 @@ class RowLoop:
 
     # -- one step
 
-    def _advance(self, logits: torch.Tensor) -> list[list[int]]:
-        """Choose and commit a token per row, then what it forces; return what each row wrote, by row number."""
-        active, numbers = self._active, [row.number for row in self._active]
-        self._record_forced(logits)
+    def _write(self, logits: torch.Tensor) -> list[list[int]]:
+        """Return what each row writes, by row number: one token with what it forces, more where a draft was right."""
+        written: list[list[int]] = [[] for _ in self.rows]
+        places = list(range(len(self._active)))
+        for row in self._active:
+            row.column = logits.shape[1] - (not row.is_done) - len(row.draft.tokens)
+            row.num_right = 0
+        while places:
+            self._advance(logits, places, written)
+            places = [i for i in places if self._goes_on_in_draft(i)]
+        return written
+
+    def _goes_on_in_draft(self, place: int) -> bool:
+        """Whether the row has written what its draft says, so that these logits tell more; else forget the rest."""
+        row = self._active[place]
+        new, rest = row.pending, row.draft.tokens[row.num_right :]
+        if not rest:
+            self._finish_draft(row)
+            return False
+        if new and new == rest[: len(new)] and (row.num_unrecorded or not row.is_done):
+            row.num_right += len(new)
+            row.column += len(new)
+            return True
+        same = next((i for i, pair in enumerate(zip(new, rest, strict=False)) if pair[0] != pair[1]), len(new))
+        same = 0 if row.num_unrecorded else min(same, len(rest))
+        assert isinstance(self.cache, RowKV)
+        self.cache.crop(place, len(self.cache.ids[place]) - len(rest) + same)
+        row.num_right += same
+        row.pending = new[same:]
+        self._finish_draft(row)
+        return False
+
+    def _finish_draft(self, row: LoopRow) -> None:
+        if row.draft.guesses and self.drafts is not None:
+            num_accepted = sum(guess.at < row.num_right for guess in row.draft.guesses)
+            row.accepted += num_accepted
+            self.drafts.learn(row.number, row.draft, num_accepted)
+            row.draft = Draft()
+
+    def _advance(self, logits: torch.Tensor, places: Sequence[int], written: list[list[int]]) -> None:
+        """Choose and commit a token in the rows at ``places``, then what it forces; add to ``written``."""
+        active = [self._active[i] for i in places]
+        numbers = [row.number for row in active]
+        self._record_forced(logits, places)
         answers = [row.answer for row in active]
-        raw = logits[:, -1].to(copy=True, dtype=torch.float32)
+        raw = self._newest(logits, places)
         scores = self._processed(self.sampler.adjust(raw, numbers))
         guided = [None if row.is_done else row.answer for row in active]
         # Masks may hide broken logits, or write over them.
@@ -228,14 +298,24 @@ class RowLoop:
             self.recorder.record(raw, scores, tokens, [row.number if not row.is_done else -1 for row in active])
         host = self._on_host(tokens, sound)
         self.masks.count(answers, host[3:] or None)
-        return self._commit(host[0], host[1], host[2])
+        self._commit(active, host, written)
 
-    def _record_forced(self, logits: torch.Tensor) -> None:
-        for i, row in enumerate(self._active):
+    def _newest(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
+        """Return a float32 copy ``[rows, vocab]`` of the logits that tell the next token of the rows at ``places``."""
+        last = logits.shape[1] - 1
+        columns = [min(self._active[i].column, last) for i in places]
+        if len(places) == len(logits) and min(columns) == last:
+            return logits[:, -1].to(copy=True, dtype=torch.float32)
+        found = [on_device(part, torch.long, logits.device) for part in (places, columns)]
+        return logits[found[0], found[1]].float()
+
+    def _record_forced(self, logits: torch.Tensor, places: Sequence[int]) -> None:
+        for i in places:
+            row = self._active[i]
             size = row.num_unrecorded
             if size and self.recorder is not None:
-                last = logits.shape[1] - (not row.is_done)
-                self.recorder.record_forced(row.number, logits[i, last - size : last].float(), row.pending[-size:])
+                columns = logits[i, row.column - size : row.column]
+                self.recorder.record_forced(row.number, columns.float(), row.pending[-size:])
             row.num_unrecorded = 0
 
     def _processed(self, scores: torch.Tensor) -> torch.Tensor:
@@ -271,10 +351,10 @@ class RowLoop:
         found: list[list[int]] = torch.cat(parts).tolist()
         return found
 
-    def _commit(self, tokens: list[int], sound: list[int], ended: list[int]) -> list[list[int]]:
-        written: list[list[int]] = [[] for _ in self.rows]
+    def _commit(self, rows: Sequence[LoopRow], host: list[list[int]], written: list[list[int]]) -> None:
+        """Commit what `_on_host` returned, and what it forces; the new tokens are then pending, and in ``written``."""
         going_on: list[LoopRow] = []
-        for row, token, is_sound, is_ended in zip(self._active, tokens, sound, ended, strict=True):
+        for row, token, is_sound, is_ended in zip(rows, *host[:3], strict=True):
             row.pending = []
             if row.is_done:
                 continue
@@ -285,9 +365,9 @@ class RowLoop:
             row.answer.push(token)
             if len(row.answer.tokens) > size:
                 row.pending = [token]
-                written[row.number] = [token]
+                written[row.number].append(token)
                 self.sampler.commit(row.number, [token])
                 going_on.append(row)
             if is_ended:
                 row.max_tokens = len(row.answer.tokens)
-        return self._forced(written, going_on)
+        self._forced(written, going_on)

@@ -87,14 +87,14 @@ class Seen:
 @pytest.fixture
 def seen(monkeypatch: Any) -> Seen:
     found = Seen()
-    advance = RowLoop._advance
+    advance = RowLoop._write
 
     def noted(self: RowLoop, logits: torch.Tensor) -> Any:
         for i, ids in enumerate(self.cache.ids):
             found.choices.append((self.reuse is not None, list(ids), logits[i, -1].clone()))
         return advance(self, logits)
 
-    monkeypatch.setattr(RowLoop, "_advance", noted)
+    monkeypatch.setattr(RowLoop, "_write", noted)
     return found
 
 

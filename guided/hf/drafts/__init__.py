@@ -1,0 +1,1 @@
+"""Drafts: tokens that are guessed, tried on the grammar, and fed ahead to be checked by the model."""

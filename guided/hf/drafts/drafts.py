@@ -1,0 +1,100 @@
+"""The drafts that a step feeds: those that pay by the measured cost of columns, none for rows that had bad ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from guided.hf.drafts.cost import Cost
+from guided.hf.drafts.draft import Ask, Draft
+
+__all__ = ["Drafts", "Guesser"]
+
+#: Drafts of a row that are refused at their first guess, one after the other, before it pauses.
+MOST_REFUSED = 2
+
+#: Forwards of the first pause; each pause that follows without an accepted guess is twice as long, up to the last.
+FIRST_PAUSE, LAST_PAUSE = 8, 128
+
+
+class Guesser(Protocol):
+    """The one who guesses."""
+
+    def propose(self, asks: Sequence[Ask]) -> list[Draft]:
+        """Return a draft for each row."""
+        ...
+
+    def learn(self, number: int, draft: Draft, num_accepted: int) -> None:
+        """Note how many guesses of a draft of row ``number`` were right; the next one was wrong, if there is one."""
+        ...
+
+
+class _Pace:
+    """The refusals of one row, and the pause that they lead to."""
+
+    def __init__(self) -> None:
+        self._refused = 0
+        self._left = 0
+        self._next = FIRST_PAUSE
+
+    def waits(self) -> bool:
+        """Whether the row pauses in this step; counts the steps."""
+        self._left -= self._left > 0
+        return self._left > 0
+
+    def note(self, num_accepted: int) -> None:
+        """Count a draft."""
+        if num_accepted:
+            self._refused, self._next = 0, FIRST_PAUSE
+            return
+        self._refused += 1
+        if self._refused == MOST_REFUSED:
+            self._left, self._refused = self._next + 1, 0
+            self._next = min(2 * self._next, LAST_PAUSE)
+
+
+class Drafts:
+    """The drafts of one run of the loop, rows by number."""
+
+    def __init__(self, guesser: Guesser, cost: Cost, num_rows: int) -> None:
+        self._guesser = guesser
+        self._cost = cost
+        self._paces = [_Pace() for _ in range(num_rows)]
+
+    def propose(self, rows: Sequence[Ask | None]) -> list[Draft]:
+        """Return the draft that each row of a batch is to feed, empty for None and where none pays."""
+        out = [Draft() for _ in rows]
+        asking = [(i, ask) for i, ask in enumerate(rows) if ask is not None and not self._paces[ask.number].waits()]
+        if asking:
+            for (i, _), draft in zip(asking, self._guesser.propose([ask for _, ask in asking]), strict=True):
+                out[i] = draft
+        size = self._size(out, [1 if ask is None else ask.fed for ask in rows])
+        return [draft.cut(size) for draft in out]
+
+    def learn(self, number: int, draft: Draft, num_accepted: int) -> None:
+        """Note how many guesses of what `propose` returned for row ``number`` were right."""
+        self._paces[number].note(num_accepted)
+        self._guesser.learn(number, draft, num_accepted)
+
+    def _size(self, drafts: Sequence[Draft], fed: Sequence[int]) -> int:
+        """Return how many guesses of each draft to feed, so that the time that is saved on average is the most.
+
+        A guess that is right saves the forward that would feed it with what it forces, a share of it in a batch; fed
+        ahead, it makes this forward wider, in every row.
+        """
+        rows, width = len(fed), max(fed, default=1)
+        now = self._cost(rows * width)
+        chances = [1.0] * rows
+        saved = most = 0.0
+        best = 0
+        for size in range(1, 1 + max((len(draft.guesses) for draft in drafts), default=0)):
+            for r, draft in enumerate(drafts):
+                if size <= len(draft.guesses):
+                    guess = draft.guesses[size - 1]
+                    chances[r] *= guess.chance
+                    saved += chances[r] * self._cost(rows * (draft.num_tokens(size) - guess.at)) / rows
+                    width = max(width, fed[r] + draft.num_tokens(size))
+            gain = saved - (self._cost(rows * width) - now)
+            if gain > most:
+                most, best = gain, size
+        return best
