@@ -164,7 +164,7 @@ class Guide:
         response_format: Any = None,
         tools: Iterable[Any] | None = None,
         tool_choice: Any = None,
-        parallel_tool_calls: bool = True,
+        parallel_tool_calls: bool | None = None,
         reasoning_effort: str | None = None,
         reasoning_preset: str = "native",
         thinking: bool | None = None,
@@ -329,8 +329,8 @@ class Guide:
         one per chat, and ``seed`` overrides the samplings' own.  A sampling with ``n`` above 1 gives n adjacent
         messages.  ``reuse`` takes what is kept of earlier answers, and keeps these.  ``prompt_lookup_num_tokens`` lets
         each forward check at most that many tokens that are guessed from prompt and answer: the same answers, in
-        fewer forwards where they repeat the prompt.  Raises `RequestError` and its subclasses, `PlanError` when the number of
-        plans is wrong.
+        fewer forwards where they repeat the prompt.  Raises `RequestError` and its subclasses, `PlanError` when the
+        number of plans is wrong.
         """
         drafts = draft_settings(prompt_lookup_num_tokens)
         inputs = self.inputs(chats, plans, describe=describe)
