@@ -167,7 +167,7 @@ class Guide:
         response_format: Any = None,
         tools: Iterable[Any] | None = None,
         tool_choice: Any = None,
-        parallel_tool_calls: bool = True,
+        parallel_tool_calls: bool | None = None,
         reasoning_effort: str | None = None,
         reasoning_preset: str = "native",
         thinking: bool | None = None,

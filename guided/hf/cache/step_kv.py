@@ -1,7 +1,7 @@
-"""The cache of rows that are decoded step by step, as ``generate`` prepared them: one token per row and forward.
+"""The cache of rows that are decoded step by step, one token per row and forward, on ``generate``'s own inputs.
 
-For models that cannot take several tokens at once, for static caches, for models with a preparation of their own, and
-where processors of others want to see every step.
+It serves models that cannot take several tokens at once, static caches, models that prepare their inputs themselves,
+and logits processors of the caller, which must see every step.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class StepKV:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the cache's keys and values; 0 where the model's cache does not tell."""
+        """Bytes of the cache's keys and values; 0 if the model's cache does not show them."""
         cache = self._kwargs.get("past_key_values")
         tensors = [getattr(layer, name, None) for layer in getattr(cache, "layers", ()) for name in ("keys", "values")]
         return sum(t.nbytes for t in tensors if isinstance(t, torch.Tensor))

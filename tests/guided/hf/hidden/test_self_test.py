@@ -183,7 +183,7 @@ def test_a_step_has_one_hook_where_states_are_wanted_and_none_elsewhere(tiny_gui
 
 
 def test_the_states_of_a_run_take_two_vectors_a_row_whatever_its_length(tiny_guide: Any, monkeypatch: Any) -> None:
-    """What is held between the steps: nothing of rows that go on."""
+    """Between the steps nothing is held of rows that go on."""
     held = []
     take = guided.hf.hidden.last_states.LastStates.take
 
