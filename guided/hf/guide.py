@@ -23,7 +23,7 @@ from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_by
 from guided.hf.drafts.settings import draft_settings
 from guided.hf.generate.call import Rows, check_rows, generate_kwargs, read_messages
 from guided.hf.generate.inputs import Inputs, inputs_of
-from guided.hf.hidden.messages import Place, answer_states, with_last_states
+from guided.hf.hidden.messages import StateKind, answer_states, with_last_states
 from guided.hf.hidden.settings import HiddenStates, hidden_settings
 from guided.hf.loop.choices import choice_probabilities
 from guided.hf.loop.generation import Generation, Streamer
@@ -422,7 +422,7 @@ class Guide:
         return Stream(run)
 
     def hidden_states(
-        self, chat: Chat, message: Message, *, positions: Sequence[int] | int = (-1,), state: Place = "at_token"
+        self, chat: Chat, message: Message, *, positions: Sequence[int] | int = (-1,), state: StateKind = "at_token"
     ) -> Vectors:
         """Return the last layer's states after the final norm at tokens of an answer, ``[positions, hidden size]``.
 

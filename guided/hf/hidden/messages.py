@@ -18,10 +18,10 @@ from guided.hidden_state import LastHiddenState, Vectors
 from guided.output.message import Message
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["Place", "answer_states", "with_last_states"]
+__all__ = ["StateKind", "answer_states", "with_last_states"]
 
 #: The state at a token, or the one from which it was chosen.
-Place = Literal["at_token", "producing"]
+StateKind = Literal["at_token", "producing"]
 
 
 def with_last_states(
@@ -63,14 +63,14 @@ def answer_states(
     message: Message,
     chat: Sequence[int],
     positions: Sequence[int] | int,
-    place: Place,
+    kind: StateKind,
     pool: PrefixPool | None,
 ) -> Vectors:
     """Return the states ``[positions, hidden size]`` of tokens of an answer; ``chat`` are the digests of its chat."""
-    _check_message(message, chat, place)
+    _check_message(message, chat, kind)
     check_hidden_states(model)
     size = len(message.token_ids)
-    offset = len(_ids(message)) - size - (place == "producing")
+    offset = len(_ids(message)) - size - (kind == "producing")
     wanted = positions if isinstance(positions, Iterable) else [positions]
     places = [offset + _index(at, size) for at in wanted]
     if not places:
@@ -95,7 +95,7 @@ def _index(at: object, size: int) -> int:
     return found % size
 
 
-def _check_message(message: object, chat: Sequence[int], place: object) -> None:
+def _check_message(message: object, chat: Sequence[int], kind: object) -> None:
     if not isinstance(message, Message) or message.prompt is None:
         raise RequestError(
             "the message has no prompt", place="message", expected="a message that a guide returned for this chat"
@@ -103,8 +103,8 @@ def _check_message(message: object, chat: Sequence[int], place: object) -> None:
     answered = message.prompt.chat
     if tuple(chat[: len(answered)]) != answered:
         raise RequestError("the message answers another chat", place="chat", expected="the chat that it answers")
-    if place not in get_args(Place):
-        raise RequestError(f"unknown state {shown(place)}", place="state", expected="at_token or producing")
+    if kind not in get_args(StateKind):
+        raise RequestError(f"unknown state {shown(kind)}", place="state", expected="at_token or producing")
 
 
 def _ids(message: Message) -> tuple[int, ...]:
