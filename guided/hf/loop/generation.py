@@ -9,7 +9,7 @@ from typing import Protocol
 
 import torch
 
-from grammars.plan.plan import RowPlan
+from grammars.plan.plan import Plan, RowPlan
 from guided.hf.cache.kv_cache import RowKV
 from guided.hf.cache.self_test import abilities_of
 from guided.hf.drafts.cost import measured_cost
@@ -197,9 +197,9 @@ class Generation:
             return message
         plan, engine = self.plans[r], self.context.engine
         records = self._recorder.logprobs(r, message.token_ids)
-        overridden = sum(records[i].overridden for i in self.answers[r].forced if i < len(records))
-        guidance = replace(message.guidance, overridden=message.guidance.overridden + overridden)
-        message = replace(message, guidance=guidance)
+        if isinstance(plan, Plan):
+            overridden = sum(record.overridden for record in records)
+            message = replace(message, guidance=replace(message.guidance, overridden=overridden))
         if self.trace:
             trace = build_trace(
                 message, plan, engine, records, begin=self.inputs.begins[r], runs=set(self.answers[r].forced)
