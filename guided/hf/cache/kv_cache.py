@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 
 from guided.hf.cache.attention_masks import attention_masks
+from guided.hf.cache.head_input import head_input, last_columns
 from guided.hf.cache.row_layers import Columns, RowCache
 from guided.hf.masks.transfer import on_device
 from special_tokens.errors import ModelError
@@ -94,25 +95,11 @@ class _Forward:
 
     def __call__(self, ids: torch.Tensor, cache: Any, keep: int, hidden: bool, **inputs: Any) -> tuple[Any, ...]:
         """Return the logits ``[rows, keep, vocabulary]``, the cache, and the hidden states of the same columns."""
-        seen: list[torch.Tensor] = []
-        hook = self._watch(seen) if hidden else None
         inputs |= {"logits_to_keep": keep} if self._takes_keep else {}
         inputs |= {} if cache is None else {self.cache_name: cache}
-        try:
-            with torch.no_grad():
-                out = self.model(input_ids=ids, use_cache=True, return_dict=True, **inputs)
-        finally:
-            if hook is not None:
-                hook.remove()
-        return out.logits[:, -keep:], out.get(self.cache_name), seen[0][:, -keep:] if seen else None
-
-    def _watch(self, seen: list[torch.Tensor]) -> Any:
-        head = self.model.get_output_embeddings()
-        if head is None:
-            raise ModelError(
-                f"{type(self.model).__name__} has no output embeddings", hint="ask for no hidden state of this model"
-            )
-        return head.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
+        with torch.no_grad(), head_input(self.model, hidden) as seen:
+            out = self.model(input_ids=ids, use_cache=True, return_dict=True, **inputs)
+        return out.logits[:, -keep:], out.get(self.cache_name), last_columns(seen, keep)
 
 
 class _Rows:

@@ -72,12 +72,13 @@ class PrefixPool:
             self._off = reason
 
     def longest(
-        self, ids: Sequence[int], most: int, state: Any, *, is_whole: bool = False
+        self, ids: Sequence[int], most: int, state: Any, *, is_whole: bool = False, is_counted: bool = True
     ) -> tuple[TakenRow, int] | None:
         """Return the kept row that shares the longest prefix with ``ids``, and that prefix's length, at most ``most``.
 
         ``is_whole``: only a row that is a prefix of ``ids`` as a whole counts, for caches that cannot be cropped.  Rows
         that were computed in another ``state`` of the model are dropped.  Of equally long ones the newest is returned.
+        With ``is_counted`` the counters count it.
         """
         wanted = tuple(ids[:most])
         with self._lock:
@@ -91,10 +92,10 @@ class PrefixPool:
                 if shared and shared >= length and (not is_whole or shared == len(kept.row.ids)):
                     best, length = number, shared
             if best < 0:
-                self._misses += 1
+                self._misses += is_counted
                 return None
-            self._hits += 1
-            self._reused += length
+            self._hits += is_counted
+            self._reused += length * is_counted
             self._rows.move_to_end(best)
             return self._rows[best].row, length
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from guided.hf.generate.session import Session
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
-from guided.output.message import Message
+from guided.output.message import Message, Prompt
 from guided.rows.answer import read_answer
 from guided.rows.beams import Row
 from guided.rows.sequence import OnError, RowSequence, check_on_error
@@ -148,7 +148,8 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
     if inputs.session is not None:
         rows = inputs.session.rows_at(generated)
         end_cut_rows(context, inputs.session, output, rows, generated, inputs.num_rows)
-    return [
+    prompts = [Prompt(ids, chat) for ids, chat in zip(inputs.prompt_ids, inputs.chats, strict=True)]
+    found = [
         read_answer(
             tokens,
             plans[r // expand],
@@ -159,6 +160,7 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
         )
         for r, tokens in enumerate(generated)
     ]
+    return [replace(message, prompt=prompts[r // expand]) for r, message in enumerate(found)]
 
 
 def _sequences(output: Any) -> torch.Tensor:
