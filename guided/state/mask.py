@@ -163,7 +163,7 @@ class MaskReader:
         self._last = num_words(size) - 1
         self._below = (1 << size % 32) - 1 if size % 32 else 0xFFFFFFFF
         self._special = self._special_bits()
-        #: Two words that both have legal tokens wherever many tokens are legal, as in text.  Then the tokens need not be
+        #: Two words that both have legal tokens wherever many tokens are legal, as in text.  Then no token need be
         #: counted, nor the engine asked for an error: in an error it allows only an end.
         self._one, self._other = self._last // 3, self._last - self._last // 3
         if self._one == self._other:
