@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -30,6 +33,13 @@ def test_every_room_has_a_row_with_its_number_of_modules() -> None:
         if len(list(folder.glob("*.py"))) > 1
     }
     assert {cells[0].strip("`"): int(cells[1]) for cells in _rows(PLACES)} == rooms
+
+
+@pytest.mark.parametrize(("room", "noun"), [(cells[0].strip("`"), cells[2]) for cells in _rows(PLACES)])
+def test_the_noun_of_a_room_is_what_its_package_says(room: str, noun: str) -> None:
+    docstring = ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text(encoding="utf-8")))
+    assert docstring is not None
+    assert noun.split() == docstring.split("\n\n")[0].split()
 
 
 def test_modules_that_moved_are_where_the_table_says() -> None:
