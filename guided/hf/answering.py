@@ -8,6 +8,7 @@ from typing import Any
 from grammars.plan.plan import RowPlan
 from guided.hf.drafts.settings import draft_settings
 from guided.hf.generate.inputs import check_rows, checked_inputs
+from guided.hf.hidden.settings import hidden_settings
 from guided.hf.loop.generation import Generation
 from guided.hf.loop.settings import row_samplings, token_limit
 from guided.hf.model.context import ModelContext
@@ -23,6 +24,7 @@ def generation_of(
 ) -> Generation:
     """Return the run of the loop that answers ``chats``; ``n`` is the only number of answers that is possible."""
     drafts = draft_settings(asked.prompt_lookup_num_tokens)
+    hidden = hidden_settings(asked.return_last_hidden_state, context.model)
     sampling = asked.samplings()
     if n is not None and isinstance(sampling, Sampling) and sampling.n != n:
         raise RequestError(f"n={sampling.n} for one answer", place="n", hint="use guide.generate for several answers")
@@ -46,6 +48,7 @@ def generation_of(
         streamer=asked.streamer,
         reuse=asked.reuse,
         drafts=drafts,
+        hidden=hidden,
     )
 
 

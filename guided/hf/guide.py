@@ -19,15 +19,18 @@ from guided.hf.answering import check_finished, generation_of
 from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_bytes
 from guided.hf.generate.call import Rows, generate_kwargs, read_messages
 from guided.hf.generate.inputs import Inputs, checked_inputs
+from guided.hf.hidden.messages import StateKind, answer_states, with_last_states
+from guided.hf.hidden.settings import HiddenStates, hidden_settings
 from guided.hf.loop.choices import choice_probabilities
 from guided.hf.loop.stream import Stream
-from guided.hf.model.chat_template import forgotten_chat
+from guided.hf.model.chat_template import chat_digests, forgotten_chat, messages_of
 from guided.hf.model.context import ModelContext
 from guided.hf.model.registry import registry_of
 from guided.hf.model.tokenizer import first_line
 from guided.hf.model.wire_format import format_of
 from guided.hf.options import OF_PLAN, AnswerOptions, Chat, Keywords, PlanKeywords, TextFormat, options_of, with_options
 from guided.hf.planning import Planner, checked_plan, checked_stops
+from guided.hidden_state import Vectors
 from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_texts
 from guided.output.message import Message
 from guided.rows.sequence import OnError
@@ -245,13 +248,23 @@ class Guide:
         """
         return generate_kwargs(self.context, inputs, plans, Rows(expand, on_error, max_rollbacks, in_place))
 
-    def messages(self, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
+    def messages(
+        self,
+        output: Any,
+        inputs: Inputs,
+        plans: Sequence[RowPlan],
+        *,
+        return_last_hidden_state: bool | HiddenStates = False,
+    ) -> list[Message]:
         """Return the messages of ``output``, which ``model.generate`` returned for these inputs and plans.
 
         ``output`` is a tensor or an output object of transformers.  Counters are those of the last `generate_kwargs`
-        call for ``inputs``.  Raises `PlanError` for an output that does not belong to ``inputs``.
+        call for ``inputs``.  ``return_last_hidden_state`` as in `generate`, of what was returned.  Raises
+        `PlanError` for an output that does not belong to ``inputs``.
         """
-        return read_messages(self.context, output, inputs, plans)
+        hidden = hidden_settings(return_last_hidden_state, self.model)
+        found = read_messages(self.context, output, inputs, plans)
+        return found if hidden is None else with_last_states(self.model, found, hidden)
 
     # -- the high-level path
 
@@ -350,6 +363,21 @@ class Guide:
         else:
             check_finished(asked, "chat")
         return Stream(generation_of(self.context, [messages], [plan], asked, n=1))
+
+    @with_options(chat="messages")
+    def hidden_states(
+        self, messages: Chat, message: Message, *, positions: Sequence[int] | int = (-1,), state: StateKind = "at_token"
+    ) -> Vectors:
+        """Return the last layer's states after the final norm at tokens of an answer, ``[positions, hidden size]``.
+
+        ``positions`` are indices into ``message.token_ids``, negative ones from its end.  ``state="producing"`` asks
+        for the states from which these tokens were chosen, each one position earlier.  What is kept of the answer is
+        not computed again.  ``messages`` are what was answered, and may have gone on since.  Raises `RequestError`
+        for an index out of range or a message of another chat, `ModelError` for a model that shows no hidden states.
+        """
+        return answer_states(
+            self.model, message, chat_digests(messages_of(messages)), positions, state, self.context.pool
+        )
 
     @with_options(chat="messages")
     def choice_probabilities(

@@ -18,6 +18,7 @@ from grammars.compose.compose import Parts
 from grammars.json_schema.build import Policy
 from grammars.plan.plan import Stops
 from grammars.values.constraints import Choice, Gbnf, Lark, Llguidance, Regex, StructuralTag
+from guided.hf.hidden.settings import HiddenStates
 from guided.hf.loop.generation import Streamer
 from guided.rows.sequence import OnError
 from guided.sampling import Sampling, sampling_of
@@ -40,7 +41,7 @@ class PlanKeywords(TypedDict, total=False):
 
     tools: Iterable[Any] | None
     tool_choice: Any
-    parallel_tool_calls: bool
+    parallel_tool_calls: bool | None
     reasoning_effort: str | None
     reasoning_preset: str
     thinking: bool | None
@@ -71,6 +72,7 @@ class Keywords(PlanKeywords, total=False):
     on_error: OnError
     streamer: Streamer | None
     prompt_lookup_num_tokens: int | None
+    return_last_hidden_state: bool | HiddenStates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +84,14 @@ class AnswerOptions:
     and ``seed`` may be one number for each.  ``n`` answers per chat are for a batch.  ``describe`` tells the model of
     tools and response format.  ``reuse`` takes what is kept of earlier answers, and keeps these.
     ``prompt_lookup_num_tokens`` lets each forward check at most that many tokens that are guessed from prompt and
-    answer: the same answers, in fewer forwards where they repeat the prompt.
+    answer: the same answers, in fewer forwards where they repeat the prompt.  ``return_last_hidden_state`` fills
+    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.
     """
 
     response_format: Any = None
     tools: Iterable[Any] | None = None
     tool_choice: Any = None
-    parallel_tool_calls: bool = True
+    parallel_tool_calls: bool | None = None
     reasoning_effort: str | None = None
     reasoning_preset: str = "native"
     thinking: bool | None = None
@@ -116,6 +119,7 @@ class AnswerOptions:
     on_error: OnError = "end"
     streamer: Streamer | None = None
     prompt_lookup_num_tokens: int | None = None
+    return_last_hidden_state: bool | HiddenStates = False
 
     def parts(self, stop: Stops) -> Parts:
         """Return the parts of a plan, with ``stop`` as its stops."""
