@@ -37,7 +37,7 @@ R = TypeVar("R")
 
 
 class PlanKeywords(TypedDict, total=False):
-    """What an answer must be, its response format apart: the keywords of `Guide.plan`."""
+    """The keywords of `Guide.plan`, ``response_format`` apart."""
 
     tools: Iterable[Any] | None
     tool_choice: Any

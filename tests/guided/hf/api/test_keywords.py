@@ -45,7 +45,7 @@ def test_a_plan_takes_nothing_that_it_would_ignore(tiny_guide: Any) -> None:
 
 
 def test_generate_takes_the_keywords_of_chat(tiny_guide: Any) -> None:
-    """One plan for all rows, told to the model, sampled alike: each row is what `chat` answers alone."""
+    """One plan for all rows, described to the model, sampled alike: each row is what `chat` answers alone."""
     options: dict[str, Any] = {"response_format": guided.Regex("[a-c]{8}"), "temperature": 1.0, "seed": 3}
     messages = tiny_guide.generate(["hi", "you"], **options)
     assert [m.content for m in messages] == [tiny_guide.chat(chat, **options).content for chat in ("hi", "you")]
@@ -53,7 +53,7 @@ def test_generate_takes_the_keywords_of_chat(tiny_guide: Any) -> None:
     assert [m.content for m in several][::2] == [m.content for m in messages]
 
 
-def test_the_model_is_told_wherever_it_answers(tiny_guide: Any) -> None:
+def test_the_format_is_described_wherever_it_answers(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=int)
     told = tiny_guide.inputs(["hi"], [plan], describe=True).prompt_len
     (ours,) = tiny_guide.generate(["hi"], [plan], max_tokens=3)
