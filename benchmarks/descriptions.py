@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Benchmark: what a model is told of a JSON schema: the schema, a type in TypeScript, an example.
+"""Benchmark: three descriptions of a JSON schema for the model: the schema, a type in TypeScript, an example.
 
     python benchmarks/descriptions.py                      # 30 cases of three tables in three styles: half an hour
     python benchmarks/descriptions.py --only extraction --style TypeScript --limit 100

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from grammars.json_schema.python_types import read_value
 from grammars.plan.plan import Plan
 from guided.engine.counters import Guidance
+from guided.hidden_state import LastHiddenState
 from guided.output.json_text import read_json
 from guided.output.parser import (
     ContentDelta,
@@ -25,7 +26,7 @@ from guided.validation.validate import NOT_VALIDATED
 from guided.validation.validate import violations as violations_of
 from special_tokens.errors import GuidedError
 
-__all__ = ["FinishReason", "Message", "MessageBuilder", "ToolCall", "Usage"]
+__all__ = ["FinishReason", "Message", "MessageBuilder", "Prompt", "ToolCall", "Usage"]
 
 #: OpenAI's words, and ``error`` for a row whose guidance failed.
 FinishReason = Literal["stop", "length", "tool_calls", "error"]
@@ -71,6 +72,14 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Prompt:
+    """The prompt of an answer: its token ids, and the digests of its messages, those of the system left out."""
+
+    token_ids: tuple[int, ...]
+    chat: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One finished answer.
 
@@ -98,6 +107,8 @@ class Message:
     token_ids: tuple[int, ...] = field(default=(), repr=False)
     logprobs: tuple[TokenLogprob, ...] | None = field(default=None, repr=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
+    last_hidden_state: LastHiddenState | None = field(default=None, repr=False, compare=False)
+    prompt: Prompt | None = field(default=None, repr=False, compare=False)
 
     def to_chat(self) -> dict[str, Any]:
         """The message for the next turn's chat, in OpenAI's form; arguments stay a JSON string."""

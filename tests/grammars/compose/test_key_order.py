@@ -84,7 +84,7 @@ def test_keys_that_come_first(engine: Engine) -> None:
     plan = planned(engine, Answer, key_order=["reasoning"])
     assert is_written(plan, engine, {"reasoning": "so", "result": 1})
     assert not is_written(plan, engine, {"result": 1, "reasoning": "so"})
-    assert list(plan.response.schema["properties"]) == ["reasoning", "result"]  # what the model is told
+    assert list(plan.response.schema["properties"]) == ["reasoning", "result"]  # shown to the model
     assert plan.python_type is Answer
     nested = {"anyOf": [{"type": "object", "properties": {"n": INTEGER, "why": {"type": "string"}}}, {"type": "null"}]}
     assert is_written(planned(engine, nested, key_order=("why",)), engine, {"why": "", "n": 1})
