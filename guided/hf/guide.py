@@ -335,6 +335,7 @@ class Guide:
         streamer: Streamer | None = None,
         reuse: bool = True,
         prompt_lookup_num_tokens: int | None = None,
+        assistant_model: Any = None,
         return_last_hidden_state: bool | HiddenStates = False,
     ) -> list[Message]:
         """Generate the answers to a batch of chats with guided's own decode loop.
@@ -343,11 +344,12 @@ class Guide:
         one per chat, and ``seed`` overrides the samplings' own.  A sampling with ``n`` above 1 gives n adjacent
         messages.  ``reuse`` takes what is kept of earlier answers, and keeps these.  ``prompt_lookup_num_tokens`` lets
         each forward check at most that many tokens that are guessed from prompt and answer: the same answers, in
-        fewer forwards where they repeat the prompt.  ``return_last_hidden_state`` fills ``message.last_hidden_state``;
+        fewer forwards where they repeat the prompt.  ``assistant_model``, with the same vocabulary, guesses instead:
+        the same answers again.  ``return_last_hidden_state`` fills ``message.last_hidden_state``;
         `guided.HiddenStates` in place of True says how.  Raises `RequestError` and its subclasses, `PlanError` when the
         number of plans is wrong, `ModelError` for a model that shows no hidden states.
         """
-        drafts = draft_settings(prompt_lookup_num_tokens)
+        drafts = draft_settings(prompt_lookup_num_tokens, assistant_model, self.model)
         hidden = hidden_settings(return_last_hidden_state, self.model)
         inputs = self.inputs(chats, plans, describe=describe)
         rows = check_rows(plans, inputs.num_rows)
@@ -390,6 +392,7 @@ class Guide:
         trace: bool = False,
         reuse: bool = True,
         prompt_lookup_num_tokens: int | None = None,
+        assistant_model: Any = None,
         return_last_hidden_state: bool | HiddenStates = False,
         **options: Any,
     ) -> Stream:
@@ -398,10 +401,10 @@ class Guide:
         The fields of `guided.Sampling` (``temperature``, ``top_p``, ``seed``, ``logprobs`` ...) and ``max_tokens``
         have OpenAI's meaning; the model's generation config decides what is not given.  An answer never exceeds the
         rest of the context.  ``plan`` may be stops alone: then the answer is free text up to a stop.  ``reuse`` takes
-        what is kept of earlier turns, and keeps this one.  ``prompt_lookup_num_tokens`` and
-        ``return_last_hidden_state`` as in `generate`.
+        what is kept of earlier turns, and keeps this one.  ``prompt_lookup_num_tokens``,
+        ``assistant_model`` and ``return_last_hidden_state`` as in `generate`.
         """
-        drafts = draft_settings(prompt_lookup_num_tokens)
+        drafts = draft_settings(prompt_lookup_num_tokens, assistant_model, self.model)
         hidden = hidden_settings(return_last_hidden_state, self.model)
         sampling = sampling_of(options)
         max_tokens = options.get("max_tokens")
