@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal
+
+from typing_extensions import TypeVar
 
 from grammars.json_schema.python_types import read_value
 from grammars.plan.plan import Plan
@@ -30,6 +32,8 @@ __all__ = ["FinishReason", "Message", "MessageBuilder", "Prompt", "ToolCall", "U
 
 #: OpenAI's words, and ``error`` for a row whose guidance failed.
 FinishReason = Literal["stop", "length", "tool_calls", "error"]
+
+T = TypeVar("T", covariant=True, default=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(Generic[T]):
     """One finished answer.
 
     ``parsed`` is the response format's value (a model instance, a dict, the chosen text); None if there is no format,
@@ -94,7 +98,7 @@ class Message:
 
     content: str | None = None
     reasoning: str | None = None
-    parsed: Any = None
+    parsed: T | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     unfinished: UnfinishedMarkup | None = None
     finish_reason: FinishReason = "stop"

@@ -69,6 +69,19 @@ def test_a_stopping_criterion_of_the_model_is_obeyed(tiny_guide: Any, monkeypatc
     assert isinstance(caches[0], StepKV)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [("cache_implementation", "magic", "Invalid `cache_implementation`"), ("stop_strings", ["x"], "There are one or")],
+)
+def test_a_generation_config_that_cannot_be_prepared_is_a_typed_error(
+    tiny_guide: Any, monkeypatch: Any, name: str, value: Any, said: str
+) -> None:
+    """Transformers hands no tokenizer on to loops of others, which its own stop strings need."""
+    monkeypatch.setattr(tiny_guide.model.generation_config, name, value, raising=False)
+    with pytest.raises(ModelError, match=f"generation_config: generate cannot be prepared: ValueError: {said}"):
+        tiny_guide.generate(CHATS[:1], sampling=GREEDY, max_tokens=9)
+
+
 def test_a_processor_that_changes_shapes_is_an_error(tiny_guide: Any, monkeypatch: Any) -> None:
     from transformers import NoRepeatNGramLogitsProcessor
 
@@ -121,7 +134,7 @@ def test_an_interrupt_leaves_nothing_in_the_guide(tiny_guide: Any) -> None:
 
 def test_greedy_tokens_are_those_of_generate_with_guidance(tiny_guide: Any) -> None:
     plans = [tiny_guide.plan(), None, tiny_guide.plan(response_format={"type": "integer"}), None]
-    inputs = tiny_guide.inputs(CHATS, plans)
+    inputs = tiny_guide.inputs(CHATS, plans, describe=True)
     options = {"max_new_tokens": 40, "do_sample": False}
     judge = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
     expected = tiny_guide.messages(judge, inputs, plans)
@@ -206,7 +219,7 @@ def test_the_models_own_sampling_settings_hold_where_the_request_is_silent(tiny_
 def test_logprobs_are_those_of_a_fresh_forward(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format={"type": "integer"})
     messages = tiny_guide.generate(CHATS[:2], [None, plan], sampling=Sampling(temperature=0, logprobs=3), max_tokens=8)
-    inputs = tiny_guide.inputs(CHATS[:2], [None, plan])
+    inputs = tiny_guide.inputs(CHATS[:2], [None, plan], describe=True)
     for r, message in enumerate(messages):
         assert message.logprobs is not None
         assert len(message.logprobs) == len(message.token_ids)
