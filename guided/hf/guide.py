@@ -33,6 +33,7 @@ from guided.hf.model.registry import registry_of
 from guided.hf.model.tokenizer import first_line
 from guided.hf.model.tool_rendering import check_tools
 from guided.hf.model.wire_format import format_of
+from guided.landing.options import LandingOptions, ShortBudget, budgeting
 from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_texts
 from guided.output.message import Message
 from guided.rows.sequence import OnError
@@ -322,6 +323,8 @@ class Guide:
         streamer: Streamer | None = None,
         reuse: bool = True,
         prompt_lookup_num_tokens: int | None = None,
+        landing: bool | LandingOptions = True,
+        short_budget: ShortBudget = "cut",
     ) -> list[Message]:
         """Generate the answers to a batch of chats with guided's own decode loop.
 
@@ -329,10 +332,11 @@ class Guide:
         one per chat, and ``seed`` overrides the samplings' own.  A sampling with ``n`` above 1 gives n adjacent
         messages.  ``reuse`` takes what is kept of earlier answers, and keeps these.  ``prompt_lookup_num_tokens`` lets
         each forward check at most that many tokens that are guessed from prompt and answer: the same answers, in
-        fewer forwards where they repeat the prompt.  Raises `RequestError` and its subclasses, `PlanError` when the number of
+        fewer forwards where they repeat the prompt.  An answer whose shortest text its budget holds ends within it,
+        unless ``landing`` is False; ``short_budget="error"`` refuses a budget that cannot.  Raises `RequestError` and its subclasses, `PlanError` when the number of
         plans is wrong.
         """
-        drafts = draft_settings(prompt_lookup_num_tokens)
+        drafts, budget = draft_settings(prompt_lookup_num_tokens), budgeting(landing, short_budget)
         inputs = self.inputs(chats, plans, describe=describe)
         rows = check_rows(plans, inputs.num_rows)
         samplings = row_samplings(sampling, seed, inputs.num_rows, self.model, self.tokens.vocab_size)
@@ -352,6 +356,7 @@ class Guide:
             streamer=streamer,
             reuse=reuse,
             drafts=drafts,
+            budget=budget,
         )
         for _ in run.steps():
             pass
@@ -373,6 +378,8 @@ class Guide:
         trace: bool = False,
         reuse: bool = True,
         prompt_lookup_num_tokens: int | None = None,
+        landing: bool | LandingOptions = True,
+        short_budget: ShortBudget = "cut",
         **options: Any,
     ) -> Stream:
         """Return an iterator over the events of one answer as it is generated; it holds the message at the end.
@@ -380,9 +387,9 @@ class Guide:
         The fields of `guided.Sampling` (``temperature``, ``top_p``, ``seed``, ``logprobs`` ...) and ``max_tokens``
         have OpenAI's meaning; the model's generation config decides what is not given.  An answer never exceeds the
         rest of the context.  ``plan`` may be stops alone: then the answer is free text up to a stop.  ``reuse`` takes
-        what is kept of earlier turns, and keeps this one.  ``prompt_lookup_num_tokens`` as in `generate`.
+        what is kept of earlier turns, and keeps this one.  The other arguments are as in `generate`.
         """
-        drafts = draft_settings(prompt_lookup_num_tokens)
+        drafts, budget = draft_settings(prompt_lookup_num_tokens), budgeting(landing, short_budget)
         sampling = sampling_of(options)
         max_tokens = options.get("max_tokens")
         if plan is None:
@@ -396,7 +403,9 @@ class Guide:
         inputs = self.inputs([chat], [plan], describe=describe)
         (rows,) = row_samplings(sampling, None, 1, self.model, self.tokens.vocab_size)
         limit = token_limit(plan, max_tokens, inputs.prompt_ids[0], self.model)
-        run = Generation(self.context, inputs, [plan], rows, [limit], trace=trace, reuse=reuse, drafts=drafts)
+        run = Generation(
+            self.context, inputs, [plan], rows, [limit], trace=trace, reuse=reuse, drafts=drafts, budget=budget
+        )
         return Stream(run)
 
     def choice_probabilities(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
+from guided.landing.control import LandingControl
 from guided.output.answer_end import end_of_answer
 from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import (
@@ -52,6 +53,7 @@ class RowAnswer:
         on_error: OnError = "end",
         prompt_tokens: int = 0,
         make_call_id: MakeId | None = None,
+        landing: LandingControl | None = None,
     ) -> None:
         self.plan = plan
         self.begin = begin
@@ -63,7 +65,9 @@ class RowAnswer:
         self.forced: list[int] = []
         self.sequence: RowSequence | UnguidedSequence | None = None
         if isinstance(plan, Plan):
-            self.sequence = RowSequence(plan, engine, begin=begin, on_error=on_error, row=number)
+            self.sequence = RowSequence(
+                plan, engine, begin=begin, on_error=on_error, row=number, landing=landing
+            )
         elif isinstance(plan, Stops):
             self.sequence = UnguidedSequence(plan, engine, row=number)
         self._engine = engine
