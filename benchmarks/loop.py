@@ -201,7 +201,7 @@ def format_rows(guide: Any, limit: int, max_tokens: int) -> list[tuple[str, str,
 
 
 def closed(schema: Any) -> Any:
-    """The schema without unnamed keys: xgrammar forbids them unless told, so all write the same language."""
+    """The schema without unnamed keys: xgrammar forbids them by default, so all write the same language."""
     if isinstance(schema, list):
         return [closed(part) for part in schema]
     if not isinstance(schema, dict):

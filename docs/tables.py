@@ -143,6 +143,9 @@ def composition() -> str:
         "`tools`": tools,
         '`tools`, `tool_choice="none"`': {**tools, "tool_choice": "none"},
         '`tools`, `tool_choice="required"` or a name': {**tools, "tool_choice": "required"},
+        '`tools`, `tool_choice="required"`, `parallel_tool_calls=True`': {
+            **tools, "tool_choice": "required", "parallel_tool_calls": True,
+        },
         "`tools`, `parallel_tool_calls=False`": {**tools, "parallel_tool_calls": False},
         "`response_format` and `tools`": {"response_format": Regex("[0-9]+"), **tools},
         '`response_format` and `tools`, `tool_choice="required"`': {

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from guided.engine.counters import Guidance
     from guided.engine.engine import CacheInfo, Engine
     from guided.hf import Guide
+    from guided.landing.options import LandingOptions
     from guided.output.message import Message, ToolCall, Usage
     from guided.output.parser import (
         ContentDelta,
@@ -81,6 +82,7 @@ __all__ = [
     "Guide",
     "GuidedError",
     "JsonSchema",
+    "LandingOptions",
     "Lark",
     "LimitExceeded",
     "Llguidance",
@@ -142,6 +144,7 @@ _HOMES = {
     "guided.engine.counters": ("Guidance",),
     "guided.engine.engine": ("CacheInfo", "Engine"),
     "guided.hf": ("Guide",),
+    "guided.landing.options": ("LandingOptions",),
     "guided.output.message": ("Message", "ToolCall", "Usage"),
     "guided.output.parser": (
         "ContentDelta",

@@ -60,7 +60,7 @@ class Parts:
     response_place: str = "response_format"  #: where the request has it, for errors
     tools: Iterable[Any] | None = None
     tool_choice: Any = None
-    parallel_tool_calls: bool = True
+    parallel_tool_calls: bool | None = None  #: None: several calls under ``auto`` alone
     reasoning_effort: str | None = None
     reasoning_preset: str = "native"
     thinking: bool | None = None
@@ -71,8 +71,8 @@ class Parts:
 
     def __post_init__(self) -> None:
         """Raise `RequestError` for settings of the wrong type: a misspelt one must not count as its default."""
-        if not isinstance(self.parallel_tool_calls, bool):
-            self._refuse("parallel_tool_calls", "true or false")
+        if not isinstance(self.parallel_tool_calls, bool | None):
+            self._refuse("parallel_tool_calls", "true, false or nothing")
         if self.thinking is not None and not isinstance(self.thinking, bool):
             self._refuse("thinking", "true, false or nothing")
         if self.schema_policy not in _POLICIES:
@@ -259,9 +259,10 @@ class _Composer:
                 hint="pass a format with tool_calls, or a model whose chat template renders them",
             )
         self.call_steps = syntax(form.syntax).value_table(form, self.choice.tools, self.markers)
-        section = ToolSection(
-            form, self.choice.tools, self.markers, self._arguments_schema, self.parts.parallel_tool_calls
-        )
+        parallel = self.parts.parallel_tool_calls
+        if parallel is None:  # a model that must call would write the same call again and again
+            parallel = self.choice.mode == "auto"
+        section = ToolSection(form, self.choice.tools, self.markers, self._arguments_schema, parallel)
         self.tool_rows |= dict.fromkeys(section.unwritable)
         return section
 

@@ -24,7 +24,7 @@ GUIDANCE: Mapping[str, str] = {
     "constraint_type": "regex (when absent), lark, json_schema, json, or llguidance (with `trusted=True`)",
     "tools": "the tools, in any form",
     "tool_choice": "none, auto, required, a tool by name, or allowed_tools",
-    "parallel_tool_calls": "false: at most one call in a turn",
+    "parallel_tool_calls": "false: at most one call in a turn; unset: several under `auto` alone",
     "functions": "OpenAI's older name of tools",
     "function_call": "OpenAI's older name of tool_choice",
     "reasoning_effort": "a level, one of its other names, or custom:LARK",

@@ -62,7 +62,7 @@ def read_request(body: Any, *, trusted: bool = False, ignore_unknown: bool = Fal
         response_place=source or "response_format",
         tools=_tools(body),
         tool_choice=_tool_choice(body),
-        parallel_tool_calls=_flag(body, "parallel_tool_calls", True),
+        parallel_tool_calls=_flag(body, "parallel_tool_calls", True) if "parallel_tool_calls" in body else None,
         reasoning_effort=effort,
         reasoning_preset=_text(body, "reasoning_preset", "native"),
         thinking=_thinking(body),

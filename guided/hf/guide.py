@@ -165,7 +165,7 @@ class Guide:
         response_format: Any = None,
         tools: Iterable[Any] | None = None,
         tool_choice: Any = None,
-        parallel_tool_calls: bool = True,
+        parallel_tool_calls: bool | None = None,
         reasoning_effort: str | None = None,
         reasoning_preset: str = "native",
         thinking: bool | None = None,
@@ -333,8 +333,8 @@ class Guide:
         messages.  ``reuse`` takes what is kept of earlier answers, and keeps these.  ``prompt_lookup_num_tokens`` lets
         each forward check at most that many tokens that are guessed from prompt and answer: the same answers, in
         fewer forwards where they repeat the prompt.  An answer whose shortest text its budget holds ends within it,
-        unless ``landing`` is False; ``short_budget="error"`` refuses a budget that cannot.  Raises `RequestError` and its subclasses, `PlanError` when the number of
-        plans is wrong.
+        unless ``landing`` is False; ``short_budget="error"`` refuses a budget that cannot hold it.  Raises
+        `RequestError` and its subclasses, `PlanError` when the number of plans is wrong.
         """
         drafts, budget = draft_settings(prompt_lookup_num_tokens), budgeting(landing, short_budget)
         inputs = self.inputs(chats, plans, describe=describe)

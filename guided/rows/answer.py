@@ -22,6 +22,7 @@ from guided.output.parser import (
     OutputParser,
     ReasoningDelta,
     ToolCallArguments,
+    ToolCallEnd,
 )
 from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
 from guided.rows.sequence import OnError, RowSequence, matcher_of
@@ -171,7 +172,7 @@ class RowAnswer:
         row = self.sequence if isinstance(self.sequence, RowSequence) else None
         if self._end is None and row is not None and self.tokens and _may_have_ended(row):
             self._end = len(self.tokens) - 1
-        return _message(
+        message = _message(
             self._builder,
             self._parser,
             self.tokens,
@@ -187,6 +188,7 @@ class RowAnswer:
             error=self.error,
             freed=self._error is None and row is not None and not row.has_failed,
         )
+        return _with_landing(message, row, self._engine)
 
 
 def read_answer(
@@ -223,7 +225,7 @@ def read_answer(
     is_separated = isinstance(plan, Plan) and len(body) > 0 and body[-1] in plan.end_ids()  # before an end of its own
     builder.add(parser.feed(body[:-1] if is_separated else body))
     builder.add(parser.finish())
-    return _message(
+    message = _message(
         builder,
         parser,
         tokens,
@@ -238,6 +240,20 @@ def read_answer(
         error=error or (sequence.error if sequence is not None else None),
         freed=error is None and row is not None and not row.has_failed,
     )
+    return _with_landing(message, row, engine)
+
+
+def _with_landing(message: Message, row: RowSequence | None, engine: Engine) -> Message:
+    """Return the message with the place at which its row began to land, and marks at the calls that end after it."""
+    begun = row.landing.begun if row is not None and row.landing is not None else None
+    if row is None or begun is None or begun >= len(message.token_ids):
+        return message
+    calls = message.tool_calls
+    if calls:
+        events = parser_of(row.plan, engine, row.begin).feed(message.token_ids[:begun])
+        whole = sum(isinstance(event, ToolCallEnd) for event in events)
+        calls = (*calls[:whole], *(replace(call, landed=True) for call in calls[whole:]))
+    return replace(message, landed=begun, tool_calls=calls)
 
 
 def _joined(events: Sequence[Event]) -> list[Event]:

@@ -100,7 +100,8 @@ XML = {
 CHOICES: dict[str, tuple[dict[str, Any], tuple[str, ...], bool]] = {
     "no tools": ({}, (), True),
     "optional": ({"tools": TOOLS}, (WEATHER, STOP_IT, f"{WEATHER}\n{STOP_IT}"), True),
-    "required": ({"tools": TOOLS, "tool_choice": "required"}, (WEATHER, f"{STOP_IT}\n{WEATHER}"), False),
+    "required": ({"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": True},
+                 (WEATHER, f"{STOP_IT}\n{WEATHER}"), False),
     "forced": (
         {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "stop_it"}}}, (STOP_IT,), False
     ),

@@ -399,7 +399,13 @@ def test_K9_each_unknown_format_is_one_note(engine: Engine):
     ("body", "good", "bad"),
     [
         ({"tools": TOOLS}, ["text", CALL, f"{CALL}\n{CALL_G}"], []),
-        ({"tools": TOOLS, "tool_choice": "required"}, [CALL, CALL_G], ["text"]),
+        ({"tools": TOOLS, "tool_choice": "required"}, [CALL, CALL_G], ["text", f"{CALL}\n{CALL_G}"]),
+        ({"tools": TOOLS, "tool_choice": "f"}, [CALL], ["text", CALL_G, f"{CALL}\n{CALL}"]),
+        (
+            {"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": True},
+            [CALL, CALL_G, f"{CALL}\n{CALL_G}"],
+            ["text"],
+        ),
         ({"tools": TOOLS, "tool_choice": "none"}, ["text"], [CALL]),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "g"}}}, [CALL_G], ["text", CALL]),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "g"}}, [CALL_G], ["text", CALL]),
