@@ -33,8 +33,8 @@ from guided.hf.model.registry import registry_of
 from guided.hf.model.tokenizer import first_line
 from guided.hf.model.tool_rendering import check_tools
 from guided.hf.model.wire_format import format_of
-from guided.landing.options import LandingOptions, ShortBudget, budgeting
 from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_texts
+from guided.landing.options import LandingOptions, ShortBudget, budgeting
 from guided.output.message import Message
 from guided.rows.sequence import OnError
 from guided.sampling import ChoiceProbability, Sampling, check_bias, sampling_of

@@ -66,7 +66,10 @@ class _Starts:
 
     def _searched(self, plan: Plan, entry: str) -> _Start:
         try:
-            search, state = LandingSearch(plan, self._engine, entry=entry), GuidanceState(plan, self._engine, entry=entry)
+            search, state = (
+                LandingSearch(plan, self._engine, entry=entry),
+                GuidanceState(plan, self._engine, entry=entry),
+            )
         except GuidanceError as error:
             return _Start(plan, None, None, 0, str(error), True)
         landing = search.shortest_end(state)

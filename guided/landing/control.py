@@ -176,9 +176,13 @@ class LandingControl:
     # -- candidates; each where `is_near` said so
 
     def next_token(self, state: GuidanceState) -> int | None:
-        """Return the next token of the known way; an end where nothing must be written, None if there is none."""
+        """Return the next token of the known way; an end where nothing must be written.
+
+        None where there is no such token, or where a watcher forbids it.
+        """
         if self._way is not None and self._way.tokens:
-            return int(self._way.tokens[0])
+            token = int(self._way.tokens[0])
+            return token if state.allows(token) else None
         ends = state.open_end_ids()
         return ends[0] if ends else None
 
@@ -189,9 +193,9 @@ class LandingControl:
         """
         if token == self.next_token(state) or token in state.open_end_ids():
             return True
-        if token not in self._tried:
+        if token not in self._tried and time.thread_time() < until:
             self._tried[token] = self._after(state, token, until)
-        return self._tried[token] is not None
+        return self._tried.get(token) is not None
 
     @staticmethod
     def step_end() -> float:

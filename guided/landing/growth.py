@@ -26,9 +26,14 @@ _CONDITIONS = ("then", "else", "not", "if")
 
 def growth_bound(plan: Plan, first: int) -> int:
     """Return the bound in bytes; ``first`` is the length of the whole answer's shortest text."""
-    found = [_FRAME]
-    for tool in plan.tools:
-        found.append(_Schema(tool.parameters).longest() + len(tool.name) + 4 * _FRAME)
+    try:
+        return min(_MOST, _bound(plan, first) + 8)
+    except RecursionError:  # a schema that is nested too deeply to be measured
+        return _MOST
+
+
+def _bound(plan: Plan, first: int) -> int:
+    found = [_FRAME, *(_Schema(tool.parameters).longest() + len(tool.name) + 4 * _FRAME for tool in plan.tools)]
     response = plan.response
     if response is not None and response.kind == "json":
         schema = _Schema(response.schema)
@@ -39,7 +44,7 @@ def growth_bound(plan: Plan, first: int) -> int:
         found.append(_of_source(response.pattern or response.source))
     if plan.reasoning.applied and plan.reasoning.preset != "native":
         found.append(first)
-    return min(_MOST, max(found) + 8)
+    return max(found)
 
 
 def _of_source(source: str) -> int:
@@ -104,7 +109,9 @@ class _Schema:
             key = part.replace("~1", "/").replace("~0", "~")
             if isinstance(value, Mapping):
                 value = value.get(key)
-            elif isinstance(value, Sequence) and not isinstance(value, str) and key.isdecimal() and int(key) < len(value):
+            elif (
+                isinstance(value, Sequence) and not isinstance(value, str) and key.isdecimal() and int(key) < len(value)
+            ):
                 value = value[int(key)]
             else:
                 return None

@@ -127,27 +127,28 @@ class LandingSearch:
 
 
 def write(state: GuidanceState, symbols: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the tokens that write ``symbols`` and an end after ``state``, each allowed by the masks; None if none do.
+    """Return the tokens that write ``symbols`` and an end after ``state``; None if the masks allow none that do.
 
-    Canonical tokens are taken where the masks allow them, else the longest allowed one.  The state stays as it is.
+    Canonical tokens are taken where the masks allow them, else the longest allowed one.  What watchers forbid is not
+    looked at: symbols of a search do not write it.  The state stays as it is.
     """
-    twin, rest = state.fork(), list(symbols)
+    twin, rest = state.fork(is_watched=False), list(symbols)
     engine = state.engine
     done: list[int] = []
     try:
         planned: list[int] = []
         while rest:
-            if not planned:
-                planned = _tokens(engine, rest)
-            token = planned.pop(0)
-            mask = twin.token_mask()
-            if mask.forced is not None and mask.forced != token:
-                token, planned = mask.forced, []
-            elif not twin.allows(token):
-                fitting = [i for i in engine.tokens_within(_text(rest)) if twin.allows(i)]
-                if not fitting:
-                    return None
-                token, planned = max(fitting, key=lambda i: len(engine.token_bytes(i))), []
+            token = twin.forced_next()
+            if token is not None:
+                planned = planned[1:] if planned and planned[0] == token else []
+            else:
+                planned = planned or _tokens(engine, rest)
+                token = planned.pop(0)
+                if twin.validate([token]) != 1:
+                    fitting = [i for i in engine.tokens_within(_text(rest)) if twin.allows(i)]
+                    if not fitting:
+                        return None
+                    token, planned = max(fitting, key=lambda i: len(engine.token_bytes(i))), []
             written = state.regions.symbols(token)
             if tuple(rest[: len(written)]) != tuple(written) or not written:
                 return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from grammars.plan.plan import RegionName
 from guided.landing.byte_twin import ByteMatcher
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.watchers.persistent_set import Mode
@@ -65,7 +64,7 @@ def values_of(places: PlaceMap, place: AnswerPlace, symbols: Sequence[int]) -> t
         if mode is not before:
             if mode is Mode.STRING:
                 begun = i
-            elif before is Mode.STRING and 0 <= begun and i - begun - 1 <= _EMPTY:
+            elif before is Mode.STRING and begun >= 0 and i - begun - 1 <= _EMPTY:
                 found.append((size - begun, True))
             if mode is Mode.NUMBER:
                 found.append((size - i, False))
@@ -91,9 +90,9 @@ def rests(matcher: ByteMatcher, place: AnswerPlace, places: PlaceMap, symbols: S
         if not matcher.fits(rest):
             continue
         copy = matcher.copy()
-        if copy.feed(rest) and not copy.ends.isdisjoint(copy.mask().ids):
-            if not places.advance(place, rest).is_refused:
-                yield at
+        is_end = copy.feed(rest) and not copy.ends.isdisjoint(copy.mask().ids)
+        if is_end and not places.advance(place, rest).is_refused:
+            yield at
         followed += 1
         if followed == _FOLLOWED:
             return

@@ -82,8 +82,8 @@ class Message:
     plan's schema report has ``relaxed`` rows), and what the response format's Python type refuses.  If no validator
     could judge the answer, ``violations`` says so when there are such rows; otherwise the masks alone guarantee
     ``parsed``, and ``notes`` says so.  ``unfinished`` is markup that the end of the output cut (the beginning of a
-    call, say); it is no part of ``content``, and no client is sent it.  ``landed`` is the index of the first token that was
-    not the model's choice because the answer had to end within its budget; what follows may be hollow.
+    call, say); it is no part of ``content``, and no client is sent it.  ``landed`` is the index of the first token
+    that was not the model's choice because the answer had to end within its budget; what follows may be hollow.
     """
 
     content: str | None = None

@@ -66,9 +66,7 @@ class RowAnswer:
         self.forced: list[int] = []
         self.sequence: RowSequence | UnguidedSequence | None = None
         if isinstance(plan, Plan):
-            self.sequence = RowSequence(
-                plan, engine, begin=begin, on_error=on_error, row=number, landing=landing
-            )
+            self.sequence = RowSequence(plan, engine, begin=begin, on_error=on_error, row=number, landing=landing)
         elif isinstance(plan, Stops):
             self.sequence = UnguidedSequence(plan, engine, row=number)
         self._engine = engine

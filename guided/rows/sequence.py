@@ -129,12 +129,13 @@ class RowSequence:
         return self.landing is None or self.landing.allows(self.state, token, until)
 
     def landing_token(self) -> int | None:
-        """Return the token that leads to the nearest end known, and note that landing has begun."""
-        if self.landing is None:
-            return None
-        if self.landing.begun is None:
+        """Return the token that leads to the nearest end known, None where there is no such token."""
+        return self.landing.next_token(self.state) if self.landing is not None else None
+
+    def note_landing(self) -> None:
+        """Note that the budget decides about the next token: landing begins here unless it began before."""
+        if self.landing is not None and self.landing.begun is None:
             self.landing.begun = self.num_tokens
-        return self.landing.next_token(self.state)
 
     def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
         """Write this row's mask into row ``row`` of ``bitmask``; return False if there is none."""

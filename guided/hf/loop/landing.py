@@ -48,12 +48,13 @@ def _landed(sampler: BatchSampler, scores: torch.Tensor, token: int, number: int
     for draw in range(1, _DRAWS + 1):
         if sequence.lands(token, until):
             return token
-        nearest = sequence.landing_token()
+        sequence.note_landing()
         scores[token] = -torch.inf
         chosen, sound = sampler.choose(scores[None], [number], [position + draw * _STRIDE])
         if draw == _DRAWS or not sound[0]:
             break
         token = int(chosen[0])
+    nearest = sequence.landing_token()
     if nearest is None:
         return token
     scores.fill_(-torch.inf)
