@@ -35,6 +35,7 @@ _NEAR = 12
 _MOST_DIGITS = 15
 #: A word that begins in a string when fewer tokens than this are left for the string would be cut.
 _WORD_TOKENS = 3
+_CHARACTER = 4  # bytes, at the most
 _SPACES = (b" ", b"\n", b"\t", b"\r")
 _DIGITS = b"0123456789"
 
@@ -241,11 +242,15 @@ class LandingControl:
         except GuidanceError:
             return None
         places, hint = self._search.places(state), self._hint
+        limits = SearchLimits(cpu_s=_STEP_CPU_S, cost=2.0 * most + 8 if in_haste else float("inf"))
+        if state.region is RegionName.CONTENT and _is_torn(state):
+            found = next(self._search.ends(matcher, place, places, limits, until, in_haste=True), None)
+            if found is not None and len(found) < _CHARACTER:
+                return NOTHING  # free text as well, where it can be cut after the character
         for at in rests(matcher, place, places, hint.symbols):
             way = _written(state, hint.symbols[at:], hint.values, most, in_tokens=in_haste)
             if way is not None:
                 return way
-        limits = SearchLimits(cpu_s=_STEP_CPU_S, cost=2.0 * most + 8 if in_haste else float("inf"))
         for symbols in self._search.ends(matcher, place, places, limits, until, in_haste=in_haste):
             way = _written(state, symbols, values_of(places, place, symbols), most, in_tokens=in_haste)
             if way is not None:
@@ -278,6 +283,12 @@ class LandingControl:
             text = place.scan.text
             return len(text) - len(text.rstrip(_DIGITS)) + len(data) > _MOST_DIGITS
         return False
+
+
+def _is_torn(state: GuidanceState) -> bool:
+    """Whether the last token may have ended inside a character."""
+    data = state.engine.token_bytes(state.tokens[-1]) if state.num_tokens else b""
+    return bool(data) and data[-1] >= 0x80
 
 
 def _written(
