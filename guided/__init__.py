@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from guided.engine.counters import Guidance
     from guided.engine.engine import CacheInfo, Engine
     from guided.hf import Guide
+    from guided.hf.hidden.settings import HiddenStates
+    from guided.hidden_state import LastHiddenState
     from guided.landing.options import LandingOptions
     from guided.output.message import Message, ToolCall, Usage
     from guided.output.parser import (
@@ -81,9 +83,11 @@ __all__ = [
     "GuidanceState",
     "Guide",
     "GuidedError",
+    "HiddenStates",
     "JsonSchema",
     "LandingOptions",
     "Lark",
+    "LastHiddenState",
     "LimitExceeded",
     "Llguidance",
     "MalformedPlan",
@@ -144,6 +148,8 @@ _HOMES = {
     "guided.engine.counters": ("Guidance",),
     "guided.engine.engine": ("CacheInfo", "Engine"),
     "guided.hf": ("Guide",),
+    "guided.hf.hidden.settings": ("HiddenStates",),
+    "guided.hidden_state": ("LastHiddenState",),
     "guided.landing.options": ("LandingOptions",),
     "guided.output.message": ("Message", "ToolCall", "Usage"),
     "guided.output.parser": (

@@ -29,7 +29,7 @@ def as_json(value: Any) -> str:
 
 def message_json(message: Message) -> dict[str, Any]:
     """A message; what its trace holds is written to a file of its own."""
-    value = message.parsed
+    value: Any = message.parsed
     data = asdict(replace(message, parsed=None, error=None, trace=None))
     del data["trace"]
     data["parsed"] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value

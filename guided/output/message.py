@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal
+
+from typing_extensions import TypeVar
 
 from grammars.json_schema.python_types import read_value
 from grammars.plan.plan import Plan
 from guided.engine.counters import Guidance
+from guided.hidden_state import LastHiddenState
 from guided.output.json_text import read_json
 from guided.output.parser import (
     ContentDelta,
@@ -25,10 +28,12 @@ from guided.validation.validate import NOT_VALIDATED
 from guided.validation.validate import violations as violations_of
 from special_tokens.errors import GuidedError
 
-__all__ = ["FinishReason", "Message", "MessageBuilder", "ToolCall", "Usage"]
+__all__ = ["FinishReason", "Message", "MessageBuilder", "Prompt", "ToolCall", "Usage"]
 
 #: OpenAI's words, and ``error`` for a row whose guidance failed.
 FinishReason = Literal["stop", "length", "tool_calls", "error"]
+
+T = TypeVar("T", covariant=True, default=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,15 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Prompt:
+    """The prompt of an answer: its token ids, and the digests of its messages, those of the system left out."""
+
+    token_ids: tuple[int, ...]
+    chat: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Message(Generic[T]):
     """One finished answer.
 
     ``parsed`` is the response format's value (a model instance, a dict, the chosen text); None if there is no format,
@@ -88,7 +101,7 @@ class Message:
 
     content: str | None = None
     reasoning: str | None = None
-    parsed: Any = None
+    parsed: T | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     unfinished: UnfinishedMarkup | None = None
     finish_reason: FinishReason = "stop"
@@ -102,6 +115,8 @@ class Message:
     token_ids: tuple[int, ...] = field(default=(), repr=False)
     logprobs: tuple[TokenLogprob, ...] | None = field(default=None, repr=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
+    last_hidden_state: LastHiddenState | None = field(default=None, repr=False, compare=False)
+    prompt: Prompt | None = field(default=None, repr=False, compare=False)
 
     def to_chat(self) -> dict[str, Any]:
         """The message for the next turn's chat, in OpenAI's form; arguments stay a JSON string."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from guided.hf.loop.generation import Generation
 from guided.output.message import Message
@@ -12,7 +15,10 @@ from special_tokens.errors import GuidanceError
 __all__ = ["Stream"]
 
 
-class Stream:
+T = TypeVar("T", default=Any)
+
+
+class Stream(Generic[T]):
     """The events of one answer while it is generated; iterate once, then read ``message``.
 
     A run of forced tokens comes at once.  Text that may still become part of a stop sequence is held back until that is
@@ -20,7 +26,7 @@ class Stream:
     """
 
     def __init__(self, generation: Generation) -> None:
-        self._message: Message | None = None
+        self._message: Message[T] | None = None
         self._events = _events(generation)  # holds no reference to the stream: dropped with it, it ends at once
 
     def __iter__(self) -> Iterator[Event]:
@@ -38,7 +44,7 @@ class Stream:
         self._events.close()
 
     @property
-    def message(self) -> Message:
+    def message(self) -> Message[T]:
         """The finished message; runs the rest of the stream first."""
         for _ in self:
             pass
