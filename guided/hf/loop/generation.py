@@ -55,8 +55,8 @@ class Streamer(Protocol):
 class Generation:
     """Rows and their answers.  Iterate `steps` once; `messages` are then the answers.
 
-    ``inputs``, ``plans``, ``rows`` and ``max_tokens`` have one entry per row.  A ``streamer`` of one row is given each
-    run of tokens at once; of several rows, which must stay side by side, one token per row and step.
+    ``inputs``, ``plans``, ``rows`` and ``max_tokens`` have one entry per row.  The ``streamer`` of a single row gets
+    each run of tokens at once; with several rows it gets one token per row and step, so that rows stay aligned.
     """
 
     def __init__(

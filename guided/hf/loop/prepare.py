@@ -1,4 +1,4 @@
-"""Let ``generate`` prepare a call for our loop: a cache that fits model and settings, processors of others."""
+"""Prepare a call of the decode loop with ``generate``'s own code: cache, logits processors and stopping criteria."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _NEUTRAL: dict[str, Any] = {
     "num_return_sequences": 1,
 }
 
-#: What a prepared call may hold for the loop to feed a cache of its own.
+#: The inputs that a prepared call may have if the loop is to feed a cache of its own.
 _PLAIN_KWARGS = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"}
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared call.  ``step_by_step`` gives one token per forward; ``make_cache(n)`` a cache of ``n`` empty rows.
+    """A prepared call: ``step_by_step`` makes a cache for one token per forward, ``make_cache(n)`` one of ``n`` rows.
 
-    ``make_cache`` is None where only ``step_by_step`` works.  ``processors`` and ``criteria`` are those that the
-    model's generation config asks for, ours apart.  ``off`` says why no row of this call can be kept, "" if it can.
+    ``make_cache`` is None if only ``step_by_step`` works.  ``processors`` and ``criteria`` are those of the model's
+    generation config, without guidance.  ``off`` says why rows of this call are not kept, and is empty if they are.
     """
 
     step_by_step: StepKV
@@ -50,9 +50,9 @@ class Prepared:
 
 
 def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_step: bool = False) -> Prepared:
-    """Let ``generate`` prepare a call of at most ``max_tokens`` new tokens for ``inputs``; nothing is computed.
+    """Prepare a call of at most ``max_tokens`` new tokens for ``inputs`` as ``generate`` does; runs no forward.
 
-    ``step_by_step``: whether the caller needs one step for one token of each row.
+    ``step_by_step``: the caller needs a step for each token.
     """
     ends = list(context.tokens.end_ids) or None
     ids, processors, criteria, config, kwargs = context.model.generate(
