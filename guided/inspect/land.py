@@ -31,7 +31,7 @@ class RowLanding(NamedTuple):
 
 
 class _Start(NamedTuple):
-    """What rows of one plan and entry begin with; ``way`` is None where no end was found, with the ``reason``."""
+    """The beginning of the rows of one plan and entry; ``way`` is None where no end was found, with the ``reason``."""
 
     plan: Plan
     search: LandingSearch | None

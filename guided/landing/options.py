@@ -1,4 +1,4 @@
-"""What callers say of a budget: whether answers land in it, what is kept for their values, and what if it is short."""
+"""Settings of budgets: whether answers land in them, what is kept for values, and what becomes of a short one."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def test_a_budget_below_the_least_is_refused_or_noted(engine: Engine) -> None:
 
 
 def test_free_text_is_never_ended_and_never_opens_what_it_cannot_close(engine: Engine) -> None:
-    """What was cut must not look finished; but a call that would be cut is not begun."""
+    """Cut text must not look finished; but a call that would be cut is not begun."""
     tools = [{"type": "function", "function": {"name": "look_up", "parameters": {
         "type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}}]  # fmt: skip
     plan = plan_of(engine, replace(FORMAT, reasoning=None), tools=tools)
