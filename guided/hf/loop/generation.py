@@ -9,12 +9,11 @@ from typing import Protocol
 
 import torch
 
-from grammars.plan.plan import RowPlan
+from grammars.plan.plan import Plan, RowPlan
 from guided.hf.cache.kv_cache import RowKV
 from guided.hf.cache.self_test import abilities_of
-from guided.hf.drafts.cost import measured_cost
+from guided.hf.drafts.choose import drafts_of
 from guided.hf.drafts.drafts import Drafts
-from guided.hf.drafts.lookup import PromptLookup
 from guided.hf.drafts.settings import DraftSettings, say_once
 from guided.hf.generate.inputs import Inputs
 from guided.hf.hidden.last_states import LastStates
@@ -160,13 +159,14 @@ class Generation:
         settings, context = self._drafts, self.context
         if settings is None:
             return None
-        if not can_crop:
-            why = prepared.off or "; ".join(abilities_of(context.model).notes)
-            self._notes += (f"no drafts: {why}",)
-            say_once(context.model, self._notes[-1])
-            return None
-        source = PromptLookup(context.engine, self.answers, self.inputs.prompt_ids, settings.num_tokens)
-        return Drafts(source, measured_cost(context.model), len(self.rows))
+        found: Drafts | str = prepared.off or "; ".join(abilities_of(context.model).notes)
+        if can_crop:
+            found = drafts_of(settings, context.model, context.engine, self.answers, self.inputs.prompt_ids)
+        if isinstance(found, Drafts):
+            return found
+        self._notes += (f"no drafts: {found}",)
+        say_once(context.model, self._notes[-1])
+        return None
 
     # -- the streamer of the caller
 
@@ -220,9 +220,9 @@ class Generation:
             return message
         plan, engine = self.plans[r], self.context.engine
         records = self._recorder.logprobs(r, message.token_ids)
-        overridden = sum(records[i].overridden for i in self.answers[r].forced if i < len(records))
-        guidance = replace(message.guidance, overridden=message.guidance.overridden + overridden)
-        message = replace(message, guidance=guidance)
+        if isinstance(plan, Plan):
+            overridden = sum(record.overridden for record in records)
+            message = replace(message, guidance=replace(message.guidance, overridden=overridden))
         if self.trace:
             trace = build_trace(
                 message, plan, engine, records, begin=self.inputs.begins[r], runs=set(self.answers[r].forced)
