@@ -69,7 +69,7 @@ def test_a_run_that_never_comes_near_its_budget_is_unchanged_to_the_bit(tiny_gui
     sampling = guided.Sampling(temperature=1.0, seed=5, logprobs=2)
     most = 40 if request_name == "free text" else 150  # free text may be cut anywhere
     on, off = (
-        tiny_guide.generate(CHATS[:1], [plan], sampling=sampling, max_tokens=most, landing=landing)[0]
+        tiny_guide.generate(CHATS[:1], [plan], sampling=sampling, max_tokens=most, landing=landing, reuse=False)[0]
         for landing in (True, False)
     )
     size = len(on.token_ids) if on.landed is None else on.landed
