@@ -72,7 +72,7 @@ def _plans(planner: Planner, num: int, plans: Any, asked: AnswerOptions, place: 
 def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], asked: AnswerOptions) -> Generation:
     """Return the run of the loop that answers the prompts of ``inputs``, each under its row's plan."""
     context = planner.context
-    drafts = draft_settings(asked.prompt_lookup_num_tokens)
+    drafts = draft_settings(asked.prompt_lookup_num_tokens, asked.assistant_model, context.model)
     hidden = hidden_settings(asked.return_last_hidden_state, context.model)
     samplings = row_samplings(asked.samplings(), asked.seed, inputs.num_rows, context.model, context.tokens.vocab_size)
     limits = [

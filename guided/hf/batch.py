@@ -101,8 +101,7 @@ def _other_words(plans: Sequence[RowPlan], asked: AnswerOptions) -> dict[str, An
         raise RequestError("the plans have different limits", place="max_tokens", hint="give one for the batch")
     if most is not None:
         words["max_new_tokens"] = most
-    if asked.prompt_lookup_num_tokens is not None:
-        words["prompt_lookup_num_tokens"] = asked.prompt_lookup_num_tokens
-    if asked.streamer is not None:
-        words["streamer"] = asked.streamer
+    for name in ("prompt_lookup_num_tokens", "assistant_model", "streamer"):
+        if getattr(asked, name) is not None:
+            words[name] = getattr(asked, name)
     return words
