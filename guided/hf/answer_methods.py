@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class AnswerMethods:
-    """What `Guide` answers with; see there.
+    """The part of `Guide` that answers.
 
     A type given as ``response_format`` types the answer: ``message.parsed`` is of that type, or None.
     """

@@ -69,7 +69,7 @@ def test_a_prompt_without_a_plan_is_as_generate_continues_it(base_guide: Any) ->
     ids=str,
 )
 def test_a_text_cut_anywhere_plus_its_answer_parses_as_uncut(base_guide: Any, options: dict[str, Any]) -> None:
-    """What is written again of the prompt is its very text, and no part of the message: the judge is the plain text."""
+    """The end that is written again has the same text and is no part of the message; the plain text is the judge."""
     whole = base_guide.plan(**options)
     for cut in range(1, len(TEXT) + 1):
         prompt = TEXT[:cut]
