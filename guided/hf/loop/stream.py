@@ -40,7 +40,7 @@ class Stream(Generic[T]):
             raise
 
     def close(self) -> None:
-        """End the generation now; what is in the cache is kept."""
+        """End the generation now; the rows of its cache are kept for later turns."""
         self._events.close()
 
     @property
