@@ -189,10 +189,13 @@ class MessageBuilder:
         unjudged: tuple[str, ...] = ()
         violations = tuple(f"the call of {call.name!r}: {fault}" for call, faults in read for fault in faults)
         if ended and whole and error is None:
-            broken = (call.name for call in self._calls.values() if not call.complete)
+            broken = [call.name for call in self._calls.values() if not call.complete]
+            if self._unfinished is not None and self._unfinished.name not in ("", *broken):
+                broken.append(self._unfinished.name)
             violations += tuple(f"the call of {name!r} breaks off" for name in broken)
         if ended and whole and error is None and not calls:  # an answer cut by its own stop violates nothing
-            parsed, violations, unjudged = self._parsed(content)
+            parsed, found, unjudged = self._parsed(content)
+            violations += found
         return Message(
             content=content if content or not calls else None,
             reasoning="".join(self._reasoning) if self._reasoning else None,

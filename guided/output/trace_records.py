@@ -1,4 +1,4 @@
-"""The trace of one answer: what was legal, what the model preferred and what was chosen, token by token.
+"""The trace of one answer: for each token, the legal tokens, those that the model preferred, and the chosen one.
 
 A trace is a record with a page: `Trace.to_html` is one HTML file that loads no script, style or font from elsewhere.
 `guided.inspect.trace` builds traces.
@@ -70,7 +70,7 @@ class Trace:
         return replace(self, tokens=tokens, model=model, prompt=prompt)
 
     def to_dict(self) -> dict[str, Any]:
-        """The trace as JSON values."""
+        """Return the trace as JSON values."""
         return asdict(self)
 
     @classmethod
@@ -87,7 +87,7 @@ class Trace:
             raise RequestError(reason, place=f"trace {path}", expected="a file of trace.write(NAME.json)") from None
 
     def to_html(self) -> str:
-        """One self-contained page."""
+        """Return one HTML page that loads nothing from elsewhere."""
         page = files("guided.output").joinpath("trace.html").read_text(encoding="utf-8")
         parts = {
             "title": html.escape(self.title),
