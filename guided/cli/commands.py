@@ -181,7 +181,7 @@ def shell(
     talk(guide, plan, chat, sampling)
 
 
-@app.command(name="trace", epilog="Example: guided generate Hello --trace run.json; guided trace run.json")
+@app.command(name="trace", epilog="Example: guided trace run.json, after guided generate Hello --trace run.json")
 def trace_(
     file: Annotated[Path, typer.Argument(help="A run that `guided generate --trace FILE.json` saved.")],
     page: Annotated[
