@@ -181,8 +181,8 @@ def shell(
     talk(guide, plan, chat, sampling)
 
 
-@app.command(name="trace", epilog="Example: guided trace run.json, after guided generate Hello --trace run.json")
-def trace_(
+@app.command(epilog="Example: guided trace run.json, after guided generate Hello --trace run.json")
+def trace(
     file: Annotated[Path, typer.Argument(help="A run that `guided generate --trace FILE.json` saved.")],
     page: Annotated[
         Path | None, typer.Option("--out", "-o", help="The HTML page; default: FILE.html.", show_default=False)
