@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from guided.engine.counters import Guidance
     from guided.engine.engine import CacheInfo, Engine
     from guided.hf import Guide
+    from guided.hf.batch import Batch
     from guided.hf.hidden.settings import HiddenStates
     from guided.hidden_state import LastHiddenState
     from guided.output.message import Message, ToolCall, Usage
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Batch",
     "CacheInfo",
     "Choice",
     "ChoiceProbability",
@@ -146,6 +148,7 @@ _HOMES = {
     "guided.engine.counters": ("Guidance",),
     "guided.engine.engine": ("CacheInfo", "Engine"),
     "guided.hf": ("Guide",),
+    "guided.hf.batch": ("Batch",),
     "guided.hf.hidden.settings": ("HiddenStates",),
     "guided.hidden_state": ("LastHiddenState",),
     "guided.output.message": ("Message", "ToolCall", "Usage"),
