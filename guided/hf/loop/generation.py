@@ -227,7 +227,8 @@ class Generation:
             trace = build_trace(
                 message, plan, engine, records, begin=self.inputs.begins[r], runs=set(self.answers[r].forced)
             )
-            message = replace(message, trace=trace)
+            text = self.context.tokenizer.decode(self.inputs.prompt_ids[r])
+            message = replace(message, trace=trace.of_run(self._recorder.seconds(r), self.context.name, text))
         size = self.rows[r].logprobs
         if size is None:
             return message
