@@ -1,4 +1,4 @@
-"""The methods of `Guide` that answer: typed by the response format, with the same keywords."""
+"""The methods of `Guide` that generate answers: all take the same keywords; the response format types the answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class AnswerMethods:
-    """The part of `Guide` that answers.
+    """The base class of `Guide` with the methods that generate answers.
 
     A type given as ``response_format`` types the answer: ``message.parsed`` is of that type, or None.
     """

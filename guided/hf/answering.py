@@ -1,4 +1,4 @@
-"""From chats or prompts, plans and options to bound rows, and to a run of the decode loop over them."""
+"""Bind chats or prompts to their plans, and start a run of the decode loop over them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def rows_of(
 
 
 def _is_encoded(chats: object) -> bool:
-    """Whether these are prompts as a tokenizer gave them."""
+    """Whether these prompts are the output of a tokenizer."""
     return isinstance(chats, torch.Tensor) or (isinstance(chats, Mapping) and "input_ids" in chats)
 
 

@@ -1,4 +1,4 @@
-"""Plans for one model: composed, compiled, cached by their parts."""
+"""Compose and compile plans for one model, with a cache by their parts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Planner:
 
 
 def checked_plan(plan: object, place: str) -> Plan:
-    """Return ``plan``; raise `PlanError` for what is none."""
+    """Return ``plan``; raise `PlanError` if it is no plan."""
     if not isinstance(plan, Plan):
         raise PlanError(f"{type(plan).__name__} is no plan", place=place, expected="what guide.plan() gave")
     return plan
