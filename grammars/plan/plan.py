@@ -220,7 +220,7 @@ class Plan:
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     anchors: tuple[tuple[str, int], ...] = ()  #: tags of calls, and the tokens that are written in their places
-    python_type: Any = field(default=None, compare=False, repr=False)
+    python_type: Any = field(default=None, compare=False, repr=False, metadata={"local": True})
 
     def entry(self, name: str) -> Entry:
         """Return the entry called ``name``, or the first one where the plan has no such entry."""

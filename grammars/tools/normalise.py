@@ -11,8 +11,8 @@ from typing import Any
 
 import pydantic
 
-from grammars.json_schema.python_types import schema_of_function
 from grammars.tools.custom_tools import custom_input
+from grammars.tools.python_tools import function_tool, model_tool
 from grammars.values.json_copy import json_copy
 from grammars.values.tool import Tool
 from special_tokens.errors import ToolError, shown
@@ -46,7 +46,7 @@ def _tool(tool: Any, place: str) -> Tool:
     if isinstance(tool, Tool):
         return _checked(tool, place)
     if isinstance(tool, type) and issubclass(tool, pydantic.BaseModel):
-        return Tool(tool.__name__, (tool.__doc__ or "").strip(), tool.model_json_schema())
+        return _checked(model_tool(tool), place)
     if isinstance(tool, Mapping):
         return _mapping(tool, place)
     schema = getattr(tool, "inputSchema", None) or getattr(tool, "input_schema", None)
@@ -71,8 +71,7 @@ def _function(function: Callable[..., Any]) -> Tool:
         raise ToolError(
             "the function's parameters are unknown", place=f"tools.{name}", hint="wrap it in a def"
         ) from None
-    name, description, schema = schema_of_function(function)
-    return Tool(name, description, schema)
+    return function_tool(function)
 
 
 def _mapping(tool: Mapping[str, Any], place: str) -> Tool:
