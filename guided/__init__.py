@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from guided.engine.counters import Guidance
     from guided.engine.engine import CacheInfo, Engine
     from guided.hf import Guide
+    from guided.hf.hidden.settings import HiddenStates
+    from guided.hidden_state import LastHiddenState
     from guided.output.message import Message, ToolCall, Usage
     from guided.output.parser import (
         ContentDelta,
@@ -80,8 +82,10 @@ __all__ = [
     "GuidanceState",
     "Guide",
     "GuidedError",
+    "HiddenStates",
     "JsonSchema",
     "Lark",
+    "LastHiddenState",
     "LimitExceeded",
     "Llguidance",
     "MalformedPlan",
@@ -142,6 +146,8 @@ _HOMES = {
     "guided.engine.counters": ("Guidance",),
     "guided.engine.engine": ("CacheInfo", "Engine"),
     "guided.hf": ("Guide",),
+    "guided.hf.hidden.settings": ("HiddenStates",),
+    "guided.hidden_state": ("LastHiddenState",),
     "guided.output.message": ("Message", "ToolCall", "Usage"),
     "guided.output.parser": (
         "ContentDelta",

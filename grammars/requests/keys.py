@@ -39,6 +39,7 @@ GUIDANCE: Mapping[str, str] = {
     "max_tokens": "most tokens of the answer",
     "max_completion_tokens": "the same",
     "max_output_tokens": "the same, in the Responses API",
+    "return_hidden_states": "true or last: the hidden state of the last token is returned",
     "schema_policy": "strict: refuse what the masks cannot enforce",
     "extra_body": "keys that the client could not put elsewhere; read as if they were in the body",
 }
@@ -93,7 +94,6 @@ UNSUPPORTED: Mapping[str, tuple[Any, ...]] = {
     "skip_special_tokens": (True,),
     "spaces_between_special_tokens": (True,),
     "prompt_logprobs": (0,),
-    "return_hidden_states": (False,),
     "thinking_token_budget": (-1,),
     "thinking_budget": (-1,),
     "guided_whitespace_pattern": (),

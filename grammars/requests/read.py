@@ -35,13 +35,14 @@ class Request:
 
     ``parts`` is what `grammars.compose.compose` takes, ``sampling`` what `guided.Sampling` takes; ``source`` names the
     place of the constraint (``structured_outputs.choice``), empty where there is none.  ``prompt`` holds the keys that
-    are not about guidance, unread.
+    are not about guidance, unread; ``return_last_hidden_state`` is what `guided.Guide.chat` takes.
     """
 
     parts: Parts
     sampling: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
     prompt: Mapping[str, Any] = field(default_factory=dict)
+    return_last_hidden_state: bool = False
 
 
 def read_request(body: Any, *, trusted: bool = False, ignore_unknown: bool = False) -> Request:
@@ -71,7 +72,8 @@ def read_request(body: Any, *, trusted: bool = False, ignore_unknown: bool = Fal
         schema_policy=_policy(body),
         ignored=(*ignored, *more),
     )
-    return Request(parts, _sampling(body), source, {key: body[key] for key in PROMPT if key in body})
+    prompt = {key: body[key] for key in PROMPT if key in body}
+    return Request(parts, _sampling(body), source, prompt, _hidden_state(body))
 
 
 # -- which keys
@@ -225,6 +227,14 @@ def _policy(body: Mapping[str, Any]) -> Any:
     if not _is_one_of(policy, ("warn", "strict")):
         raise RequestError(f"unknown policy {shown(policy)}", place="schema_policy", expected="warn or strict")
     return policy
+
+
+def _hidden_state(body: Mapping[str, Any]) -> bool:
+    """Whether the last token's hidden state is wanted; other servers' clients say ``"last"``."""
+    value = body.get("return_hidden_states", False)
+    if value != "last" and not isinstance(value, bool):
+        raise RequestError(f"{shown(value)} is no choice", place="return_hidden_states", expected="true, false or last")
+    return value == "last" or value is True
 
 
 def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:

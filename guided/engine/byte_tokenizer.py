@@ -1,4 +1,4 @@
-"""A tokenizer of single bytes and given markers, for checks where no real one is at hand."""
+"""A tokenizer of single bytes and given markers, for checks that have no real tokenizer."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 __all__ = ["byte_tokenizer"]
 
 
-#: The end that the engine itself is given: one that no format uses, because a grammar cannot hold the engine's end.
+#: The end token that the engine gets: no format uses it, because a grammar cannot contain the engine's own end token.
 _ENGINE_END = "<|end_of_bytes|>"
 
 
 @lru_cache(maxsize=64)
 def byte_tokenizer(markers: tuple[str, ...], ends: tuple[str, ...] = ()) -> tuple[str, SpecialTokens]:
-    """The text of a ``tokenizer.json`` and its registry: 256 bytes, then the markers, all of them special.
+    """Return the text of a ``tokenizer.json`` and its registry: 256 bytes, then the markers, all of them special.
 
-    ``ends`` are those among the markers that end a turn.
+    ``ends`` are the markers that end a turn.
     """
     alphabet = _byte_alphabet()
     known = tuple(dict.fromkeys((_ENGINE_END, *markers)))

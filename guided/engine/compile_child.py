@@ -1,10 +1,11 @@
-"""Compiles grammars for another process that may end this one: run as a script, never imported.
+"""The worker script that compiles grammars on trial: run by `guided.engine.compile_trial`, never imported.
 
-Requests come on stdin and answers go to stdout, each four bytes of length (big-endian) and JSON.  A request is
-``{"grammar", "vocab_size", "limits", "seconds", "bytes"}``; in the answer ``{"error", "seconds", "bytes"}`` the error
-is null when the grammar compiles, and the others are the processor time that took and the memory then held.
-``seconds`` of processor time or ``bytes`` of memory more and the process is gone, which is the answer too.
-It imports nothing of ours, so that it starts at once.
+Requests are read from stdin and answers written to stdout, each as four bytes of length (big-endian) and JSON.  A
+request is ``{"grammar", "vocab_size", "limits", "seconds", "bytes"}``.  In the answer, ``{"error", "seconds",
+"bytes"}``, the error is null if the grammar compiles; the others are the processor time that compiling took and the
+memory that the process holds afterwards.  A compilation that takes more than ``seconds`` of processor time or ``bytes``
+of memory ends the process, and its exit code says which.  The script imports none of our packages, so that it starts
+at once.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import llguidance
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answers until there is nothing more to read."""
+    """Answer requests until stdin is closed."""
     while head := requests.read(4):
         request = json.loads(requests.read(struct.unpack(">I", head)[0]))
         try:
@@ -36,7 +37,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def answer_to(request: dict[str, Any]) -> dict[str, Any]:
-    """Return what the engine says to a grammar, and what that cost."""
+    """Return the engine's error for a grammar (null if it compiles) with the time and memory that compiling took."""
     limits = llguidance.LLParserLimits(verbose_errors=False, **request["limits"])
     tokenizer = tokenizer_of(request["vocab_size"])
     begun = time.process_time()
@@ -44,13 +45,13 @@ def answer_to(request: dict[str, Any]) -> dict[str, Any]:
     matcher = llguidance.LLMatcher(tokenizer, request["grammar"], log_level=0, limits=limits)
     error = str(matcher.get_error()) if matcher.is_error() else None
     if error is None:
-        matcher.compute_bitmask()  # only for what it costs: the caller reports a grammar without a sentence
+        matcher.compute_bitmask()  # its cost counts; the caller reports a grammar without a sentence
     bound(0, None)
     return {"error": error, "seconds": time.process_time() - begun, "bytes": bytes_held()}
 
 
 def bound(seconds: float, size: int | None) -> None:
-    """From now on so much time and memory, where the system knows how: the signal and the failure end the process."""
+    """Let the system end this process past ``seconds`` of processor time or ``size`` bytes, if it can."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
     if size is not None and sys.platform != "win32":
@@ -63,7 +64,10 @@ def bound(seconds: float, size: int | None) -> None:
 
 
 def bytes_held() -> int:
-    """The memory of this process, 0 where the system does not say (the most ever had would count its parent's)."""
+    """Return the memory of this process in bytes; 0 where the system does not say.
+
+    Not the peak, which would include the parent's memory.
+    """
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError, AttributeError):
@@ -72,7 +76,7 @@ def bytes_held() -> int:
 
 @lru_cache(maxsize=4)
 def tokenizer_of(vocab_size: int) -> Any:
-    """A tokenizer with every byte and ``vocab_size`` ids: what compiling costs does not depend on the words."""
+    """Return a tokenizer with every byte and ``vocab_size`` ids: the cost of compiling does not depend on its words."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [b for b in range(256) if b not in printable]
     alphabet = {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}

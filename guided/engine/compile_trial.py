@@ -1,8 +1,8 @@
-"""Compiles a grammar of which the cost is not known in a process that can be ended.
+"""Trial compilation of grammars of unknown cost, in a worker process that can be killed.
 
-The engine cannot be stopped while it compiles, and a few lines of a client (intersections of repeats) can keep it
-busy for minutes.  A `Trial` asks a helper process first (`guided.engine.worker`); what takes too long there is never
-begun here.  What came out is remembered, so that a request that comes again is answered at once.
+The engine cannot be interrupted while it compiles, and a few lines of a client (intersections of repeats) can keep it
+busy for minutes.  So a `Trial` lets a worker process (`guided.engine.worker`) compile the grammar first; one that takes
+too long there is not compiled here.  Outcomes are cached, so that a repeated request is answered at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from grammars.limits.deadline import time_left
 from grammars.limits.outcome_cache import OutcomeCache, digest
 from grammars.limits.time_limits import time_limits
-from guided.engine.worker import Ended, Helper
+from guided.engine.worker import Ended, Worker
 from special_tokens.errors import LimitExceeded
 
 __all__ = ["Trial", "TrialOutcome"]
@@ -24,11 +24,11 @@ _CHILD = Path(__file__).with_name("compile_child.py")
 
 _MOST_HASHES = 10_000
 
-#: A grammar near the limit of processor time may pass on a machine that is less busy: its error is kept so long.
+#: How long the error of a grammar that exceeded a limit is kept: on a less busy machine it may pass.
 _KEPT_S = 600.0
-#: What the clock on the wall ended says more of the machine than of the grammar; kept only against retries at once.
+#: How long an outcome past the deadline is kept: it depends on the machine's load, so only immediate retries get it.
 _KEPT_LATE_S = 30.0
-#: A helper that has grown larger than this is not used again.
+#: A worker that has grown larger than this is not used again.
 _LARGE = 500 << 20
 
 
@@ -36,7 +36,7 @@ _LARGE = 500 << 20
 class TrialOutcome:
     """The outcome of a trial of a grammar: the engine's ``error`` (None: it compiled), or the ``limit`` it passed.
 
-    ``seconds`` of processor time are what compiling it took, and will take again.
+    ``seconds`` is the processor time that compiling it took.
     """
 
     error: str | None = None
@@ -44,11 +44,10 @@ class TrialOutcome:
     seconds: float = 0.0
 
 
-class Trial(Helper):
-    """A helper process and its two bounds for one grammar: processor time in seconds and memory in bytes.
+class Trial(Worker):
+    """A worker process with two limits for each grammar: processor time in seconds and memory in bytes.
 
-    ``seconds``: `TimeLimits.grammar_cpu_s` unless given.
-    Ended (`close`), it still knows what it has found out.
+    ``seconds`` is by default `TimeLimits.grammar_cpu_s`.  The cached outcomes survive `close`.
     """
 
     def __init__(self, *, seconds: float | None = None, size: int = 1 << 30) -> None:
@@ -56,24 +55,24 @@ class Trial(Helper):
         self._seconds = seconds
         self.size = size
         self._verdicts: OutcomeCache[TrialOutcome] = OutcomeCache()
-        self._hashes: set[int] = set()  #: of grammars with a verdict: most are of none, and should not be digested
+        self._hashes: set[int] = set()  #: of grammars with a verdict, so that the others need not be digested
 
     @property
     def seconds(self) -> float:
         return time_limits().grammar_cpu_s if self._seconds is None else self._seconds
 
     def known(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> TrialOutcome | None:
-        """The verdict on a grammar that was tried before, where it is still remembered."""
+        """Return the cached verdict on a grammar; None if there is none."""
         if hash(grammar) not in self._hashes:
             return None
         return self._verdicts.get(digest(grammar, vocab_size, limits, self.seconds))
 
     def verdict(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> TrialOutcome:
-        """Return what becomes of ``grammar`` under ``limits`` (arguments of the engine's `LLParserLimits`).
+        """Return the outcome of compiling ``grammar`` under ``limits`` (arguments of the engine's `LLParserLimits`).
 
-        The same grammar is not tried twice: what the engine says and what a grammar costs is kept until better-used
-        verdicts need the room, what a limit of time or memory ended for ten minutes, and what only the deadline
-        (`grammars.limits.deadline`) ended for half a minute.  What could not be tried at all is not kept.
+        Outcomes are cached: the engine's own until they are evicted, those past a limit of processor time or memory
+        for ten minutes, those past the deadline (`grammars.limits.deadline`) for half a minute.  If no worker could be
+        started, nothing is cached.
         """
         key = digest(grammar, vocab_size, limits, self.seconds)
         request = {"grammar": grammar, "vocab_size": vocab_size, "limits": limits}
@@ -81,20 +80,20 @@ class Trial(Helper):
         if not self._lock.acquire(timeout=self._patience()):
             return TrialOutcome(limit="other grammars are on trial and there was no time left for this one")
         try:
-            found = self._verdicts.get(key)  # perhaps it was being tried while we waited
+            found = self._verdicts.get(key)  # another thread may have tried it meanwhile
             if found is None:
                 found, kept = self._tried(body)
                 if kept:
                     self._verdicts.put(key, found, kept)
                     if len(self._hashes) > _MOST_HASHES:
-                        self._hashes.clear()  # who is not known asks for the verdict, and finds it there
+                        self._hashes.clear()  # `known` then returns None, and `verdict` still finds the outcome
                     self._hashes.add(hash(grammar))
         finally:
             self._lock.release()
         return found
 
     def error_of(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> str | None:
-        """Return what the engine says to ``grammar``, None if nothing; raises `LimitExceeded` past a limit."""
+        """Return the engine's error for ``grammar``, None if it compiles; raises `LimitExceeded` past a limit."""
         found = self.verdict(grammar, vocab_size=vocab_size, limits=limits)
         if found.limit:
             raise LimitExceeded(found.limit, hint="use fewer or simpler intersections, complements and repeats")
@@ -104,25 +103,25 @@ class Trial(Helper):
         return max(0.0, min(time_left(), time_limits().grammar_s))
 
     def _tried(self, body: bytes) -> tuple[TrialOutcome, float]:
-        """The verdict and for how many seconds it is worth remembering; 0 where nothing was found out."""
+        """Return the outcome and for how many seconds it may be cached; 0 if no worker tried the grammar."""
         patience = self._patience()
         try:
             answer = self._asked(body, patience)
         except OSError as error:
-            return TrialOutcome(limit=f"a costly grammar needs a helper process, and none can be started: {error}"), 0.0
+            return TrialOutcome(limit=f"a costly grammar needs a worker process, and none can be started: {error}"), 0.0
         if isinstance(answer, Ended):
             if answer.late:
                 return TrialOutcome(limit=_over(f"the {patience:.1f} s left until its deadline")), _KEPT_LATE_S
             cause = self._cause(answer.code)
             if cause is None:
-                return TrialOutcome(limit=f"the helper process that tried the grammar ended with {answer.code}"), 0.0
+                return TrialOutcome(limit=f"the worker process that tried the grammar ended with {answer.code}"), 0.0
             return TrialOutcome(limit=_over(cause)), _KEPT_S
         if answer["bytes"] > _LARGE:
             self._end()
         return TrialOutcome(answer["error"], seconds=answer["seconds"]), float("inf")
 
     def _cause(self, code: int | None) -> str | None:
-        """The limit that a helper passed which ended by itself, from its exit code; None where it passed none."""
+        """Return the limit that a worker with this exit code exceeded; None for any other exit code."""
         if hasattr(signal, "SIGPROF") and code == -signal.SIGPROF:
             return f"{self.seconds:g} s of processor time"
         if code in (-signal.SIGABRT, -signal.SIGSEGV):  # how an allocation fails in Rust, and in its C

@@ -1,4 +1,4 @@
-"""The counters of one sequence: the record that its state and its row fill, and that a message carries."""
+"""The counters of one sequence: its state and its row count in this record, and its message carries it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ __all__ = ["Guidance"]
 class Guidance:
     """Counters of what guidance did to one answer since its beginning.
 
-    ``masks`` counts masks computed (asking twice at one position counts once), ``overridden`` steps at which the
-    model's best raw score was masked (of forced tokens it is known only where the model was asked for its scores: in
-    ``model.generate``, and with logprobs or a trace), ``forced`` positions with one legal token, ``rescued`` steps at
-    which other processors had forbidden every legal token, so that the grammar decided alone, ``repairs`` masks in
-    which a marker that the engine forced by mistake was replaced by its spelling, ``revived`` how often the engine's
-    matcher failed, in most cases by a failure in another row, and this row went on with one compiled anew.
+    ``masks``: masks computed; a mask that is asked for twice at one position counts once.
+    ``overridden``: steps at which the model's best raw score was masked.  Forced tokens count only where the model
+    computed scores for them: in ``model.generate``, and with logprobs or a trace.
+    ``forced``: positions with one legal token.
+    ``rescued``: steps at which other processors had forbidden every legal token, so that the grammar decided alone.
+    ``repairs``: masks in which a marker that the engine forced by mistake was replaced by its spelling.
+    ``recovered``: failures of the engine's matcher, mostly caused by another row, after which this row continued with a
+    matcher compiled for it alone.
     """
 
     applied: bool = False
@@ -27,5 +29,5 @@ class Guidance:
     rescued: int = 0
     rollbacks: int = 0
     repairs: int = 0
-    revived: int = 0
+    recovered: int = 0
     reasoning_applied: bool = False

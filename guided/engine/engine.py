@@ -37,8 +37,8 @@ _LIMITS = {
     "max_items_in_row": 12_500,
 }
 LIMITS = llguidance.LLParserLimits(verbose_errors=False, **_LIMITS)
-#: What a grammar may cost that has passed a trial.  The engine's own count of work is the estimate of that cost, and
-#: the first limit is spent in 0.2 s at the most: few of 4,750 real schemas need more.
+#: The limits of a grammar that has passed a trial.  The engine's own count of work estimates the cost of a grammar; the
+#: first limit above is reached within 0.2 s, and few of 4,750 real schemas need more.
 _TRIED_LIMITS = _LIMITS | {"initial_lexer_fuel": 100_000_000}
 _trial = Trial()
 
@@ -46,21 +46,21 @@ _trial = Trial()
 CACHE_SIZE = 256
 CACHE_BYTES = 512 * 1024 * 1024
 
-#: What a compiled grammar takes, by its text: the engine does not say, so this is the upper end of what a process grew
-#: by (65 to 175 bytes a character and up to a third more in use; `benchmarks/compile.py` prints both).
+#: Estimate of the memory of a compiled grammar by its text, since the engine does not report it: the upper end of the
+#: measured growth of a process (65 to 175 bytes a character, up to a third more in use; see `benchmarks/compile.py`).
 GRAMMAR_BYTES = 32_768
 BYTES_A_CHARACTER = 180
 
 #: The engine follows chains of rules on the stack and dies where it ends (2,700 rules on 8 MB, 160 on 512 kB).
 STACK_BYTES = 64 * 1024 * 1024
 _MANY_LINES = 100
-#: Grammars of which the first token is tried as well: those of more characters, and of a repeat of thousands.
+#: Grammars whose first mask is computed as well: those of more characters, and those with a repeat of thousands.
 _STEP_CHARACTERS = 8_000
 _LARGE_REPEAT = re.compile(r"\{[0-9]{4,}")
 _MANY_CHARACTERS = 30_000  # JSON schemas are one line, whatever their depth
 _stack_lock = threading.Lock()
 
-#: What the engine says of a grammar for which the first limit is too low.
+#: Words of the engine's error for a grammar for which the first limit is too low.
 _COSTLY_WORDS = ("fuel", "initial lexer configuration")
 _SIMPLER = "use fewer or simpler intersections, complements and repeats"
 _LIMIT_REASONS = {"MaxTokensTotal", "ParserTooComplex", "LexerTooComplex"}
@@ -71,8 +71,8 @@ _LIMIT_WORDS = ("too big", "too many", "Too many", "max is", "fuel", "limit")
 class CacheInfo:
     """Counters of a cache, and its two bounds: ``capacity`` entries and ``capacity_bytes`` bytes.
 
-    ``size_bytes`` is the memory held: of compiled grammars an estimate by their texts (`grammar_bytes`), since the
-    engine does not tell; of plans the text of their keys and grammars.
+    ``size_bytes`` is the memory held.  Of compiled grammars it is an estimate from their texts (`grammar_bytes`), since
+    the engine does not report it; of plans it is the size of their keys and grammars.
     """
 
     hits: int
@@ -109,12 +109,12 @@ class Engine:
         self._bytes: dict[int, bytes] = {}
         self._ids: dict[bytes, list[int]] | None = None
         self._derived: dict[Callable[[Engine], Any], Any] = {}
-        self._derive_lock = threading.RLock()  # a factory may ask for what another one derives
+        self._derive_lock = threading.RLock()  # a factory may call `derived` itself
 
     def derived(self, factory: Callable[[Engine], _Derived]) -> _Derived:
-        """Return ``factory(self)``, made on first use and kept as long as the engine: the one place of per-engine data.
+        """Return ``factory(self)``, computed on first use and kept as long as the engine: all per-engine data is here.
 
-        ``factory`` is a class or a module's function, the same object each time.  Thread-safe: it is called once.
+        ``factory`` is a class or a module-level function, the same object each time.  Thread-safe: it is called once.
         """
         found: _Derived | None = self._derived.get(factory)
         if found is None:
@@ -185,11 +185,11 @@ class Engine:
                 self._evictions += 1
         return matcher
 
-    def forget(self, plan: Plan, entry: str, spoilt: Any) -> None:
-        """Drop the pristine matcher of an entry of a plan from the cache if it is ``spoilt``."""
+    def forget(self, plan: Plan, entry: str, failed: Any) -> None:
+        """Drop the pristine matcher of an entry of a plan from the cache if it is the object ``failed``."""
         grammar, _ = self.grammar_of(plan, entry)
         with self._lock:
-            if self._cache.get(grammar) is spoilt:
+            if self._cache.get(grammar) is failed:
                 del self._cache[grammar]
                 self._cache_bytes -= grammar_bytes(grammar)
 
@@ -241,8 +241,8 @@ def compile_grammar(tokenizer: Any, grammar: str) -> Any:
     """Return a matcher of ``grammar`` on one of the engine's tokenizers, compiled now.
 
     Raises `GrammarError` or `LimitExceeded` if the engine refuses the grammar or it has no sentence.  A grammar that
-    costs the engine much is compiled in a helper process first, which is ended if it takes too long; the outcome is
-    kept.  All of it ends at the deadline of the thread (`grammars.limits.deadline`), or one of its own.
+    costs the engine much is compiled in a worker process first (`guided.engine.compile_trial`).  Compiling stops at the
+    deadline of the thread (`grammars.limits.deadline`), or at one of its own if the thread has none.
     """
     if is_late():
         raise LimitExceeded("the grammar is not compiled before the deadline of its request", hint=_SIMPLER)
@@ -250,7 +250,7 @@ def compile_grammar(tokenizer: Any, grammar: str) -> Any:
     verdict = _trial.known(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
     matcher = _compiled(tokenizer, grammar, LIMITS) if verdict is None else None
     if matcher is None or (matcher.is_error() and any(w in _message(matcher) for w in _COSTLY_WORDS)):
-        with deadline():  # here: few grammars come to this, and setting one for each would be a good part of the cost
+        with deadline():  # set only here: few grammars need it, and for the others it would be much of the cost
             if verdict is None:
                 verdict = _trial.verdict(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
             _check_verdict(verdict)
@@ -264,7 +264,7 @@ def _check_verdict(verdict: TrialOutcome) -> None:
     """Raise `LimitExceeded` for a grammar that must not be compiled in this process, now or at all."""
     if verdict.limit:
         raise LimitExceeded(verdict.limit, hint=_SIMPLER)
-    if verdict.error is not None:  # a helper knows no named tokens: what it has not compiled is not compiled here
+    if verdict.error is not None:  # perhaps only of the worker, which knows no named tokens; too costly to try here
         raise LimitExceeded(f"the grammar does not compile: {_words(verdict.error)}", hint=_SIMPLER)
     if verdict.seconds > time_left():
         seconds = f"takes {verdict.seconds:.1f} s, and {max(0.0, time_left()):.1f} s are left until its deadline"
@@ -288,7 +288,7 @@ def _words(error: str) -> str:
 
 
 def _on_a_large_stack(make: Callable[[], Any]) -> Any:
-    """Return what ``make`` returns on a thread whose stack holds deep chains of rules."""
+    """Call ``make`` on a thread whose stack holds deep chains of rules, and return its result."""
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(make()), name="guided-compile")
     with _stack_lock:
@@ -314,9 +314,10 @@ def check_matcher(matcher: Any, what: str) -> None:
 
 
 def _probe(pristine: Any, *, step: bool) -> None:
-    """Compute one mask: a grammar without a sentence compiles, and shows only here.
+    """Compute one mask, because the engine compiles a grammar without any sentence; raise if there is none.
 
-    With ``step`` one token is written as well: thousands of options at one place meet the engine's limits only there.
+    With ``step`` one token is written as well, because thousands of options at one place exceed the engine's limits
+    only then.
     """
     matcher = pristine.deep_copy()
     mask = matcher.compute_bitmask()
@@ -338,7 +339,7 @@ _UNPADDED = re.compile(r'\s*\{\s*"version":\s*"[^"]*",\s*"truncation":\s*null,\s
 
 
 def _unpadded(tokenizer: str) -> str:
-    """The tokenizer without padding and truncation; taking megabytes of JSON apart is worth avoiding."""
+    """Return the tokenizer without padding and truncation.  Slow, since it parses megabytes of JSON."""
     try:
         body = json.loads(tokenizer)
     except ValueError as error:
@@ -348,10 +349,10 @@ def _unpadded(tokenizer: str) -> str:
 
 
 def _eos(tokens: SpecialTokens) -> int:
-    """Return the end token that the engine must have, and guesses otherwise.
+    """Return the end token to pass to the engine, which would guess one otherwise.
 
-    Real ends are never part of a grammar, so one of them is safe: its bit is set where a grammar without sentinels may
-    end, and when the engine is in error.
+    A real end is safe, because no grammar contains one: the engine sets its bit only where a grammar without sentinels
+    may end, and when it is in error.
     """
     eos = next(iter(tokens.end_ids), None)
     return max(tokens.marker_ids, default=tokens.facts.vocab_size - 1) if eos is None else eos

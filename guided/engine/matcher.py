@@ -31,7 +31,7 @@ class RecoveringMatcher:
         self._plan = plan
         self._engine = engine
         self._entry = entry
-        #: the matcher of which all of the plan are copies; None after a recovery
+        #: the matcher that all sequences of the plan copy; None after a recovery
         self._shared: Any = engine.pristine(plan, entry)
         self.current: Any = self._shared.deep_copy()
 
@@ -72,7 +72,7 @@ class RecoveringMatcher:
         return twin
 
     def fail(self, doing: str, place: str) -> NoReturn:
-        """Raise what the engine's error state means; never returns."""
+        """Raise the error that describes the engine's error state, with ``place``; never returns."""
         try:
             check_matcher(self.current, doing)
         except GuidanceError as error:

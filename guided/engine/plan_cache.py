@@ -22,7 +22,7 @@ MAX_BYTES = 32 * 1024 * 1024
 
 
 class PlanCache:
-    """A cache of plans by request parts.  Thread-safe; two threads may make the same plan at once."""
+    """A cache of plans by request parts.  Thread-safe; two threads may compute the same plan at the same time."""
 
     def __init__(self, *, capacity: int = MAX_PLANS, max_bytes: int = MAX_BYTES) -> None:
         self.capacity = capacity
@@ -32,7 +32,7 @@ class PlanCache:
         self._hits = self._misses = self._evictions = self._bytes = 0
 
     def get(self, parts: Parts, make: Callable[[Parts], Plan]) -> Plan:
-        """Return the plan of equal parts, or the one that ``make`` makes now."""
+        """Return the cached plan of equal parts; if there is none, call ``make`` and keep its plan."""
         key = cache_key(parts)
         if key is not None:
             with self._lock:
@@ -59,7 +59,7 @@ class PlanCache:
                 self._evictions += 1
 
     def info(self) -> CacheInfo:
-        """Return counters since the cache was made; ``size_bytes`` is the text of its keys and grammars."""
+        """Return counters since the cache was created; ``size_bytes`` is the size of its keys and grammars as text."""
         with self._lock:
             counters = self._hits, self._misses, self._evictions
             return CacheInfo(*counters, len(self._plans), self.capacity, self._bytes, self.max_bytes)

@@ -1,8 +1,8 @@
-"""A process of our own for work that cannot be interrupted here: it is asked, answers, and can be ended.
+"""A worker process for work that cannot be interrupted in this process: it takes requests, answers, and can be killed.
 
-What runs in there is a script of ours that imports nothing of ours, so that it starts at once (no fork: safe next
-to threads and devices).  Requests and answers are four bytes of length (big-endian) and JSON, over its pipes.  It is
-started when first needed and used again until it has to be ended.
+The worker runs one of our scripts, which imports none of our packages, so that it starts at once (it is not forked:
+safe next to threads and devices).  Requests and answers go over its pipes, each as four bytes of length (big-endian)
+and JSON.  The process is started at the first request and serves all later ones until it is killed.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Ended", "Helper"]
+__all__ = ["Ended", "Worker"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """No answer: a ``late`` helper was ended by the clock on the wall, another ended itself with ``code``."""
+    """The worker gave no answer: it was killed because it was ``late``, or it exited by itself with ``code``."""
 
     late: bool
     code: int | None
 
 
-class Helper:
-    """One helper process, which runs ``script``.  Who asks holds ``_lock``: it has one pair of pipes."""
+class Worker:
+    """One worker process, which runs ``script``.
+
+    It answers one request at a time, since it has one pair of pipes: the caller of `_asked` holds ``_lock``.
+    """
 
     def __init__(self, script: Path) -> None:
         self.script = script
@@ -40,12 +43,15 @@ class Helper:
         self._owner = 0
 
     def close(self) -> None:
-        """End the helper; the next question starts another."""
+        """Kill the process; the next request starts another one."""
         with self._lock:
             self._end()
 
     def ask(self, body: bytes, patience: float) -> dict[str, Any] | Ended:
-        """As `_asked`, when those who asked before have their answers; late where that took all the time."""
+        """Return the answer to ``body``; `Ended` after ``patience`` seconds, the wait for earlier requests included.
+
+        Raises `OSError` if no process can be started.
+        """
         until = time.monotonic() + patience
         if not self._lock.acquire(timeout=patience):
             return Ended(True, None)
@@ -55,18 +61,18 @@ class Helper:
             self._lock.release()
 
     def _asked(self, body: bytes, patience: float) -> dict[str, Any] | Ended:
-        """Return the answer, which may take ``patience`` seconds; raises `OSError` where no worker can be started."""
+        """Return the answer, or `Ended` after ``patience`` seconds; raises `OSError` if no process can be started."""
         process = self._running()
         found: list[bytes] = []
         # Reading cannot be interrupted, so a thread does it: it ends with the process at the latest.
-        reader = threading.Thread(target=_exchange, args=(process, body, found), name="guided-helper", daemon=True)
+        reader = threading.Thread(target=_exchange, args=(process, body, found), name="guided-worker", daemon=True)
         try:
             reader.start()
         except RuntimeError as error:  # no more threads
             raise OSError(str(error)) from error
         try:
             reader.join(patience)
-        except BaseException:  # an interrupt: the answer is not for who asks next
+        except BaseException:  # an interrupt: the next caller must not get this answer
             self._end()
             raise
         if found:
@@ -89,7 +95,7 @@ class Helper:
         return self._process
 
     def _end(self, *, gone: bool = False) -> int | None:
-        """End the helper, or wait for the end of one that is ``gone``; its exit code."""
+        """Kill the process, or wait for one that is ``gone`` by itself; return its exit code."""
         process, self._process = self._process, None
         if process is None or self._owner != os.getpid():
             return None
@@ -105,12 +111,12 @@ class Helper:
 
 
 def _close(pipe: Any) -> None:
-    with suppress(OSError):  # what was still to be written has no reader any more
+    with suppress(OSError):  # bytes that are not written yet have no reader any more
         pipe.close()
 
 
 def _exchange(process: subprocess.Popen[bytes], body: bytes, found: list[bytes]) -> None:
-    """Write a request and read its answer, which stays out where the process ends before."""
+    """Write a request, read its answer and append it to ``found``; append nothing if the process ends first."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:

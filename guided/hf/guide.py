@@ -23,16 +23,19 @@ from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_by
 from guided.hf.drafts.settings import draft_settings
 from guided.hf.generate.call import Rows, check_rows, generate_kwargs, read_messages
 from guided.hf.generate.inputs import Inputs, inputs_of
+from guided.hf.hidden.messages import StateKind, answer_states, with_last_states
+from guided.hf.hidden.settings import HiddenStates, hidden_settings
 from guided.hf.loop.choices import choice_probabilities
 from guided.hf.loop.generation import Generation, Streamer
 from guided.hf.loop.settings import row_samplings, token_limit
 from guided.hf.loop.stream import Stream
-from guided.hf.model.chat_template import forgotten_chat
+from guided.hf.model.chat_template import chat_digests, forgotten_chat, messages_of
 from guided.hf.model.context import ModelContext
 from guided.hf.model.registry import registry_of
 from guided.hf.model.tokenizer import first_line
 from guided.hf.model.tool_rendering import check_tools
 from guided.hf.model.wire_format import format_of
+from guided.hidden_state import Vectors
 from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_texts
 from guided.output.message import Message
 from guided.rows.sequence import OnError
@@ -298,13 +301,23 @@ class Guide:
         """
         return generate_kwargs(self.context, inputs, plans, Rows(expand, on_error, max_rollbacks, in_place))
 
-    def messages(self, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
+    def messages(
+        self,
+        output: Any,
+        inputs: Inputs,
+        plans: Sequence[RowPlan],
+        *,
+        return_last_hidden_state: bool | HiddenStates = False,
+    ) -> list[Message]:
         """Return the messages of ``output``, which ``model.generate`` returned for these inputs and plans.
 
         ``output`` is a tensor or an output object of transformers.  Counters are those of the last `generate_kwargs`
-        call for ``inputs``.  Raises `PlanError` for an output that does not belong to ``inputs``.
+        call for ``inputs``.  ``return_last_hidden_state`` as in `generate`, of what was returned.  Raises
+        `PlanError` for an output that does not belong to ``inputs``.
         """
-        return read_messages(self.context, output, inputs, plans)
+        hidden = hidden_settings(return_last_hidden_state, self.model)
+        found = read_messages(self.context, output, inputs, plans)
+        return found if hidden is None else with_last_states(self.model, found, hidden)
 
     # -- the high-level path
 
@@ -322,6 +335,7 @@ class Guide:
         streamer: Streamer | None = None,
         reuse: bool = True,
         prompt_lookup_num_tokens: int | None = None,
+        return_last_hidden_state: bool | HiddenStates = False,
     ) -> list[Message]:
         """Generate the answers to a batch of chats with guided's own decode loop.
 
@@ -329,10 +343,12 @@ class Guide:
         one per chat, and ``seed`` overrides the samplings' own.  A sampling with ``n`` above 1 gives n adjacent
         messages.  ``reuse`` takes what is kept of earlier answers, and keeps these.  ``prompt_lookup_num_tokens`` lets
         each forward check at most that many tokens that are guessed from prompt and answer: the same answers, in
-        fewer forwards where they repeat the prompt.  Raises `RequestError` and its subclasses, `PlanError` when the
-        number of plans is wrong.
+        fewer forwards where they repeat the prompt.  ``return_last_hidden_state`` fills ``message.last_hidden_state``;
+        `guided.HiddenStates` in place of True says how.  Raises `RequestError` and its subclasses, `PlanError` when the
+        number of plans is wrong, `ModelError` for a model that shows no hidden states.
         """
         drafts = draft_settings(prompt_lookup_num_tokens)
+        hidden = hidden_settings(return_last_hidden_state, self.model)
         inputs = self.inputs(chats, plans, describe=describe)
         rows = check_rows(plans, inputs.num_rows)
         samplings = row_samplings(sampling, seed, inputs.num_rows, self.model, self.tokens.vocab_size)
@@ -352,6 +368,7 @@ class Guide:
             streamer=streamer,
             reuse=reuse,
             drafts=drafts,
+            hidden=hidden,
         )
         for _ in run.steps():
             pass
@@ -373,6 +390,7 @@ class Guide:
         trace: bool = False,
         reuse: bool = True,
         prompt_lookup_num_tokens: int | None = None,
+        return_last_hidden_state: bool | HiddenStates = False,
         **options: Any,
     ) -> Stream:
         """Return an iterator over the events of one answer as it is generated; it holds the message at the end.
@@ -380,9 +398,11 @@ class Guide:
         The fields of `guided.Sampling` (``temperature``, ``top_p``, ``seed``, ``logprobs`` ...) and ``max_tokens``
         have OpenAI's meaning; the model's generation config decides what is not given.  An answer never exceeds the
         rest of the context.  ``plan`` may be stops alone: then the answer is free text up to a stop.  ``reuse`` takes
-        what is kept of earlier turns, and keeps this one.  ``prompt_lookup_num_tokens`` as in `generate`.
+        what is kept of earlier turns, and keeps this one.  ``prompt_lookup_num_tokens`` and
+        ``return_last_hidden_state`` as in `generate`.
         """
         drafts = draft_settings(prompt_lookup_num_tokens)
+        hidden = hidden_settings(return_last_hidden_state, self.model)
         sampling = sampling_of(options)
         max_tokens = options.get("max_tokens")
         if plan is None:
@@ -396,8 +416,22 @@ class Guide:
         inputs = self.inputs([chat], [plan], describe=describe)
         (rows,) = row_samplings(sampling, None, 1, self.model, self.tokens.vocab_size)
         limit = token_limit(plan, max_tokens, inputs.prompt_ids[0], self.model)
-        run = Generation(self.context, inputs, [plan], rows, [limit], trace=trace, reuse=reuse, drafts=drafts)
+        run = Generation(
+            self.context, inputs, [plan], rows, [limit], trace=trace, reuse=reuse, drafts=drafts, hidden=hidden
+        )
         return Stream(run)
+
+    def hidden_states(
+        self, chat: Chat, message: Message, *, positions: Sequence[int] | int = (-1,), state: StateKind = "at_token"
+    ) -> Vectors:
+        """Return the last layer's states after the final norm at tokens of an answer, ``[positions, hidden size]``.
+
+        ``positions`` are indices into ``message.token_ids``, negative ones from its end.  ``state="producing"`` asks
+        for the states from which these tokens were chosen, each one position earlier.  What is kept of the answer is
+        not computed again.  ``chat`` is what ``message`` answers, and may have gone on since.  Raises `RequestError`
+        for an index out of range or a message of another chat, `ModelError` for a model that shows no hidden states.
+        """
+        return answer_states(self.model, message, chat_digests(messages_of(chat)), positions, state, self.context.pool)
 
     def choice_probabilities(
         self, chat: Chat, choices: Sequence[str], *, describe: bool = True

@@ -12,6 +12,7 @@ from grammars.plan.plan import Plan, ResponsePlan
 from grammars.tools.parameters import CUSTOM_INPUT
 from grammars.values.tool import Tool
 from guided.engine.counters import Guidance
+from guided.hidden_state import LastHiddenState
 from guided.output.json_text import read_json
 from guided.output.parser import (
     ContentDelta,
@@ -28,7 +29,7 @@ from guided.validation.validate import NOT_VALIDATED
 from guided.validation.validate import violations as violations_of
 from special_tokens.errors import AnswerError, GuidedError, ParseError, ToolError
 
-__all__ = ["FinishReason", "Message", "MessageBuilder", "ToolCall", "Usage"]
+__all__ = ["FinishReason", "Message", "MessageBuilder", "Prompt", "ToolCall", "Usage"]
 
 #: OpenAI's words, and ``error`` for a row whose guidance failed.
 FinishReason = Literal["stop", "length", "tool_calls", "error"]
@@ -103,6 +104,14 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Prompt:
+    """The prompt of an answer: its token ids, and the digests of its messages, those of the system left out."""
+
+    token_ids: tuple[int, ...]
+    chat: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One finished answer.
 
@@ -136,6 +145,8 @@ class Message:
     token_ids: tuple[int, ...] = field(default=(), repr=False)
     logprobs: tuple[TokenLogprob, ...] | None = field(default=None, repr=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
+    last_hidden_state: LastHiddenState | None = field(default=None, repr=False, compare=False)
+    prompt: Prompt | None = field(default=None, repr=False, compare=False)
 
     @property
     def ok(self) -> bool:

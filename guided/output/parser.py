@@ -86,8 +86,8 @@ class ToolCallEnd:
 class UnfinishedMarkup:
     """Markup that the end of the output cut: its text, and a call's name where known.
 
-    It comes once, last, and is part of no text.  Markup counts from its first whole marker: a shorter beginning
-    (a ``<`` at the end of a cut answer) is text, but for one right after a call.
+    It comes once, last, and is part of no text.  Where a limit cut the answer, whatever may begin a marker counts (a
+    ``<`` at its end); where the model ended it, only what holds a whole token of one, or follows a call.
     """
 
     text: str
@@ -159,15 +159,19 @@ class OutputParser:
             out += self._feed(token)
         return out
 
-    def finish(self) -> list[Event]:
-        """The end of the output: whatever was held back comes out."""
+    def finish(self, *, is_cut: bool = False) -> list[Event]:
+        """The end of the output: whatever was held back comes out; ``is_cut``: no end of the model's own came."""
         held, self._held = self._held, []
-        if self._calls is None and any(symbol >= _TOKEN for symbol in held):
-            return [*self._close(), UnfinishedMarkup(self._decode(held))]
         if self._is_between_calls and not self._decoder.getstate()[0]:  # of the next call; no text was written
-            rest = self._decode(held)
-            return [UnfinishedMarkup(rest)] if rest.strip() else []
+            return self._unfinished(held)
+        if self._calls is None and (is_cut or any(symbol >= _TOKEN for symbol in held)):
+            return [*self._close(), *self._unfinished(held)]
         return self._emit(held) + self._close(is_last=True)
+
+    def _unfinished(self, held: Sequence[int]) -> list[Event]:
+        """The event of symbols that may begin a marker; white space is none."""
+        text = self._decode(held) + self._decoder.decode(b"", final=True)
+        return [UnfinishedMarkup(text)] if text.strip() else []
 
     def feed_part(self, token: int, first: int, last: int) -> list[Event]:
         """Bytes ``first`` to ``last`` of one token, whose earlier bytes were fed before; a marker is fed whole."""

@@ -22,7 +22,7 @@ class EventParser(Protocol):
 
     def feed_part(self, token: int, first: int, last: int) -> list[Event]: ...
 
-    def finish(self) -> list[Event]: ...
+    def finish(self, *, is_cut: bool = False) -> list[Event]: ...
 
     @property
     def reasoning_tokens(self) -> int: ...
@@ -45,7 +45,7 @@ class PlainParser:
         text = self._decoder.decode(self._bytes(token)[first:last])
         return [ContentDelta(text)] if text else []
 
-    def finish(self) -> list[Event]:
+    def finish(self, *, is_cut: bool = False) -> list[Event]:
         """End the output: an incomplete character becomes U+FFFD."""
         text = self._decoder.decode(b"", final=True)
         return [ContentDelta(text)] if text else []
@@ -109,9 +109,9 @@ class StopAwareParser:
         self._waiting.clear()
         return out
 
-    def finish(self) -> list[Event]:
-        """End the output: pass on the text that was held back."""
-        return self._pass_on(0) + self._parser.finish()
+    def finish(self, *, is_cut: bool = False) -> list[Event]:
+        """End the output: pass on the text that was held back; ``is_cut``: neither an end nor a stop ended it."""
+        return self._pass_on(0) + self._parser.finish(is_cut=is_cut and self.hit is None)
 
     def _after_cut(self, matcher: StopMatcher) -> int:
         """Return the number of bytes from the end of the answer to the last byte fed."""

@@ -155,9 +155,13 @@ class RowAnswer:
         """Return the last events: what was held back comes out.  Nothing may come in any more."""
         if self._is_finished:
             return []
+        row = self.sequence if isinstance(self.sequence, RowSequence) else None
+        if self._end is None and row is not None and self.tokens and _may_have_ended(row):
+            self._end = len(self.tokens) - 1
         events = self.read()
         self._is_finished = True
-        last = self._parser.finish()
+        is_cut = self._end is None and (row is None or not row.state.is_stopped)
+        last = self._parser.finish(is_cut=is_cut)
         self._builder.add(last)
         return [*events, *last]
 
@@ -165,8 +169,6 @@ class RowAnswer:
         """Return the finished answer; ``usage`` counts the work of the model that it took."""
         self.finish()
         row = self.sequence if isinstance(self.sequence, RowSequence) else None
-        if self._end is None and row is not None and self.tokens and _may_have_ended(row):
-            self._end = len(self.tokens) - 1
         return _message(
             self._builder,
             self._parser,
@@ -218,7 +220,7 @@ def read_answer(
     parser = parser_of(plan, engine, begin, make_call_id=make_call_id)
     is_separated = isinstance(plan, Plan) and len(body) > 0 and body[-1] in plan.end_ids()  # before an end of its own
     builder.add(parser.feed(body[:-1] if is_separated else body))
-    builder.add(parser.finish())
+    builder.add(parser.finish(is_cut=cut is None and (row is None or not row.state.is_stopped)))
     return _message(
         builder,
         parser,

@@ -407,9 +407,9 @@ class GuidanceState:
     def _recover(self) -> None:
         """Replace the matcher, which has failed, by a private one at the same position."""
         self._matcher.recover(self._log.tokens)
-        self.counters.revived += 1
+        self.counters.recovered += 1
 
     def _fail(self, doing: str) -> NoReturn:
         """Raise what the error state of a matcher means that failed again after its recovery; never returns."""
-        self.counters.revived -= 1  # this sequence does not go on
+        self.counters.recovered -= 1  # this sequence does not go on
         self._matcher.fail(doing, f"token {self.num_tokens}")

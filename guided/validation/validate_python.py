@@ -29,7 +29,7 @@ from grammars.regular.backtracking import backtracking_steps, no_nested_set_warn
 
 __all__ = ["Unfinished", "ValidationResult", "by_jsonschema", "texts_of"]
 
-_SHARE = 0.2  # at most this part of the time limit is charged to one step: a longer one is mostly a garbage collection
+_SHARE = 0.2  # at most this share of the time limit is charged to one step: a longer step is mostly garbage collection
 _ROOM = 80  # stack frames that following a reference takes, with a wide margin
 _KEPT = 4  # errors of a reference that are repeated when it is checked against the same value again
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from grammars.json_schema.report.document_rows import patterns_of
 from grammars.limits.time_limits import TimeLimits, time_limits
-from guided.engine.worker import Ended, Helper
+from guided.engine.worker import Ended, Worker
 from guided.validation.validate_rust_script import errors_of
 
 __all__ = ["by_jsonschema_rs"]
@@ -74,15 +74,15 @@ def _states(pattern: str) -> int:
 
 
 @cache
-def _helper() -> Any:
-    helper = Helper(Path(__file__).with_name("validate_rust_script.py"))
-    atexit.register(helper.close)
-    return helper
+def _worker() -> Any:
+    worker = Worker(Path(__file__).with_name("validate_rust_script.py"))
+    atexit.register(worker.close)
+    return worker
 
 
 def _from_worker(body: bytes, limits: TimeLimits) -> list[tuple[list[Any], str]]:
     """Return what the worker finds; one request at a time."""
-    answer = _helper().ask(body, limits.validation_s)
+    answer = _worker().ask(body, limits.validation_s)
     if isinstance(answer, Ended):
         if answer.late or (_OUT_OF_TIME is not None and answer.code == -_OUT_OF_TIME):
             raise TimeoutError(f"not finished within {limits.validation_cpu_s:g} s of processor time")

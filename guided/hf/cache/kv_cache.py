@@ -1,4 +1,4 @@
-"""The cache that the decode loop feeds: token ids go in by chunks, logits come out; each row knows its ids."""
+"""The KV caches of the decode loop: a cache takes chunks of token ids, runs the model and returns logits."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 
 from guided.hf.cache.attention_masks import attention_masks
+from guided.hf.cache.head_input import head_input, last_columns
 from guided.hf.cache.row_layers import Columns, RowCache
 from guided.hf.masks.transfer import on_device
 from special_tokens.errors import ModelError
@@ -32,7 +33,7 @@ class TakenRow:
 
 
 class KVCache(Protocol):
-    """The KV cache of a batch.  ``ids[r]`` are the token ids of row ``r`` whose states it holds: the only truth."""
+    """The KV cache of a batch.  ``ids[r]`` are the token ids of row ``r`` whose states it holds."""
 
     ids: list[list[int]]
     #: After a feed with ``hidden``: what enters the output embeddings, ``[rows, columns, hidden size]``, columns as the
@@ -53,7 +54,7 @@ class KVCache(Protocol):
         ...
 
     def select(self, rows: Sequence[int]) -> None:
-        """Keep these rows in this order; a row may be repeated, and then each copy goes its own way."""
+        """Keep these rows in this order; a row may be repeated, and its copies are independent."""
         ...
 
     def crop(self, row: int, length: int) -> None:
@@ -94,25 +95,11 @@ class _Forward:
 
     def __call__(self, ids: torch.Tensor, cache: Any, keep: int, hidden: bool, **inputs: Any) -> tuple[Any, ...]:
         """Return the logits ``[rows, keep, vocabulary]``, the cache, and the hidden states of the same columns."""
-        seen: list[torch.Tensor] = []
-        hook = self._watch(seen) if hidden else None
         inputs |= {"logits_to_keep": keep} if self._takes_keep else {}
         inputs |= {} if cache is None else {self.cache_name: cache}
-        try:
-            with torch.no_grad():
-                out = self.model(input_ids=ids, use_cache=True, return_dict=True, **inputs)
-        finally:
-            if hook is not None:
-                hook.remove()
-        return out.logits[:, -keep:], out.get(self.cache_name), seen[0][:, -keep:] if seen else None
-
-    def _watch(self, seen: list[torch.Tensor]) -> Any:
-        head = self.model.get_output_embeddings()
-        if head is None:
-            raise ModelError(
-                f"{type(self.model).__name__} has no output embeddings", hint="ask for no hidden state of this model"
-            )
-        return head.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
+        with torch.no_grad(), head_input(self.model, hidden) as seen:
+            out = self.model(input_ids=ids, use_cache=True, return_dict=True, **inputs)
+        return out.logits[:, -keep:], out.get(self.cache_name), last_columns(seen, keep)
 
 
 class _Rows:
@@ -202,7 +189,7 @@ class RowKV(_Rows):
         self.ids = [[] if prefix is None else list(prefix[0].ids[: prefix[1]]) for prefix in prefixes]
 
     def hand_over(self) -> list[TakenRow]:
-        """Give all rows away, and have none afterwards; a single row is not copied."""
+        """Return all rows and keep none; a single row is not copied."""
         rows = range(len(self))
         if len(self) > 1:
             found = [self.take(row) for row in rows]
@@ -257,7 +244,7 @@ class AppendKV(_Rows):
             self.ids = [list(self.ids[row]) for row in rows]
 
     def crop(self, row: int, length: int) -> None:
-        """Raise `ModelError`, unless there is nothing to forget: these caches hold no state of the past."""
+        """Raise `ModelError` unless ``length`` is the row's own: these caches cannot go back to an earlier state."""
         if length != len(self.ids[row]):
             raise ModelError(
                 f"the cache of {type(self._forward.model).__name__} cannot forget tokens",
@@ -284,7 +271,7 @@ class AppendKV(_Rows):
             self.put(prefix[0])
 
     def hand_over(self) -> list[TakenRow]:
-        """Give the only row away uncopied, and have none afterwards."""
+        """Return the only row without copying it, and keep none."""
         found = [TakenRow(tuple(ids), self._cache) for ids in self.ids[:1] if ids]
         self._cache, self.ids = None, []
         return found

@@ -1,6 +1,6 @@
-"""Rows that are kept after their answers, so that a conversation that goes on is not computed again.
+"""The pool of KV cache rows that are kept after their answers, so that the next turn need not compute them again.
 
-The token ids in a kept row are the only key: a new prompt takes the longest beginning that it shares with any of them.
+A kept row is found by its token ids alone: a new prompt reuses the longest prefix that it shares with any kept row.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ DEFAULT_CACHE_BYTES = 1 << 30
 class CacheStats:
     """Counters of the kept rows of one guide.
 
-    ``rows`` are kept now in ``size_bytes`` of at most ``max_bytes``.  Of the prompts since the guide was made, ``hits``
-    found a beginning and ``misses`` none; ``reused_tokens`` were not computed again, ``evicted`` rows were dropped for
-    room.  ``off`` says why nothing is kept, "" where rows are.
+    ``rows`` rows are kept now, in ``size_bytes`` of at most ``max_bytes``.  Since the guide was created, ``hits``
+    prompts found a prefix in a kept row and ``misses`` did not; ``reused_tokens`` were not computed again, and
+    ``evicted`` rows were dropped to make room.  ``off`` says why no rows are kept, and is empty if they are.
     """
 
     rows: int = 0
@@ -49,7 +49,7 @@ class _Kept:
 
 
 class PrefixPool:
-    """Kept rows, at most ``max_bytes`` of them, those used last; safe for threads."""
+    """The kept rows, at most ``max_bytes`` of them; the least recently used is dropped first.  Thread-safe."""
 
     def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
         self.max_bytes = max_bytes
@@ -67,17 +67,18 @@ class PrefixPool:
         return self.max_bytes > 0
 
     def note_off(self, reason: str) -> None:
-        """Say in the counters why nothing is kept for this model; "" where rows are."""
+        """Record in the counters why no rows are kept for this model; "" if they are."""
         if self.is_on:
             self._off = reason
 
     def longest(
-        self, ids: Sequence[int], most: int, state: Any, *, is_whole: bool = False
+        self, ids: Sequence[int], most: int, state: Any, *, is_whole: bool = False, is_counted: bool = True
     ) -> tuple[TakenRow, int] | None:
-        """Return the kept row that shares the longest beginning with ``ids``, and its length, at most ``most``.
+        """Return the kept row that shares the longest prefix with ``ids``, and that prefix's length, at most ``most``.
 
-        ``is_whole``: only a row all of whose tokens are such a beginning will do, for caches that cannot be cropped.
-        Rows that were computed in another ``state`` of the model are dropped.  Of equals the newest counts.
+        ``is_whole``: only a row that is a prefix of ``ids`` as a whole counts, for caches that cannot be cropped.  Rows
+        that were computed in another ``state`` of the model are dropped.  Of equally long ones the newest is returned.
+        With ``is_counted`` the counters count it.
         """
         wanted = tuple(ids[:most])
         with self._lock:
@@ -91,18 +92,19 @@ class PrefixPool:
                 if shared and shared >= length and (not is_whole or shared == len(kept.row.ids)):
                     best, length = number, shared
             if best < 0:
-                self._misses += 1
+                self._misses += is_counted
                 return None
-            self._hits += 1
-            self._reused += length
+            self._hits += is_counted
+            self._reused += length * is_counted
             self._rows.move_to_end(best)
             return self._rows[best].row, length
 
     def keep(self, row: TakenRow, chat: tuple[int, ...], state: Any, epoch: int, *, is_whole: bool = False) -> None:
-        """Keep a row that nothing else writes to; a kept row that it begins with is dropped, unless ``is_whole``.
+        """Keep a row that nothing else writes to; a kept row that is a prefix of it is dropped, unless ``is_whole``.
 
-        A row larger than the pool is not kept, nor one of a run that began before the last `forget`: ``epoch`` is that
-        of the beginning.  Never waits: a stream that is collected as garbage may end while this thread holds the lock.
+        Not kept are a row larger than the pool, and a row of a run that began before the last `forget`; ``epoch`` is
+        the pool's when the run began.  Never waits for the lock: a stream that is garbage-collected may end here while
+        the same thread holds it.
         """
         size = row.size_bytes
         if size > self.max_bytes:
@@ -138,10 +140,10 @@ class PrefixPool:
             self._evicted += 1
 
     def forget(self, chat: tuple[int, ...] | None = None) -> int:
-        """Drop the rows of the conversation ``chat``, all with None; return how many.
+        """Drop the rows of the conversation ``chat``, or all rows for None; return how many were dropped.
 
-        These are the rows whose messages begin with those of ``chat``, or are a beginning of them.  Runs that have
-        begun before keep nothing.
+        A row belongs to the conversation if its messages begin with those of ``chat``, or those of ``chat`` with its
+        own.  Runs that are going on keep nothing.
         """
         with self._lock:
             self._add_waiting()
@@ -183,10 +185,10 @@ def _num_common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
 
 
 def model_state(model: Any) -> Any:
-    """Return a value that changes when the model computes something else: weights, dtype, device, attention, adapters.
+    """Return a value that changes with anything that changes the model's results, so that kept rows can be dropped.
 
-    Weights are distinguished by their memory and by torch's counters of writes to it, which do not count writes to
-    ``.data``; adapters by what peft notes in its layers.
+    That is weights, dtype, device, attention and adapters.  Weights are compared by their memory and by torch's counts
+    of writes to it, which do not include writes to ``.data``; adapters by what peft notes in its layers.
     """
     adapters = getattr(model, "active_adapters", None)
     try:
@@ -201,7 +203,7 @@ def model_state(model: Any) -> Any:
 
 
 def checked_cache_bytes(value: object) -> int:
-    """Return the bytes that rows may take; raises `RequestError` for what is no number of bytes."""
+    """Return ``cache_bytes`` as an integer; raises `RequestError` for a value that is no number of bytes."""
     if value is None:
         return DEFAULT_CACHE_BYTES
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:

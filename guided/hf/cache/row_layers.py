@@ -1,8 +1,8 @@
-"""A cache of transformers whose rows have lengths of their own.
+"""A transformers cache whose rows may have different lengths.
 
-Stored, each row begins at column 0 (left-aligned); in a forward each row's new tokens are the last ones
-(right-aligned).  Padded queries write their keys and values into the last column of the storage, which no view that a
-model attends to includes.  Sliding-window layers keep all columns; the mask hides those outside the window.
+In the storage each row begins at column 0 (left-aligned); in a forward the new tokens of each row are the last columns
+of the input (right-aligned).  The keys and values of padding are written to the last column of the storage, which the
+model never attends to.  Sliding-window layers keep all columns; the mask hides those outside the window.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RowStates = tuple[tuple[torch.Tensor, torch.Tensor] | None, ...]
 
 
 def room_for(columns: int) -> int:
-    """The columns to allocate for ``columns``: few enough to cost no memory, many enough to grow seldom."""
+    """Return the number of columns to allocate for ``columns``: little more, but enough that storage seldom grows."""
     return columns + max(8, columns // 32)
 
 
@@ -158,11 +158,11 @@ class RowCache(Cache):
         return layer.write(key_states, value_states, self.columns)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:  # the name is transformers'
-        """The tokens before this forward: of the longest row, where lengths differ."""
+        """Return the number of tokens before this forward; the longest row's if lengths differ."""
         return max(self.columns.lengths)
 
     def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
-        """The columns of this forward and the first one, for masks that the model makes itself."""
+        """Return the number of columns of this forward and the first one, for masks that the model builds itself."""
         return self.columns.total, 0
 
     def select_rows(self, rows: Sequence[int], kept: int) -> None:

@@ -1,8 +1,8 @@
-"""A self-test of a model: what the decode loop may do with its cache, found by a few tiny forwards.
+"""A self-test that finds, by a few small forwards, which uses of its KV cache a model supports.
 
-Each ability is tried on the model itself and compared with a forward over the same ids without a cache.  What counts
-as right is measured next to it: the error of decoding token by token on the model's own cache, as ``generate`` does.
-Some models are silently wrong, so nothing is taken from names of classes.
+Each use is tried on the model itself and compared with a forward over the same ids without a cache.  The tolerance is
+measured too: it is the error of decoding token by token on the model's own cache, as ``generate`` does.  Nothing is
+concluded from class names, because some models compute wrong results without an error.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _remembered: weakref.WeakKeyDictionary[Any, dict[Any, Abilities]] = weakref.Weak
 
 @dataclass(frozen=True)
 class Abilities:
-    """The uses of a cache that were found right on one model.
+    """The uses of a cache that gave right results on one model.
 
-    Without any, the model is decoded step by step with ``generate``'s preparation.
+    A model without any is decoded step by step, on inputs prepared as ``generate`` prepares them.
 
     ``several``: several tokens in one forward on a warm cache.  ``crop``: tokens can be forgotten, on `RowKV`.
     ``snapshot``: a row can be taken out and put back.  ``ragged``: rows of different lengths in one forward, on
@@ -47,7 +47,7 @@ class Abilities:
 
 
 def abilities_of(model: Any) -> Abilities:
-    """Return what ``model`` can do; tested, and what is off logged, once per model, attention, dtype and device."""
+    """Return the abilities of ``model``, tested once per model, attention, dtype and device; log those it lacks."""
     try:
         found = _remembered.setdefault(model, {})
         key = (_attention(model), model.dtype, str(model.device), model.training)

@@ -1,7 +1,7 @@
-"""The cache of rows that are decoded step by step, as ``generate`` prepared them: one token per row and forward.
+"""The cache of rows that are decoded step by step, one token per row and forward, on ``generate``'s own inputs.
 
-For models that cannot take several tokens at once, for static caches, for models with a preparation of their own, and
-where processors of others want to see every step.
+It serves models that cannot take several tokens at once, static caches, models that prepare their inputs themselves,
+and logits processors of the caller, which must see every step.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from transformers import DynamicCache, GenerationMixin
 
+from guided.hf.cache.head_input import head_input, last_columns
 from guided.hf.masks.transfer import on_device
 
 __all__ = ["StepKV"]
@@ -35,6 +36,7 @@ class StepKV:
         self._len = int(input_ids.shape[1])
         self._forward: _DirectForward | _PreparedForward | None = None
         self.ids: list[list[int]] = [[] for _ in range(len(input_ids))]
+        self.hidden: torch.Tensor | None = None  # as in `KVCache`
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -44,9 +46,9 @@ class StepKV:
         """Prompts and answers with their padding, int64 ``[rows, length]``."""
         return self._history[:, : self._len]
 
-    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1) -> torch.Tensor:
+    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1, hidden: bool = False) -> torch.Tensor:
         """Return the logits ``[rows, 1, vocab]`` after ``chunks``: the prompts first, then one token per row."""
-        with torch.no_grad():
+        with torch.no_grad(), head_input(self._model, hidden) as seen:
             if self._forward is None:
                 outputs = self._model._prefill(self.history, self._config, self._kwargs)
                 self._forward = _forward_of(self._model, self.history, outputs, self._config, self._kwargs)
@@ -55,6 +57,7 @@ class StepKV:
                 outputs = self._forward.next(self.history)
         for ids, chunk in zip(self.ids, chunks, strict=True):
             ids += chunk
+        self.hidden = last_columns(seen, 1)
         logits: torch.Tensor = outputs.logits[:, -1:]
         return logits
 
@@ -66,7 +69,7 @@ class StepKV:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the cache's keys and values; 0 where the model's cache does not tell."""
+        """Bytes of the cache's keys and values; 0 if the model's cache does not show them."""
         cache = self._kwargs.get("past_key_values")
         tensors = [getattr(layer, name, None) for layer in getattr(cache, "layers", ()) for name in ("keys", "values")]
         return sum(t.nbytes for t in tensors if isinstance(t, torch.Tensor))

@@ -1,9 +1,9 @@
-"""One call of ``model.generate``: what is passed to it, and the messages of what it returns."""
+"""One call of ``model.generate``: the keyword arguments for it, and the messages read from its output."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from guided.hf.generate.session import Session
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
-from guided.output.message import Message
+from guided.output.message import Message, Prompt
 from guided.rows.answer import read_answer
 from guided.rows.beams import Row
 from guided.rows.sequence import OnError, RowSequence, check_on_error
@@ -31,7 +31,7 @@ __all__ = ["Rows", "check_rows", "generate_kwargs", "read_messages"]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Settings with which the rows of a call are made, see `guided.Guide.generate_kwargs`."""
+    """The settings of all rows of a call, see `guided.Guide.generate_kwargs`."""
 
     expand: int | None = None
     on_error: OnError = "end"
@@ -44,7 +44,7 @@ class Rows:
         _check_count(self.max_rollbacks, "max_rollbacks", 0)
 
     def row(self, plan: RowPlan, engine: Engine, begin: Begin, number: int) -> Row | None:
-        """The row of ``plan``; None for an unguided one."""
+        """Return a new row for ``plan``; None if there is no plan."""
         if plan is None:
             return None
         if isinstance(plan, Stops):
@@ -64,7 +64,7 @@ def _check_count(value: object, name: str, least: int) -> None:
 
 
 def _check_inputs(inputs: object, place: str) -> None:
-    """Raise `PlanError` for what did not come from `guided.Guide.inputs`: it says nothing of prompts and begins."""
+    """Raise `PlanError` if ``inputs`` did not come from `guided.Guide.inputs`: they would lack prompts and begins."""
     if not isinstance(inputs, Inputs):
         raise PlanError(
             f"inputs is {type(inputs).__name__}", place=place, expected="what guide.inputs() gave, the same object"
@@ -74,7 +74,7 @@ def _check_inputs(inputs: object, place: str) -> None:
 def generate_kwargs(
     context: ModelContext, inputs: Inputs | None, plans: Sequence[RowPlan] | RowPlan, how: Rows
 ) -> dict[str, Any]:
-    """See `guided.Guide.generate_kwargs`."""
+    """Return the keyword arguments of `guided.Guide.generate_kwargs`, with the settings ``how``."""
     engine = context.engine
     if inputs is None:
         return _hooks(context, SessionPerThread(_unbound(context, plans, how)))
@@ -102,14 +102,14 @@ def generate_kwargs(
 
 
 def _unbound(context: ModelContext, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Callable[[], Session]:
-    """Return what makes sessions of one plan for the rows of whatever prompts come."""
+    """Return a function that creates sessions in which one plan guides every row, whatever the prompts are."""
     engine = context.engine
     if not isinstance(plan, Plan | Stops):
         raise PlanError("there are no inputs", place="generate_kwargs", expected="one plan for all rows, or inputs")
     if isinstance(plan, Plan):
-        engine.matcher(plan)  # a plan of another vocabulary is refused now
+        engine.matcher(plan)  # refuses a plan of another vocabulary now
     else:
-        compile_stops(plan, engine)  # as are stops that cannot be
+        compile_stops(plan, engine)  # refuses stops that can never match now
 
     def make(prompt: int, number: int, ids: Sequence[int]) -> Row | None:
         begin = begin_of(plan, ids, engine) if isinstance(plan, Plan) else FRESH
@@ -133,7 +133,7 @@ def _hooks(context: ModelContext, held: OneSession | SessionPerThread) -> dict[s
 
 
 def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
-    """See `guided.Guide.messages`."""
+    """Return the messages of `guided.Guide.messages`."""
     sequences = _sequences(output)
     _check_inputs(inputs, "messages")
     plans = check_rows(plans, inputs.num_rows)
@@ -148,7 +148,8 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
     if inputs.session is not None:
         rows = inputs.session.rows_at(generated)
         end_cut_rows(context, inputs.session, output, rows, generated, inputs.num_rows)
-    return [
+    prompts = [Prompt(ids, chat) for ids, chat in zip(inputs.prompt_ids, inputs.chats, strict=True)]
+    found = [
         read_answer(
             tokens,
             plans[r // expand],
@@ -159,10 +160,11 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
         )
         for r, tokens in enumerate(generated)
     ]
+    return [replace(message, prompt=prompts[r // expand]) for r, message in enumerate(found)]
 
 
 def _sequences(output: Any) -> torch.Tensor:
-    """The token ids int64 ``[rows, length]`` of what ``generate`` returned."""
+    """Return the token ids int64 ``[rows, length]`` in the output of ``generate``; raises `PlanError` without any."""
     sequences = output if isinstance(output, torch.Tensor) else getattr(output, "sequences", None)
     if not isinstance(sequences, torch.Tensor) or sequences.dim() != 2:
         raise PlanError(
@@ -174,7 +176,7 @@ def _sequences(output: Any) -> torch.Tensor:
 
 
 def check_rows(plans: Any, num_rows: int) -> list[RowPlan]:
-    """One plan per row, None for stops that stop nothing; raises `PlanError` for another number of plans."""
+    """Return one plan per row, None in place of empty stops; raises `PlanError` for another number of plans."""
     if plans is None:
         return [None] * num_rows
     if isinstance(plans, Plan | Stops):

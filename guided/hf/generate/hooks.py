@@ -24,20 +24,20 @@ _PAGED = (
 
 @dataclass(frozen=True)
 class OneSession:
-    """Shared by the hooks of bound kwargs: one session, for one call after the other."""
+    """One session, shared by the hooks of kwargs that were bound to inputs: calls must follow one another."""
 
     session: Session
 
 
 class SessionPerThread(threading.local):
-    """Shared by the hooks of unbound kwargs: each thread has a session of its own, so calls may run at once."""
+    """One session per thread, shared by the hooks of unbound kwargs: calls in several threads may run at once."""
 
     def __init__(self, make: Callable[[], Session]) -> None:
         self.session = make()
 
 
 class _OfSession:
-    """A hook stays with its session: neither a deep copy nor another process has it."""
+    """The base class of hooks: a hook stays with its session, so it can be neither deep-copied nor pickled."""
 
     def __init__(self, held: OneSession | SessionPerThread) -> None:
         self._held = held
@@ -63,11 +63,10 @@ class GuidanceProcessor(_OfSession, LogitsProcessor):
     supports_continuous_batching = False
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> Any:
-        """``input_ids`` int64 ``[rows, length]``, ``scores`` float ``[rows, vocab]``; returns a new tensor.
+        """Return ``scores`` float ``[rows, vocab]`` under the masks after ``input_ids`` int64 ``[rows, length]``.
 
-        A session that is ``in_place`` may have its masks written into ``scores`` instead.
-        Raises `PlanError` for prompts that the session was not made for, where there is no history to follow, and where
-        two calls run at once.
+        The result is a new tensor, or ``scores`` itself if the session is ``in_place``.  Raises `PlanError` for prompts
+        that the session was not created for, for ids that are no history of rows, and if two calls run at once.
         """
         if input_ids.dim() != 2:
             raise PlanError(_PAGED, place="generate")
@@ -93,7 +92,7 @@ class GuidanceProcessor(_OfSession, LogitsProcessor):
 class GuidanceCriteria(_OfSession, StoppingCriteria):
     """True for the guided rows that have ended.
 
-    The attribute ``eos_token_id`` is what makes ``generate`` pad rows that stopped while others go on.
+    Because of the attribute ``eos_token_id``, ``generate`` pads rows that have ended while others go on.
     """
 
     def __init__(self, held: OneSession | SessionPerThread, eos_token_id: Sequence[int]) -> None:
@@ -101,7 +100,10 @@ class GuidanceCriteria(_OfSession, StoppingCriteria):
         self.eos_token_id = list(eos_token_id)
 
     def __call__(self, input_ids: torch.LongTensor, scores: Any, **kwargs: Any) -> Any:
-        """``input_ids`` int64 ``[rows, length]`` -> bool ``[rows]``; raises `PlanError` where two calls run at once."""
+        """Return which rows of ``input_ids`` int64 ``[rows, length]`` have ended, bool ``[rows]``.
+
+        Raises `PlanError` if two calls run at once.
+        """
         session = self.session
         lock = session.lock
         if not lock.acquire(False):

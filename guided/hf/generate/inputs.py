@@ -24,9 +24,9 @@ __all__ = ["Inputs", "inputs_of", "pad_left"]
 class Inputs(UserDict[str, torch.Tensor]):
     """``input_ids`` and ``attention_mask`` (int64 ``[rows, length]``) for ``model.generate(**inputs)``.
 
-    ``prompt_ids`` are the unpadded prompts, ``begins`` how each prompt's tail begins its row's plan, ``chats`` the
-    digests of each prompt's messages, those of the system left out.  The rows' guidance of the last ``generate`` call
-    is kept here, so that `guided.Guide.messages` can report it.
+    ``prompt_ids`` are the unpadded prompts; ``begins`` are the places at which the plans begin after these prompts;
+    ``chats`` are digests of each prompt's messages, without system messages.  The session of the last ``generate`` call
+    is kept here, so that `guided.Guide.messages` can report what guidance did.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class Inputs(UserDict[str, torch.Tensor]):
         self.session: Session | None = None
 
     def to(self, device: Any) -> Inputs:
-        """The same inputs with their tensors on ``device``."""
+        """Return the same inputs with their tensors on ``device``."""
         data = {key: value.to(device) for key, value in self.data.items()}
         moved = Inputs(data, self.prompt_ids, self.begins, self.chats)
         moved.session = self.session
         return moved
 
     def repeated(self, counts: Sequence[int]) -> Inputs:
-        """The same prompts, each ``counts[row]`` times, copies side by side."""
+        """Return the same prompts, prompt ``row`` repeated ``counts[row]`` times, copies next to each other."""
         index = [row for row, count in enumerate(counts) for _ in range(count)]
         data = {key: value[torch.tensor(index, device=value.device)] for key, value in self.data.items()}
         return Inputs(
@@ -66,14 +66,15 @@ class Inputs(UserDict[str, torch.Tensor]):
 
     @property
     def prompt_len(self) -> int:
-        """Length of the padded prompts."""
+        """The length of the padded prompts."""
         return int(self.data["input_ids"].shape[1])
 
     def generated(self, sequences: torch.Tensor) -> list[list[int]]:
-        """Return what follows the prompts in ``sequences`` int64 ``[rows, length]``, which ``generate`` returned.
+        """Return the tokens after the prompts in ``sequences`` int64 ``[rows, length]``, which ``generate`` returned.
 
-        They begin with the prompts, or with as much of them as the last call was shown: with ``inputs_embeds`` nothing,
-        with ``past_key_values`` perhaps the new ids alone.  Raises `PlanError` for the sequences of other prompts.
+        The sequences begin with the prompts, or with the part of them that ``generate`` was given as ids: nothing with
+        ``inputs_embeds``, perhaps only the new ids with ``past_key_values``.  Raises `PlanError` for the sequences of
+        other prompts.
         """
         rows: list[list[int]] = sequences.tolist()
         expand = len(rows) // self.num_rows
@@ -98,7 +99,7 @@ def inputs_of(context: ModelContext, chats: Sequence[Any], plans: Sequence[RowPl
     for messages, row in zip(shown, plans, strict=True):
         plan = row if isinstance(row, Plan) else None
         if plan is not None and describe:
-            messages = add_system_text(messages, describe_plan(plan))  # of this prompt alone
+            messages = add_system_text(messages, describe_plan(plan))  # in this prompt only
         prompts.append(context.prompt_ids(messages, plan))
     begins = [context.begin(plan, ids) for plan, ids in zip(plans, prompts, strict=True)]
     batch = pad_left(prompts, context.pad_id)
@@ -107,7 +108,7 @@ def inputs_of(context: ModelContext, chats: Sequence[Any], plans: Sequence[RowPl
 
 
 def pad_left(rows: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:
-    """Token ids of unequal length as one left-padded batch with its attention mask."""
+    """Return rows of token ids as one left-padded batch with its attention mask."""
     length = max(len(row) for row in rows)
     ids = torch.full((len(rows), length), pad_id, dtype=torch.long)
     mask = torch.zeros((len(rows), length), dtype=torch.long)

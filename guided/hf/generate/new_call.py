@@ -1,9 +1,10 @@
-"""Beginnings of calls of ``generate``, found in the histories that it shows and in nothing else.
+"""Detect where a new call of ``generate`` begins, from the token histories that it shows to its hooks alone.
 
-A call shows its prompts first, then each step one token more.  Beam search permutes rows, drafts are tried and taken
-back, but never to before what the criterion was asked about.  Whatever does not go on in one of these ways begins a
-call.  Rows depend on nothing but the tokens after their prompt, so an answer that was cut goes on where the same kwargs
-get it back as a prompt, exactly as it was cut.
+A call shows its prompts first and then one more token at each step.  Beam search also permutes rows; assisted decoding
+shows draft tokens and takes some of them back, but never tokens that the stopping criterion has been shown.  A history
+that continues the last one in none of these ways begins a new call.  An answer that is passed in again as a prompt,
+exactly as it was cut, continues the old call, since nothing distinguishes it; the result is the same, because a row
+depends only on the tokens after its prompt.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ class Shown:
 
 
 def is_new_call(shown: Shown, prompts: Prompts, ids: Ids, *, is_step: bool) -> bool:
-    """Whether ``ids`` int64 ``[rows, length]`` begin a call: its prompts, and not a history of the running call.
+    """Whether ``ids`` int64 ``[rows, length]`` are the prompts of a new call, and not a history of the running one.
 
-    ``is_step``: the processor is shown them; the criterion is shown what comes of a step, so it begins a call only with
-    the prompts themselves.  Raises `PlanError` for histories that have lost their prompt, and for drafts that cannot be
-    distinguished from a prompt.
+    ``is_step``: the logits processor is shown them.  The stopping criterion is shown the result of a step, so for it
+    only other prompts begin a call.  Raises `PlanError` for histories that do not begin with their prompt, and for
+    drafts that cannot be distinguished from a prompt.
     """
     length, size, prompt = ids.shape[1], shown.ids.shape[1], shown.prompt_len
     is_bound = prompts.ids is not None
@@ -91,7 +92,7 @@ def is_new_call(shown: Shown, prompts: Prompts, ids: Ids, *, is_step: bool) -> b
 
 
 def at_once() -> PlanError:
-    """Return the error of two calls that share what only one can have."""
+    """Return the error for two calls that use the same session at once."""
     return PlanError(
         "two calls of generate use the same kwargs at once",
         place="generate_kwargs",

@@ -1,8 +1,9 @@
-"""Rows that others ended: what ``generate`` filled them with is no part of the answer, and no failure of the row.
+"""Remove the padding of rows that a stop string or a stopping criterion of the call itself has ended.
 
-``generate`` fills rows that end before others with one id, and says neither which id that is nor why a row ended.
-Where guidance ended a row nothing after its end is read; where a stop string or criterion of the call did, the grammar
-refuses the filling, as it refuses a token chosen against the mask.  Rows without a grammar read all they are shown.
+``generate`` pads rows that end before others with one id, and says neither which id nor why a row ended.  If guidance
+ended the row, nothing after its end is read.  If the call ended it, its grammar refuses the padding, like a token that
+was chosen against the mask; and a row without a grammar reads the padding as text.  Neither is a failure of the row,
+and the padding is no part of its answer.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ def end_cut_rows(
     generated: list[list[int]],
     num_prompts: int,
 ) -> None:
-    """Take what ``output`` was filled with off its rows: ``generated``, and the error that it left in ``rows``.
+    """Remove the padding from ``generated``, the tokens of each row, and the error that it caused in ``rows``.
 
-    Errors stay that mean something: of tokens chosen against the mask, and of beams that a search has left over.
+    Both lists are changed in place.  Errors of tokens that were chosen against the mask stay, and so do those of beams
+    that a search returns although they never ended.
     """
     pads = _pads(context, session, rows, generated)
     left_over = _left_over(session, output, rows, num_prompts)
@@ -50,9 +52,9 @@ def end_cut_rows(
 
 
 def _unfilled(context: ModelContext, row: UnguidedSequence | None, tokens: list[int], pads: set[int]) -> list[int]:
-    """``tokens`` of a row without a grammar as far as they are its own.
+    """Return the tokens of a row without a grammar, without padding.
 
-    Ends, ordinary text and what the row's stops name may have been chosen: they stay.
+    End tokens, ordinary text and stops of the row are kept, because the row may have written them.
     """
     pad = tokens[-1] if tokens else -1
     if pad not in pads or pad not in context.tokens.marker_ids or pad in context.tokens.end_ids:
@@ -69,7 +71,7 @@ def _unfilled(context: ModelContext, row: UnguidedSequence | None, tokens: list[
 def _pads(
     context: ModelContext, session: Session, rows: Sequence[Row | None], generated: Sequence[Sequence[int]]
 ) -> set[int]:
-    """The ids that rows may be filled with: that of the model's config, and one named in the call, as rows show it."""
+    """Return the ids that may be padding: those of the guide and the model's config, and the one that rows end with."""
     config = context.model.generation_config
     # without a pad token ``generate`` takes the first end
     known = eos_ids(getattr(config, "pad_token_id", None)) or eos_ids(getattr(config, "eos_token_id", None))
@@ -82,12 +84,12 @@ def _pads(
 
 
 def _is_filling(context: ModelContext, session: Session, row: Row, tail: Sequence[int]) -> bool:
-    """Whether ``tail``, one id repeated after what the row has read, can be nothing but filling."""
+    """Whether ``tail``, one id repeated after the tokens that the row has read, can only be padding."""
     if _has_ended(row):  # a search may repeat the end after an end
         return not session.candidates or not isinstance(row, RowSequence) or tail[0] not in row.plan.end_ids()
     if session.candidates or not isinstance(row.error, TokenRefused) or len(tail) == 1:
         return False
-    # Whatever was refused first, the rest is filling, unless the row went on without guidance.
+    # All tokens after a refused one are padding, unless the row went on without guidance.
     return row.on_error == "end" or tail[0] in context.tokens.marker_ids
 
 

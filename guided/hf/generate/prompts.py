@@ -1,4 +1,4 @@
-"""The prompts that a session was made for, and whether a call of ``generate`` is one of theirs."""
+"""The prompts that a session was created for, and the check whether a call of ``generate`` has these prompts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Ids: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """``number`` prompts, ``ids`` unpadded and ``padded`` as ``generate`` gets them; all None for whatever comes.
+    """``number`` prompts, ``ids`` without padding and ``padded`` as ``generate`` gets them; all None for any prompts.
 
-    ``expand`` is how many rows continue each, None for as many as come.
+    ``expand`` is the number of rows that continue each prompt, None for any number.
     """
 
     number: int | None
@@ -35,7 +35,7 @@ class Prompts:
         return num_rows // self.number if self.number else _run_length(prompts)
 
     def fit(self, ids: Ids) -> bool:
-        """Whether these rows, int64 ``[rows, length]``, are of a call with these prompts."""
+        """Whether a call whose rows are ``ids`` int64 ``[rows, length]`` has these prompts."""
         if not self._fit_rows(len(ids)):
             return False
         if self.ids is None or self.padded is None:
@@ -51,7 +51,7 @@ class Prompts:
         return rest == 0 and expand == (self.expand or expand or 1)
 
     def refuse(self, ids: Ids) -> None:
-        """Raise `PlanError`: what is wrong with the rows of a call that do not `fit`."""
+        """Raise the `PlanError` that says why these rows do not `fit`."""
         if not self._fit_rows(len(ids)):
             planned = (self.number or 1) * (self.expand or 1)
             raise PlanError(
@@ -67,9 +67,9 @@ class Prompts:
 
 
 def _run_length(prompts: Sequence[Sequence[int]]) -> int:
-    """Return how many rows continue one prompt where that is not stated: equal neighbours do.
+    """Return how many rows continue one prompt, as runs of equal prompts show it.
 
-    Two requests with one prompt and one plan may share their rows as well.
+    Two requests with the same prompt look like one with more rows, which makes no difference: they have the same plan.
     """
     return gcd(*(len(list(run)) for _, run in groupby(map(tuple, prompts))))
 

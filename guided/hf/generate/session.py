@@ -1,7 +1,7 @@
-"""The rows of one ``generate`` call, followed by what the call shows of them: their histories.
+"""The rows of one call of ``generate``, kept in step with the token histories that the call shows to its hooks.
 
-A session belongs to prompts; what is shown after them was generated.  Nothing says where a call begins, that rows moved
-or that drafts were taken back, so every history is compared with the one before, see `Session.read`.
+A session belongs to prompts; all tokens after them were generated.  ``generate`` does not say when a call begins, when
+it permutes rows or when it takes drafts back, so `Session.read` compares every history with the one before.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Memory:
 
 
 class Session:
-    """All rows of one ``generate`` call; begins anew when the same objects are used again.
+    """All rows of one call of ``generate``; a new call with the same hooks gets new rows.
 
-    ``prompts`` are the unpadded prompts and ``padded`` what ``generate`` gets of them; both None for a session that
-    takes whatever prompts come.  ``expand`` is how many rows continue each prompt, None for as many as come.
-    ``filler`` is the id that a failed row writes.  ``in_place`` allows to write masks into the scores themselves.
-    ``widths`` are those that the model's scores may have, next to the engine's: others are an assistant's.
+    ``prompts`` are the unpadded prompts and ``padded`` those that ``generate`` gets; both are None for a session that
+    accepts any prompts.  ``expand`` is the number of rows that continue each prompt, None for any number.  ``filler``
+    is the id that a failed row writes.  With ``in_place`` masks are written into the scores themselves.  ``widths`` are
+    further widths that the model's scores may have; scores of any other width belong to an assistant model.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Session:
         self.in_place = in_place
         self.filler = filler
         self.prompt_len: int | None = None
-        self.candidates: list[bool] = []  # of the last that the criterion was shown in a search: which had ended
+        self.candidates: list[bool] = []  # of beam search, as the criterion was last shown them: which had ended
         self.expand = 1  # rows that continue each prompt
         self.host = HostLink()
         self.prompts = Prompts(num_prompts, prompts, padded, expand)
@@ -86,7 +86,7 @@ class Session:
         self._settled = 0  # length of the history that the criterion was asked about last; 0: not asked in this call
         self._is_asked = False  # the criterion was, since the last step
         self._widths = frozenset((engine.vocab_size, *widths))
-        self._strange: int | None = None  # the width of the last scores, where it was none of them
+        self._strange: int | None = None  # the width of the last scores if it was none of `_widths`
         self._link: DeviceLink | None = None
         self._rows: tuple[Row | None, ...] = ()
         if prompts is not None:
@@ -125,13 +125,12 @@ class Session:
     # -- following
 
     def read(self, input_ids: torch.Tensor, width: int | None = None) -> bool:
-        """Bring every row to ``input_ids`` int64 ``[rows, prompt + generated]``; False where the call is not ours.
+        """Bring every row to ``input_ids`` int64 ``[rows, prompt + generated]``; False for ids of an assistant model.
 
-        ``width`` is that of the scores, None for a criterion: an assistant model with another vocabulary runs the same
-        processors over ids of its own.  A history that goes on from the last one, or that drafts were taken back to,
-        belongs to the same call, any other one begins a call (`guided.hf.generate.new_call`).  Raises `PlanError` for
-        prompts that these rows were not made for, for a history that has lost its prompt, and in a thread whose call
-        another thread's has followed.
+        ``width`` is the width of the scores, None for a stopping criterion.  An assistant model with another vocabulary
+        runs the same processors over its own ids; its scores have another width.  `is_new_call` decides whether the
+        history continues the running call.  Raises `PlanError` for prompts that these rows were not created for, for a
+        history that does not begin with its prompt, and in a thread whose call was followed by one in another thread.
         """
         if width is not None and width not in self._widths and self._is_foreign(input_ids):
             self._strange = width
@@ -160,13 +159,13 @@ class Session:
         if width is None:
             self._settled = length
         elif is_asked and self.prompts.ids is None and length != self.prompt_len and all(self.is_done()):
-            self._begin(self._ids)  # no call asks for more: an answer that is whole is a prompt
+            self._begin(self._ids)  # all answers are complete: if this history comes again, it is a prompt
         if not input_ids.is_cpu or self.prompts.ids is not None:  # else the same tensor may be the next call's prompt
             self._seen = Seen(input_ids)
         return True
 
     def _is_foreign(self, input_ids: torch.Tensor) -> bool:
-        """Whether scores of a strange width are those of an assistant with other ids, as far as prompts can tell."""
+        """Whether scores of another width belong to an assistant model with other ids: the prompts are not ours."""
         if self.prompts.ids is None:
             return True
         ids = _on_host(input_ids)
@@ -185,7 +184,7 @@ class Session:
         return Shown(self._ids, self.prompt_len, self._settled, is_asked, self.expand)
 
     def _newest(self, input_ids: torch.Tensor | None = None) -> Ids | None:
-        """The tokens ``[rows]`` on their way from the device; rows whose scores were NaN fail."""
+        """Wait for the tokens ``[rows]`` that are being copied from the device; rows whose scores were NaN fail."""
         sent = self._link.newest(input_ids) if self._link is not None else None
         if sent is None:
             return None
@@ -194,7 +193,7 @@ class Session:
         return tokens
 
     def _on_host(self, input_ids: torch.Tensor) -> Ids:
-        """``input_ids`` on the host; rows whose scores were NaN come with it, and fail."""
+        """Return ``input_ids`` on the host; rows whose scores were NaN fail, found by the same copy."""
         unsound = self._link.take_unsound() if self._link is not None else None
         if unsound is None:
             return _on_host(input_ids)
@@ -255,7 +254,7 @@ class Session:
     # -- masks and ends
 
     def masks(self) -> list[RowMask]:
-        """Return what is to be done to the scores of the next token; rows without a mask are left out."""
+        """Return the masks for the scores of the next token; rows without a mask are left out."""
         out: list[RowMask] = []
         for r, row in enumerate(self._rows):
             if row is None:
@@ -273,7 +272,7 @@ class Session:
         return out
 
     def count(self, masks: Sequence[RowMask]) -> None:
-        """Note in the rows what their masks did to the scores."""
+        """Count overridden and rescued steps in the rows of these masks; rows whose scores were NaN fail."""
         for mask in masks:
             row = self._rows[mask.row]
             if row is None or mask.is_imposed or mask.has_ended:
@@ -285,7 +284,7 @@ class Session:
                 row.rescued += mask.rescued
 
     def link(self, device: torch.device) -> DeviceLink:
-        """The way to ``device``, made once per call."""
+        """Return the link to ``device``, created once per call."""
         if self._link is None or self._link.device != device:
             most = max((len(row.plan.end_ids()) for row in self._rows if isinstance(row, RowSequence)), default=0)
             self._link = DeviceLink(device, self._num_rows, num_words(self.engine.vocab_size), max(1, most))
@@ -294,8 +293,8 @@ class Session:
     def ended(self, input_ids: torch.Tensor) -> torch.Tensor:
         """Return which rows of ``input_ids`` int64 ``[rows, length]`` have ended, bool ``[rows]`` on their device.
 
-        Beam search shows its candidates instead, more rows than there are: each continues one of the rows.
-        Raises `ModelError` where no scores of this model came before.
+        Beam search shows its candidates instead: more rows than the session has, each of which continues one of them.
+        Raises `ModelError` if the last scores had another width than this model's.
         """
         if self._strange is not None:
             raise ModelError(
@@ -326,7 +325,7 @@ class Session:
         return all(row is None or row.ends_by_id for row in self._rows)
 
     def _candidates_ended(self, histories: list[list[int]]) -> list[bool]:
-        """A candidate that no row can have written is as good as ended: its score is -inf."""
+        """Return which candidates of beam search have ended; one that no row can have written counts (score -inf)."""
         count = len(histories) // len(self._trackers)
         seen = self._ids[:, self.prompt_len :].tolist()
         done: list[bool] = []
@@ -349,7 +348,7 @@ class Session:
     # -- afterwards
 
     def settle(self) -> None:
-        """Read what is still on its way from the device: the last tokens and the counters."""
+        """Wait for the last tokens and the counters that are being copied from the device, and read them."""
         if self._link is None:
             return
         newest = self._newest()
@@ -366,7 +365,10 @@ class Session:
                 row.overridden, row.rescued = overridden, rescued
 
     def rows_at(self, generated: Sequence[Sequence[int]]) -> list[Row | None]:
-        """The rows that wrote ``generated``, the tokens after each prompt: themselves where they stand there."""
+        """Return the rows that wrote ``generated``, the tokens after each prompt.
+
+        A row that is at its history is returned itself; for any other history an independent row is brought there.
+        """
         if self.prompt_len is None or len(generated) % len(self._trackers):
             return [None] * len(generated)
         self.settle()

@@ -17,6 +17,9 @@ from guided.hf.drafts.drafts import Drafts
 from guided.hf.drafts.lookup import PromptLookup
 from guided.hf.drafts.settings import DraftSettings, say_once
 from guided.hf.generate.inputs import Inputs
+from guided.hf.hidden.last_states import LastStates
+from guided.hf.hidden.messages import with_last_states
+from guided.hf.hidden.settings import HiddenStates
 from guided.hf.loop.prepare import Prepared, prepare
 from guided.hf.loop.recorder import Recorder
 from guided.hf.loop.reuse import Reuse
@@ -26,7 +29,7 @@ from guided.hf.loop.sampling import BatchSampler
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.inspect.trace import build_trace
-from guided.output.message import Message, Usage
+from guided.output.message import Message, Prompt, Usage
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import OnError
 from guided.sampling import RowSampling
@@ -67,6 +70,7 @@ class Generation:
         streamer: Streamer | None = None,
         reuse: bool = True,
         drafts: DraftSettings | None = None,
+        hidden: HiddenStates | None = None,
     ) -> None:
         self.context = context
         self.inputs = inputs
@@ -77,6 +81,8 @@ class Generation:
         self._streamer = streamer
         self._reuse = reuse
         self._drafts = drafts
+        self._hidden = hidden
+        self._states = LastStates() if hidden is not None and hidden.strategy != "prefill" else None
         self._notes: tuple[str, ...] = ()
         self._recorder = self._make_recorder()
         self.answers = [
@@ -107,7 +113,9 @@ class Generation:
         if any(plan is not None for plan in self.plans):
             warn_of_conflicts(context.model.generation_config, context.tokens)
         needs_columns = self._streamer is not None and len(self.rows) > 1
-        prepared = prepare(context, inputs, max(self._max_tokens), step_by_step=needs_columns)
+        # The last token is fed as well where its state is wanted.
+        most = max(self._max_tokens) + (self._states is not None)
+        prepared = prepare(context, inputs, most, step_by_step=needs_columns)
         cache = prepared.make_cache(inputs.num_rows) if prepared.make_cache is not None else prepared.step_by_step
         device = inputs["input_ids"].device
         loop = RowLoop(
@@ -123,6 +131,7 @@ class Generation:
             criteria=prepared.criteria,
             reuse=self._kept_rows(prepared),
             drafts=self._make_drafts(prepared, isinstance(cache, RowKV)),
+            states=self._states,
         )
         self._show(inputs["input_ids"])
         for step in loop.steps():
@@ -179,7 +188,11 @@ class Generation:
 
     def messages(self) -> list[Message]:
         """Return the message of each row."""
-        return [self._message(r) for r in range(len(self.rows))]
+        found = [self._message(r) for r in range(len(self.rows))]
+        if self._hidden is None:
+            return found
+        pool = self.context.pool if self._reuse else None
+        return with_last_states(self.context.model, found, self._hidden, pool=pool, states=self._states)
 
     def _message(self, r: int) -> Message:
         row = self._loop_rows[r]
@@ -191,8 +204,8 @@ class Generation:
                 accepted_tokens=row.accepted,
             )
         )
-        if self._notes:
-            message = replace(message, notes=(*message.notes, *self._notes))
+        prompt = Prompt(self.inputs.prompt_ids[r], self.inputs.chats[r])
+        message = replace(message, notes=(*message.notes, *self._notes), prompt=prompt)
         if self._recorder is None or r not in self._recorder.rows:
             return message
         plan, engine = self.plans[r], self.context.engine

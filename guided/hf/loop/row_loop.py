@@ -19,6 +19,7 @@ from guided.hf.cache.kv_cache import AppendKV, RowKV
 from guided.hf.cache.step_kv import StepKV
 from guided.hf.drafts.draft import Ask, Draft
 from guided.hf.drafts.drafts import Drafts
+from guided.hf.hidden.last_states import LastStates
 from guided.hf.loop.recorder import Recorder
 from guided.hf.loop.reuse import Reuse
 from guided.hf.loop.row_masks import RowMasks
@@ -71,6 +72,11 @@ class LoopRow:
         """Whether nothing more is to be written."""
         return self.answer.is_done or len(self.answer.tokens) >= self.max_tokens
 
+    @property
+    def size(self) -> int:
+        """The tokens of prompt and answer."""
+        return self.answer.prompt_tokens + len(self.answer.tokens)
+
     def take_forced(self) -> list[int]:
         """Commit what is forced next, and return it."""
         room = self.max_tokens - len(self.answer.tokens)
@@ -86,7 +92,8 @@ class RowLoop:
     ``cache`` holds an empty row for each of ``rows``.  A `StepKV` gets one token per row and step, and its rows stay to
     the end.  ``drafts`` are for a `RowKV` alone.  ``processors`` and ``criteria`` are those of others, as in
     transformers; only a `StepKV` can show them histories.  With ``reuse`` rows begin with what is kept of their
-    prompts, and are kept when they leave, when the run ends, and when it breaks off.
+    prompts, and are kept when they leave, when the run ends, and when it breaks off.  With ``states`` a row that has
+    ended takes part in one more forward, for the hidden state at its last token.
     """
 
     cache: RowKV | AppendKV | StepKV
@@ -100,6 +107,7 @@ class RowLoop:
     criteria: Sequence[Any] = ()
     reuse: Reuse | None = None
     drafts: Drafts | None = None
+    states: LastStates | None = None
     _active: list[LoopRow] = field(default_factory=list)  # row i of the cache belongs to the i-th
     _chats: list[tuple[int, ...]] = field(default_factory=list)  # of the rows of the cache
 
@@ -139,7 +147,11 @@ class RowLoop:
         return self.recorder is not None and row.number in self.recorder.rows
 
     def _needs_forward(self, row: LoopRow) -> bool:
-        return row.num_unrecorded > 0 or not row.is_done
+        return row.num_unrecorded > 0 or self._feeds_last(row)
+
+    def _feeds_last(self, row: LoopRow) -> bool:
+        """Whether the newest token of ``row`` is to be fed."""
+        return not row.is_done or (self.states is not None and bool(row.pending and row.answer.tokens))
 
     def _goes_on(self) -> bool:
         return any(self._needs_forward(row) for row in self._active)
@@ -174,16 +186,18 @@ class RowLoop:
         for row in active:
             row.forwards += self._needs_forward(row)
         if isinstance(self.cache, StepKV):
-            return self.cache.feed([row.pending or [self.pad_id] for row in active])
+            return self.cache.feed([row.pending or [self.pad_id] for row in active], hidden=self.states is not None)
         # Of a row that is done only the places of its unrecorded tokens count: the last one leads nowhere.
-        chunks = [row.pending[:-1] if row.is_done else row.pending + row.draft.tokens for row in active]
+        chunks = [(row.pending + row.draft.tokens) if self._feeds_last(row) else row.pending[:-1] for row in active]
         keep = max(map(self._num_columns, active))
         if not is_first:
-            return self.cache.feed(chunks, keep=keep)
+            return self.cache.feed(chunks, keep=keep, hidden=self.states is not None)
         return self._prefill(self.cache, chunks, keep)
 
     def _num_columns(self, row: LoopRow) -> int:
         """The columns of the logits that ``row`` needs."""
+        if row.is_done and self._feeds_last(row):
+            return max(row.num_unrecorded + 1, min(2, len(row.pending)))
         return row.num_unrecorded + (not row.is_done) + len(row.draft.tokens)
 
     def _draft(self) -> None:
@@ -209,7 +223,8 @@ class RowLoop:
         if self.reuse is not None:
             needed = [max(map(self._num_columns, rows)) for rows in kinds.values()]
             reused = self.reuse.begin(cache, list(kinds), needed)
-        logits = cache.feed([chunk[size:] for chunk, size in zip(kinds, reused, strict=True)], keep=keep)
+        new = [chunk[size:] for chunk, size in zip(kinds, reused, strict=True)]
+        logits = cache.feed(new, keep=keep, hidden=self.states is not None)
         if self.reuse is not None and isinstance(cache, AppendKV):
             self._keep_leaving([0])  # it cannot be cropped, and the next turn may write the answer in other tokens
         for rows, size in zip(kinds.values(), reused, strict=True):
@@ -219,7 +234,9 @@ class RowLoop:
             return logits
         places = [[*kinds].index(tuple(chunk)) for chunk in chunks]
         self._select(places)
-        return logits[on_device(places, torch.long, logits.device)]
+        index = on_device(places, torch.long, logits.device)
+        cache.hidden = None if cache.hidden is None else cache.hidden[index.to(cache.hidden.device)]
+        return logits[index]
 
     # -- kept rows
 
@@ -244,12 +261,16 @@ class RowLoop:
         """Return what each row writes, by row number: one token with what it forces, more where a draft was right."""
         written: list[list[int]] = [[] for _ in self.rows]
         places = list(range(len(self._active)))
+        shown = [(len(ids), self._num_columns(row)) for ids, row in zip(self.cache.ids, self._active, strict=True)]
         for row in self._active:
-            row.column = logits.shape[1] - (not row.is_done) - len(row.draft.tokens)
+            row.column = logits.shape[1] - self._feeds_last(row) - len(row.draft.tokens)
             row.num_right = 0
         while places:
             self._advance(logits, places, written)
             places = [i for i in places if self._goes_on_in_draft(i)]
+        if self.states is not None:
+            ended = [(row.number, row.size) if row.is_done else None for row in self._active]
+            self.states.take(self.cache.hidden, shown, [len(ids) for ids in self.cache.ids], ended)
         return written
 
     def _goes_on_in_draft(self, place: int) -> bool:

@@ -1,9 +1,9 @@
-"""The way between host and accelerator for one ``generate`` call, without a synchronisation of its own.
+"""Masks on an accelerator for one call of ``generate``: transfers between host and device that never wait.
 
-Masks, and the ids that would end each row, go over in one transfer from pinned memory.  Which rows have ended is
-found on the device; what was masked and what was rescued is counted there and read when somebody asks.  The newest
-tokens come back by a copy that is started before ``generate`` itself waits for the device (its stop test), so it is
-done when the next mask needs them.
+Masks, with the ids that would end each row, are sent in one transfer from pinned memory.  The device finds which rows
+have ended, and counts overridden and rescued steps; the counts are read when they are needed.  The newest tokens are
+copied back before ``generate`` itself waits for the device (its stop test), so that they have arrived when the next
+mask needs them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from special_tokens.errors import ModelError
 
 __all__ = ["DeviceLink", "Seen"]
 
-#: What a row's flag says: it is free, masked, failed (its scores do not count), has ended, has ended and was free.
+#: The flags of a row: unguided; masked; failed, so that its scores do not count; guided and ended; unguided and ended.
 _FREE, _MASKED, _IMPOSED, _ENDED, _DONE = range(5)
 
 
 class Seen:
-    """A history that was looked at: recognised again without reading it.
+    """A tensor of token histories that was read, recognised without reading it again.
 
-    Holds on to the tensor, so that its memory cannot be given to another one in the meantime.
+    Keeps the tensor alive, so that no other tensor gets its memory.
     """
 
     __slots__ = ("_tensor", "_version")
@@ -38,7 +38,7 @@ class Seen:
         self._version = _version(tensor)
 
     def is_same(self, tensor: torch.Tensor) -> bool:
-        """Whether ``tensor`` is this one or another view of it, and nothing was written to it since."""
+        """Whether ``tensor`` is this one or another view of it, and was not written to since."""
         mine = self._tensor
         if tensor is not mine and (
             tensor.shape != mine.shape or tensor.data_ptr() != mine.data_ptr() or tensor.stride() != mine.stride()
@@ -48,7 +48,7 @@ class Seen:
 
 
 def _version(tensor: torch.Tensor) -> int:
-    """Return how often the memory was written to.  Inference tensors do not count: theirs stays between steps."""
+    """Return how often the memory was written to; -1 for inference tensors, which torch does not count writes to."""
     return -1 if tensor.is_inference() else int(tensor._version)
 
 
@@ -62,10 +62,10 @@ class DeviceLink:
         self._num_rows = num_rows
         self._shifts = torch.arange(32, dtype=torch.int32, device=device)
         self._counts = torch.zeros((2, num_rows), dtype=torch.int32, device=device)
-        self._step: torch.Tensor | None = None  # what the last masks did, int32 [2, rows]
+        self._step: torch.Tensor | None = None  # effects of the last masks (overridden, rescued), int32 [2, rows]
         self._packed: torch.Tensor | None = None
-        self._unsound: torch.Tensor | None = None  # rows of the last step with NaN, that the host does not know
-        self._sent: torch.Tensor | None = None  # keeps the host's side alive while it is being copied
+        self._unsound: torch.Tensor | None = None  # rows of the last step with NaN that the host has not read yet
+        self._sent: torch.Tensor | None = None  # keeps the host's memory alive while it is being copied
         self._arriving: tuple[Seen, torch.Tensor, Any] | None = None
 
     # -- masks
@@ -118,9 +118,10 @@ class DeviceLink:
     # -- ends and tokens
 
     def ended(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Return which rows the newest tokens or NaN end, bool ``[rows]`` on the device; starts their way to the host.
+        """Return which rows the newest tokens or NaN end, bool ``[rows]`` on the device.
 
-        ``input_ids`` int64 ``[rows, length]`` holds the tokens chosen from the scores that `apply` returned last.
+        ``input_ids`` int64 ``[rows, length]`` ends with the tokens chosen from the scores that `apply` returned last.
+        Also starts the copy of these tokens to the host.
         """
         assert self._packed is not None
         assert self._unsound is not None
@@ -132,7 +133,7 @@ class DeviceLink:
 
     @property
     def can_end(self) -> bool:
-        """Whether a step was masked here that has not been asked for its ends."""
+        """Whether a step was masked here and `ended` was not called for it yet."""
         return self._packed is not None and self._arriving is None
 
     def _fetch(self, input_ids: torch.Tensor, newest: torch.Tensor) -> None:
@@ -144,7 +145,7 @@ class DeviceLink:
         self._arriving = (Seen(input_ids), host, event)
 
     def newest(self, input_ids: torch.Tensor | None = None) -> NDArray[np.int64] | None:
-        """Return what is on its way since `ended`, once; None where ``input_ids`` is another history.
+        """Wait for the copy that `ended` started and return it, once; None if ``input_ids`` is another history.
 
         int64 ``[2, rows]``: the tokens, and 1 for the rows whose scores were NaN.
         """
@@ -160,29 +161,32 @@ class DeviceLink:
         return found
 
     def take_unsound(self) -> torch.Tensor | None:
-        """The rows whose scores were NaN in the last step, bool ``[rows]`` here; None where the host knows."""
+        """Return the rows whose scores were NaN in the last step, bool ``[rows]`` on the device, once.
+
+        None if `newest` has already reported them.
+        """
         unsound, self._unsound = self._unsound, None
         return unsound
 
     def effects(self) -> torch.Tensor:
-        """Return what the last masks did, int64 ``[3, rows]`` on the device: overridden, rescued, NaN."""
+        """Return the effects of the last masks, int64 ``[3, rows]`` on the device: overridden, rescued, NaN."""
         assert self._step is not None
         assert self._unsound is not None
         return torch.cat([self._step, self._unsound[None]]).to(torch.int64)
 
     def permute(self, parents: Sequence[int]) -> None:
-        """Counters follow the rows: row ``i`` goes on from row ``parents[i]``."""
+        """Give row ``i`` the counters of row ``parents[i]``, which it continues."""
         index = torch.tensor(parents, dtype=torch.long).to(self.device, non_blocking=True)
         self._counts = self._counts[:, index]
 
     def counts(self) -> list[list[int]]:
-        """Steps overridden and steps rescued, per row; waits for the device."""
+        """Return the numbers of overridden and of rescued steps, per row; waits for the device."""
         counts: list[list[int]] = self._counts.tolist()
         return counts
 
 
 def _check_width(masks: Sequence[RowMask], width: int) -> None:
-    """On the host: a row all of whose legal tokens lie past the scores can only be wrong."""
+    """Raise `ModelError` for a row all of whose legal tokens lie past the scores: the model is another one."""
     for mask in masks:
         if not bool(bool_mask(mask.words, width).any()):
             raise ModelError(

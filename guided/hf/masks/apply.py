@@ -1,8 +1,8 @@
-"""Packed masks onto score tensors: onto a copy, since other consumers hold the same tensor.
+"""The effect of packed token masks on a copy of a score tensor, stated slowly: other modules do the same faster.
 
-A row's scores end up as they were where its mask allows, and -inf elsewhere.  Where something before us left no legal
-score (every legal token at -inf, at the lowest number or NaN), the grammar wins: the legal tokens all get `RESCUE`,
-the ends that are open there a little more.  So no row is ever -inf throughout, and no token is chosen by accident.
+Scores stay as they are where the mask allows, and become -inf elsewhere.  If earlier processors left no legal score
+(every legal token is at -inf, at the lowest number or NaN), the grammar decides: all legal tokens get the score
+`RESCUE`, and the preferred end token a higher one.  So no row has only -inf, and no token is chosen by accident.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from special_tokens.errors import ModelError
 __all__ = ["RESCUE", "RowMask", "Words", "apply_masks", "bool_mask", "lowest", "rescue_row"]
 
 
-#: The score of a legal token that was forbidden by others: a bad one, so that a beam search prefers rows that others
-#: have not forbidden, and one that every dtype can hold.
+#: The score of a legal token that other processors forbade: so low that beam search prefers rows in which they forbade
+#: nothing, and within the range of every dtype.
 RESCUE = -10_000.0
 
 
 def lowest(dtype: torch.dtype) -> float:
-    """A score below this is no score: transformers writes the lowest number where it replaces -inf."""
+    """Return the limit below which a score counts as -inf: transformers may write the lowest number in its place."""
     return float(torch.finfo(dtype).min) / 2
 
 
 @dataclass(slots=True)
 class RowMask:
-    """The change to row ``row``: ``words`` int32 ``[ceil(vocab / 32)]`` and the ids that would end it here.
+    """The mask of row ``row``: ``words`` int32 ``[ceil(vocab / 32)]``, and the ids that would end the row here.
 
-    ``is_imposed``: the scores do not count, as in a row that has failed; ``has_ended``: nothing reads what comes.
-    ``only``: the one id that ``words`` allow, where that is known.
-    `apply_masks` sets the last three: ``overridden``, the best score was masked; ``rescued``, no legal token had one;
-    ``unsound``, some score is NaN, legal or not: what the row writes then means nothing.
+    ``is_imposed``: the scores do not count, because the row has failed.  ``has_ended``: the row's next token is not
+    read.  ``only`` is the one id that ``words`` allow, if that is known.
+    `apply_masks` sets the last three.  ``overridden``: the best score was masked.  ``rescued``: no legal token had a
+    score.  ``unsound``: some score is NaN, legal or not, so the row's next token means nothing.
     """
 
     row: int
@@ -51,13 +51,11 @@ class RowMask:
 
 
 def apply_masks(scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:
-    """A copy of ``scores`` under ``masks``; other rows are copied to the bit.
+    """Return a copy of ``scores`` under ``masks``; rows without a mask are copied to the bit.
 
-    This says what a mask does; `guided.hf.masks.cpu` and `guided.hf.masks.accelerator` do the same faster, each in its
-    place.
-
-    ``scores`` is ``[rows, vocab]`` on the CPU, of any floating dtype.  Raises `ModelError` where the scores are so
-    narrow that they have no legal token at all.
+    ``scores`` is ``[rows, vocab]`` on the CPU, of any floating dtype.  This is the reference for
+    `guided.hf.masks.cpu` and `guided.hf.masks.accelerator`.  Raises `ModelError` if all legal tokens lie past the
+    scores.
     """
     out = scores.clone()
     for mask in masks:
@@ -76,7 +74,10 @@ def apply_masks(scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:
 
 
 def rescue_row(masked: torch.Tensor, allowed: torch.Tensor, mask: RowMask) -> torch.Tensor:
-    """The scores ``[vocab]`` of a row whose best legal score is none: NaN repaired, or `RESCUE` for what is legal."""
+    """Return the scores ``[vocab]`` of a row whose best legal score is NaN or -inf.
+
+    NaN becomes -inf; if no legal score is left then, all legal tokens get `RESCUE`.
+    """
     if not bool(allowed.any()):
         raise ModelError(
             f"no token that row {mask.row} may write is within its {len(masked)} scores",
@@ -94,7 +95,7 @@ def rescue_row(masked: torch.Tensor, allowed: torch.Tensor, mask: RowMask) -> to
 
 
 def bool_mask(words: Words, width: int) -> torch.Tensor:
-    """A row of a bitmask as bool ``[width]`` on the CPU; ids past the bitmask are False."""
+    """Return a row of a bitmask as bool ``[width]`` on the CPU; ids past the bitmask are False."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     if len(bits) < width:
         bits = np.pad(bits, (0, width - len(bits)))

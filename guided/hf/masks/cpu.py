@@ -1,11 +1,10 @@
-"""Masks onto scores on the CPU, without a kernel per operation and without spreading the same bits again.
+"""Token masks applied to scores on the CPU, by few numpy operations that touch little memory.
 
-A mask has one of three forms, whichever touches least memory.  Where little is allowed, the legal scores are copied
-one by one.  Where little is masked, as in a string, all are copied and the masked ones overwritten.  In between a mask
-becomes a *ceiling*, the most that each token may score, and one minimum of scores and ceiling is the result.  Places
-come again, so the forms of the masks met last are kept.  Results are written into memory that is no longer held:
-fresh pages for 8 rows of 151k scores cost as much as everything else together where the allocator gives them back
-after each step.
+A mask is applied in one of three ways, whichever touches least memory.  If it allows few tokens, the legal scores are
+copied one by one.  If it masks few, as inside a string, all scores are copied and the masked ones overwritten.
+Otherwise it becomes a *ceiling*, the highest score that each token may have, and the result is the minimum of scores
+and ceiling.  The same masks recur, so the ceilings of the last ones are kept.  Results are written into memory whose
+last result is no longer used: fresh pages for 8 rows of 151k scores would cost as much as everything else together.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ __all__ = ["HostLink"]
 Floats: TypeAlias = NDArray[np.float32]
 _Ids: TypeAlias = NDArray[np.int64]
 
-#: Forms kept: few kinds of places have many tokens (in a string, in a number, between values).
+#: Forms kept: masks that allow many tokens belong to few kinds of places (in a string, in a number, between values).
 _FORMS = 8
-#: Results whose memory is used again: ``generate`` holds one while it asks for the next.
+#: Results whose memory is reused: ``generate`` still holds one while the next is computed.
 _BUFFERS = 2
 
-#: In so few words bits are found one by one, which needs no code that the model's own has evicted.
+#: In at most this many words, bits are found one by one: numpy's code would have to be loaded into the CPU's cache.
 _FEW = 16
 
-#: For each byte of a mask the most that its eight tokens may score.
+#: For each value of a mask's byte, the highest scores that its eight tokens may have.
 _OF_BYTE = np.where(
     np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").view(np.bool_), np.inf, -np.inf
 ).astype(np.float32)
@@ -42,7 +41,7 @@ _LOWEST = lowest(torch.float32)
 
 
 class _Form(NamedTuple):
-    """The mask ``key`` in a form for ``width`` scores: the most that each may be, or else what is masked."""
+    """The mask ``key`` for ``width`` scores, as a ``ceiling`` (the highest score of each token) or as masked ids."""
 
     key: bytes
     width: int
@@ -55,10 +54,10 @@ class _Form(NamedTuple):
 
 
 class HostLink:
-    """The memory that one ``generate`` call on the CPU keeps from step to step.
+    """Applies masks on the CPU, with the memory that one call of ``generate`` keeps from step to step.
 
-    ``few_words``: where fewer words of a mask allow anything, the legal scores are copied one by one.
-    ``few_masked``: where at most this share of the tokens is masked, the masked ones are overwritten one by one.
+    ``few_words``: if fewer words of a mask allow any token, the legal scores are copied one by one.
+    ``few_masked``: if at most this share of the tokens is masked, the masked scores are overwritten one by one.
     """
 
     def __init__(self, *, few_words: int = 48, few_masked: float = 1 / 16) -> None:
@@ -69,13 +68,13 @@ class HostLink:
 
     @property
     def size_bytes(self) -> int:
-        """Two results, and at most eight forms of little more than four bytes a token of the vocabulary."""
+        """Bytes of two results and at most eight forms, each of which has some four bytes a token of the vocabulary."""
         return self._buffers.size_bytes + sum(form.size_bytes for form in self._forms)
 
     def apply(self, scores: torch.Tensor, masks: Sequence[RowMask], *, in_place: bool = False) -> torch.Tensor:
         """Return what `guided.hf.masks.apply.apply_masks` returns, for scores ``[rows, vocab]`` of any floating dtype.
 
-        ``in_place`` allows to write into ``scores`` and to return them: done for contiguous float32 scores.
+        With ``in_place``, contiguous float32 ``scores`` are written to and returned.
         """
         if scores.dtype is not torch.float32:
             return apply_masks(scores, masks)
@@ -92,7 +91,7 @@ class HostLink:
             num_copied += form is not None and form.ceiling is None
         copied = num_rows > 1 and 4 * num_copied >= 3 * num_rows
         if copied:
-            result.copy_(scores)  # all at once, which takes the memory less time than one by one
+            result.copy_(scores)  # all rows at once, which is faster than one by one
         elif len(masks) < num_rows:
             for row in set(range(num_rows)).difference(mask.row for mask in masks):
                 out[row] = raw[row]  # row by row: an index of rows would copy twice
@@ -105,8 +104,8 @@ class HostLink:
 
         ``copied``: ``out`` holds the same scores already, it may be ``raw`` itself.
         """
-        # What is called here is cold in a real step, when the model has just gone through the caches: few kinds of
-        # calls count for more than few of them.
+        # The model's forward has just emptied the CPU's caches, so each different function called here costs more than
+        # a repeated call: few kinds of calls matter more than few calls.
         best = raw.argmax()
         high = raw[best]
         if form is None:
@@ -122,7 +121,7 @@ class HostLink:
             out[form.masked] = -np.inf
         if out[best] > _LOWEST and not mask.is_imposed:  # false for NaN as well
             return
-        mask.unsound = bool(high != high)  # the first NaN is the best for numpy
+        mask.unsound = bool(high != high)  # numpy's argmax returns the first NaN
         top = out[out.argmax()]
         if mask.is_imposed or not top > _LOWEST:
             row = torch.from_numpy(out)
@@ -131,7 +130,7 @@ class HostLink:
         mask.overridden = bool(high > top)
 
     def _form(self, mask: RowMask, width: int) -> _Form | None:
-        """Return how ``mask`` is applied to ``width`` scores; None where little is allowed."""
+        """Return the form in which ``mask`` is applied to ``width`` scores; None if it allows few tokens."""
         if mask.only is not None and mask.only < width:
             return None
         words, kept = mask.words, self._forms
@@ -157,7 +156,7 @@ class HostLink:
 
 
 def _ceiling(words: Words, width: int) -> Floats:
-    """The most that each of ``width`` tokens may score: no bound where it is allowed, else -inf."""
+    """Return the highest score that each of ``width`` tokens may have: inf if it is allowed, else -inf."""
     size = 32 * words.size
     ceiling = np.full(max(width, size), -np.inf, dtype=np.float32)
     np.take(_OF_BYTE, words.view(np.uint8), axis=0, out=ceiling[:size].reshape(-1, 8), mode="clip")
@@ -165,9 +164,10 @@ def _ceiling(words: Words, width: int) -> Floats:
 
 
 class _Buffers:
-    """Memory for results of one shape, used again when the last tensor over it is gone.
+    """Memory for results of one shape, reused when the last tensor over it is gone.
 
-    A tensor made of an array keeps that array, and so do its views and storages: when the array dies, all of them have.
+    A tensor made from an array keeps the array alive, and so do its views and storages: when the array has been freed,
+    no tensor uses the memory.
     """
 
     def __init__(self) -> None:
@@ -178,7 +178,7 @@ class _Buffers:
         return sum(memory.nbytes for memory, _ in self._lent)
 
     def take(self, shape: tuple[int, ...]) -> tuple[Floats, torch.Tensor]:
-        """Return memory of ``shape`` that nothing else holds, as an array and as the tensor over it."""
+        """Return memory of ``shape`` that no tensor uses, as an array and as the tensor over it."""
         lent = self._lent
         if lent and lent[0][0].shape != shape:
             lent.clear()
@@ -195,7 +195,7 @@ class _Buffers:
 
 
 def _ids(words: Words, width: int) -> list[int] | _Ids:
-    """The ids below ``width`` whose bits are set, quick where few words have any."""
+    """Return the ids below ``width`` whose bits are set; fast if few words have any."""
     at = words.nonzero()[0]
     if at.size <= _FEW:
         found: list[int] = []

@@ -1,4 +1,4 @@
-"""The error of logits that are no numbers, wherever that is noticed."""
+"""The error for logits that are NaN or all infinite."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["not_numbers"]
 
 
 def not_numbers(place: str) -> GuidanceError:
-    """The error of the row or option at ``place``."""
+    """Return the error for the row or option at ``place``."""
     return GuidanceError(
         "the model's logits are not numbers (NaN or all infinite)",
         place=place,

@@ -1,4 +1,4 @@
-"""Small values on their way between host and device, without the host waiting for them."""
+"""Small tensors copied between host and device without making the host wait."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["host_buffer", "on_device"]
 
 
 def host_buffer(shape: tuple[int, ...] | torch.Size, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """Return host memory that ``device`` can read and write by itself.
+    """Return host memory that ``device`` can read and write directly: pinned, for CUDA.
 
-    From torch's caching host allocator, which gives a buffer out again only when the copies that use it are done.
+    torch's caching host allocator reuses a buffer only when the copies that use it have finished.
     """
     return torch.empty(shape, dtype=dtype, pin_memory=device.type == "cuda")
 

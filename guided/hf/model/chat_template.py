@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 from jinja2 import TemplateError as JinjaError
@@ -56,13 +57,14 @@ def messages_of(chat: Any) -> list[dict[str, Any]]:
 
 
 def chat_digests(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
-    """Return a number for each message but those of the system, by which kept rows of a conversation are found."""
+    """Return a digest of each message except system messages; kept rows of a conversation are found by them."""
     shown = [message for message in messages if message.get("role") not in ("system", "developer")]
-    return tuple(hash(json.dumps(dict(message), sort_keys=True, default=str)) for message in shown)
+    texts = (json.dumps(dict(message), sort_keys=True, default=str) for message in shown)
+    return tuple(int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) for text in texts)
 
 
 def forgotten_chat(chat: Any) -> tuple[int, ...]:
-    """Return the digests of a conversation that is to be forgotten; raises `RequestError` where nothing names it."""
+    """Return the digests of a conversation to forget; raises `RequestError` if it has only system messages."""
     digests = chat_digests(messages_of(chat))
     if not digests:
         raise RequestError(

@@ -23,9 +23,9 @@ __all__ = ["ModelContext"]
 
 @dataclass(frozen=True, eq=False)
 class ModelContext:
-    """A transformers model, its tokenizer, their special tokens and wire format, and the kept rows of its answers.
+    """A transformers model and its tokenizer, their special tokens, their wire format, and the pool of kept rows.
 
-    Owned by `guided.hf.guide.Guide`.
+    Each `guided.hf.guide.Guide` owns one.
     """
 
     model: Any
@@ -41,14 +41,17 @@ class ModelContext:
 
     @cached_property
     def reader(self) -> Plan | None:
-        """The plan by which answers of rows without one are read; it guides nothing.  None where all is content."""
+        """The plan whose regions are used to read answers of rows without a plan; it guides nothing.
+
+        None if such an answer has no parts: all of it is content.
+        """
         thinking = True if self.format.reasoning is not None else None  # a block is read wherever one is written
         plan = compose(Parts(thinking=thinking), tokens=self.tokens, format=self.format)
         return plan if any(region.exits for region in plan.regions) else None
 
     @cached_property
     def tokenised(self) -> IncrementalTokenizer:
-        """The tokenizer, which reads only what is new in a prompt that goes on."""
+        """The tokenizer, which reads only the new part of a prompt that continues an earlier one."""
         return IncrementalTokenizer(self.tokenizer)
 
     def prompt_ids(self, messages: Sequence[Mapping[str, Any]], plan: Plan | None) -> list[int]:
@@ -56,7 +59,7 @@ class ModelContext:
         return render_chat(self.tokenised, messages, self.format, plan, self.tokens)
 
     def begin(self, row: RowPlan, prompt_ids: Sequence[int]) -> Begin:
-        """Return where the prompt's tail begins the answer of ``row``: in its plan, or in the `reader`."""
+        """Return the place at which the answer begins after this prompt: in the row's plan, or in `reader`."""
         plan = row if isinstance(row, Plan) else self.reader
         if plan is None:
             return FRESH

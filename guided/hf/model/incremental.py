@@ -1,7 +1,7 @@
-"""Tokenise a prompt that goes on where an earlier one ended: only what is new is read.
+"""Tokenise a prompt that continues an earlier one by reading only its new part.
 
-A fast tokenizer splits a text at its added tokens before anything else, so the tokens before such a boundary do not
-depend on what follows.  That is checked once per tokenizer; where it does not hold, every prompt is read whole.
+A fast tokenizer splits a text at its added tokens first, so the tokens before such a boundary do not depend on the text
+after it.  This is checked once per tokenizer; if it does not hold, every prompt is read as a whole.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEAST = 1000
 
 
 class IncrementalTokenizer:
-    """A transformers tokenizer that remembers the prompts it has read; its other attributes are the tokenizer's."""
+    """A transformers tokenizer that remembers the prompts it has read; other attributes are those of ``tokenizer``."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer

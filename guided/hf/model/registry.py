@@ -1,4 +1,4 @@
-"""The registry of special tokens of a loaded model: read off its tokenizer, or the caller's own."""
+"""The registry of special tokens of a loaded model: built from its tokenizer, or checked if the caller passes one."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def vocabulary_of(name: str | Path) -> tuple[SpecialTokens, Format]:
 
 
 def plan_of(name: str | Path, parts: Parts) -> Plan:
-    """Return the plan that a guide of this model composes of ``parts``; raise what it raises for them.
+    """Return the plan that a guide of this model composes from ``parts``; raises the same errors.
 
     Nothing is compiled, so a grammar that only the engine refuses is not refused here.
     """

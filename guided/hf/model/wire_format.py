@@ -31,14 +31,14 @@ _warned: set[str] = set()
 
 
 def format_of(tokenizer: Any, tokens: SpecialTokens) -> Format:
-    """Return the wire format of this tokenizer's model; log what had to be guessed, of calls `warn_of_calls` does."""
+    """Return the wire format of this tokenizer's model; log what was guessed, except of calls (`warn_of_calls`)."""
     found = inference_of(tokenizer, tokens)
     _warn(tokens, [note for note in found.notes if note not in found.call_notes])
     return found.format
 
 
 def warn_of_calls(tokenizer: Any, tokens: SpecialTokens) -> None:
-    """Log what `format_of` had to guess of the model's tool calls, once: it concerns only who asks for tools."""
+    """Log what `format_of` guessed of the model's tool calls, once; called only for plans with tools."""
     key = _key_of(tokenizer, tokens)
     found = _cache.get(key)
     if found is not None and key not in _warned:

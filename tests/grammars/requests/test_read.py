@@ -500,6 +500,8 @@ def test_limits_stops_and_sampling_are_handed_on():
         ({"logit_bias": {"a": 1}}, "logit_bias: .* is no map; expected token id -> number"),
         ({"temperature": -1}, "temperature: -1 is out of range"),
         ({"parallel_tool_calls": "no"}, "parallel_tool_calls: 'no' is not true or false"),
+        ({"return_hidden_states": "first"}, "return_hidden_states: 'first' is no choice; expected true, false or last"),
+        ({"return_hidden_states": 1}, "return_hidden_states: 1 is no choice"),
         ({"schema_policy": "lax"}, "schema_policy: unknown policy 'lax'; expected warn or strict"),
         ({"reasoning_preset": "x"}, "reasoning_preset: unknown preset 'x'; expected native or structured"),
         ({"tools": TOOLS, "functions": []}, "functions: tools are there as well"),
@@ -517,6 +519,12 @@ def test_keys_that_change_nothing_are_listed():
     assert set(read_request(neutral | dict.fromkeys(HARMLESS, "x")).parts.ignored) == {*neutral, *HARMLESS}
     assert read_request({"who_knows": 1}, ignore_unknown=True).parts.ignored == ("who_knows",)
     assert read_request(dict.fromkeys((*UNSUPPORTED, *GUIDANCE, *SAMPLING), None)).parts.ignored == ()
+
+
+def test_hidden_states_are_asked_for():
+    for value, wanted in ((True, True), ("last", True), (False, False), (None, False)):
+        assert read_request({"return_hidden_states": value}).return_last_hidden_state is wanted
+    assert not read_request({}).return_last_hidden_state
 
 
 def test_no_key_is_in_two_tables():

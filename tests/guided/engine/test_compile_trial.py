@@ -79,7 +79,7 @@ def test_one_helper_serves_many_threads(trial: Trial) -> None:
 
 def test_without_a_helper_nothing_costly_is_compiled(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(LimitExceeded, match=r"needs a helper process, and none can be started"):
+    with pytest.raises(LimitExceeded, match=r"needs a worker process, and none can be started"):
         asked(trial, 'start: "a"')
     monkeypatch.undo()
     assert asked(trial, 'start: "a"') is None  # nothing was found out, so nothing is remembered
@@ -207,7 +207,7 @@ def test_a_schema_that_would_hang_is_refused_with_its_place(engine: Engine) -> N
 
 def test_ordinary_plans_start_no_helper(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Trial) -> Any:
-        raise AssertionError("a helper was started")
+        raise AssertionError("a worker was started")
 
     monkeypatch.setattr(Trial, "_running", refuse)
     schema = {"type": "object", "properties": {"when": {"type": "string", "format": "date-time", "maxLength": 30}}}
@@ -262,7 +262,7 @@ def test_a_helper_that_ends_by_itself_has_passed_no_limit(trial: Trial, tmp_path
     trial.script = tmp_path / "ends.py"
     trial.script.write_text("raise SystemExit(3)")
     for _ in range(2):  # and nothing is remembered of it
-        with pytest.raises(LimitExceeded, match="the helper process that tried the grammar ended with 3"):
+        with pytest.raises(LimitExceeded, match="the worker process that tried the grammar ended with 3"):
             asked(trial, 'start: "never seen"')
     trial.script = Trial(seconds=SECONDS).script
     assert asked(trial, 'start: "never seen"') is None

@@ -68,7 +68,7 @@ def test_the_next_request_does_not_meet_what_failed(engine: Engine, plan: Plan) 
     later = GuidanceState(plan, engine)
     write(later, "12")
     assert later.is_accepting
-    assert later.counters.revived == 0
+    assert later.counters.recovered == 0
     failed.reset()
     write(failed, "20")
     assert failed.is_accepting
@@ -154,7 +154,7 @@ def test_a_sequence_goes_on_whatever_other_threads_break(
         if not state.is_stopped:
             write(state, "1")
     assert state.is_accepting
-    assert state.counters.revived == 1
+    assert state.counters.recovered == 1
     write(GuidanceState(plan, engine), "12")
 
 
@@ -165,7 +165,7 @@ def test_what_is_refused_stays_refused(engine: Engine, plan: Plan) -> None:
     with pytest.raises(TokenRefused):
         state.commit(engine.tokenize("x"))
     write(state, "2")
-    assert (state.counters.revived, state.counters.commits) == (1, 2)
+    assert (state.counters.recovered, state.counters.commits) == (1, 2)
 
 
 def test_a_budget_is_closed_with_a_matcher_compiled_anew(engine: Engine) -> None:
@@ -181,7 +181,7 @@ def test_a_budget_is_closed_with_a_matcher_compiled_anew(engine: Engine) -> None
         list(follow(failed, [*thought[:3], *answer[:-1], *engine.tokenize("3"), 0]))
     assert list(follow(state, answer)) == expected
     assert state.is_accepting
-    assert (state.counters.revived, judge.counters.revived) == (1, 0)
+    assert (state.counters.recovered, judge.counters.recovered) == (1, 0)
 
 
 def follow(state: GuidanceState, tokens: list[int]) -> Iterator[tuple[list[int], list[int]]]:
@@ -200,14 +200,14 @@ def test_every_sequence_recovers_once_and_later_requests_compile_once(engine: En
     for state in states:
         write(state, "1")
         state.fork().mask()
-    assert [state.counters.revived for state in states] == [1, 1, 1, 1]
+    assert [state.counters.recovered for state in states] == [1, 1, 1, 1]
     assert engine.cache_info().misses == before.misses
     fail(plan, engine)
     assert engine.cache_info().misses == before.misses + 1
     for state in states:
         write(state, "2")
         assert list(state.tokens) == [one(engine, digit) for digit in "1012"]
-    assert [state.counters.revived for state in states] == [1, 1, 1, 1]
+    assert [state.counters.recovered for state in states] == [1, 1, 1, 1]
 
 
 def test_a_fork_of_a_sequence_that_recovered_recovers_when_the_other_panics(engine: Engine, plan: Plan) -> None:
@@ -220,7 +220,7 @@ def test_a_fork_of_a_sequence_that_recovered_recovers_when_the_other_panics(engi
         write(twin, "3")
     write(state, "12")
     assert state.is_accepting
-    assert state.counters.revived == 2
+    assert state.counters.recovered == 2
 
 
 def test_what_failed_itself_fails_again_and_goes_on_when_it_is_taken_back(engine: Engine, plan: Plan) -> None:
@@ -245,7 +245,7 @@ def test_a_fork_at_the_place_of_a_panic_meets_it_itself(engine: Engine, plan: Pl
     for each in (state, twin):
         with pytest.raises(MatcherFailed, match="assertion"):
             each.mask()
-    assert twin.counters.revived == 0
+    assert twin.counters.recovered == 0
 
 
 def test_only_the_row_that_panicked_has_an_error(engine: Engine, plan: Plan) -> None:
@@ -258,11 +258,11 @@ def test_only_the_row_that_panicked_has_an_error(engine: Engine, plan: Plan) -> 
         row.extend([one(engine, "2")])
         row.mask()
     assert [type(row.error) for row in rows] == [type(None), MatcherFailed, type(None)]
-    assert [row.guidance().revived for row in rows] == [1, 0, 1]
+    assert [row.guidance().recovered for row in rows] == [1, 0, 1]
     for row in (rows[0], rows[2]):
         row.extend([one(engine, "0")])
         assert row.mask() is not None
-        assert row.guidance().revived == 1
+        assert row.guidance().recovered == 1
     rows[1].sync([one(engine, "1")])
     assert rows[1].error is None
     assert rows[1].mask() is not None
@@ -305,8 +305,8 @@ def test_the_states_that_one_sequence_uses_up_are_missed_by_no_other(
         list(follow(greedy, [one(engine, dice.choice("ab")) for _ in range(3000)]))
     for state in (neighbour, idle, GuidanceState(plan, engine)):
         assert list(follow(state, text)) == expected
-    assert greedy.counters.revived > 0  # it went on as long as its own tokens left it states
-    assert neighbour.counters.revived == 1
+    assert greedy.counters.recovered > 0  # it went on as long as its own tokens left it states
+    assert neighbour.counters.recovered == 1
 
 
 AMONG_A_AND_B: dict[str, Callable[[GuidanceState], Any]] = {
@@ -343,7 +343,7 @@ def test_nothing_is_answered_wrongly_where_no_states_are_left(
 
     for each in (judge, state):
         each.commit([one(engine, char) for char in text])
-    while not greedy.counters.revived:  # until it has used up the states of both
+    while not greedy.counters.recovered:  # until it has used up the states of both
         greedy.mask()
         greedy.commit([one(engine, dice.choice("ab"))])
     assert asked(state) == asked(judge)
@@ -360,7 +360,7 @@ def test_the_last_state_of_all_spoils_no_mask(engine: Engine, monkeypatch: pytes
     )
     monkeypatch.setattr(compile, "LIMITS", LLParserLimits(verbose_errors=False, **limits))
     text = [one(engine, char) for char in "abbababbaabab"]
-    num_revived = 0
+    num_recovered = 0
     for size in range(first, 250, 3):
         engine.forget(plan, "fresh", engine.pristine(plan, "fresh"))
         state = GuidanceState(plan, engine)
@@ -375,9 +375,9 @@ def test_the_last_state_of_all_spoils_no_mask(engine: Engine, monkeypatch: pytes
         state.commit([one(engine, "c")])
         assert allowed_ids(state.mask()) == [engine.tokens.end_ids[0]]
         assert state.is_accepting
-        num_revived += state.counters.revived
+        num_recovered += state.counters.recovered
         state.commit([engine.tokens.end_ids[0]])
-    assert num_revived
+    assert num_recovered
 
 
 def test_who_wears_the_lexer_out_ends_alone(engine: Engine) -> None:

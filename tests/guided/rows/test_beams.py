@@ -141,7 +141,7 @@ def test_a_matcher_that_failed_is_replaced_wherever_the_row_goes(engine: Engine,
     row.state._matcher.current.consume_tokens([plan.ends[0].sentinel] * 2)
     row.sync(engine.tokenize(history))
     assert row.error is None
-    assert row.guidance().revived == 1
+    assert row.guidance().recovered == 1
     assert_same(row, fresh(engine, plan, engine.tokenize(history)))
 
 

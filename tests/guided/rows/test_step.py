@@ -133,7 +133,7 @@ def test_masking_and_recovery_do_not_call_each_other(engine: Engine, is_masked: 
         row.token_mask()
     row.state._matcher.current.consume_tokens([plan.ends[0].sentinel] * 2)  # it fails
     calls = calls_of(lambda: (row.extend(text[3:]), row.token_mask()))
-    assert row.guidance().revived == 1
+    assert row.guidance().recovered == 1
     between = arrows(
         [call for call in calls if all(place.startswith(("guided/state", "guided/engine/m")) for place in call)],
         of=lambda place: place,

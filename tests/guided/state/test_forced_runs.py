@@ -188,7 +188,7 @@ def test_a_space_is_not_forced_for_the_character_that_stands_for_it(real_engine:
                 token = next(i for i in allowed_ids(state.mask()) if engine.token_bytes(i)[:1] != b"z")
                 state.commit([token])
                 written += engine.token_bytes(token)
-            assert state.counters.revived == 0
+            assert state.counters.recovered == 0
 
 
 def test_what_is_known_of_a_run_is_not_carried_to_another_place(engine: Engine) -> None:

@@ -97,7 +97,7 @@ def test_a_row_whose_matcher_fails_once_goes_on(
     tokens, messages, _ = run(tiny_guide, Fault(monkeypatch, verb, at, "poison once"))
     assert torch.equal(tokens, judge)
     assert messages[1].error is None
-    assert messages[1].guidance == replace(judged[1].guidance, revived=1)
+    assert messages[1].guidance == replace(judged[1].guidance, recovered=1)
 
 
 @pytest.mark.parametrize(("verb", "at", "error"), FAULTS)
@@ -173,10 +173,10 @@ def test_G3_a_panic_of_the_engine_ends_the_row_that_met_it(tiny_guide: Any, opti
     for r, ((alone,), (message,)) in zip((0, 2, 3), judged, strict=True):
         if not (r == 3 and options):
             assert tokens[r][: len(message.token_ids)] == alone
-        assert replace(messages[r].guidance, revived=0) == message.guidance
+        assert replace(messages[r].guidance, recovered=0) == message.guidance
     assert isinstance(messages[1].error, MatcherFailed)
     assert "row 1" in str(messages[1].error)
-    assert [message.guidance.revived for message in messages] == [1, 0, 1, 0]
+    assert [message.guidance.recovered for message in messages] == [1, 0, 1, 0]
 
 
 @pytest.mark.parametrize("on_error", ["end", "unconstrained"])
@@ -192,7 +192,7 @@ def test_a_draft_on_which_the_engine_panics_is_taken_back(
     assert drafted == alone
     assert (message.content, message.finish_reason, message.error) == ("1200", "stop", None)
     assert message.guidance.rollbacks > 0
-    assert message.guidance.revived > 0
+    assert message.guidance.recovered > 0
 
 
 class AgainstTheMask:
@@ -370,7 +370,7 @@ def test_G3_a_panic_in_one_prompts_search_leaves_the_others_as_they_are(
     for r in range(half, len(messages)):
         assert messages[r].error is None
         assert other_tokens[r] == tokens[r]
-        assert replace(other_messages[r].guidance, revived=0) == messages[r].guidance
-    assert any(message.guidance.revived for message in other_messages[half:])
+        assert replace(other_messages[r].guidance, recovered=0) == messages[r].guidance
+    assert any(message.guidance.recovered for message in other_messages[half:])
     for message in other_messages[:half]:  # a search goes on with what has not failed
         assert isinstance(message.error, type(None) if "num_beams" in options else MatcherFailed)

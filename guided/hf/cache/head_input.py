@@ -1,0 +1,50 @@
+"""The hidden states that a model turns into logits: the input of its output embeddings, seen by a hook."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from special_tokens.errors import ModelError
+
+__all__ = ["head_input", "last_columns"]
+
+
+@contextmanager
+def head_input(model: Any, is_wanted: bool = True) -> Iterator[list[torch.Tensor]]:
+    """Inside, the forwards of this thread add the input ``[rows, columns, hidden]`` of the output embeddings to a list.
+
+    Unless ``is_wanted`` nothing is watched.  Raises `ModelError` for a model without output embeddings.
+    """
+    if not is_wanted:
+        yield []
+        return
+    head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+    if head is None:
+        raise ModelError(
+            f"{type(model).__name__} has no output embeddings", hint="ask for no hidden state of this model"
+        )
+    seen: list[torch.Tensor] = []
+    thread = threading.get_ident()
+
+    def note(_: Any, given: tuple[Any, ...]) -> None:
+        if threading.get_ident() == thread:  # the hook sees the forwards of all threads
+            seen.append(given[0].detach())
+
+    hook = head.register_forward_pre_hook(note)
+    try:
+        yield seen
+    finally:
+        hook.remove()
+
+
+def last_columns(seen: list[torch.Tensor], keep: int) -> torch.Tensor | None:
+    """Return the last ``keep`` columns of the newest states, without the memory of the others; None of no states."""
+    if not seen:
+        return None
+    found = seen[-1][:, -keep:]
+    return found if found.untyped_storage().nbytes() == found.nbytes else found.clone()

@@ -1,0 +1,55 @@
+"""The states around the last token of each row, taken from the forwards of the loop.
+
+A forward's states are still there when its tokens have been chosen.  So nothing is kept of rows that go on; of a row
+that has ended, what this forward tells is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from guided.hf.masks.transfer import on_device
+
+__all__ = ["LastStates"]
+
+
+class LastStates:
+    """The states of the rows of one run, by row number."""
+
+    def __init__(self) -> None:
+        #: by row number and position: float ``[hidden size]``
+        self._found: dict[tuple[int, int], torch.Tensor] = {}
+
+    def take(
+        self,
+        hidden: torch.Tensor | None,
+        shown: Sequence[tuple[int, int]],
+        kept: Sequence[int],
+        ended: Sequence[tuple[int, int] | None],
+    ) -> None:
+        """Copy what a forward says of the last tokens of rows that have ended.
+
+        ``hidden`` float ``[rows, columns, hidden size]``: row ``i`` then had ``shown[i][0]`` tokens, and its last
+        ``shown[i][1]`` columns are theirs; ``kept[i]`` of the tokens are right.  ``ended[i]`` is the row's number and
+        the count of its tokens, prompt and answer; None where it goes on.
+        """
+        if hidden is None:
+            return
+        names: list[tuple[int, int]] = []
+        places: list[tuple[int, int]] = []
+        for i, ((fed, columns), right, row) in enumerate(zip(shown, kept, ended, strict=True)):
+            for position in (row[1] - 2, row[1] - 1) if row is not None else ():
+                if row is not None and fed - columns <= position < right:
+                    names.append((row[0], position))
+                    places.append((i, hidden.shape[1] - fed + position))
+        if names:
+            rows, at = (on_device(list(part), torch.long, hidden.device) for part in zip(*places, strict=True))
+            self._found |= dict(zip(names, hidden[rows, at], strict=True))
+
+    def around(self, number: int, position: int) -> torch.Tensor | None:
+        """Return the states float ``[2, hidden size]`` before and at ``position`` of a row; None if one is missing."""
+        pair = [self._found.get((number, place)) for place in (position - 1, position)]
+        found = [state for state in pair if state is not None]
+        return torch.stack(found) if len(found) == 2 else None

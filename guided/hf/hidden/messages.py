@@ -1,0 +1,117 @@
+"""Hidden states put into messages, and read off messages afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from operator import index
+from typing import Any, Literal, get_args
+
+import torch
+
+from guided.hf.cache.prefix_pool import PrefixPool
+from guided.hf.hidden.last_states import LastStates
+from guided.hf.hidden.prefill import Wanted, states_of
+from guided.hf.hidden.self_test import check_hidden_states
+from guided.hf.hidden.settings import HiddenStates
+from guided.hidden_state import LastHiddenState, Vectors
+from guided.output.message import Message
+from special_tokens.errors import RequestError, shown
+
+__all__ = ["StateKind", "answer_states", "with_last_states"]
+
+#: The state at a token, or the one from which it was chosen.
+StateKind = Literal["at_token", "producing"]
+
+
+def with_last_states(
+    model: Any,
+    messages: Sequence[Message],
+    settings: HiddenStates,
+    *,
+    pool: PrefixPool | None = None,
+    states: LastStates | None = None,
+) -> list[Message]:
+    """Return ``messages``, those of the rows of one run, with the hidden states of their last tokens.
+
+    An answer without any token has none.  What ``states`` lacks is computed, with the rows kept in ``pool``.
+    """
+    found: dict[int, torch.Tensor] = {}
+    missing: dict[int, Wanted] = {}
+    for r, message in enumerate(messages):
+        ids = _ids(message)
+        pair = states.around(r, len(ids) - 1) if states is not None else None
+        if pair is not None:
+            found[r] = pair
+        elif message.token_ids:
+            missing[r] = Wanted(ids, 2)
+    computed = states_of(model, list(missing.values()), batch_size=settings.max_prefill_batch_size, pool=pool)
+    pairs = found | dict(zip(missing, computed, strict=True))
+    out = []
+    for r, message in enumerate(messages):
+        if r in pairs:
+            producing, at_token = _on_host(pairs[r])
+            position = len(_ids(message)) - 1
+            state = LastHiddenState(producing, at_token, position, "hybrid" if r in found else "prefill")
+            message = replace(message, last_hidden_state=state)
+        out.append(message)
+    return out
+
+
+def answer_states(
+    model: Any,
+    message: Message,
+    chat: Sequence[int],
+    positions: Sequence[int] | int,
+    kind: StateKind,
+    pool: PrefixPool | None,
+) -> Vectors:
+    """Return the states ``[positions, hidden size]`` of tokens of an answer; ``chat`` are the digests of its chat."""
+    _check_message(message, chat, kind)
+    check_hidden_states(model)
+    size = len(message.token_ids)
+    offset = len(_ids(message)) - size - (kind == "producing")
+    wanted = positions if isinstance(positions, Iterable) else [positions]
+    places = [offset + _index(at, size) for at in wanted]
+    if not places:
+        raise RequestError("there are none", place="positions", expected="at least one index")
+    first, end = min(places), max(places) + 1
+    (found,) = states_of(model, [Wanted(_ids(message)[:end], end - first)], pool=pool)
+    return _on_host(found[[place - first for place in places]])
+
+
+def _index(at: object, size: int) -> int:
+    """Return the index ``at`` of ``size`` tokens, counted from the first."""
+    try:
+        found = index(at)  # type: ignore[arg-type]
+    except TypeError:
+        found = size
+    if isinstance(at, bool) or not -size <= found < size:
+        raise RequestError(
+            f"{shown(at)} is out of range",
+            place="positions",
+            expected=f"indices of the answer's {size} tokens, negative ones from its end",
+        )
+    return found % size
+
+
+def _check_message(message: object, chat: Sequence[int], kind: object) -> None:
+    if not isinstance(message, Message) or message.prompt is None:
+        raise RequestError(
+            "the message has no prompt", place="message", expected="a message that a guide returned for this chat"
+        )
+    answered = message.prompt.chat
+    if tuple(chat[: len(answered)]) != answered:
+        raise RequestError("the message answers another chat", place="chat", expected="the chat that it answers")
+    if kind not in get_args(StateKind):
+        raise RequestError(f"unknown state {shown(kind)}", place="state", expected="at_token or producing")
+
+
+def _ids(message: Message) -> tuple[int, ...]:
+    """The tokens of prompt and answer."""
+    return (*(message.prompt.token_ids if message.prompt is not None else ()), *message.token_ids)
+
+
+def _on_host(states: torch.Tensor) -> Vectors:
+    found: Vectors = (states if states.dtype == torch.float64 else states.float()).cpu().numpy()
+    return found

@@ -1,0 +1,73 @@
+"""A self-test of a model: whether what enters its output embeddings is its last layer's state after the final norm."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+
+from guided.hf.cache.head_input import head_input
+from special_tokens.errors import ModelError
+
+__all__ = ["check_hidden_states"]
+
+#: Largest difference, relative to the largest number, between the states of a text and of its beginning.
+_MOST_NOISE = {torch.float32: 1e-3, torch.float64: 1e-3}
+_MOST_NOISE_IN_HALF = 0.1
+
+_remembered: weakref.WeakKeyDictionary[Any, dict[Any, str]] = weakref.WeakKeyDictionary()
+
+
+def check_hidden_states(model: Any) -> None:
+    """Raise `ModelError` where ``model`` shows no hidden states; tested once per model, dtype and device.
+
+    What is seen must be the model's own last hidden state, as ``output_hidden_states=True`` returns it, and a token
+    must not change the states before it.
+    """
+    key = (str(getattr(model, "dtype", "")), str(getattr(model, "device", "")))
+    try:
+        found = _remembered.setdefault(model, {})
+    except TypeError:
+        found = {}
+    if key not in found:
+        found[key] = _fault(model)
+    if found[key]:
+        raise ModelError(
+            f"{type(model).__name__}: {found[key]}",
+            place="return_last_hidden_state",
+            expected="a decoder whose output embeddings are fed its last hidden state",
+        )
+
+
+def _fault(model: Any) -> str:
+    """Return why nothing can be read off the model, "" where its states can."""
+    config = getattr(model, "config", None)
+    if getattr(config, "is_encoder_decoder", False):
+        return "an encoder-decoder has no hidden state of prompt and answer as one text"
+    try:
+        embeddings = model.get_input_embeddings().weight
+        size = embeddings.shape[0]
+        ids = torch.arange(size // 4, size // 4 + 6, device=embeddings.device)[None] % size
+        own, seen = _states(model, ids)
+        _, early = _states(model, ids[:, :4])
+    except torch.OutOfMemoryError:
+        raise  # it says nothing of the model
+    except Exception as error:  # models may raise anything: it is the answer
+        return f"its states cannot be seen ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
+    if seen.shape != own.shape or not _difference(seen, own) <= 1e-5:
+        return "what enters its output embeddings is not its last hidden state"
+    if not _difference(early, seen[:, :4]) <= _MOST_NOISE.get(model.dtype, _MOST_NOISE_IN_HALF):
+        return "it is no decoder: its states change with the tokens that follow"
+    return ""
+
+
+def _states(model: Any, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the last hidden states as the model returns them, and as they are seen."""
+    with torch.no_grad(), head_input(model) as seen:
+        out = model(input_ids=ids, use_cache=False, output_hidden_states=True, return_dict=True)
+    return out.hidden_states[-1].float(), seen[-1].float()
+
+
+def _difference(found: torch.Tensor, right: torch.Tensor) -> float:
+    return float((found - right).abs().max() / right.abs().max())
