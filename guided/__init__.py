@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from special_tokens import SpecialTokens
 from special_tokens.errors import (
+    AnswerError,
     EmbeddedModelError,
     GrammarError,
     GuidanceError,
@@ -23,6 +24,7 @@ from special_tokens.errors import (
     MatcherFailed,
     ModelError,
     NotMsgpack,
+    ParseError,
     PlanError,
     RequestError,
     SchemaError,
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from guided.hf import Guide
     from guided.hf.hidden.settings import HiddenStates
     from guided.hidden_state import LastHiddenState
-    from guided.output.message import Message, ToolCall, Usage
+    from guided.output.message import AnswerEnd, Message, ToolCall, Usage
     from guided.output.parser import (
         ContentDelta,
         Event,
@@ -67,6 +69,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnswerEnd",
+    "AnswerError",
     "CacheInfo",
     "Choice",
     "ChoiceProbability",
@@ -94,6 +98,7 @@ __all__ = [
     "ModelError",
     "NotMsgpack",
     "OutputParser",
+    "ParseError",
     "Parts",
     "Plan",
     "PlanError",
@@ -148,7 +153,7 @@ _HOMES = {
     "guided.hf": ("Guide",),
     "guided.hf.hidden.settings": ("HiddenStates",),
     "guided.hidden_state": ("LastHiddenState",),
-    "guided.output.message": ("Message", "ToolCall", "Usage"),
+    "guided.output.message": ("AnswerEnd", "Message", "ToolCall", "Usage"),
     "guided.output.parser": (
         "ContentDelta",
         "Event",

@@ -53,7 +53,7 @@ def _tool(tool: Any, place: str) -> Tool:
     if schema is not None and hasattr(tool, "name"):  # an MCP tool record
         return _build(tool.name, getattr(tool, "description", ""), schema, None, place)
     if isinstance(tool, functools.partial):
-        return _function(functools.wraps(tool.func)(tool))
+        return _function(_without_given(tool))
     if isinstance(tool, Callable):  # type: ignore[arg-type]
         return _function(tool)
     raise ToolError(
@@ -61,6 +61,19 @@ def _tool(tool: Any, place: str) -> Tool:
         place=place,
         expected="an OpenAI tool, a Python function, a pydantic model or an MCP tool",
     )
+
+
+def _without_given(given: functools.partial[Any]) -> Callable[..., Any]:
+    """The function of a partial, without the parameters that it gives: a model neither sees nor changes those."""
+
+    @functools.wraps(given.func)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return given(*args, **kwargs)
+
+    signature = inspect.signature(given)
+    left = [parameter for name, parameter in signature.parameters.items() if name not in given.keywords]
+    function.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+    return function
 
 
 def _function(function: Callable[..., Any]) -> Tool:

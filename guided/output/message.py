@@ -29,7 +29,7 @@ from guided.validation.validate import NOT_VALIDATED
 from guided.validation.validate import violations as violations_of
 from special_tokens.errors import AnswerError, GuidedError, ParseError, ToolError
 
-__all__ = ["FinishReason", "Message", "MessageBuilder", "Prompt", "ToolCall", "Usage"]
+__all__ = ["AnswerEnd", "FinishReason", "Message", "MessageBuilder", "Prompt", "ToolCall", "Usage"]
 
 #: OpenAI's words, and ``error`` for a row whose guidance failed.
 FinishReason = Literal["stop", "length", "tool_calls", "error"]
@@ -165,8 +165,8 @@ class Message:
         if self.violations:
             raise AnswerError("; ".join(self.violations), place="message.violations", hint="ask again with retries=")
         if not self.complete:
-            cut = "max_tokens cut the answer" if self.finish_reason == "length" else "a stop cut the answer"
-            raise AnswerError(cut, place="message.content", hint="raise max_tokens" if "max" in cut else "")
+            was = "was cut" if self.finish_reason == "length" else "breaks off"
+            raise AnswerError(f"the answer {was}", place="message.content", hint="read message.partial")
         if self.tool_calls:
             return tuple(call.parsed for call in self.tool_calls)
         return self.parsed if self.has_format else self.content
@@ -179,6 +179,13 @@ class Message:
         if self.tool_calls:
             chat["tool_calls"] = [call.to_openai() for call in self.tool_calls]
         return chat
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEnd:
+    """The last event of a stream: the answer is finished."""
+
+    message: Message
 
 
 @dataclass
