@@ -1,4 +1,4 @@
-"""The token mask as packed bits, and its slow reference.
+"""Token masks as packed bits: allocate, read and build them.
 
 A bitmask is int32 ``[rows, ceil(vocab_size / 32)]``, C-contiguous, on the CPU; bit ``i % 32`` of word ``i // 32``
 is 1 when token ``i`` may follow.  ``vocab_size`` is the width of the logits; bits past it are 0.
@@ -27,7 +27,7 @@ def num_words(vocab_size: int) -> int:
 
 
 def allocate_bitmask(rows: int, vocab_size: int) -> NDArray[np.int32]:
-    """Return a bitmask that allows everything, padding bits included: rows that are not filled stay unconstrained."""
+    """Return a bitmask with all bits set, padding bits included: rows that are never filled allow everything."""
     return np.full((rows, num_words(vocab_size)), -1, dtype=np.int32)
 
 

@@ -273,7 +273,7 @@ def _bias(bias: Mapping[Any, float], vocab_size: int) -> tuple[tuple[int, float]
 
 
 def per_row(values: Any, num_rows: int, place: str) -> list[Any]:
-    """Return one value per row: a list as it is (raises `RequestError` for a wrong length), one value repeated."""
+    """Return one value per row: a list unchanged, another value repeated; raises `RequestError` for a wrong length."""
     if isinstance(values, Sequence) and not isinstance(values, str):
         if len(values) != num_rows:
             raise RequestError(

@@ -1,7 +1,7 @@
-"""A response format or a whole request as it would become a grammar, without a model: values for ``guided check``.
+"""Check a response format or a whole request without a model, as ``guided check`` does.
 
-A format is composed and compiled over single bytes, so everything that a model's tokenizer does not decide is
-checked; a request needs a vocabulary and a wire format, and is compiled where an engine is given.
+A response format is composed and compiled over single bytes, which checks everything that does not depend on a model's
+tokenizer.  A request needs a vocabulary and a wire format; it is compiled if an engine is passed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["CheckedFormat", "CheckedRequest", "check_format", "check_request"]
 
 @dataclass(frozen=True, slots=True)
 class CheckedFormat:
-    """A response format that can be enforced: its kind, what is kept of its schemas, a valid shortest text if known."""
+    """A response format that can be enforced: its kind, the rows of its schema report, a shortest text if known."""
 
     kind: str
     rows: tuple[ReportRow, ...] = ()
@@ -45,10 +45,9 @@ class CheckedFormat:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRequest:
-    """A request that can be honoured, and how.
+    """A request that can be honoured.
 
-    ``source`` names the place of its constraint; ``ignored`` the keys without effect; ``notes`` what else is worth
-    a word; ``rows`` and ``tool_rows`` what is kept of the schemas.
+    ``source`` names the place of its constraint.  ``rows`` and ``tool_rows`` are the rows of its schema reports.
     """
 
     plan: Plan
@@ -64,7 +63,7 @@ class CheckedRequest:
         return self.plan.tool_report.rows
 
     def to_json(self) -> dict[str, Any]:
-        """The result as JSON values."""
+        """Return the result as JSON values."""
         plan = self.plan
         return {
             "source": self.source,
@@ -83,7 +82,7 @@ class CheckedRequest:
 
 
 def check_format(response_format: Any, *, policy: Policy = "warn") -> CheckedFormat:
-    """Composes and compiles one response format of any kind; raises `RequestError` for what is refused."""
+    """Compose and compile one response format of any kind; raises `RequestError` if it is refused."""
     part = response_part(response_format, policy=policy)
     if part is None:
         raise RequestError("plain text has nothing to check", place="response_format", expected="a constraint")
@@ -103,7 +102,7 @@ def check_request(
     trusted: bool = False,
     ignore_unknown: bool = False,
 ) -> CheckedRequest:
-    """Reads, composes and (with an engine) compiles a whole request; raises `RequestError` for what is refused."""
+    """Read, compose and (with an engine) compile a whole request; raises `RequestError` if it is refused."""
     request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
     with deadline():  # one for all of it
         return _checked(request, tokens, format, engine)

@@ -1,7 +1,7 @@
-"""The engine's part of the cross-check: does the grammar built from a format let through what the template wrote?
+"""The engine's part of the cross-check of a format: its masks must allow every text that the template rendered.
 
-Each golden is composed, compiled, driven through the masks token by token to its end, and parsed back.  Where no
-tokenizer is at hand a synthetic one stands in: single bytes, and one token for every marker of the format.
+For each golden text a plan is composed and compiled; the text is written under the masks token by token to its end, and
+parsed back.  The tokenizer is a synthetic one: single bytes, and one token for every marker of the format.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _MARKER = re.compile(r"<[|/\w\uff5c\"][^<>\s]*>|\[/?[A-Z][A-Z_ ]+\]|\[\|[^|\]\s]
 
 
 def verified(inference: Inference, tokens: SpecialTokens) -> Inference:
-    """The inference, checked; each part that does not stand the check gives way to the next evidence, and it is said.
+    """Return the inference after the check; a part that fails is replaced by the next best evidence, with a note.
 
-    First what the template writes of answers and reasoning, then how its prompts end, then its calls.
+    The order is: answers and reasoning, the ends of prompts, calls.
     """
     inference, check = _with_answers(inference, tokens)
     inference = _with_switch(inference, check)
@@ -46,7 +46,7 @@ def verified(inference: Inference, tokens: SpecialTokens) -> Inference:
 
 
 def _with_answers(inference: Inference, tokens: SpecialTokens) -> tuple[Inference, _Check]:
-    """The first evidence for reasoning and the answer's frame under which what the template writes reads back."""
+    """Return the best inference of reasoning and answers whose golden texts can be written and read, and its check."""
     said: tuple[str, ...] = ()
     candidate: Inference | None = inference
     last = inference
@@ -63,13 +63,13 @@ def _with_answers(inference: Inference, tokens: SpecialTokens) -> tuple[Inferenc
 
 
 def _said(inference: Inference, said: tuple[str, ...]) -> Inference:
-    """The inference with why it is not the first one, and what its reasoning is known from instead."""
+    """Return the inference with notes: why better evidence failed, and from which evidence its reasoning is known."""
     known_by = dict(inference.format.evidence).get("reasoning", "nothing, and left out")
     return replace(inference, notes=(*inference.notes, *dict.fromkeys(said), f"reasoning is known from {known_by}"))
 
 
 def _with_switch(inference: Inference, check: _Check) -> Inference:
-    """The inference with a switch and a default that the template's own prompts agree with."""
+    """Return the inference with a switch and a default that agree with the template's own prompts."""
     form = inference.format.reasoning
     if form is None or not inference.prompts:
         return inference
@@ -91,7 +91,7 @@ def _with_switch(inference: Inference, check: _Check) -> Inference:
 def _wrong_switch(
     form: ReasoningFormat, texts: Mapping[bool | None, str], entries: Mapping[bool | None, str]
 ) -> str | None:
-    """In what a switch and the prompts rendered with it disagree; None where they agree."""
+    """Return how a switch contradicts the prompts rendered with it; None if they agree."""
     if True not in texts or False not in texts:
         return "the template refuses its values"
     if texts[True] == texts[False]:
@@ -110,7 +110,7 @@ def _wrong_switch(
 
 
 def _with_calls_alone(inference: Inference, found: Sequence[GoldenText], check: _Check) -> Inference | None:
-    """The inference without text in front of calls, where all calls stand the check but those after text."""
+    """Return the inference without text before calls, if the calls after text are the only ones that fail the check."""
     calls = inference.format.tool_calls
     alone = [golden for golden in found if not golden.content]
     if calls is None or not alone or len(alone) == len(found):
@@ -132,9 +132,9 @@ def _with_calls_alone(inference: Inference, found: Sequence[GoldenText], check: 
 
 
 def engine_for(format: Format, tokens: SpecialTokens | None = None) -> Engine:
-    """An engine over bytes and the format's own markers: those that the vocabulary has as tokens.
+    """Return an engine over bytes and those of the format's markers that are tokens of the vocabulary.
 
-    Without a vocabulary every text that is spelled as a marker counts as one.
+    Without a vocabulary every text that is spelled like a marker counts as one.
     """
     texts = list(_texts(format))
     ends = (*format.ends.content, *format.ends.calls)
@@ -146,15 +146,15 @@ def engine_for(format: Format, tokens: SpecialTokens | None = None) -> Engine:
 
 
 def check_golden_texts(format: Format, found: Iterable[GoldenText], engine: Engine) -> tuple[str, ...]:
-    """Everything that the format cannot write or read of what the template wrote; empty where it can do all."""
+    """Return a sentence for each golden text that the format cannot write or read; () if there is none."""
     return _Check(format, engine).wrong(found)
 
 
 class _Check:
-    """One format under one engine: what it makes of golden_texts and prompts.
+    """The check of golden texts and prompts against one format, under one engine.
 
-    Plans are composed once, with and without reasoning.  Many golden_texts begin alike, so a state goes back to where
-    the next one leaves the last instead of beginning again.
+    Plans are composed once, with and without reasoning.  Many golden texts share a prefix, so a state is rolled back to
+    the end of the common prefix instead of beginning again.
     """
 
     def __init__(self, format: Format, engine: Engine) -> None:
@@ -165,7 +165,7 @@ class _Check:
         self._mask = allocate_bitmask(1, engine.vocab_size)
 
     def wrong(self, found: Iterable[GoldenText]) -> tuple[str, ...]:
-        """Everything that cannot be written or read; empty where all of it can."""
+        """Return a sentence for each golden text that cannot be written or read; () if there is none."""
         golden_texts = tuple(found)
         alike = sorted(range(len(golden_texts)), key=lambda i: (golden_texts[i].entry, golden_texts[i].text))
         wrong = {i: self._wrong(golden_texts[i]) for i in alike}

@@ -31,7 +31,7 @@ def build_trace(
     runs: Collection[int] = (),
     title: str = "guided generation",
 ) -> Trace:
-    """The trace of ``message``; ``records[i]`` is what the model thought at its token ``i``.
+    """Return the trace of ``message``; ``records[i]`` are the model's log-probabilities at its token ``i``.
 
     ``runs`` are the indices of tokens that were fed together with the token before them.
     """

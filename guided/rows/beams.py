@@ -1,8 +1,8 @@
-"""The rows that continue one prompt, followed through whatever a search does with them.
+"""The rows that continue one prompt, kept in step with the histories of beam search.
 
-Beam search permutes, duplicates and drops rows at every step, drafts are taken back, and a
-hook sees nothing but each row's history.  A tracker finds for every history the row that shares most of it and goes on
-from there: taken back by what differs, copied if two histories have one parent.  Nothing is computed again.
+Beam search permutes, duplicates and drops rows at every step, drafts are taken back, and a hook is shown only each
+row's history.  For every history a tracker takes the row that shares most tokens with it, rolls it back to the common
+prefix, and commits the rest; a row that is the parent of two histories is forked.  No token is committed again.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ Row: TypeAlias = RowSequence | UnguidedSequence
 
 
 class BeamTracker:
-    """One row per history that the search shows; ``rows[i]`` is at the i-th history of the last `sync`."""
+    """The rows of one prompt; after `sync`, ``rows[i]`` is at history number ``i``."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = list(rows)
         self._numbers = [row.row for row in rows]
 
     def sync(self, histories: Sequence[Sequence[int]]) -> list[int]:
-        """Bring the rows to ``histories``, the tokens after the prompt; return which row became the parent of each.
+        """Bring the rows to ``histories``, the tokens after the prompt; return for each which row was its parent.
 
-        Raises nothing: a history that the grammar refuses leaves its row with an error until it is abandoned.
+        Raises nothing: a row whose history the grammar refuses has an error until a later `sync` drops it.
         """
         parents = [self._parent(history, i) for i, history in enumerate(histories)]
         taken: set[int] = set()
-        order = sorted(range(len(parents)), key=lambda i: parents[i] != i)  # rows that may stay where they are go first
+        order = sorted(range(len(parents)), key=lambda i: parents[i] != i)  # rows that keep their number go first
         rows: dict[int, Row] = {}
         for i in order:
             parent = self.rows[parents[i]]

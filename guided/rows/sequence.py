@@ -1,4 +1,4 @@
-"""One row of a batch: its guidance, its error, and the message in the end.
+"""One guided row of a batch: the state of its guidance, its stops, its error and its counters.
 
 A row without a plan has no state at all and costs nothing per step.
 """
@@ -34,7 +34,7 @@ OnError = Literal["end", "unconstrained"]
 
 
 def check_on_error(value: object) -> None:
-    """Raise `RequestError` for a value that is no `OnError`: a misspelt one must not free a row of guidance."""
+    """Raise `RequestError` for a value that is no `OnError`: a misspelt one must not end the guidance of a row."""
     if value not in get_args(OnError):
         raise RequestError(f"{value!r} is unknown", place="on_error", expected=" or ".join(get_args(OnError)))
 
@@ -42,8 +42,8 @@ def check_on_error(value: object) -> None:
 class RowSequence:
     """The guidance of one row.  Errors stay in the row: no method raises if the engine fails.
 
-    A row may be taken back to any earlier place: an error that lies after that place is forgotten with it.
-    ``max_rollbacks`` ends a row that is taken back more often (None: no limit).
+    A row may be rolled back to any earlier position; an error after that position is then forgotten.  ``max_rollbacks``
+    ends a row that is rolled back more often (None: no limit).
     """
 
     def __init__(
@@ -204,17 +204,17 @@ class RowSequence:
         self.extend(generated[same:])
 
     def is_at(self, generated: Sequence[int]) -> bool:
-        """Whether the row is where ``generated`` leads; padding after an end does not count."""
+        """Whether the row has read exactly ``generated``; padding after an end does not count."""
         same = self.num_common(generated)
         if self.error is not None:
             return self._holds(generated, same)
         return same == self.num_tokens and (self.is_done or same == len(generated))
 
     def before_padding(self, generated: Sequence[int], pads: Collection[int]) -> RowSequence | None:
-        """Return the row as it was when others ended it, if ``generated`` goes on with nothing but one of ``pads``.
+        """Return the row as it was before its padding, if a loop ended it and then padded it with one of ``pads``.
 
-        None if the row was not ended from outside.  A loop pads after a stop of its own, and the grammar refuses the
-        padding: this is no failure of the row.
+        None if all tokens of ``generated`` are the row's own.  A loop that ends a row by a stop of its own pads it, and
+        the grammar refuses the padding; that is no failure of the row.
         """
         size = self.num_tokens
         if self._refused not in pads or not size or any(token != self._refused for token in generated[size:]):
@@ -281,7 +281,7 @@ class RowSequence:
 
 
 def matcher_of(plan: RowPlan, engine: Engine, begin: Begin = FRESH) -> StopMatcher | None:
-    """Return what finds the stops of a row in its tokens; None where it has none."""
+    """Return a matcher of the row's stops; None if it has none."""
     stops = plan.stops if isinstance(plan, Plan) else plan
     if not stops:
         return None

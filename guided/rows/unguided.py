@@ -1,4 +1,4 @@
-"""A row without a plan whose stops are followed: its logits are never changed, only its end is decided here."""
+"""A row without a plan but with stops: its logits are never changed, and it ends when a stop is complete."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class UnguidedSequence:
         return self.stops.num_common(generated)
 
     def is_at(self, generated: Sequence[int]) -> bool:
-        """Whether the row is where ``generated`` leads; tokens after a stop do not count."""
+        """Whether the row has read exactly ``generated``; tokens after a stop do not count."""
         same = self.num_common(generated)
         return same == self.num_tokens and (self.is_done or same == len(generated))
 

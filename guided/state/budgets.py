@@ -26,14 +26,14 @@ class BudgetEnforcer:
         return budget is not None and log.count >= budget.max_tokens
 
     def closing(self, log: CommitLog, matcher: Any) -> tuple[int, ...]:
-        """Return the tokens that close a region whose budget is used up, from the next one on; () if none is."""
+        """Return the tokens that must come next to close a region whose budget is used up; () if none is."""
         closing = log.closing
         if closing:
             return closing
         if not self.is_spent(log):
             return ()
         close = self._tokens(self._budgets[log.region], log)
-        # Inside a character that needs several tokens the close is refused: at most three tokens over.
+        # The marker cannot come inside a character of several tokens: the budget is then exceeded by at most three.
         return close if int(matcher.validate_tokens(list(close))) == len(close) else ()
 
     def _tokens(self, budget: Budget, log: CommitLog) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The entry of a plan by a prompt's last tokens: fresh, inside the reasoning block, or after it."""
+"""Choose the entry of a plan by the last tokens of the prompt: fresh, inside the reasoning block, or after it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from guided.tracking.regions import symbols_of
 
 __all__ = ["FRESH", "Begin", "begin_of"]
 
-#: Tokens of the prompt that are looked at; a generation prompt is far shorter.
+#: The number of last prompt tokens that are examined; a generation prompt is far shorter.
 TAIL = 64
 _TOKEN = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The place at which a plan's grammar begins.
+    """The place at which a plan's grammar begins after a prompt.
 
-    ``opened`` is false when the prompt ended right at the opening marker, so that the white space which frames it
-    is still to come.  ``reader`` is the plan by which the answer of a row without a plan is read; the place is in it.
+    ``opened`` is False if the prompt ends exactly with the opening marker, so that the white space that follows the
+    marker is still to be written.  For a row without a plan, ``reader`` is the plan whose regions are used to read its
+    answer, and the place is one of that plan.
     """
 
     entry: str = "fresh"
@@ -33,7 +34,7 @@ FRESH = Begin()
 
 
 def begin_of(plan: Plan, prompt_ids: Sequence[int], engine: Engine) -> Begin:
-    """The beginning for a prompt that ends with ``prompt_ids`` (the last tokens are enough).
+    """Return where ``plan`` begins after a prompt that ends with ``prompt_ids`` (the last tokens are enough).
 
     The later of the two reasoning markers wins, provided that no other special token occurs after it: a marker
     in an earlier message does not count.
@@ -53,19 +54,19 @@ def begin_of(plan: Plan, prompt_ids: Sequence[int], engine: Engine) -> Begin:
     if plan.reasoning.opened_by:
         opening = max(opening, _find_last_opening(symbols, [symbols_of(part) for part in plan.reasoning.opened_by]))
     opened_at = opening[0]
-    at, behind = (closed_at, closed_at + len(end)) if closed_at >= opened_at else opening
-    if at < 0 or any(symbol >= _TOKEN for symbol in symbols[behind:]):
+    at, after = (closed_at, closed_at + len(end)) if closed_at >= opened_at else opening
+    if at < 0 or any(symbol >= _TOKEN for symbol in symbols[after:]):
         return FRESH
     if closed_at >= opened_at:
         return Begin("after") if _closes(symbols, opening, end, closed_at) else FRESH
-    return Begin("inside", opened=len(symbols) > behind)
+    return Begin("inside", opened=len(symbols) > after)
 
 
 def _closes(symbols: Sequence[int], opening: tuple[int, int], end: Sequence[int], closed_at: int) -> bool:
     """Whether the end marker at ``closed_at`` closes a block, rather than another message.
 
-    An end of one token is only ever written there.  A longer one (``<|end|><|start|>assistant``) is what ends every
-    message: it counts where the block began in the very same message.
+    An end marker of one token always closes a block.  A longer one (``<|end|><|start|>assistant``) ends every message,
+    so it counts only if the block began in the same message.
     """
     if sum(symbol >= _TOKEN for symbol in end) < 2:
         return True
@@ -74,7 +75,7 @@ def _closes(symbols: Sequence[int], opening: tuple[int, int], end: Sequence[int]
 
 
 def _find_last_opening(symbols: Sequence[int], parts: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """Begin and end of the last opening that consists of ``parts`` with a value between them; (-1, -1) without one.
+    """Return begin and end of the last opening that consists of ``parts`` with a value between them; else (-1, -1).
 
     A value is ordinary text without the characters that open and close tags.
     """

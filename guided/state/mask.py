@@ -1,6 +1,6 @@
-"""The token mask of one position: read from the engine, with ends in place of the sentinels that stand for them.
+"""Read the token mask of one position from the engine, and replace sentinels by the ends that they stand for.
 
-What does not change from position to position (words and bits of the sentinels, masks of the ends) is computed once per
+Values that are the same at every position (words and bits of the sentinels, masks of the ends) are computed once per
 plan and engine, so that a mask costs little more than the engine takes to fill it.
 """
 
@@ -28,7 +28,8 @@ _MOST_FORCED = 64  # masks of one forced token that a row keeps
 class TokenMask:
     """The mask of one position, and the ids that end the answer there.
 
-    Never changed, so forks share it; its words are a `MaskRow`'s, which is not written to while the mask is in use.
+    Immutable, so forks share it.  Its words are the memory of a `MaskRow`, which is not written to while the mask is in
+    use.
     """
 
     __slots__ = ("end_ids", "forced", "is_repaired", "may_end", "taken", "words")
@@ -44,17 +45,17 @@ class TokenMask:
     ) -> None:
         self.words = words
         self.forced = forced  #: the one legal token, if there is only one
-        self.end_ids = end_ids  #: of the ends that are open, the ones to prefer first
-        self.taken = taken  #: tokens that the engine allows and a watcher does not
-        self.may_end = may_end  #: an end is open, even if no id stands for it
-        self.is_repaired = is_repaired  #: the engine forced a token that it would itself refuse
+        self.end_ids = end_ids  #: the ids of the ends that are open, preferred ones first
+        self.taken = taken  #: tokens that the engine allows and a watcher forbids
+        self.may_end = may_end  #: an end is open, perhaps one without an id
+        self.is_repaired = is_repaired  #: the engine forced a token that it would itself refuse, see `_spelled`
 
 
 class MaskRow:
-    """Memory that the engine writes the masks of one sequence into, sentinels after the tokens.
+    """The memory into which the engine writes the masks of one sequence, with the sentinels after the tokens.
 
-    It belongs to the sequence, not to the thread: the engine fills it without holding the interpreter's lock, and the
-    mask need not be copied out of it.  It also holds the tokens that are known to be forced next.
+    Each sequence owns one, so that the mask need not be copied: the engine writes without holding the interpreter's
+    lock, and threads must not share the memory.  It also holds the tokens that are known to be forced next.
     """
 
     __slots__ = ("_flags", "_forced", "address", "ahead", "items", "last", "nbytes", "plain", "words")
@@ -62,13 +63,13 @@ class MaskRow:
     def __init__(self, num_ids: int, vocab_size: int) -> None:
         self.nbytes = 4 * num_words(num_ids)
         memory = bytearray(self.nbytes)
-        self.items = memoryview(memory).cast("I")  #: the words as plain integers, which numpy's are slow to become
-        #: the part that is a mask
+        self.items = memoryview(memory).cast("I")  #: the words as Python integers, which numpy converts slowly
+        #: the words without the sentinels
         self.words: Words = np.frombuffer(memory, dtype=np.int32, count=num_words(vocab_size))
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         self.plain = TokenMask(self.words)  #: the mask of most positions: several legal tokens and no end
-        self.last = -1  #: the token before, -1 where it is not known
-        self.ahead: list[int] = []  #: the tokens that are known to be forced next, the last one first
+        self.last = -1  #: the token before this position; -1 if it is not known
+        self.ahead: list[int] = []  #: the tokens that are known to be forced next, in reverse order
         self._flags = self.words.view(np.bool_)  # by byte
         self._forced: dict[int, TokenMask] = {}
 
@@ -77,18 +78,18 @@ class MaskRow:
         return self.nbytes + 8 * len(self.ahead)
 
     def commit(self, token_id: int) -> None:
-        """Note that ``token_id`` was committed."""
+        """Move one position on, after ``token_id`` was committed."""
         self.last = token_id
-        if self.ahead and self.ahead.pop() != token_id:  # the same text in other tokens
+        if self.ahead and self.ahead.pop() != token_id:  # the sequence writes the same text with other tokens
             self.ahead.clear()
 
     def forget(self) -> None:
-        """Note that the next mask is that of another position."""
+        """Forget the position: the next mask belongs to another one."""
         self.last = -1
         self.ahead.clear()
 
     def only_id(self) -> int | None:
-        """Return what `guided.bitmask.only_id` returns for the mask, faster."""
+        """As `guided.bitmask.only_id` of the mask, but faster."""
         if np.count_nonzero(self.words) != 1:
             return None
         at = int(self._flags.argmax()) >> 2
@@ -102,7 +103,7 @@ class MaskRow:
         return self.forced(token_id)
 
     def forced(self, token_id: int) -> TokenMask:
-        """Return the mask in which the engine has allowed ``token_id`` alone, and no end."""
+        """Return the mask for words in which the engine has allowed ``token_id`` alone, and no end."""
         found = self._forced.get(token_id)
         if found is None:
             if len(self._forced) == _MOST_FORCED:
@@ -112,27 +113,27 @@ class MaskRow:
 
 
 class _Kind(NamedTuple):
-    """A token that is forced: whether that must be checked, and whether it begins or ends inside a character."""
+    """The kind of a forced token: whether the engine may force it wrongly, and whether it splits a character."""
 
     is_doubtful: bool
     is_torn: bool
 
 
 class _ForcedTokens:
-    """The knowledge that an engine has gathered of its tokens for runs of forced tokens; shared by all masks."""
+    """Facts about an engine's tokens for runs of forced tokens, collected as they are met; shared by all masks."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        #: by token, the last for none yet: nothing was forced the last time after it was written; not worth asking
+        #: by token (last entry: no token yet): 1 if nothing was forced after it the last time, so not worth asking
         self.quiet = bytearray(engine.vocab_size + 1)
         self._kinds: dict[int, _Kind] = {}
 
     def kind(self, token_id: int) -> _Kind:
-        """Return the kind of a token; it is doubtful where the engine may be wrong to allow it and nothing else.
+        """Return the kind of a token; it is doubtful if the engine may be wrong to allow it and nothing else.
 
-        The engine forces a marker where a client's text spells it, and a space for the character that SentencePiece
-        writes spaces as, see `MaskReader._spelled`.  After the last state of its lexer a sentinel looks like the text
-        that it is written as, ``[`` and a number, to llguidance 1.9.1.
+        The engine forces a marker token where a client's text spells it, and a space in place of U+2581, see
+        `MaskReader._spelled`.  When its lexer has run out of states, llguidance 1.9.1 takes a sentinel for the text by
+        which it is written in the grammar, ``[`` and a number.
         """
         found = self._kinds.get(token_id)
         if found is None:
@@ -162,8 +163,8 @@ class MaskReader:
         self._last = num_words(size) - 1
         self._below = (1 << size % 32) - 1 if size % 32 else 0xFFFFFFFF
         self._special = self._special_bits()
-        #: Two words that have legal tokens wherever there are many, as in text: then there is no need to count them,
-        #: nor to ask for an error, in which the engine allows an end alone.
+        #: Two words that both have legal tokens wherever many tokens are legal, as in text.  Then no token need be
+        #: counted, nor the engine asked for an error: in an error it allows only an end.
         self._one, self._other = self._last // 3, self._last - self._last // 3
         if self._one == self._other:
             self._special = ((self._one, 0xFFFFFFFF), *self._special)  # few tokens: they are counted
@@ -201,15 +202,15 @@ class MaskReader:
         return TokenMask(from_ids(ids, self.engine.vocab_size))
 
     def forced_ahead(self, matcher: Any) -> list[int]:
-        """Return the tokens that ``matcher`` forces next, the last one first; only as many as masks would force.
+        """Return the tokens that ``matcher`` forces next, in reverse order; only those that masks would force, too.
 
-        Costs little if a mask is computed next: the engine itself computes them first, and keeps them.
+        Costs little if a mask is computed next: the engine computes the forced tokens first in any case.
         """
         tokens: list[int] = matcher.compute_ff_tokens()
         for i, token in enumerate(tokens):
-            if token >= self._sizes[1] or self._forced.kind(token).is_doubtful:  # a sentinel, or not sure
+            if token >= self._sizes[1] or self._forced.kind(token).is_doubtful:  # a sentinel, or perhaps wrong
                 del tokens[i:]
-            elif self._forced.kind(token).is_torn:  # after a part of a character the engine cuts otherwise
+            elif self._forced.kind(token).is_torn:  # after part of a character, masks force other tokens
                 del tokens[i + 1 :]
             else:
                 continue
@@ -218,9 +219,10 @@ class MaskReader:
         return tokens
 
     def forced_next(self, matcher: Any, row: MaskRow) -> tuple[int | None, bool]:
-        """Return the token that ``matcher`` certainly forces next, or None; and whether a mask may still show one.
+        """Return the token that ``matcher`` certainly forces next, or None; and whether the mask may show a forced one.
 
-        Only a mask shows an end, and a marker that a client's text may spell.  Costs little, see `forced_ahead`.
+        Only the mask shows whether an end is open, and whether a forced marker is a client's text.  Costs little, see
+        `forced_ahead`.
         """
         if not row.ahead:
             row.ahead = self.forced_ahead(matcher)
@@ -230,10 +232,10 @@ class MaskReader:
         return None, bool(matcher.compute_ff_tokens())
 
     def next(self, matcher: Any, row: MaskRow) -> TokenMask | None:
-        """Return what `read` returns, faster inside a run of forced tokens.
+        """As `read` without a watcher, but faster inside a run of forced tokens.
 
-        For each mask inside a run the engine computes all the rest of it.  So the run is asked for once, after tokens
-        after which one began the last time.
+        For each mask inside a run the engine computes the whole rest of the run.  So the run is read once, at positions
+        after a token after which a run began the last time.
         """
         ahead, last = row.ahead, row.last
         if not ahead and not self._quiet[last]:
@@ -257,8 +259,8 @@ class MaskReader:
     def read(self, matcher: Any, row: MaskRow, watch: SequenceWatcher) -> TokenMask | None:
         """Return the mask of ``matcher``'s position without the tokens that ``watch`` forbids.
 
-        None if the matcher failed: it is in error, or the states of its lexer are used up.  The words are those of
-        ``row`` in most cases, good until it is read into again.
+        None if the matcher failed: it is in error, or its lexer has run out of states.  The words of the mask are in
+        most cases the memory of ``row``, so they are valid until ``row`` is used again.
         """
         matcher.unsafe_compute_mask_ptr(row.address, row.nbytes)
         return self._checked(matcher, row, watch)
@@ -275,7 +277,7 @@ class MaskReader:
             if not self._forced.kind(only).is_doubtful:
                 return row.forced(only)
         mask = self._with_ends(matcher, row, watch)
-        return None if matcher.is_error() else mask  # it was asked for more than a mask
+        return None if matcher.is_error() else mask  # the calls above may have failed, too
 
     def _with_ends(self, matcher: Any, row: MaskRow, watch: SequenceWatcher | None) -> TokenMask | None:
         """Return the mask of a position where sentinels are set: ends take their place."""
@@ -323,11 +325,10 @@ class MaskReader:
         return row.only_id()
 
     def _spelled(self, words: Words, matcher: Any) -> tuple[Words, bool]:
-        """Return the mask where the engine forces a token that it would itself refuse: the spelled-out pieces instead.
+        """Return the mask where the engine forces a token that it would itself refuse; False if it stays as it is.
 
-        Client text that spells an added token is forced as that token's id (llguidance 1.9.1, its issue with
-        literals equal to added tokens), and U+2581 as a space; every ordinary token that begins the forced bytes is
-        right.
+        llguidance 1.9.1 forces the id of an added token where a client's text spells that token, and a space for
+        U+2581.  The right mask allows every ordinary token whose bytes are a prefix of the forced bytes.
         """
         ids = self.engine.tokens_within(bytes(matcher.compute_ff_bytes()))
         ids = [i for i in ids if matcher.validate_tokens([i]) == 1]

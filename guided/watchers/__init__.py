@@ -1,1 +1,1 @@
-"""Run-time watchers: what no grammar can say, enforced while the answer is written."""
+"""Run-time watchers: constraints that no grammar can express, enforced while the answer is written."""

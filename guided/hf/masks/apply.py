@@ -76,7 +76,7 @@ def apply_masks(scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:
 def rescue_row(masked: torch.Tensor, allowed: torch.Tensor, mask: RowMask) -> torch.Tensor:
     """Return the scores ``[vocab]`` of a row whose best legal score is NaN or -inf.
 
-    NaN becomes -inf; if no legal score is left then, all legal tokens get `RESCUE`.
+    NaN becomes -inf.  If no legal score is left then, or if the mask is imposed, all legal tokens get `RESCUE`.
     """
     if not bool(allowed.any()):
         raise ModelError(

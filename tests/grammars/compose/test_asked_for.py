@@ -17,7 +17,7 @@ import pytest
 from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan
 from grammars.tool_calls.syntaxes.lookup import syntax
-from grammars.values.constraints import Regex
+from grammars.values.constraints import Choice, Lark, Regex
 from grammars.values.format import Ends, Format
 from guided.engine.engine import Engine
 from guided.hf.model.wire_format import inference_of_template
@@ -27,7 +27,6 @@ from guided.output.parser import ContentDelta, OutputParser, ToolCallEnd, ToolCa
 from guided.rows.answer import read_answer
 from guided.rows.sequence import RowSequence
 from guided.state.entry import Begin
-from special_tokens.errors import ToolError
 from tests.judges.plans import THINKING, write_to_the_end
 from tests.made_up.wire_forms import FORMS
 
@@ -40,13 +39,14 @@ class Asked:
     """The answers that a request allows: ``content`` is free text, an instance of the format or nothing; calls, and of
     which tools.
 
-    ``both``: content and calls may stand in one answer.
+    ``both``: content and calls may stand in one answer.  ``called`` is the finish reason of calls.
     """
 
     content: str
     calls: range
     tools: tuple[str, ...] = ("get_weather", "now")
     both: bool = False
+    called: str = "tool_calls"
 
 
 SOME = range(1, 100)
@@ -58,9 +58,17 @@ TABLE: dict[tuple[str, bool], Asked] = {
     ("auto", True): Asked("format", range(100)),
     ("required", False): Asked("nothing", SOME),
     ("required", True): Asked("nothing", SOME),
-    ("get_weather", False): Asked("nothing", SOME, ("get_weather",)),
-    ("now", True): Asked("nothing", SOME, ("now",)),
+    ("get_weather", False): Asked("nothing", SOME, ("get_weather",), called="stop"),
+    ("now", True): Asked("nothing", SOME, ("now",), called="stop"),
+    ("auto of get_weather", False): Asked("text", range(100), ("get_weather",), both=True),
+    ("required of now", True): Asked("nothing", SOME, ("now",)),
 }
+#: what a request may ask for as a format -> the pattern of what it allows; "" for a JSON schema, which is its own judge
+FORMATS: list[tuple[Any, str]] = [
+    (Regex("[0-9]{1,3}"), "[0-9]{1,3}"),
+    (Choice(["yes", "{no}", "<no>"]), "yes|[{]no[}]|<no>"),
+    (Lark('start: "a" start | "b"'), "a*b"),
+]
 
 CITY = {
     "type": "object",
@@ -74,15 +82,21 @@ SCHEMAS = {"get_weather": CITY, "now": NONE}
 ANSWER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 
 
-def parts_of(choice: str, has_format: bool, rng: random.Random) -> dict[str, Any]:
-    named = {"type": "function", "function": {"name": choice}}
+def parts_of(choice: str, has_format: bool, rng: random.Random) -> tuple[dict[str, Any], str]:
+    """The drawn parts of a request, and the pattern of its format if that is no JSON schema."""
+    mode, _, name = choice.rpartition(" of ")
+    named = {"type": "function", "function": {"name": name}}
+    tool_choice: Any = named if name in SCHEMAS else choice
+    if mode:
+        tool_choice = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [named]}}
+    response_format, pattern = rng.choice([*FORMATS, (ANSWER, "")]) if has_format else (None, "")
     return {
         "tools": TOOLS,
-        "tool_choice": named if choice in SCHEMAS else choice,
-        "response_format": rng.choice([Regex("[0-9]{1,3}"), ANSWER]) if has_format else None,
-        "reasoning_effort": rng.choice([None, "none", "low"]),
+        "tool_choice": tool_choice,
+        "response_format": response_format,
+        "reasoning_effort": rng.choice([None, "none", "minimal", "low", "medium", "max"]),
         "parallel_tool_calls": rng.random() < 0.7,
-    }
+    }, pattern
 
 
 def troubles(format: Format, row: tuple[str, bool], walks: int, seed: int) -> Iterator[str]:
@@ -90,23 +104,20 @@ def troubles(format: Format, row: tuple[str, bool], walks: int, seed: int) -> It
     rng, engine, asked = random.Random(f"{seed} {row}"), engine_for(format), TABLE[row]
     assert format.tool_calls is not None
     for number in range(walks):
-        parts = parts_of(*row, rng)
-        try:
-            plan = compose(Parts(**parts), tokens=engine.tokens, format=format)
-        except ToolError:  # this syntax cannot write the tools
-            return
+        parts, pattern = parts_of(*row, rng)
+        plan = compose(Parts(**parts), tokens=engine.tokens, format=format)
         openers = syntax(format.tool_calls.syntax).triggers(format.tool_calls, plan.tools) if plan.tools else ()
         closers = [format.reasoning.end.strip()] if format.reasoning is not None else []
         closers += [part.strip() for part in (format.content.lead_end, format.content.end) if part.strip()]
         entry = rng.choice(plan.entries).name
         ids = write_to_the_end(plan, engine, rng, entry=entry, wander=40, closers=closers, openers=openers)
-        for wrong in _wrong(plan, engine, ids, entry, asked, parts):
+        for wrong in _wrong(plan, engine, ids, entry, asked, parts, pattern):
             text = b"".join(map(engine.token_bytes, ids)).decode("utf-8", "replace")
             yield f"walk {number} of {parts}: {wrong}: {text!r}"
 
 
 def _wrong(
-    plan: Plan, engine: Engine, ids: list[int], entry: str, asked: Asked, parts: dict[str, Any]
+    plan: Plan, engine: Engine, ids: list[int], entry: str, asked: Asked, parts: dict[str, Any], pattern: str
 ) -> Iterator[str]:
     begin, row = Begin(entry), RowSequence(plan, engine, begin=Begin(entry))
     row.extend(ids)
@@ -124,13 +135,13 @@ def _wrong(
     for call in message.tool_calls:
         if call.name not in asked.tools or not _is_valid(call.parsed, SCHEMAS[call.name]):
             yield f"the call {call.name} {call.arguments}"
-    if message.finish_reason != _reason(message, asked):
+    if message.finish_reason != (asked.called if message.tool_calls else "stop"):
         yield f"finish_reason={message.finish_reason}"
     if content.strip() and message.tool_calls and not asked.both:
         yield "content next to calls"
     if content.strip() and asked.content == "nothing":
         yield "content"
-    if asked.content == "format" and not message.tool_calls and not _is_answer(content, parts["response_format"]):
+    if asked.content == "format" and not message.tool_calls and not _is_answer(content, pattern):
         yield "not the format"
     yield from _order(plan, engine, ids, entry)
     written = b"".join(map(engine.token_bytes, ids)).decode("utf-8", "replace")
@@ -141,17 +152,13 @@ def _is_valid(value: Any, schema: dict[str, Any]) -> bool:
     return jsonschema.Draft202012Validator(schema).is_valid(value)
 
 
-def _is_answer(content: str, response_format: Any) -> bool:
-    if isinstance(response_format, Regex):
-        return re.fullmatch(response_format.pattern, content) is not None
+def _is_answer(content: str, pattern: str) -> bool:
+    if pattern:
+        return re.fullmatch(pattern, content) is not None
     try:
-        return _is_valid(json.loads(content), response_format)
+        return _is_valid(json.loads(content), ANSWER)
     except ValueError:
         return False
-
-
-def _reason(message: Message, asked: Asked) -> str:
-    return "tool_calls" if message.tool_calls and len(asked.tools) > 1 else "stop"
 
 
 def _order(plan: Plan, engine: Engine, ids: list[int], entry: str) -> Iterator[str]:
@@ -173,7 +180,7 @@ def _thought(plan: Plan, message: Message, written: str, entry: str, effort: str
         return
     if effort == "none" and (message.reasoning or "").strip() not in form.empty:  # a family's own text for it
         yield f"reasoning {message.reasoning!r}"
-    if effort == "low" and not written.lstrip().startswith(form.start.strip()):
+    if effort not in (None, "none") and not written.lstrip().startswith(form.start.strip()):
         yield "no reasoning"
 
 
