@@ -57,10 +57,8 @@ def test_a_stream_that_never_began_is_closed_as_well(tiny_guide: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_partial_is_part_of_the_end(tiny_guide: Any, seed: int) -> None:
-    seen: list[Any] = []
     stream = tiny_guide.stream("tell me", response_format=Row, seed=seed, temperature=1.0, max_tokens=80)
-    for _ in stream:
-        seen.append(stream.partial)
+    seen = [stream.partial for _ in stream]
     assert stream.message.ok
     assert len({repr(part) for part in seen}) > 3
     assert all(part is None or is_part(part, stream.message.parsed) for part in seen)
