@@ -41,6 +41,7 @@ class Row:
     all_values: int = 0
     cut: int = 0
     tokens: int = 0
+    prompt_tokens: int = 0
     seconds: float = 0.0
 
     def add(self, case: ExtractionCase, value: Any, message: Any) -> None:
@@ -51,6 +52,7 @@ class Row:
         self.all_values += all_values
         self.cut += message.finish_reason == "length"
         self.tokens += message.usage.completion_tokens
+        self.prompt_tokens += message.usage.prompt_tokens
 
     def cells(self) -> tuple[object, ...]:
         values = percent(self.values, self.all_values)

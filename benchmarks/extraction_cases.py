@@ -345,8 +345,12 @@ def extraction_cases(count: int = 100, *, seed: int = 0) -> list[ExtractionCase]
     for at in range(count):
         kind = kinds[at % len(kinds)]
         schema, make = KINDS[kind]
-        text, gold = make(random.Random(f"{seed} {kind} {at}"))  # a generator of its own: no case moves another
-        cases.append(ExtractionCase(f"{kind}_{at}", kind, text, schema, gold))
+        chance = random.Random(f"{seed} {kind} {at}")  # of its own: no case moves another
+        text, gold = make(chance)
+        asked = set(chance.sample(list(gold), chance.randint(2, len(gold))))
+        properties = {key: sub for key, sub in schema["properties"].items() if key in asked}
+        gold = {key: value for key, value in gold.items() if key in asked}
+        cases.append(ExtractionCase(f"{kind}_{at}", kind, text, closed(**properties), gold))
     return cases
 
 

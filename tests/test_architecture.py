@@ -29,14 +29,14 @@ ALLOWED = {
         "referencing",
         "jsonschema_specifications",
     },
-    "guided": {"special_tokens", "grammars", "llguidance", "numpy"},
+    "guided": {"special_tokens", "grammars", "llguidance", "numpy", "typing_extensions"},
     "guided.hf": {"special_tokens", "grammars", "torch", "transformers", "numpy", "jinja2"}
-    | {"tokenizers", "huggingface_hub"},
+    | {"tokenizers", "huggingface_hub", "typing_extensions"},
     "guided.embedded": {"special_tokens", "torch", "transformers"},
     "guided.cli": {"special_tokens", "grammars", "torch", "typer", "rich", "pydantic"},
     "guided.validation": {"special_tokens", "grammars", "jsonschema", "jsonschema_rs", "jsonschema_specifications"}
     | {"referencing"},
-    "guided.output": {"special_tokens", "grammars"},
+    "guided.output": {"special_tokens", "grammars", "typing_extensions"},
 }
 
 #: Rooms at the edge: they may import the rooms of guided that need torch; the core may not.

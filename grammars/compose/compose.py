@@ -284,7 +284,13 @@ class _Composer:
         policy: Policy = "strict" if strict else self.parts.schema_policy
         try:
             watch = any(step.place == place for step in self.call_steps)
-            built = build(close_objects(schema), spelling=self.format.spelling_of_calls, policy=policy, watch=watch)
+            built = build(
+                close_objects(schema),
+                spelling=self.format.spelling_of_calls,
+                policy=policy,
+                watch=watch,
+                of_python=True,
+            )
         except SchemaError as error:  # of several tools the caller must know which
             where = place + error.pointer
             raise SchemaError(

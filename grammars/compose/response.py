@@ -8,26 +8,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from grammars.compose.key_order import in_order
+from grammars.compose.regex import regex_node
 from grammars.compose.response_format import RESPONSE_FORMAT, read_response_format
 from grammars.json_schema.build import Policy, build
 from grammars.json_schema.document.closed_objects import close_objects
 from grammars.json_schema.python_types import is_python_type, schema_of_type
 from grammars.plan.plan import ResponsePlan
-from grammars.regular.languages import shortest
-from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
 from grammars.text_grammars.lark.convert import client_grammar
-from grammars.text_grammars.lark.sizes import check_pattern
 from grammars.text_grammars.llguidance_json import llguidance_part
 from grammars.text_grammars.structural_tag.convert import structural_tag_part
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import Lexeme, Node, Pattern, Sub, Text, alt
+from grammars.tree.nodes import Lexeme, Node, Sub, Text, alt
 from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from grammars.values.json_copy import json_copy
 from grammars.values.report import ReportRow
 from grammars.values.spelling import DEFAULT_SPELLING, Spelling
 from grammars.values.watchers import Watcher
-from special_tokens.errors import GrammarError, RequestError, shown
+from special_tokens.errors import GrammarError, RequestError, SchemaError, shown
 
 __all__ = ["KINDS", "MAX_CHOICES", "ResponsePart", "response_part"]
 
@@ -77,10 +76,10 @@ def response_part(
     match response_format:
         case None:
             return None
-        case JsonSchema(schema=schema, name=name, strict=strict, documents=documents):
-            return _schema(schema, spelling, "strict" if strict else policy, name=name, documents=documents)
-        case Regex(pattern=pattern):
-            return _regex(pattern, _at(place, "regex"))
+        case JsonSchema():
+            return _json(response_format, spelling, policy)
+        case Regex(pattern=pattern, unicode=unicode):
+            return _regex(pattern, _at(place, "regex"), unicode=unicode)
         case Choice(options=options):
             return _choice(tuple(options), _at(place, "choice"))
         case Lark(grammar=grammar, trusted=trusted):
@@ -116,10 +115,7 @@ def response_part(
                 hint='{"type": "json_object"} asks for any JSON object',
             )
     if is_python_type(response_format):
-        schema, rows = schema_of_type(response_format)
-        name = getattr(response_format, "__name__", "")
-        part = _schema(close_objects(schema), spelling, policy, name=name, rows=rows)
-        return ResponsePart(part.node, part.plan, response_format, part.watchers)
+        return _json(JsonSchema(response_format), spelling, policy)
     raise RequestError(
         f"cannot read a response format from {type(response_format).__name__}",
         place=place,
@@ -130,25 +126,38 @@ def response_part(
 # -- the kinds
 
 
-def _schema(
-    schema: Any,
-    spelling: Spelling,
-    policy: Policy,
-    *,
-    name: str = "",
-    documents: Mapping[str, Any] | None = None,
-    rows: tuple[ReportRow, ...] = (),
-) -> ResponsePart:
-    """The part for a schema; ``rows`` are those of the Python type that it was made of."""
-    built = build(schema, spelling=spelling, policy=policy, documents=documents, watch=True, rows=rows)
+def _json(wanted: JsonSchema, spelling: Spelling, policy: Policy) -> ResponsePart:
+    """The part for a schema or a Python type."""
+    schema, name, python_type = wanted.schema, wanted.name, None
+    rows: tuple[ReportRow, ...] = ()
+    if is_python_type(schema):
+        python_type, name = schema, name or getattr(schema, "__name__", "")
+        schema, rows = schema_of_type(schema)
+        schema = close_objects(schema)
+    elif isinstance(schema, str):
+        try:
+            schema = json.loads(schema)
+        except ValueError as error:
+            raise SchemaError(f"not JSON: {error}", place=RESPONSE_FORMAT, expected="a JSON schema") from None
+    schema, spelling = in_order(schema, spelling, wanted)
+    built = build(
+        schema,
+        spelling=spelling,
+        policy="strict" if wanted.strict else policy,
+        documents=wanted.documents,
+        watch=True,
+        rows=rows,
+        of_python=python_type is not None,
+    )
     plan = ResponsePlan(
         "json",
         schema=json_copy(schema),
         report=built.report,
         name=name,
-        documents=json_copy(dict(documents)) if documents else {},
+        documents=json_copy(dict(wanted.documents)) if wanted.documents else {},
+        spelling=spelling,
     )
-    return ResponsePart(built.node, plan, watchers=built.watchers)
+    return ResponsePart(built.node, plan, python_type, built.watchers)
 
 
 def _structural_tag(
@@ -158,26 +167,9 @@ def _structural_tag(
     return ResponsePart(part.node, ResponsePlan("structural_tag", report=part.report, source=_source(spec)))
 
 
-def _regex(pattern: Any, place: str) -> ResponsePart:
-    """The part for a client's pattern.
-
-    Raises `GrammarError` with the column for a text that is no regular expression or matches nothing.
-    """
-    if not isinstance(pattern, str):
-        raise GrammarError(f"{type(pattern).__name__} is no pattern", place=place, expected="a regular expression")
-    if not pattern:
-        raise GrammarError("the pattern is empty", place=place, expected="a regular expression")
-    try:
-        check_pattern(pattern, place=place)
-        is_empty = shortest(language(pattern)) is None
-    except NotTranslated:
-        is_empty = False  # the engine decides
-    except InvalidRegex as error:
-        hint = "rewrite it without (?=" if "look-around" in str(error) else ""
-        raise GrammarError(str(error), line=1, column=error.at + 1, place=place, hint=hint) from None
-    if is_empty:
-        raise GrammarError("no text matches this pattern", place=place)
-    return ResponsePart(Pattern(pattern), ResponsePlan("regex", pattern=pattern))
+def _regex(pattern: Any, place: str, *, unicode: bool = False) -> ResponsePart:
+    node, shown_pattern = regex_node(pattern, place, unicode=unicode)
+    return ResponsePart(node, ResponsePlan("regex", pattern=shown_pattern))
 
 
 def _choice(options: tuple[Any, ...], place: str) -> ResponsePart:

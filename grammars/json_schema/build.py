@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from grammars.json_schema.grammar.runtime_constraints import (
 )
 from grammars.json_schema.passthrough.build import pass_through
 from grammars.json_schema.report.dependent_keywords import dependent_rows
-from grammars.json_schema.report.document_rows import KEY_ORDER, document_rows
+from grammars.json_schema.report.document_rows import KEY_ORDER, LONG_NUMBERS, digits_row, document_rows
 from grammars.json_schema.report.misspelt import misspelt_rows
 from grammars.json_schema.shapes.numbers import MAX_DIGITS
 from grammars.json_schema.solver.solver import MemoisedSolver, Overrun
@@ -56,6 +57,9 @@ _errors: OutcomeCache[SchemaError] = OutcomeCache(256)
 _COSTLY_S = 0.1
 _KEPT_S, _KEPT_LATE_S = 600.0, 30.0
 
+#: Digits of the largest 64-bit integer, and of the longest fraction that a double is written with.
+_PYTHON_DIGITS = 20
+_LONG = re.compile(r"[0-9]{16}|[0-9]e[+-]?[0-9]")
 _MOST_SEARCHED = 9_000_000  # work of language searches for one schema, in parts of terms: real ones take 8 million
 
 #: ``strict`` refuses what the masks cannot enforce; ``warn`` widens and lists it.
@@ -86,13 +90,15 @@ def build(
     always_translate: bool = False,
     start: str = "",
     rows: tuple[ReportRow, ...] = (),
+    of_python: bool = False,
 ) -> Built:
     """Return the grammar of ``schema``, or of its subschema at the JSON pointer ``start``.
 
     ``documents`` are other documents by URI that references may lead to; nothing is fetched.  With ``watch`` the
     caller promises to run the watchers; without it, what only they could enforce is relaxed.  ``always_translate``
     builds our own grammar even where the schema could be passed through to the engine.  ``rows`` are put in front of
-    the report: what the schema's source asks for and the schema does not say.  Raises `SchemaError` for a
+    the report: what the schema's source asks for and the schema does not say.  ``of_python``: numbers without bounds
+    are those that a 64-bit integer or a double holds.  Raises `SchemaError` for a
     schema that is broken, contradictory, past a limit, not finished before the deadline (`grammars.limits.deadline`),
     or (policy ``strict``) not enforceable in full.
     """
@@ -100,14 +106,26 @@ def build(
     with deadline():
         seen = survey(schema, limits)
         rows += misspelt_rows(schema, seen.keys)
-        if watch and not always_translate and not start:
+        if watch and not always_translate and not start and not spelling.any_order:
             found = pass_through(schema, spelling, seen.keys)
             if found is not None:
                 watchers: tuple[Watcher, ...] = (DigitWatch(MAX_DIGITS),) if found.has_numbers else ()
                 watchers += (UniqueWatch((), *found.key_bounds),) if found.has_free_keys else ()
-                return _judged(Built(found.node, SchemaReport((*rows, *found.rows)), watchers), policy)
+                built = Built(found.node, SchemaReport((*rows, *found.rows)), watchers)
+                return _judged(_short(built, schema) if of_python else built, policy)
         built = _worked_out(schema, spelling, documents, limits, watch=watch, start=start)
-        return _judged(replace(built, report=SchemaReport((*rows, *built.report.rows))) if rows else built, policy)
+        built = replace(built, report=SchemaReport((*rows, *built.report.rows))) if rows else built
+        return _judged(_short(built, schema) if of_python and watch else built, policy)
+
+
+def _short(built: Built, schema: Any) -> Built:
+    """The schema with numbers of at most `_PYTHON_DIGITS` digits in a row, where its own numbers are as short."""
+    if LONG_NUMBERS not in built.report.rows or _LONG.search(json.dumps(schema)):
+        return built
+    short = digits_row(_PYTHON_DIGITS)
+    rows = tuple(short if row == LONG_NUMBERS else row for row in built.report.rows)
+    others = tuple(watcher for watcher in built.watchers if not isinstance(watcher, DigitWatch))
+    return Built(built.node, SchemaReport(rows), (DigitWatch(_PYTHON_DIGITS), *others))
 
 
 def _check(policy: object, documents: object) -> None:
@@ -192,7 +210,7 @@ def _compile(solver: MemoisedSolver, spelling: Spelling, *, watch: bool, start: 
     emitted = emit(nonterminals)
     unique = unique_rows(nonterminals, emitted.watched, watch=watch)
     rows = [*emitted.rows, *unique, *dependent_rows(solver, unique)]
-    if has_key_order(nonterminals):
+    if has_key_order(nonterminals) and not spelling.any_order:
         rows.append(KEY_ORDER)
     whole = any(
         numbers.integer for nonterminal in nonterminals.by_conj.values() for numbers in nonterminal.shape.numbers

@@ -21,6 +21,7 @@ from grammars.tree.rendered import Rendered
 from grammars.values.call_values import CallStep
 from grammars.values.format import Format
 from grammars.values.report import SchemaReport
+from grammars.values.spelling import DEFAULT_SPELLING, Spelling
 from grammars.values.tool import Tool
 from grammars.values.watchers import Watcher
 from special_tokens.errors import RequestError, shown
@@ -142,8 +143,8 @@ class ReasoningPlan:
 class ResponsePlan:
     """The response format: its kind (``json``, ``regex``, ``choice``, ``lark`` ...) and what checks the text.
 
-    ``schema`` for JSON kinds, with the ``documents`` that it refers to by URI; ``pattern`` for a regex, ``choices`` for
-    a choice, ``source`` for grammars and tags.
+    ``schema`` for JSON kinds, with the ``documents`` that it refers to by URI and its ``spelling``; ``pattern`` for a
+    regex, ``choices`` for a choice, ``source`` for grammars and tags.
     """
 
     kind: str
@@ -154,6 +155,7 @@ class ResponsePlan:
     name: str = ""
     source: str = ""
     documents: Mapping[str, Any] = field(default_factory=dict)
+    spelling: Spelling = DEFAULT_SPELLING
 
 
 @dataclass(frozen=True, slots=True)

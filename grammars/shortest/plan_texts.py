@@ -18,13 +18,13 @@ from grammars.shortest.node_texts import shortest_text
 from grammars.shortest.subschema_texts import ShortestTexts
 from grammars.tools.parameters import arguments_schema, ordered
 from grammars.tree.nodes import Json
-from grammars.values.spelling import DEFAULT_SPELLING, Spelling
+from grammars.values.spelling import Spelling
 from special_tokens.errors import SchemaError, ToolError, shown
 
 __all__ = ["response_text", "subschema_texts"]
 
 
-def response_text(response: ResponsePlan, spelling: Spelling = DEFAULT_SPELLING) -> str | None:
+def response_text(response: ResponsePlan) -> str | None:
     """Return a shortest text that the format's masks allow, or None where the format alone does not show one.
 
     Grammars and structural tags never show one.  Where a row of the report is relaxed the text need not be valid.
@@ -33,7 +33,7 @@ def response_text(response: ResponsePlan, spelling: Spelling = DEFAULT_SPELLING)
     """
     match response.kind:
         case "json":
-            return _schema_text(response.schema, spelling, response.documents)
+            return _schema_text(response.schema, response.spelling, response.documents)
         case "choice":
             return min(response.choices, key=lambda text: (len(text.encode()), text), default=None)
         case "regex":
@@ -71,7 +71,7 @@ def subschema_texts(plan: Plan, tool: str | None = None) -> Mapping[str, str | N
     response = plan.response
     if response is None or response.kind != "json":
         return {}
-    return ShortestTexts(response.schema, spelling=plan.format.spelling, documents=response.documents)
+    return ShortestTexts(response.schema, spelling=response.spelling, documents=response.documents)
 
 
 def _parameter_texts(plan: Plan, name: str) -> Mapping[str, str | None]:

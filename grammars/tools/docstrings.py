@@ -1,4 +1,4 @@
-"""What a docstring says of a function and its parameters, in the styles of Google, NumPy and Sphinx."""
+"""Reads the description of a function and its parameters off docstrings in the styles of Google, NumPy and Sphinx."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SPHINX_OTHER = re.compile(r"[:@](?:return|returns|rtype|raises?|except|yields?|
 
 @dataclass
 class ParameterDoc:
-    """What a docstring says of one parameter; ``type`` is its words for the type, empty without any."""
+    """One parameter as a docstring describes it; ``type`` is its words for the type, empty without any."""
 
     text: str = ""
     type: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from special_tokens.errors import RequestError
 
@@ -13,9 +13,14 @@ __all__ = ["Choice", "Gbnf", "JsonSchema", "Lark", "Llguidance", "Regex", "Struc
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """Text that one regular expression matches as a whole (Rust syntax; ``^`` and ``$`` at the ends allowed)."""
+    r"""Text that one regular expression matches as a whole (Rust syntax; ``^`` and ``$`` at the ends allowed).
+
+    ``\d``, ``\w`` and ``\s`` are ASCII; with ``unicode`` they are the digits, letters and spaces of every script.
+    Look-around and word boundaries are allowed, in the syntax of JSON schemas' patterns.
+    """
 
     pattern: str
+    unicode: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +75,16 @@ class StructuralTag:
 
 @dataclass(frozen=True, slots=True)
 class JsonSchema:
-    """A JSON schema; with ``strict`` it is refused where the masks cannot enforce all of it.
+    """A JSON schema or a Python type; with ``strict`` it is refused where the masks cannot enforce all of it.
 
-    ``documents`` are other documents by URI that its references may lead to; nothing is ever fetched.
+    ``documents`` are other documents by URI that its references may lead to; nothing is ever fetched.  Keys come in the
+    order of the schema; ``key_order`` is the list of those that come first (``["reasoning"]``), or ``"any"``.
+    ``separators``: those of the model's family, or ``"compact"``.  A text as schema is read as JSON.
     """
 
     schema: Any
     name: str = ""
     strict: bool | None = None
     documents: Mapping[str, Any] | None = None
+    key_order: Literal["schema", "any"] | Sequence[str] = "schema"
+    separators: Literal["family", "compact"] = "family"

@@ -1,4 +1,4 @@
-"""The spelling of JSON text: separators, white space, escapes.  A grammar has one spelling."""
+"""The spelling of JSON text: separators, white space, escapes, order of keys.  A grammar has one spelling."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ class Spelling:
     The default writes ``", "`` and ``": "`` and no other white space, as ``json.dumps`` and the chat templates of
     nearly all models do.  ``max_whitespace`` > 0 allows up to that many blanks or line breaks at each place instead
     (then the separators are ``,`` and ``:``); unbounded white space would let a model write it without end.
+    ``any_order`` allows the keys of each object in any order instead of the schema's.
     """
 
     item_separator: str = ", "
     key_separator: str = ": "
     max_whitespace: int = 0
+    any_order: bool = False
 
     @property
     def separators(self) -> tuple[str, str]:

@@ -12,7 +12,7 @@ __all__ = ["Call", "PythonTool", "Tool"]
 
 
 class PythonTool(Protocol):
-    """What a tool is in Python: how the arguments of a call are read, and what runs with them."""
+    """The Python side of a tool: it reads the arguments of a call, and runs with them."""
 
     def read(self, arguments: str) -> Any: ...
 

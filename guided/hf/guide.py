@@ -2,54 +2,45 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
-from grammars.compose.compose import Parts, compose
+from typing_extensions import Unpack
+
 from grammars.compose.tool_section import with_text_after_calls
-from grammars.json_schema.build import Policy
-from grammars.limits.deadline import deadline
-from grammars.plan.plan import Plan, RowPlan, Stops
-from grammars.requests.read import read_request
+from grammars.plan.plan import Plan, RowPlan
 from grammars.tool_calls.syntaxes.anchors import anchored
 from grammars.values.constraints import Choice
 from grammars.values.format import Format
 from guided.engine.engine import CacheInfo, Engine
 from guided.engine.plan_cache import PlanCache
+from guided.hf.answering import check_finished, generation_of
 from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_bytes
-from guided.hf.drafts.settings import draft_settings
-from guided.hf.generate.call import Rows, check_rows, generate_kwargs, read_messages
-from guided.hf.generate.inputs import Inputs, inputs_of
+from guided.hf.generate.call import Rows, generate_kwargs, read_messages
+from guided.hf.generate.inputs import Inputs, checked_inputs
 from guided.hf.hidden.messages import StateKind, answer_states, with_last_states
 from guided.hf.hidden.settings import HiddenStates, hidden_settings
 from guided.hf.loop.choices import choice_probabilities
-from guided.hf.loop.generation import Generation, Streamer
-from guided.hf.loop.settings import row_samplings, token_limit
 from guided.hf.loop.stream import Stream
 from guided.hf.model.chat_template import chat_digests, forgotten_chat, messages_of
 from guided.hf.model.context import ModelContext
 from guided.hf.model.registry import registry_of
 from guided.hf.model.tokenizer import first_line
-from guided.hf.model.tool_rendering import check_tools
 from guided.hf.model.wire_format import format_of
+from guided.hf.options import OF_PLAN, AnswerOptions, Chat, Keywords, PlanKeywords, TextFormat, options_of, with_options
+from guided.hf.planning import Planner, checked_plan, checked_stops
 from guided.hidden_state import Vectors
 from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_texts
 from guided.output.message import Message
 from guided.rows.sequence import OnError
-from guided.sampling import ChoiceProbability, Sampling, check_bias, sampling_of
-from guided.stops.request import check_stops, stops_of
-from guided.stops.vocabulary import check_writable_stops
+from guided.sampling import ChoiceProbability
 from special_tokens import SpecialTokens
-from special_tokens.errors import ModelError, PlanError, RequestError, shown
+from special_tokens.errors import ModelError, shown
 
 __all__ = ["Guide"]
 
-log = logging.getLogger("guided")
-
-Chat = Sequence[Mapping[str, Any]] | str
+T = TypeVar("T")
 Anchors = bool | Sequence[int | str]
 
 
@@ -78,7 +69,7 @@ class Guide:
         format = anchored(format or format_of(tokenizer, tokens), tokens, anchors)
         format = with_text_after_calls(format, text_after_calls)
         self.context = ModelContext(model, tokenizer, tokens, format, PrefixPool(checked_cache_bytes(cache_bytes)))
-        self.plans = PlanCache()
+        self.planner = Planner(self.context)
 
     @classmethod
     def from_pretrained(
@@ -143,6 +134,11 @@ class Guide:
         """The id that fills short rows: the tokenizer's pad token, else an end token."""
         return self.context.pad_id
 
+    @property
+    def plans(self) -> PlanCache:
+        """The cache of plans."""
+        return self.planner.plans
+
     def cache_stats(self) -> CacheStats:
         """Return the counters of the rows that are kept of answers, so that a conversation is not computed twice."""
         return self.context.pool.stats()
@@ -161,37 +157,13 @@ class Guide:
 
     # -- plans
 
-    def plan(
-        self,
-        *,
-        response_format: Any = None,
-        tools: Iterable[Any] | None = None,
-        tool_choice: Any = None,
-        parallel_tool_calls: bool | None = None,
-        reasoning_effort: str | None = None,
-        reasoning_preset: str = "native",
-        thinking: bool | None = None,
-        stop: str | Sequence[str] | Stops | None = None,
-        max_tokens: int | None = None,
-        schema_policy: Policy = "warn",
-    ) -> Plan:
+    @with_options(OF_PLAN)
+    def plan(self, *, response_format: Any = None, **options: Unpack[PlanKeywords]) -> Plan:
         """Compose and compile the plan for one request.
 
         No argument is ignored: what cannot be enforced raises `RequestError` or one of its subclasses.
         """
-        parts = Parts(
-            response_format=response_format,
-            tools=tools,
-            tool_choice=tool_choice,
-            parallel_tool_calls=parallel_tool_calls,
-            reasoning_effort=reasoning_effort,
-            reasoning_preset=reasoning_preset,
-            thinking=thinking,
-            stop=checked_stops(stop, self.engine),
-            max_tokens=max_tokens,
-            schema_policy=schema_policy,
-        )
-        return self._planned(parts)
+        return self._plan(options_of("plan", {"response_format": response_format, **options}, OF_PLAN))
 
     def plan_from_request(
         self, body: Mapping[str, Any], *, trusted: bool = False, ignore_unknown: bool = False
@@ -202,30 +174,10 @@ class Guide:
         lets the body's grammars name special tokens; ``ignore_unknown`` lists unknown keys instead of refusing them.
         Sampling keys are only checked here; `guided.read_request` returns them.
         """
-        request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
-        check_bias(Sampling(**request.sampling), self.tokens.vocab_size)
-        parts = request.parts
-        return self._planned(replace(parts, stop=checked_stops(parts.stop, self.engine)))
+        return self.planner.request(body, trusted=trusted, ignore_unknown=ignore_unknown)[1]
 
-    def _planned(self, parts: Parts) -> Plan:
-        if parts.tools is not None and not isinstance(parts.tools, str | bytes | Mapping | list | tuple):
-            try:
-                parts = replace(parts, tools=list(parts.tools))  # iterated twice
-            except TypeError:
-                raise RequestError(
-                    f"{type(parts.tools).__name__} is not a list", place="tools", expected="a list of tools"
-                ) from None
-        plan = self.plans.get(parts, self._composed)
-        for note in plan.notes:
-            log.warning("%s", note)
-        return plan
-
-    def _composed(self, parts: Parts) -> Plan:
-        with deadline():  # one deadline for composing and compiling
-            plan = compose(parts, tokens=self.tokens, format=self.format)
-            check_tools(self.tokenizer, self.format, plan, self.tokens)
-            self.engine.prepare(plan, plan.entries[0].name)
-        return plan
+    def _plan(self, options: AnswerOptions) -> Plan:
+        return self.planner.plan(options.parts(checked_stops(options.stop, self.engine)))
 
     def shortest(self, plan: Plan) -> str | None:
         """Return a shortest valid text of the plan's response format; None without a format or where none is found.
@@ -274,12 +226,7 @@ class Guide:
 
         ``describe`` adds the system text with which `chat` describes tools and response format to the model.
         """
-        if isinstance(chats, str | Mapping):
-            raise PlanError("chats is one chat", place="inputs", expected="a list of chats")
-        if not chats:
-            raise PlanError("there are no chats", place="inputs", expected="at least one chat")
-        plans = check_rows(plans, len(chats))
-        return inputs_of(self.context, chats, plans, describe=describe)
+        return checked_inputs(self.context, chats, plans, describe=describe)
 
     def generate_kwargs(
         self,
@@ -321,148 +268,125 @@ class Guide:
 
     # -- the high-level path
 
+    @overload
+    def generate(
+        self, chats: Sequence[Chat], plans: None = None, *, response_format: type[T], **options: Unpack[Keywords]
+    ) -> list[Message[T]]: ...
+    @overload
+    def generate(
+        self, chats: Sequence[Chat], plans: None = None, *, response_format: TextFormat, **options: Unpack[Keywords]
+    ) -> list[Message[str]]: ...
+    @overload
     def generate(
         self,
         chats: Sequence[Chat],
         plans: Sequence[RowPlan] | None = None,
         *,
-        sampling: Sampling | Sequence[Sampling] | None = None,
-        seed: int | Sequence[int] | None = None,
-        max_tokens: int | None = None,
-        describe: bool = False,
-        on_error: OnError = "end",
-        trace: bool = False,
-        streamer: Streamer | None = None,
-        reuse: bool = True,
-        prompt_lookup_num_tokens: int | None = None,
-        return_last_hidden_state: bool | HiddenStates = False,
-    ) -> list[Message]:
-        """Generate the answers to a batch of chats with guided's own decode loop.
+        response_format: Any = None,
+        **options: Unpack[Keywords],
+    ) -> list[Message[Any]]: ...
+    @with_options()
+    def generate(
+        self,
+        chats: Sequence[Chat],
+        plans: Sequence[RowPlan] | None = None,
+        *,
+        response_format: Any = None,
+        **options: Unpack[Keywords],
+    ) -> list[Message[Any]]:
+        """Return the answers to a batch of chats, generated by guided's own decode loop.
 
-        ``plans`` has a plan, stops alone or None per chat; ``sampling`` and ``seed`` are one value for all chats or
-        one per chat, and ``seed`` overrides the samplings' own.  A sampling with ``n`` above 1 gives n adjacent
-        messages.  ``reuse`` takes what is kept of earlier answers, and keeps these.  ``prompt_lookup_num_tokens`` lets
-        each forward check at most that many tokens that are guessed from prompt and answer: the same answers, in
-        fewer forwards where they repeat the prompt.  ``return_last_hidden_state`` fills ``message.last_hidden_state``;
-        `guided.HiddenStates` in place of True says how.  Raises `RequestError` and its subclasses, `PlanError` when the
-        number of plans is wrong, `ModelError` for a model that shows no hidden states.
+        ``plans`` has a plan, stops alone or None per chat; without it the keywords are one plan for all of them.  They
+        are those of `chat` (see `guided.hf.options.AnswerOptions`); with ``n`` each chat has n adjacent messages.
+        Raises `RequestError` and its subclasses, `PlanError` when the number of plans is wrong.
         """
-        drafts = draft_settings(prompt_lookup_num_tokens)
-        hidden = hidden_settings(return_last_hidden_state, self.model)
-        inputs = self.inputs(chats, plans, describe=describe)
-        rows = check_rows(plans, inputs.num_rows)
-        samplings = row_samplings(sampling, seed, inputs.num_rows, self.model, self.tokens.vocab_size)
-        limits = [
-            token_limit(plan, max_tokens, ids, self.model) for plan, ids in zip(rows, inputs.prompt_ids, strict=True)
-        ]
-        counts = [len(group) for group in samplings]
-        index = [r for r, count in enumerate(counts) for _ in range(count)]
-        run = Generation(
-            self.context,
-            inputs.repeated(counts),
-            [rows[r] for r in index],
-            [row for group in samplings for row in group],
-            [limits[r] for r in index],
-            on_error=on_error,
-            trace=trace,
-            streamer=streamer,
-            reuse=reuse,
-            drafts=drafts,
-            hidden=hidden,
-        )
+        asked = options_of("generate", {"response_format": response_format, **options})
+        if plans is not None:
+            check_finished(asked, "generate")
+        elif asked.plan_keyword() and isinstance(chats, Sequence):
+            plans = [self._plan(asked)] * len(chats)
+        run = generation_of(self.context, chats, plans, asked, n=None)
         for _ in run.steps():
             pass
         return run.messages()
 
-    def chat(self, chat: Chat, plan: RowPlan = None, *, describe: bool = True, **options: Any) -> Message:
-        """Return one answer.  ``options`` are those of `plan` and of `stream`."""
-        stream = self.stream(chat, plan, describe=describe, **options)
+    @overload
+    def chat(
+        self, messages: Chat, plan: None = None, *, response_format: type[T], **options: Unpack[Keywords]
+    ) -> Message[T]: ...
+    @overload
+    def chat(
+        self, messages: Chat, plan: None = None, *, response_format: TextFormat, **options: Unpack[Keywords]
+    ) -> Message[str]: ...
+    @overload
+    def chat(
+        self, messages: Chat, plan: RowPlan = None, *, response_format: Any = None, **options: Unpack[Keywords]
+    ) -> Message[Any]: ...
+    @with_options(chat="messages")
+    def chat(
+        self, messages: Chat, plan: RowPlan = None, *, response_format: Any = None, **options: Unpack[Keywords]
+    ) -> Message[Any]:
+        """Return one answer to ``messages``, which may be the text of one user message.
+
+        The keywords say what the answer must be (or a finished ``plan`` does), how it is sampled, and how the call is
+        made, see `guided.hf.options.AnswerOptions`.  ``plan`` may be stops alone: then the answer is free text up to a
+        stop.
+        """
+        stream = self.stream(messages, plan, response_format=response_format, **options)
         for _ in stream:
             pass
         return stream.message
 
+    @overload
     def stream(
-        self,
-        chat: Chat,
-        plan: RowPlan = None,
-        *,
-        describe: bool = True,
-        trace: bool = False,
-        reuse: bool = True,
-        prompt_lookup_num_tokens: int | None = None,
-        return_last_hidden_state: bool | HiddenStates = False,
-        **options: Any,
-    ) -> Stream:
+        self, messages: Chat, plan: None = None, *, response_format: type[T], **options: Unpack[Keywords]
+    ) -> Stream[T]: ...
+    @overload
+    def stream(
+        self, messages: Chat, plan: None = None, *, response_format: TextFormat, **options: Unpack[Keywords]
+    ) -> Stream[str]: ...
+    @overload
+    def stream(
+        self, messages: Chat, plan: RowPlan = None, *, response_format: Any = None, **options: Unpack[Keywords]
+    ) -> Stream[Any]: ...
+    @with_options(chat="messages")
+    def stream(
+        self, messages: Chat, plan: RowPlan = None, *, response_format: Any = None, **options: Unpack[Keywords]
+    ) -> Stream[Any]:
         """Return an iterator over the events of one answer as it is generated; it holds the message at the end.
 
-        The fields of `guided.Sampling` (``temperature``, ``top_p``, ``seed``, ``logprobs`` ...) and ``max_tokens``
-        have OpenAI's meaning; the model's generation config decides what is not given.  An answer never exceeds the
-        rest of the context.  ``plan`` may be stops alone: then the answer is free text up to a stop.  ``reuse`` takes
-        what is kept of earlier turns, and keeps this one.  ``prompt_lookup_num_tokens`` and
-        ``return_last_hidden_state`` as in `generate`.
+        The arguments are those of `chat`.
         """
-        drafts = draft_settings(prompt_lookup_num_tokens)
-        hidden = hidden_settings(return_last_hidden_state, self.model)
-        sampling = sampling_of(options)
-        max_tokens = options.get("max_tokens")
+        asked = options_of("chat", {"response_format": response_format, **options})
         if plan is None:
-            plan = self._plan_of(options)
-        elif set(options) - {"max_tokens"}:
-            raise RequestError(
-                f"{shown(sorted(set(options) - {'max_tokens'})[0])} together with a finished plan",
-                place="chat",
-                hint="pass it to guide.plan()",
-            )
-        inputs = self.inputs([chat], [plan], describe=describe)
-        (rows,) = row_samplings(sampling, None, 1, self.model, self.tokens.vocab_size)
-        limit = token_limit(plan, max_tokens, inputs.prompt_ids[0], self.model)
-        run = Generation(
-            self.context, inputs, [plan], rows, [limit], trace=trace, reuse=reuse, drafts=drafts, hidden=hidden
-        )
-        return Stream(run)
+            plan = self._plan(asked)
+        else:
+            check_finished(asked, "chat")
+        return Stream(generation_of(self.context, [messages], [plan], asked, n=1))
 
+    @with_options(chat="messages")
     def hidden_states(
-        self, chat: Chat, message: Message, *, positions: Sequence[int] | int = (-1,), state: StateKind = "at_token"
+        self, messages: Chat, message: Message, *, positions: Sequence[int] | int = (-1,), state: StateKind = "at_token"
     ) -> Vectors:
         """Return the last layer's states after the final norm at tokens of an answer, ``[positions, hidden size]``.
 
         ``positions`` are indices into ``message.token_ids``, negative ones from its end.  ``state="producing"`` asks
         for the states from which these tokens were chosen, each one position earlier.  What is kept of the answer is
-        not computed again.  ``chat`` is what ``message`` answers, and may have gone on since.  Raises `RequestError`
+        not computed again.  ``messages`` are what was answered, and may have gone on since.  Raises `RequestError`
         for an index out of range or a message of another chat, `ModelError` for a model that shows no hidden states.
         """
-        return answer_states(self.model, message, chat_digests(messages_of(chat)), positions, state, self.context.pool)
+        return answer_states(
+            self.model, message, chat_digests(messages_of(messages)), positions, state, self.context.pool
+        )
 
+    @with_options(chat="messages")
     def choice_probabilities(
-        self, chat: Chat, choices: Sequence[str], *, describe: bool = True
+        self, messages: Chat, choices: Sequence[str], *, describe: bool = True
     ) -> tuple[ChoiceProbability, ...]:
         """Return the probability of each of ``choices`` as the whole answer, from one pass over all of them.
 
         With ``describe`` the prompt lists the choices.  Raises `RequestError` for choices that `plan` would refuse.
         """
         plan = self.plan(response_format=Choice(choices))
-        inputs = self.inputs([chat], [plan], describe=describe)
+        inputs = self.inputs([messages], [plan], describe=describe)
         return choice_probabilities(self.context, inputs.prompt_ids[0], plan)
-
-    def _plan_of(self, options: dict[str, Any]) -> Plan:
-        try:
-            return self.plan(**options)
-        except TypeError as error:
-            if "unexpected keyword" in str(error):
-                raise RequestError(str(error).split("() ")[-1], place="chat") from None
-            raise
-
-
-def checked_plan(plan: object, place: str) -> Plan:
-    """Return ``plan``; raise `PlanError` for what is none."""
-    if not isinstance(plan, Plan):
-        raise PlanError(f"{type(plan).__name__} is no plan", place=place, expected="what guide.plan() gave")
-    return plan
-
-
-def checked_stops(stop: str | Sequence[str] | Stops | None, engine: Engine) -> Stops:
-    """Return the stops of a request; raise `RequestError` for stops that are malformed or can never be written."""
-    stops = stops_of(stop)
-    check_stops(stops, engine.tokens)
-    check_writable_stops(stops, engine)
-    return stops

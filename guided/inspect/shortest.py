@@ -85,7 +85,7 @@ def shortest_texts(plan: Plan, engine: Engine, tool: str | None = None) -> Mappi
 
 def _known(plan: Plan) -> str | None:
     """A shortest text of the response, where its format alone shows one: what a walk begins with."""
-    return None if plan.response is None else response_text(plan.response, plan.format.spelling)
+    return None if plan.response is None else response_text(plan.response)
 
 
 def _walked_text(plan: Plan, engine: Engine, known: str | None) -> str | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal, cast
+
+from typing_extensions import TypeVar
 
 from grammars.json_schema.partial import partial_value
 from grammars.json_schema.python_types import read_value
@@ -33,6 +35,8 @@ __all__ = ["AnswerEnd", "FinishReason", "Message", "MessageBuilder", "Prompt", "
 
 #: OpenAI's words, and ``error`` for a row whose guidance failed.
 FinishReason = Literal["stop", "length", "tool_calls", "error"]
+
+T = TypeVar("T", covariant=True, default=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(Generic[T]):
     """One finished answer.
 
     ``parsed`` is the response format's value (a model instance, a dict, the chosen text); None if there is no format,
@@ -128,8 +132,8 @@ class Message:
 
     content: str | None = None
     reasoning: str | None = None
-    parsed: Any = None
-    partial: Any = field(default=None, compare=False)
+    parsed: T | None = None
+    partial: T | None = field(default=None, compare=False)
     tool_calls: tuple[ToolCall, ...] = ()
     unfinished: UnfinishedMarkup | None = None
     finish_reason: FinishReason = "stop"
@@ -153,7 +157,7 @@ class Message:
         """Whether the answer is whole, no error ended its guidance, and neither schema nor Python type refuses it."""
         return self.complete and self.error is None and not self.violations and self.parse_error is None
 
-    def unwrap(self) -> Any:
+    def unwrap(self) -> T:
         """Return ``parsed``; without a response format the content, and for calls their ``parsed`` as a tuple.
 
         Raises what made the answer unusable: ``error``, ``parse_error``, or an `AnswerError` that says why.
@@ -167,9 +171,10 @@ class Message:
         if not self.complete:
             was = "was cut" if self.finish_reason == "length" else "breaks off"
             raise AnswerError(f"the answer {was}", place="message.content", hint="read message.partial")
+        value: Any = self.parsed if self.has_format else self.content
         if self.tool_calls:
-            return tuple(call.parsed for call in self.tool_calls)
-        return self.parsed if self.has_format else self.content
+            value = tuple(call.parsed for call in self.tool_calls)
+        return cast(T, value)
 
     def to_chat(self) -> dict[str, Any]:
         """The message for the next turn's chat, in OpenAI's form; arguments stay a JSON string."""

@@ -7,7 +7,7 @@ are active at once would otherwise cut the text differently, and the greedy lexe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,7 +109,7 @@ class _Writer:
             for automaton in nonterminal.arrays:
                 options += self.array(automaton, name, conj)
             for automaton in nonterminal.objects:
-                options += self.automaton(automaton, name, _LEFT, _RIGHT)
+                options += self.object(automaton, name)
             self.rules[name] = RuleDef(alt(*options))
 
     def hint(self, conj: Conj) -> str:
@@ -173,19 +173,56 @@ class _Writer:
         if least > count:
             return seq(_OPEN, _CLOSE)  # the empty array suffices here: other arrays were excluded before
         span = f"[0:{count}]"
-        item, more = self.unused_name(f"{name}_set"), self.unused_name(f"{name}_more")
         top = count if most is None else min(most, count)
-        self.rules[item] = RuleDef(
-            alt(*(When(seq(v, Ref(more, f"set_bit({i})")), f"bit_clear({i})") for i, v in enumerate(values))),
-            parametric=True,
-        )
-        end: Node = When(EMPTY, f"bit_count_ge({span}, {least})")
-        go: Node = When(seq(self.comma, Ref(item, "_")), f"bit_count_lt({span}, {top})")
-        self.rules[more] = RuleDef(alt(end, go), parametric=True)
-        body = seq(_OPEN, self.space_node, Ref(item, "0x0"), self.space_node, _CLOSE)
+        end, go = f"bit_count_ge({span}, {least})", f"bit_count_lt({span}, {top})"
+        body = seq(_OPEN, self.space_node, self.each_once(name, values, end, go), self.space_node, _CLOSE)
         return alt(seq(_OPEN, self.space_node, _CLOSE), body) if final else body
 
+    def each_once(
+        self, name: str, options: Sequence[Node], end: str | None, go: str | None, others: Node | None = None
+    ) -> Node:
+        """Options in any order, each at most once, and ``others`` between them: at least one of all.
+
+        The parameter of its rules is the set of the options that are written; the text may end where the condition
+        ``end`` holds of it, and go on where ``go`` holds.
+        """
+        item, more = self.unused_name(f"{name}_set"), self.unused_name(f"{name}_more")
+        found: list[Node] = [
+            When(seq(node, Ref(more, f"set_bit({i})")), f"bit_clear({i})") for i, node in enumerate(options)
+        ]
+        if others is not None:
+            found.append(seq(others, Ref(more, "_")))
+        self.rules[item] = RuleDef(alt(*found), parametric=True)
+        again = seq(self.comma, Ref(item, "_"))
+        ways = [EMPTY if end is None else When(EMPTY, end), again if go is None else When(again, go)]
+        self.rules[more] = RuleDef(alt(*ways), parametric=True)
+        return Ref(item, "0x0")
+
     # -- automata
+
+    def object(self, automaton: MemberAutomaton, name: str) -> list[Node]:
+        """The texts of an object's automaton; with the spelling's ``any_order`` it is a chain of keys to reorder."""
+        if not self.nonterminals.spelling.any_order or not automaton.nodes[0].edges:
+            return self.automaton(automaton, name, _LEFT, _RIGHT)
+        needed: list[Node] = []
+        optional: list[Node] = []
+        node = automaton.nodes[0]
+        while node.edges:
+            (edge,) = node.edges
+            if self.nonterminals.edge_cost(edge) < INFINITE:
+                (needed if node.skip is None else optional).append(self.member(edge))
+            elif node.skip is None:
+                return []
+            node = automaton.nodes[edge.target]
+        found = [edge for edge in (node.run[0] if node.run else ()) if self.nonterminals.edge_cost(edge) < INFINITE]
+        others = alt(*map(self.member, found)) if found else None
+        members = (*needed, *optional)
+        if not members and others is None:
+            return [seq(_LEFT, self.space_node, _RIGHT)]
+        end = f"is_ones([0:{len(needed)}])" if needed else None
+        go = None if found else f"bit_count_lt([0:{len(members)}], {len(members)})"
+        body = self.each_once(name, members, end, go, others)
+        return [seq(_LEFT, self.space_node, body if needed else opt(body), self.space_node, _RIGHT)]
 
     def automaton(self, automaton: MemberAutomaton, name: str, left: Node, right: Node) -> list[Node]:
         """The texts of an automaton with its brackets; no option when it has no end."""

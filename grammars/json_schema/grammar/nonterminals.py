@@ -41,6 +41,7 @@ INFINITE = 1 << 60
 _MOST_ITEMS = 500_000  # required items of an array, or keys of an object
 _COUNTING = 400  # rules of one array for counting items, in addition to those of its positions
 _NODES_PER_KEY = 40  # rules per key of one object for conditions across its keys
+MAX_ANY_ORDER = 63  #: keys of an object that are written in any order: bits of the parameter of a rule
 _WORD_BUDGET = 1_500  # states searched for a shortest string
 _MAX_TWICE = 24  # with more forms only the schema's order is written
 
@@ -208,6 +209,9 @@ class Nonterminals:
         self, form: ObjectForm, order: list[str], nonterminal: Nonterminal, place: Place, *, alone: bool
     ) -> list[MemberAutomaton]:
         orders = key_orders(form, order)[: 2 if alone else 1]
+        if self.spelling.any_order:
+            _check_any_order(form, place)
+            orders = orders[:1]
         limit = _NODES_PER_KEY * (len(orders[0]) + 25)
         try:
             return [object_automaton(form, keys, limit) for keys in orders]
@@ -316,6 +320,18 @@ class Nonterminals:
                 self._key_costs[edge.keys] = INFINITE if word is None else len(spell(word))
             cost += self._key_costs[edge.keys] + self.colon
         return min(cost, INFINITE)
+
+
+def _check_any_order(form: ObjectForm, place: Place) -> None:
+    """Raise `SchemaError` for an object whose keys the grammar cannot count in any order."""
+    wrong = ""
+    if len(form.props) > MAX_ANY_ORDER:
+        wrong = f"{len(form.props)} keys in any order, the limit is {MAX_ANY_ORDER}"
+    elif form.clauses or form.most is not None or form.least > len(form.required):
+        wrong = "keys in any order under a condition on several keys"
+    if wrong:
+        hint = "leave key_order at 'schema', or name the keys that come first"
+        raise SchemaError(wrong, pointer=place.pointer, keyword="properties", hint=hint)
 
 
 _ASKING_OF_STRINGS = (

@@ -36,6 +36,7 @@ __all__ = [
     "format_pattern",
     "pattern_language",
     "pattern_of_language",
+    "regex_of",
     "without_padded_repeats",
 ]
 
@@ -83,7 +84,7 @@ def pattern_of_language(term: Regular) -> EnginePattern | None:
     if not term.plain or expanded_size(term) >= 5_000 or is_costly(term) or surely_empty(term):
         return None  # a pattern that no string has leaves nothing: our own compiler says where
     return EnginePattern(
-        f"^(?:{_regex(term)})$", without_nul=_loses_nul(term), needs_long_escapes=_needs_long_escapes(term)
+        f"^(?:{regex_of(term)})$", without_nul=_loses_nul(term), needs_long_escapes=_needs_long_escapes(term)
     )
 
 
@@ -169,11 +170,11 @@ def _odd_hyphen(pattern: str, at: int) -> bool:
 def format_pattern(name: str) -> str | None:
     """Return the pattern of a format for the engine; None if it needs intersection."""
     found = FORMATS[name].language
-    return f"^(?:{_regex(found)})$" if found.plain else None
+    return f"^(?:{regex_of(found)})$" if found.plain else None
 
 
-def _regex(term: Regular) -> str:
-    """The Rust regex of a plain term, as an atom or a sequence of atoms."""
+def regex_of(term: Regular) -> str:
+    """Return the Rust regex of a plain term, as an atom or a sequence of atoms."""
     args = term.args
     match term.op:
         case "chars":
@@ -182,11 +183,11 @@ def _regex(term: Regular) -> str:
             spelled = ["".join(map(_char, map(ord, w))) for w in sorted(args)]
             return spelled[0] if len(spelled) == 1 else f"(?:{'|'.join(spelled)})"
         case "cat":
-            return "".join(map(_regex, args))
+            return "".join(map(regex_of, args))
         case "alt":
-            return f"(?:{'|'.join(map(_regex, _merged(args)))})"
+            return f"(?:{'|'.join(map(regex_of, _merged(args)))})"
     body, least, most = args
-    inner = _regex(body) if body.op in ("chars", "alt") else f"(?:{_regex(body)})"
+    inner = regex_of(body) if body.op in ("chars", "alt") else f"(?:{regex_of(body)})"
     return inner + quantifier(least, most)
 
 

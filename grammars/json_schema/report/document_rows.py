@@ -16,13 +16,18 @@ from grammars.regular.syntax.character_classes import has_disputed_classes
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, has_disputed_boundaries
 from grammars.values.report import Outcome, ReportRow
 
-__all__ = ["KEY_ORDER", "document_rows", "patterns_of", "uses_word_boundaries"]
+__all__ = ["KEY_ORDER", "LONG_NUMBERS", "digits_row", "document_rows", "patterns_of", "uses_word_boundaries"]
 
 KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
 
-_DIGITS = ReportRow(
-    "", "type", Outcome.NARROWED, f"numbers are written with at most {MAX_DIGITS} digits in a row, and below 1.8e308"
-)
+
+def digits_row(most: int) -> ReportRow:
+    """Return the row of a schema with numbers of any length."""
+    reason = f"numbers are written with at most {most} digits in a row, and below 1.8e308"
+    return ReportRow("", "type", Outcome.NARROWED, reason)
+
+
+LONG_NUMBERS = digits_row(MAX_DIGITS)
 _WHOLE = ReportRow("", "type", Outcome.NARROWED, "integers are written without point and exponent")
 _DOT = ReportRow(
     "", "pattern", Outcome.NARROWED, "a . in a pattern matches no line separator (CR, U+2028, U+2029), as in ECMA-262"
@@ -45,7 +50,7 @@ def document_rows(
     of all its objects, if known.
     """
     if has_numbers:
-        yield _DIGITS
+        yield LONG_NUMBERS
     if has_integers:
         yield _WHOLE
     if isinstance(schema, dict) and isinstance(schema.get("$schema"), str) and not is_metaschema_uri(schema["$schema"]):

@@ -11,7 +11,7 @@ import torch
 from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.engine import Engine
 from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor, OneSession, SessionPerThread
-from guided.hf.generate.inputs import Inputs
+from guided.hf.generate.inputs import Inputs, check_rows
 from guided.hf.generate.padding import end_cut_rows
 from guided.hf.generate.session import Session
 from guided.hf.model.conflicts import warn_of_conflicts
@@ -26,7 +26,7 @@ from guided.state.entry import FRESH, Begin, begin_of
 from guided.stops.automaton import compile_stops
 from special_tokens.errors import PlanError, shown
 
-__all__ = ["Rows", "check_rows", "generate_kwargs", "read_messages"]
+__all__ = ["Rows", "generate_kwargs", "read_messages"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,23 +173,3 @@ def _sequences(output: Any) -> torch.Tensor:
             expected="what model.generate returned; generate_batch and pipelines take no part in this",
         )
     return sequences
-
-
-def check_rows(plans: Any, num_rows: int) -> list[RowPlan]:
-    """Return one plan per row, None in place of empty stops; raises `PlanError` for another number of plans."""
-    if plans is None:
-        return [None] * num_rows
-    if isinstance(plans, Plan | Stops):
-        raise PlanError("plans is one plan", place="plans", expected="a list with one plan or None per row")
-    if isinstance(plans, str | bytes) or not isinstance(plans, Sequence):
-        raise PlanError(f"plans is {type(plans).__name__}", place="plans", expected="a list, one plan or None per row")
-    if len(plans) != num_rows:
-        raise PlanError(f"{len(plans)} plans for {num_rows} rows", place="plans", expected="one plan or None per row")
-    for r, plan in enumerate(plans):
-        if not isinstance(plan, Plan | Stops | None):
-            raise PlanError(
-                f"{type(plan).__name__} is no plan",
-                place=f"plans[{r}]",
-                expected="what guide.plan() gave, stops, or None",
-            )
-    return [None if isinstance(plan, Stops) and not plan else plan for plan in plans]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from grammars.plan.plan import Plan, RowPlan
+from grammars.plan.plan import Plan, RowPlan, Stops
 from grammars.prompt.describe import add_system_text, describe_plan
 from guided.hf.model.chat_template import chat_digests, messages_of
 from guided.hf.model.context import ModelContext
@@ -18,7 +18,7 @@ from special_tokens.errors import PlanError
 if TYPE_CHECKING:
     from guided.hf.generate.session import Session
 
-__all__ = ["Inputs", "inputs_of", "pad_left"]
+__all__ = ["Inputs", "check_rows", "checked_inputs", "pad_left"]
 
 
 class Inputs(UserDict[str, torch.Tensor]):
@@ -92,8 +92,15 @@ class Inputs(UserDict[str, torch.Tensor]):
         )
 
 
-def inputs_of(context: ModelContext, chats: Sequence[Any], plans: Sequence[RowPlan], *, describe: bool) -> Inputs:
-    """Return what `guided.Guide.inputs` returns for chats and their rows' plans."""
+def checked_inputs(
+    context: ModelContext, chats: Sequence[Any], plans: Sequence[RowPlan] | None, *, describe: bool
+) -> Inputs:
+    """See `guided.Guide.inputs`."""
+    if isinstance(chats, str | Mapping):
+        raise PlanError("chats is one chat", place="inputs", expected="a list of chats")
+    if not chats:
+        raise PlanError("there are no chats", place="inputs", expected="at least one chat")
+    plans = check_rows(plans, len(chats))
     shown = [messages_of(chat) for chat in chats]
     prompts: list[list[int]] = []
     for messages, row in zip(shown, plans, strict=True):
@@ -116,3 +123,23 @@ def pad_left(rows: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tens
         ids[r, length - len(row) :] = torch.tensor(list(row), dtype=torch.long)
         mask[r, length - len(row) :] = 1
     return {"input_ids": ids, "attention_mask": mask}
+
+
+def check_rows(plans: Any, num_rows: int) -> list[RowPlan]:
+    """Return one plan per row, None in place of empty stops; raises `PlanError` for another number of plans."""
+    if plans is None:
+        return [None] * num_rows
+    if isinstance(plans, Plan | Stops):
+        raise PlanError("plans is one plan", place="plans", expected="a list with one plan or None per row")
+    if isinstance(plans, str | bytes) or not isinstance(plans, Sequence):
+        raise PlanError(f"plans is {type(plans).__name__}", place="plans", expected="a list, one plan or None per row")
+    if len(plans) != num_rows:
+        raise PlanError(f"{len(plans)} plans for {num_rows} rows", place="plans", expected="one plan or None per row")
+    for r, plan in enumerate(plans):
+        if not isinstance(plan, Plan | Stops | None):
+            raise PlanError(
+                f"{type(plan).__name__} is no plan",
+                place=f"plans[{r}]",
+                expected="what guide.plan() gave, stops, or None",
+            )
+    return [None if isinstance(plan, Stops) and not plan else plan for plan in plans]

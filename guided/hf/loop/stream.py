@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias
+
+from typing_extensions import TypeVar
 
 from guided.hf.loop.generation import Generation
 from guided.output.message import AnswerEnd, Message
@@ -17,7 +19,10 @@ __all__ = ["Stream", "StreamEvent"]
 StreamEvent: TypeAlias = Event | AnswerEnd
 
 
-class Stream:
+T = TypeVar("T", default=Any)
+
+
+class Stream(Generic[T]):
     """The events of one answer while it is generated; iterate once, then read ``message``.
 
     A run of forced tokens comes at once.  Text that may still become part of a stop sequence is held back until that is
@@ -26,12 +31,12 @@ class Stream:
     """
 
     def __init__(self, generation: Generation) -> None:
-        self._message: Message | None = None
+        self._message: Message[T] | None = None
         self._generation = generation
         self._is_closed = self._is_finished = False
         self._events = _events(generation)  # holds no reference to the stream: dropped with it, it ends at once
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> Stream[T]:
         return self
 
     def __exit__(
@@ -56,12 +61,13 @@ class Stream:
         self._is_closed = True
 
     @property
-    def partial(self) -> Any:
-        """What is final so far of the response format's value, None where nothing is: as ``message.partial``."""
-        return self._generation.answers[0].partial()
+    def partial(self) -> T | None:
+        """The response format's value as far as it is final, None where nothing is: as ``message.partial``."""
+        found: T | None = self._generation.answers[0].partial()
+        return found
 
     @property
-    def message(self) -> Message:
+    def message(self) -> Message[T]:
         """The finished message.
 
         Runs the rest of the stream first; of a closed stream it is cut where the stream was closed, as a note says.

@@ -1,4 +1,4 @@
-"""What is final of a JSON text that is still being written, in its Python type.
+"""The final part of a JSON text that is still being written, in its Python type.
 
 The judge is the whole value, which pydantic reads: all that is there before the end is part of it.
 """

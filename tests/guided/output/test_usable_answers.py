@@ -1,4 +1,4 @@
-"""What a caller does with an answer: run its calls, unwrap its value, and learn why it has none."""
+"""A caller runs the calls of an answer, unwraps its value, and learns why it has none."""
 
 from __future__ import annotations
 

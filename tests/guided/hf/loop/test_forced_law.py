@@ -233,7 +233,7 @@ def test_the_law_holds_for_every_architecture(name: str, tiny_guide: Any, step_b
         plans = [guide.plan(response_format=OBJECT), None, guide.plan(tools=[TOOL], tool_choice="required")][
             : len(chats)
         ]
-        options = {"sampling": Sampling(temperature=1.0, seed=2), "max_tokens": 40}
+        options = {"sampling": Sampling(temperature=1.0, seed=2), "max_tokens": 40, "describe": False}
         judge = step_by_step(lambda: guide.generate(chats, plans, **options))  # noqa: B023
         for one, other in zip(guide.generate(chats, plans, **options), judge, strict=True):
             same(one, other)

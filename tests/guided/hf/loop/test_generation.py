@@ -121,7 +121,7 @@ def test_an_interrupt_leaves_nothing_in_the_guide(tiny_guide: Any) -> None:
 
 def test_greedy_tokens_are_those_of_generate_with_guidance(tiny_guide: Any) -> None:
     plans = [tiny_guide.plan(), None, tiny_guide.plan(response_format={"type": "integer"}), None]
-    inputs = tiny_guide.inputs(CHATS, plans)
+    inputs = tiny_guide.inputs(CHATS, plans, describe=True)
     options = {"max_new_tokens": 40, "do_sample": False}
     judge = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
     expected = tiny_guide.messages(judge, inputs, plans)
@@ -206,7 +206,7 @@ def test_the_models_own_sampling_settings_hold_where_the_request_is_silent(tiny_
 def test_logprobs_are_those_of_a_fresh_forward(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format={"type": "integer"})
     messages = tiny_guide.generate(CHATS[:2], [None, plan], sampling=Sampling(temperature=0, logprobs=3), max_tokens=8)
-    inputs = tiny_guide.inputs(CHATS[:2], [None, plan])
+    inputs = tiny_guide.inputs(CHATS[:2], [None, plan], describe=True)
     for r, message in enumerate(messages):
         assert message.logprobs is not None
         assert len(message.logprobs) == len(message.token_ids)

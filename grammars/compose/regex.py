@@ -1,0 +1,121 @@
+"""A client's regular expression as a grammar node: ASCII classes, look-around, errors with their column."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from grammars.json_schema.passthrough.patterns import regex_of
+from grammars.regular.json_strings import ANYTHING
+from grammars.regular.languages import ALL, Regular, shortest
+from grammars.regular.syntax import ecma
+from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
+from grammars.text_grammars.lark.sizes import check_pattern
+from grammars.tree.nodes import And, Node, Not, Pattern, alt, repeat, seq
+from special_tokens.errors import GrammarError
+
+__all__ = ["regex_node"]
+
+_CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t-\\r\\x20"}
+_PIECE = re.compile(r"\\.|\[\^?\]?|.", re.DOTALL)
+_LOOKS = re.compile(r"\(\?<?[=!]|\\[bB]")
+_NAMED = re.compile(r"\(\?P<")
+
+
+def regex_node(pattern: Any, place: str, *, unicode: bool) -> tuple[Node, str]:
+    r"""Return the node of texts that the whole pattern matches, and the pattern that says what it allows.
+
+    ``\d``, ``\w`` and ``\s`` are ASCII unless ``unicode``.  Patterns with look-around or word boundaries are read as
+    those of JSON schemas are, others as the engine reads them.  Raises `GrammarError` with the column for a text that
+    is no regular expression or matches nothing.
+    """
+    if not isinstance(pattern, str):
+        raise GrammarError(f"{type(pattern).__name__} is no pattern", place=place, expected="a regular expression")
+    if not pattern:
+        raise GrammarError("the pattern is empty", place=place, expected="a regular expression")
+    if _has_looks(pattern):
+        term = _looking(pattern, place, unicode=unicode)
+        if shortest(term) is None:
+            raise GrammarError("no text matches this pattern", place=place)
+        return _raw(term), pattern
+    shown = pattern if unicode else ascii_classes(pattern)
+    try:
+        check_pattern(pattern, place=place)
+        language(pattern)
+        is_empty = shortest(language(shown)) is None
+    except NotTranslated:
+        is_empty = False  # the engine decides
+    except InvalidRegex as error:
+        raise GrammarError(str(error), line=1, column=error.at + 1, place=place) from None
+    if is_empty:
+        raise GrammarError("no text matches this pattern", place=place)
+    return Pattern(shown), shown
+
+
+def ascii_classes(pattern: str) -> str:
+    r"""Return the pattern with ``\d``, ``\w``, ``\s`` and their negations written as sets of ASCII characters."""
+    out: list[str] = []
+    depth = 0
+    for piece in _PIECE.findall(pattern):
+        letters = _CLASSES.get(piece[1:].lower()) if piece[0] == "\\" else None
+        if letters is not None:  # a set within a set is legal in Rust, and no range can begin or end with it
+            piece = f"[{'^' if piece[1].isupper() else ''}{letters}]"
+        elif piece[0] == "[":
+            depth += 1
+        elif piece == "]" and depth:
+            depth -= 1
+        out.append(piece)
+    return "".join(out)
+
+
+def _has_looks(pattern: str) -> bool:
+    """Whether there is look-around or a word boundary outside character classes."""
+    depth = 0
+    found = list(_PIECE.finditer(pattern))
+    for piece in found:
+        if piece[0][0] == "[":
+            depth += 1
+        elif piece[0] == "]" and depth:
+            depth -= 1
+        elif not depth and _LOOKS.match(pattern, piece.start()):
+            return True
+    return False
+
+
+def _looking(pattern: str, place: str, *, unicode: bool) -> Regular:
+    """The language of a pattern with look-around, in the syntax of JSON schemas."""
+    if unicode:
+        raise GrammarError("look-around is not possible with unicode=True", place=place, expected="one of the two")
+    try:
+        return ecma.language(f"^(?:{_NAMED.sub('(?<', pattern)})$", final_newline=False)
+    except ecma.InvalidPattern as error:
+        raise GrammarError(str(error), place=place, expected="a regular expression") from None
+    except ecma.NotRegular as error:
+        hint = "write the pattern without look-around"
+        raise GrammarError(f"{error} is not supported", place=place, hint=hint) from None
+
+
+def _raw(term: Regular) -> Node:
+    """The terminal tree of a language over plain text."""
+    if term.plain:
+        return Pattern(regex_of(term)) if term.args or term.op == "cat" else Not(ANYTHING)
+    match term.op:
+        case "cat":
+            return seq(*map(_raw, term.args))
+        case "alt":
+            return alt(*map(_raw, term.args))
+        case "and":
+            return And(tuple(_bound(part) if part.op == "not" else _raw(part) for part in term.args))
+        case "not":
+            return And((Pattern("(?s:.*)"), _bound(term)))
+    body, least, most = term.args
+    return repeat(_raw(body), least, most)
+
+
+def _bound(term: Regular) -> Node:
+    """A negation in an intersection; a tail of any text is any bytes, so that the engine sees when nothing is left."""
+    (body,) = term.args
+    if body.op == "cat" and body.args and body.args[-1] == ALL:
+        parts = body.args[:-1]
+        return Not(seq(*map(_raw, parts), ANYTHING))
+    return Not(_raw(body))

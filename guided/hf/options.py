@@ -1,0 +1,192 @@
+"""The keyword arguments that `Guide.chat`, `stream`, `generate` and `batch` share, in one place.
+
+A new one is a line in `Keywords`, which type checkers and editors read, and one in `AnswerOptions`, with its default.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
+
+from grammars.compose.compose import Parts
+from grammars.json_schema.build import Policy
+from grammars.plan.plan import Stops
+from grammars.values.constraints import Choice, Gbnf, Lark, Llguidance, Regex, StructuralTag
+from guided.hf.hidden.settings import HiddenStates
+from guided.hf.loop.generation import Streamer
+from guided.rows.sequence import OnError
+from guided.sampling import Sampling, sampling_of
+from special_tokens.errors import RequestError, shown
+
+__all__ = ["OF_PLAN", "AnswerOptions", "Chat", "Keywords", "PlanKeywords", "TextFormat", "options_of", "with_options"]
+
+#: Messages of a conversation, or the text of one user message.
+Chat: TypeAlias = Sequence[Mapping[str, Any]] | str
+
+#: Response formats whose value is text.
+TextFormat: TypeAlias = Choice | Regex | Lark | Gbnf | Llguidance | StructuralTag | re.Pattern[str]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class PlanKeywords(TypedDict, total=False):
+    """The keywords of `Guide.plan`, ``response_format`` apart."""
+
+    tools: Iterable[Any] | None
+    tool_choice: Any
+    parallel_tool_calls: bool | None
+    reasoning_effort: str | None
+    reasoning_preset: str
+    thinking: bool | None
+    stop: str | Sequence[str] | Stops | None
+    max_tokens: int | None
+    schema_policy: Policy
+
+
+class Keywords(PlanKeywords, total=False):
+    """The keywords of every method that answers, ``response_format`` apart: it decides the type of the answer."""
+
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    min_p: float | None
+    repetition_penalty: float | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    logit_bias: Mapping[int, float] | None
+    seed: int | Sequence[int] | None
+    n: int | None
+    logprobs: bool | int | None
+    top_logprobs: int | None
+    sampling: Sampling | Sequence[Sampling] | None
+    describe: bool
+    trace: bool
+    reuse: bool
+    on_error: OnError
+    streamer: Streamer | None
+    prompt_lookup_num_tokens: int | None
+    return_last_hidden_state: bool | HiddenStates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOptions:
+    """One call's keyword arguments.
+
+    ``max_tokens`` bounds the answer, at most the rest of the context.  The sampling fields have OpenAI's meaning and
+    override the model's generation config; ``sampling`` gives them as one value, or as one for each chat of a batch,
+    and ``seed`` may be one number for each.  ``n`` answers per chat are for a batch.  ``describe`` tells the model of
+    tools and response format.  ``reuse`` takes what is kept of earlier answers, and keeps these.
+    ``prompt_lookup_num_tokens`` lets each forward check at most that many tokens that are guessed from prompt and
+    answer: the same answers, in fewer forwards where they repeat the prompt.  ``return_last_hidden_state`` fills
+    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.
+    """
+
+    response_format: Any = None
+    tools: Iterable[Any] | None = None
+    tool_choice: Any = None
+    parallel_tool_calls: bool | None = None
+    reasoning_effort: str | None = None
+    reasoning_preset: str = "native"
+    thinking: bool | None = None
+    stop: str | Sequence[str] | Stops | None = None
+    max_tokens: int | None = None
+    schema_policy: Policy = "warn"
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    logit_bias: Mapping[int, float] | None = None
+    seed: int | Sequence[int] | None = None
+    n: int | None = None
+    logprobs: bool | int | None = None
+    top_logprobs: int | None = None
+    sampling: Sampling | Sequence[Sampling] | None = None
+
+    describe: bool = True
+    trace: bool = False
+    reuse: bool = True
+    on_error: OnError = "end"
+    streamer: Streamer | None = None
+    prompt_lookup_num_tokens: int | None = None
+    return_last_hidden_state: bool | HiddenStates = False
+
+    def parts(self, stop: Stops) -> Parts:
+        """Return the parts of a plan, with ``stop`` as its stops."""
+        return Parts(stop=stop, **{name: getattr(self, name) for name in OF_PLAN if name != "stop"})
+
+    def plan_keyword(self) -> str:
+        """Return the first keyword that says what the answer must be, ``max_tokens`` apart; "" where none does."""
+        default = AnswerOptions()
+        given = (n for n in OF_PLAN if n != "max_tokens" and getattr(self, n) is not getattr(default, n))
+        return next((name for name in given if getattr(self, name) != getattr(default, name)), "")
+
+    def samplings(self) -> Sampling | Sequence[Sampling]:
+        """Return the sampling of all rows, or one for each chat, their seeds apart.  Raises `RequestError`."""
+        given = {name: getattr(self, name) for name in _OF_SAMPLING if getattr(self, name) is not None}
+        if self.sampling is None:
+            n = given.pop("n", 1)
+            return replace(sampling_of(given), n=n)
+        if given:
+            raise RequestError(f"{next(iter(given))} together with sampling", place="sampling", expected="one of them")
+        return self.sampling
+
+
+#: Every field; those that `Parts` has as well; those that `guided.Sampling` has, or stand for.
+ALL = tuple(field.name for field in fields(AnswerOptions))
+OF_PLAN = tuple(field.name for field in fields(Parts) if field.name in ALL)
+_OF_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty",
+                "frequency_penalty", "logit_bias", "n", "logprobs", "top_logprobs")  # fmt: skip
+
+
+def options_of(place: str, given: Mapping[str, Any], names: Sequence[str] = ALL) -> AnswerOptions:
+    """Return the keyword arguments of a call of ``place``; raise `RequestError` for a name that is not in ``names``."""
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(name, ("messages", "chats", "plan", "plans", *names), 1)
+            hint = f"is it {shown(near[0])}?" if near else ""
+            raise RequestError(f"unknown keyword {shown(name)}", place=place, hint=hint)
+    return AnswerOptions(**given)
+
+
+def with_options(names: Sequence[str] = ALL, **renamed: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a method show these fields of `AnswerOptions` for ``**options``, and take old names (``old="new"``)."""
+
+    def decorate(method: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(method)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for old, new in renamed.items():
+                if old in kwargs and new not in kwargs:
+                    text = f"{method.__qualname__}({old}=...) is now {new}=...; the old name goes with the next release"
+                    warnings.warn(text, DeprecationWarning, stacklevel=2)
+                    kwargs[new] = kwargs.pop(old)
+            return method(*args, **kwargs)
+
+        call.__signature__ = _spelled_out(inspect.signature(method), names)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def _spelled_out(signature: inspect.Signature, names: Sequence[str]) -> inspect.Signature:
+    """Return ``signature`` with ``names`` in place of ``**options``."""
+    before = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    if len(before) == len(signature.parameters):
+        return signature
+    listed = {p.name for p in before}
+    more = (
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+        for f in fields(AnswerOptions)
+        if f.name in names and f.name not in listed
+    )
+    return signature.replace(parameters=[*before, *more])

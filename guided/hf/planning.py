@@ -1,0 +1,77 @@
+"""Plans for one model: composed, compiled, cached by their parts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from grammars.compose.compose import Parts, compose
+from grammars.limits.deadline import deadline
+from grammars.plan.plan import Plan, Stops
+from grammars.requests.read import Request, read_request
+from guided.engine.engine import Engine
+from guided.engine.plan_cache import PlanCache
+from guided.hf.model.context import ModelContext
+from guided.hf.model.tool_rendering import check_tools
+from guided.sampling import Sampling, check_bias
+from guided.stops.request import check_stops, stops_of
+from guided.stops.vocabulary import check_writable_stops
+from special_tokens.errors import PlanError, RequestError
+
+__all__ = ["Planner", "checked_plan", "checked_stops"]
+
+log = logging.getLogger("guided")
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Makes the plans of ``context``'s model."""
+
+    context: ModelContext
+    plans: PlanCache = field(default_factory=PlanCache)
+
+    def plan(self, parts: Parts) -> Plan:
+        """Return the plan of ``parts``, whose stops were checked, and log its notes.  Raises `RequestError`."""
+        if parts.tools is not None and not isinstance(parts.tools, str | bytes | Mapping | list | tuple):
+            try:
+                parts = replace(parts, tools=list(parts.tools))  # iterated twice
+            except TypeError:
+                raise RequestError(
+                    f"{type(parts.tools).__name__} is not a list", place="tools", expected="a list of tools"
+                ) from None
+        plan = self.plans.get(parts, self._composed)
+        for note in plan.notes:
+            log.warning("%s", note)
+        return plan
+
+    def request(self, body: Mapping[str, Any], *, trusted: bool, ignore_unknown: bool) -> tuple[Request, Plan]:
+        """Return a request body as read, and its plan.  Raises `RequestError`."""
+        request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
+        check_bias(Sampling(**request.sampling), self.context.tokens.vocab_size)
+        stop = checked_stops(request.parts.stop, self.context.engine)
+        return request, self.plan(replace(request.parts, stop=stop))
+
+    def _composed(self, parts: Parts) -> Plan:
+        context = self.context
+        with deadline():  # one deadline for composing and compiling
+            plan = compose(parts, tokens=context.tokens, format=context.format)
+            check_tools(context.tokenizer, context.format, plan, context.tokens)
+            context.engine.prepare(plan, plan.entries[0].name)
+        return plan
+
+
+def checked_plan(plan: object, place: str) -> Plan:
+    """Return ``plan``; raise `PlanError` for what is none."""
+    if not isinstance(plan, Plan):
+        raise PlanError(f"{type(plan).__name__} is no plan", place=place, expected="what guide.plan() gave")
+    return plan
+
+
+def checked_stops(stop: str | Sequence[str] | Stops | None, engine: Engine) -> Stops:
+    """Return the stops of a request; raise `RequestError` for stops that are malformed or can never be written."""
+    stops = stops_of(stop)
+    check_stops(stops, engine.tokens)
+    check_writable_stops(stops, engine)
+    return stops

@@ -1,0 +1,59 @@
+"""Regular expressions of clients: Python's ``re`` with ``re.ASCII`` judges what the masks accept."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+
+import guided
+from guided.engine.engine import Engine
+from special_tokens.errors import GrammarError
+from tests.judges.plans import accepts, plan_of
+
+ALPHABET = ("a", "B", "1", "_", " ", "\t", "é", "٣", "-", "\u2003")
+PATTERNS = [
+    *(r"\d+", r"\w{1,2}", r"\s\S", r"\D", r"\W\w", r"[\d-]+", r"[^\d]", r"[^\W\d]{2}", r"[\s\d]a?", r"[]\d]+", r"\\d"),
+    *(r"(?P<x>\d)a", r"(?i)b\d", r"(?=.*\d)(?=.*[a-z]).{2,3}", r"(?!1)\w{1,2}", r"(?!.*--)[a-]{1,3}", r"\w{1,2}(?<!a)"),
+    *(r"a\b.*", r"(?:a(?!1)|B).?", r"(?<=a)1|a", r"[(?!]?a", r"\(?!?a"),
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_the_masks_accept_what_re_matches_with_ascii_classes(engine: Engine, pattern: str) -> None:
+    plan = plan_of(engine, response_format=guided.Regex(pattern))
+    wanted = re.compile(pattern, re.ASCII)
+    count = 0
+    for size in range(4):
+        for letters in itertools.product(ALPHABET[: 10 if size < 3 else 5], repeat=size):
+            text = "".join(letters)
+            right = wanted.fullmatch(text) is not None
+            count += right
+            assert accepts(plan, engine, text, "after") == right, text
+    assert count or pattern == r"\\d"
+
+
+def test_unicode_classes_when_asked_for(engine: Engine) -> None:
+    plan = plan_of(engine, response_format=guided.Regex(r"\d\w", unicode=True))
+    assert accepts(plan, engine, "٣é", "after")
+    plan = plan_of(engine, response_format=re.compile(r"\d\w"))
+    assert not accepts(plan, engine, "٣é", "after")
+    assert plan.response.pattern == "[0-9][0-9A-Za-z_]"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        (r"(?=a)b", "no text matches this pattern"),
+        (r"(?=a", "regex: .*expected a regular expression"),
+        (r"(a)(?=\1)", "not supported.*without look-around"),
+        (r"\d[", "line 1, column 3"),
+        (r"[^\w\W]", "no text matches this pattern"),
+    ],
+)
+def test_errors_name_the_pattern(engine: Engine, pattern: str, said: str) -> None:
+    with pytest.raises(GrammarError, match=said):
+        plan_of(engine, response_format=guided.Regex(pattern))
+    with pytest.raises(GrammarError, match="not possible with unicode"):
+        plan_of(engine, response_format=guided.Regex("(?=a)a", unicode=True))

@@ -1,0 +1,84 @@
+"""One way in: every method that answers takes the same keywords, which an editor sees, and `help` as well."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any, get_type_hints
+
+import pytest
+
+import guided
+from guided.hf.options import AnswerOptions, Keywords, PlanKeywords
+from special_tokens.errors import RequestError
+
+NAMES = [field.name for field in dataclasses.fields(AnswerOptions)]
+
+
+def test_type_checkers_and_the_run_time_see_the_same_keywords() -> None:
+    hints = get_type_hints(AnswerOptions)
+    assert get_type_hints(Keywords) == {name: kind for name, kind in hints.items() if name != "response_format"}
+    of_plan = {f.name for f in dataclasses.fields(guided.Parts)} - {"response_place", "ignored", "response_format"}
+    assert of_plan == set(get_type_hints(PlanKeywords))
+
+
+@pytest.mark.parametrize(("method", "first"), [("chat", "messages"), ("stream", "messages"), ("generate", "chats")])
+def test_every_method_shows_every_keyword_with_its_default(method: str, first: str) -> None:
+    parameters = inspect.signature(getattr(guided.Guide, method)).parameters
+    assert list(parameters)[1] == first
+    assert {p.name: p.default for p in parameters.values() if p.kind is p.KEYWORD_ONLY} == {
+        field.name: field.default for field in dataclasses.fields(AnswerOptions)
+    }
+
+
+@pytest.mark.parametrize("method", ["chat", "stream", "generate", "plan"])
+def test_a_misspelt_keyword_is_refused_with_the_right_one(tiny_guide: Any, method: str) -> None:
+    arguments = () if method == "plan" else (["hi"],) if method == "generate" else ("hi",)
+    with pytest.raises(RequestError, match=r"unknown keyword 'reponse_format' \(is it 'response_format'\?\)"):
+        getattr(tiny_guide, method)(*arguments, reponse_format=int)
+
+
+def test_a_plan_takes_nothing_that_it_would_ignore(tiny_guide: Any) -> None:
+    with pytest.raises(RequestError, match="plan: unknown keyword 'temperature'"):
+        tiny_guide.plan(temperature=0.5)
+    assert "temperature" not in inspect.signature(guided.Guide.plan).parameters
+
+
+def test_generate_takes_the_keywords_of_chat(tiny_guide: Any) -> None:
+    """One plan for all rows, described to the model, sampled alike: each row is what `chat` answers alone."""
+    options: dict[str, Any] = {"response_format": guided.Regex("[a-c]{8}"), "temperature": 1.0, "seed": 3}
+    messages = tiny_guide.generate(["hi", "you"], **options)
+    assert [m.content for m in messages] == [tiny_guide.chat(chat, **options).content for chat in ("hi", "you")]
+    several = tiny_guide.generate(["hi", "you"], n=2, **options)
+    assert [m.content for m in several][::2] == [m.content for m in messages]
+
+
+def test_the_format_is_described_wherever_it_answers(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format=int)
+    told = tiny_guide.inputs(["hi"], [plan], describe=True).prompt_len
+    (ours,) = tiny_guide.generate(["hi"], [plan], max_tokens=3)
+    assert ours.usage.prompt_tokens == tiny_guide.chat("hi", plan, max_tokens=3).usage.prompt_tokens == told
+    assert tiny_guide.inputs(["hi"], [plan]).prompt_len < told
+
+
+def test_old_names_work_for_one_release_and_say_so(tiny_guide: Any) -> None:
+    with pytest.warns(DeprecationWarning, match=r"chat\(chat=...\) is now messages=...") as warned:
+        old = tiny_guide.chat(chat="hi", temperature=0, max_tokens=4)
+    assert warned[0].filename == __file__
+    assert old.content == tiny_guide.chat(messages="hi", temperature=0, max_tokens=4).content
+    with pytest.warns(DeprecationWarning, match="messages="):
+        tiny_guide.choice_probabilities(chat="hi", choices=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda g: g.chat("hi", n=2, temperature=1.0), "n: n=2 for one answer"),
+        (lambda g: g.generate(["hi"], sampling=guided.Sampling(), top_p=0.5), "top_p together with sampling"),
+        (lambda g: g.generate(["hi"], [None], tools=[print]), "'tools' together with a finished plan"),
+        (lambda g: g.chat("hi", g.plan(), stop="a"), "'stop' together with a finished plan"),
+    ],
+)
+def test_keywords_that_contradict_each_other(tiny_guide: Any, call: Any, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        call(tiny_guide)
