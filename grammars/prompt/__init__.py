@@ -1,1 +1,1 @@
-"""The prompt: messages for the template, descriptions of tools and formats, escaped special tokens."""
+"""The prompt: messages for the template, descriptions of tools and formats, escaped special tokens, anchors."""

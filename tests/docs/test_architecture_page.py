@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -22,14 +23,19 @@ def test_files_that_the_page_names_exist() -> None:
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
-def test_every_room_has_a_row_with_its_number_of_modules() -> None:
+def test_every_room_has_a_row_with_what_its_package_says() -> None:
     rooms = {
-        str(folder.relative_to(ROOT)): len(list(folder.glob("*.py"))) - 1
+        str(folder.relative_to(ROOT)): _first_sentences(folder / "__init__.py")
         for package in PACKAGES
         for folder in [ROOT / package, *(ROOT / package).rglob("*")]
         if len(list(folder.glob("*.py"))) > 1
     }
-    assert {cells[0].strip("`"): int(cells[1]) for cells in _rows(PLACES)} == rooms
+    assert {room.strip("`"): " ".join(noun.split()) for room, noun in _rows(PLACES)} == rooms
+
+
+def _first_sentences(package: Path) -> str:
+    docstring = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
+    return " ".join(docstring.split("\n\n")[0].split())
 
 
 def test_modules_that_moved_are_where_the_table_says() -> None:

@@ -1,1 +1,1 @@
-"""The decode loop: sampling, recording, streaming."""
+"""The decode loop: forced runs, sampling, recording, streaming."""
