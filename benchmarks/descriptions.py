@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Benchmark: three descriptions of a JSON schema for the model: the schema, a type in TypeScript, an example.
 
-    python benchmarks/descriptions.py                      # 30 cases of three tables in three styles: half an hour
-    python benchmarks/descriptions.py --only extraction --style TypeScript --limit 100
+    python benchmarks/descriptions.py                      # 30 cases of three tables in three styles: an hour
+    python benchmarks/descriptions.py --seconds 500        # a part of it; the next run goes on where it stopped
+    python benchmarks/descriptions.py --page
 
 Exactly right answers of guided greedy runs, the same masks for all styles: texts of `benchmarks/extraction_cases.py`
 and the two tables of `benchmarks/tool_calls.py`, whose functions are described in the system message.  ``--page``
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -23,14 +25,20 @@ sys.path.insert(0, str(ROOT))
 
 import guided  # noqa: E402
 from benchmarks.description_styles import STYLES  # noqa: E402
-from benchmarks.extraction import measure  # noqa: E402
-from benchmarks.extraction_cases import extraction_cases  # noqa: E402
-from benchmarks.json_schema_tables import table, write_page  # noqa: E402
+from benchmarks.extraction_cases import extraction_cases, right_leaves  # noqa: E402
+from benchmarks.extraction_cases import is_right as is_object_right  # noqa: E402
+from benchmarks.json_schema_tables import percent, table, write_page  # noqa: E402
 from benchmarks.tool_calls import load_cases, load_checker  # noqa: E402
 from grammars.prompt import describe  # noqa: E402
 
 TABLES = ("extraction", "simple_python", "live_simple")
-HEAD = ("described by", *(f"{name}: right / answers" for name in TABLES), "prompt tokens")
+HEAD = (
+    "described by",
+    "extraction: right / answers",
+    "values right, %",
+    *(f"{name}: right / answers" for name in TABLES[1:]),
+    "tokens of a prompt",
+)
 
 
 def described_response(style: str) -> Any:
@@ -62,70 +70,80 @@ def described_tools(style: str) -> Any:
     return text
 
 
-def run(guide: Any, name: str, style: str, limit: int, batch: int) -> dict[str, Any]:
+def answered(guide: Any, table_name: str, style: str, cases: list[Any], is_right: Any) -> dict[str, dict[str, int]]:
+    """Return what came of each case, by its id."""
     with (
         mock.patch.object(describe, "_response", described_response(style)),
         mock.patch.object(describe, "_tools", described_tools(style)),
     ):
-        if name == "extraction":
-            row = measure(guide, extraction_cases(limit), style, batch=batch)[0]
-            found = {"right": row.right, "cases": row.cases, "values": row.values, "all_values": row.all_values}
-            return {**found, "prompt_tokens": row.prompt_tokens, "tokens": row.tokens, "seconds": row.seconds}
-        is_right = load_checker()
-        cases = load_cases(name, limit)
-        found = {"right": 0, "cases": len(cases), "prompt_tokens": 0, "tokens": 0}
-        for at in range(0, len(cases), batch):
-            some = cases[at : at + batch]
-            plans = [guide.plan(tools=[c.tool], tool_choice="required", parallel_tool_calls=False) for c in some]
-            messages = guide.generate(
-                [c.messages for c in some], plans, sampling=guided.Sampling(temperature=0.0), describe=True,
-                max_tokens=256,
-            )  # fmt: skip
-            for case, message in zip(some, messages, strict=True):
-                call = message.tool_calls[0] if message.tool_calls else None
-                found["right"] += bool(
-                    call and isinstance(call.parsed, dict) and is_right(case, call.name, call.parsed)
-                )
-                found["prompt_tokens"] += message.usage.prompt_tokens
-                found["tokens"] += message.usage.completion_tokens
-        return found
+        if table_name == "extraction":
+            plans = [guide.plan(response_format=case.schema) for case in cases]
+            chats: list[Any] = [case.prompt for case in cases]
+        else:
+            plans = [guide.plan(tools=[c.tool], tool_choice="required", parallel_tool_calls=False) for c in cases]
+            chats = [case.messages for case in cases]
+        greedy = guided.Sampling(temperature=0.0)
+        messages = guide.generate(chats, plans, sampling=greedy, describe=True, max_tokens=256)
+    found = {}
+    for case, message in zip(cases, messages, strict=True):
+        right, values, all_values = 0, 0, 0
+        if table_name == "extraction":
+            right = is_object_right(case, message.parsed)
+            values, all_values = right_leaves(case, message.parsed)
+        elif message.tool_calls and isinstance(message.tool_calls[0].parsed, dict):
+            right = is_right(case, message.tool_calls[0].name, message.tool_calls[0].parsed)
+        usage = message.usage
+        found[case.id] = {"right": int(right), "values": values, "all_values": all_values,
+                          "prompt": usage.prompt_tokens, "tokens": usage.completion_tokens}  # fmt: skip
+    return found
 
 
-def page_table(found: dict[str, Any]) -> str:
+def page_table(found: dict[str, dict[str, dict[str, int]]]) -> str:
+    """Return the table over the cases that were answered in all styles."""
     rows = []
     for style in STYLES:
         cells, prompt, answers = [], 0, 0
         for name in TABLES:
-            one = found.get(f"{style}, {name}")
-            cells.append(f"{one['right']} / {one['cases']}" if one else "-")
-            prompt += one["prompt_tokens"] if one else 0
-            answers += one["cases"] if one else 0
+            runs = [found.get(f"{other}, {name}", {}) for other in STYLES]
+            shared = set(runs[0]).intersection(*runs)
+            mine = [found[f"{style}, {name}"][case] for case in shared]
+            total = {key: sum(one[key] for one in mine) for key in ("right", "values", "all_values", "prompt")}
+            cells.append(f"{total['right']} / {len(mine)}")
+            if name == "extraction":
+                cells.append(percent(total["values"], total["all_values"]))
+            prompt, answers = prompt + total["prompt"], answers + len(mine)
         rows.append((style, *cells, round(prompt / answers) if answers else "-"))
     return table(HEAD, rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=TABLES, help="one table alone")
-    parser.add_argument("--style", choices=list(STYLES), help="one style alone")
     parser.add_argument("--limit", type=int, default=30, help="cases of each table (default 30)")
-    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=5)
+    parser.add_argument(
+        "--seconds", type=float, default=1e9, help="begin no batch after this time; a later run goes on"
+    )
     parser.add_argument("--json", type=Path, default=ROOT / "build" / "descriptions.json", help="the runs, added to")
     parser.add_argument("--page", action="store_true", help="write the table of the file's runs, and run nothing")
     args = parser.parse_args()
     found = json.loads(args.json.read_text(encoding="utf-8")) if args.json.exists() else {}
-    if not args.page:
-        guide = guided.demo()
-        for name in [args.only] if args.only else TABLES:
-            for style in [args.style] if args.style else STYLES:
-                found[f"{style}, {name}"] = run(guide, name, style, args.limit, args.batch)
-                args.json.parent.mkdir(parents=True, exist_ok=True)
-                args.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
-                print(style, name, found[f"{style}, {name}"], file=sys.stderr, flush=True)
-    else:
+    if args.page:
         write_page(
             ROOT / "docs" / "response_formats.md", "descriptions", "benchmarks/descriptions.py", page_table(found)
         )
+        return
+    guide, is_right, began = guided.demo(), load_checker(), time.perf_counter()
+    cases: dict[str, Any] = {"extraction": extraction_cases(args.limit)}
+    cases |= {name: load_cases(name, args.limit) for name in TABLES[1:]}
+    for at in range(0, args.limit, args.batch):
+        for name in TABLES:
+            for style in STYLES:  # the same cases in every style before the next ones
+                known = found.setdefault(f"{style}, {name}", {})
+                todo = [case for case in cases[name][at : at + args.batch] if case.id not in known]
+                if todo and time.perf_counter() - began < args.seconds:
+                    known.update(answered(guide, name, style, todo, is_right))
+                    args.json.parent.mkdir(parents=True, exist_ok=True)
+                    args.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
     print(page_table(found))
 
 

@@ -50,6 +50,10 @@ _BYTE_UNITS = "^[0-9]{1,12}(?:\\.[0-9]{1,3})? ?(?:[kmgtpeKMGTPE]i?)?[bB]$"
 class PythonSchema(GenerateJsonSchema):
     """The schema of a type as the masks keep it; raises pydantic's error for a type that JSON cannot carry."""
 
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """No title that only repeats the key: models read all of the schema."""
+        return False
+
     # -- numbers
 
     def decimal_schema(self, schema: Any) -> dict[str, Any]:
@@ -262,7 +266,12 @@ def _taken(schema: Any, path: tuple[str, ...], rows: list[ReportRow]) -> Any:
         rows.append(ReportRow(pointer_of(path), keyword, Outcome(outcome), reason))
     if schema.get("pattern") == _BYTE_SIZE:
         return {**schema, "pattern": _BYTE_UNITS}
-    return {key: _taken(value, (*path, key), rows) for key, value in schema.items() if key != _ROWS}
+    named = path[-1] if path[-2:-1] == ("$defs",) else None  # its title only repeats the name
+    return {
+        key: _taken(value, (*path, key), rows)
+        for key, value in schema.items()
+        if key != _ROWS and not (key == "title" and value == named)
+    }
 
 
 def _row(outcome: Outcome, reason: str) -> list[str]:

@@ -72,6 +72,7 @@ class Keywords(PlanKeywords, total=False):
     on_error: OnError
     streamer: Streamer | None
     prompt_lookup_num_tokens: int | None
+    assistant_model: Any
     return_last_hidden_state: bool | HiddenStates
 
 
@@ -84,7 +85,8 @@ class AnswerOptions:
     and ``seed`` may be one number for each.  ``n`` answers per chat are for a batch.  ``describe`` tells the model of
     tools and response format.  ``reuse`` takes what is kept of earlier answers, and keeps these.
     ``prompt_lookup_num_tokens`` lets each forward check at most that many tokens that are guessed from prompt and
-    answer: the same answers, in fewer forwards where they repeat the prompt.  ``return_last_hidden_state`` fills
+    answer: the same answers, in fewer forwards where they repeat the prompt.  ``assistant_model``, a smaller model of
+    the same vocabulary, guesses instead.  ``return_last_hidden_state`` fills
     ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.
     """
 
@@ -119,6 +121,7 @@ class AnswerOptions:
     on_error: OnError = "end"
     streamer: Streamer | None = None
     prompt_lookup_num_tokens: int | None = None
+    assistant_model: Any = None
     return_last_hidden_state: bool | HiddenStates = False
 
     def parts(self, stop: Stops) -> Parts:

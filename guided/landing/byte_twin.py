@@ -1,8 +1,8 @@
-"""The byte twin of an engine: its grammars over single bytes, in the engine's own id space.
+"""The byte twin of an engine: it compiles the same grammars over single bytes instead of the vocabulary's tokens.
 
-Markers and sentinels keep their ids, every other id of the vocabulary writes nothing, and the 256 bytes are ids past
-all of these.  So the text of any plan's grammar compiles as it stands, and a search sees what may be written byte by
-byte, whatever the vocabulary.
+Markers and sentinels keep their ids, all other ids of the vocabulary write nothing, and the 256 bytes get ids past all
+of these.  So the text of any plan's grammar compiles unchanged, and a search over bytes does not depend on the
+vocabulary.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ByteTwin:
         return ByteMatcher(self, found.deep_copy(), ends)
 
     def mask(self, matcher: Any) -> ByteMask:
-        """Return what ``matcher`` allows next."""
+        """Return the symbols that ``matcher`` allows next."""
         matcher.unsafe_compute_mask_ptr(self._address, self._nbytes)
         at = self.first >> 3
         written = int.from_bytes(self._view[at : at + 32].tobytes(), "little")
@@ -101,7 +101,7 @@ class ByteTwin:
 
 
 class ByteMatcher:
-    """A grammar at one place, moved by symbols: bytes, and markers as 256 + id.  Not thread-safe."""
+    """A matcher that is fed with symbols: bytes, and markers as 256 + id.  Not thread-safe."""
 
     __slots__ = ("_matcher", "_twin", "ends")
 
@@ -114,7 +114,7 @@ class ByteMatcher:
         return ByteMatcher(self._twin, self._matcher.deep_copy(), self.ends)
 
     def feed(self, symbols: Iterable[int]) -> bool:
-        """Write ``symbols``; False where the grammar refuses one, after which this matcher is of no use."""
+        """Write ``symbols``; return False if the grammar refuses one, after which the matcher must not be used."""
         first = self._twin.first
         return bool(self._matcher.consume_tokens([first + s if s < 256 else s - 256 for s in symbols]))
 
@@ -137,7 +137,7 @@ class ByteMatcher:
         return found
 
     def class_of(self, symbol: int) -> tuple[object, ...]:
-        """Return what distinguishes the place after ``symbol`` at first sight; this place stays as it is."""
+        """Return the mask and forced bytes after ``symbol``, as a key of that place; the matcher stays here."""
         copy = self._matcher
         if not copy.consume_token(self._twin.first + symbol):
             return ()
@@ -147,5 +147,5 @@ class ByteMatcher:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the engine met a limit; then its masks mean nothing."""
+        """Whether the engine has failed, at one of its limits; then its masks mean nothing."""
         return bool(self._matcher.is_error())

@@ -24,9 +24,9 @@ _PRINTABLE = bytes((*range(0x20, 0x7F), 0x0A, 0x09))
 class Leaning(NamedTuple):
     """One preference of a search.
 
-    ``first_bytes`` are extra costs of beginning a JSON value with a byte.  ``forced_cost`` is what a byte counts that
-    must come, where a chosen one counts 1: it is mostly part of a longer token.  ``takes_known``: a text that is known
-    is written wherever one fits.
+    ``first_bytes`` are extra costs of beginning a JSON value with a byte.  ``forced_cost`` is the cost of a byte that
+    must come; that of a chosen one is 1.  It is less, because forced bytes are mostly parts of longer tokens.
+    ``takes_known``: a known text is written wherever one fits.
     """
 
     first_bytes: Mapping[int, float]
@@ -35,7 +35,7 @@ class Leaning(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """Symbols to write, their cost, and whether no other candidate before this place is of use any more."""
+    """Symbols to write, their cost, and whether candidates of earlier places may be dropped."""
 
     symbols: tuple[int, ...]
     cost: float

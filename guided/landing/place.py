@@ -1,7 +1,7 @@
 """The place in an answer, symbol by symbol: its region, and the JSON value that is being written there.
 
-Where JSON stands is never guessed from a bracket: the response is JSON where its format is, and inside tool calls the
-syntax's own table of steps says where a value begins.
+A JSON value is never guessed from a bracket: the response is JSON if its format is, and inside tool calls the table of
+steps of the syntax says where a value begins.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _BEGIN = ScanState()
 
 
 class AnswerPlace(NamedTuple):
-    """One place.  ``scan`` is the position in a JSON value, None outside of all; ``call`` that in tool calls.
+    """One place.  ``scan`` is the position in a JSON value, None outside of values; ``call`` the step in a tool call.
 
-    ``is_refused``: a watcher would not let the last symbols through.
+    ``is_refused``: a watcher forbids the last symbols.
     """
 
     position: Position

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["python_patterns", "url_pattern"]
 
-_PLAIN_JSON = '(?:null|true|false|-?(?:0|[1-9][0-9]{0,14})(?:\\.[0-9]{1,6})?|"[^"\\\\\\u0000-\\u001f]*")'
+_PLAIN_JSON = '(?:null|true|false|-?(?:0|[1-9][0-9]{0,18})(?:\\.[0-9]{1,6})?|"[^"\\\\\\u0000-\\u001f]*")'
 _LIST = f"\\[(?:{_PLAIN_JSON}(?:, ?{_PLAIN_JSON})*)?\\]"
 _MEMBER = f'"[^"\\\\\\u0000-\\u001f]*": ?(?:{_PLAIN_JSON}|{_LIST})'
 _LABEL = "[a-z](?:[a-z0-9]{0,30}|[a-z0-9]{0,15}-[a-z0-9]{1,15})"

@@ -10,7 +10,7 @@ from typing import Any
 
 from guided.hf.cache.kv_cache import RowKV
 
-__all__ = ["Cost", "interpolated", "measured_cost"]
+__all__ = ["Cost", "interpolated", "measured_cost", "relative_cost"]
 
 #: The time of a forward by its number of columns, in times of a forward over one.
 Cost = Callable[[int], float]
@@ -22,16 +22,26 @@ ROUNDS = 3
 #: Tokens in the cache before.
 _PREFIX = 32
 
-_remembered: weakref.WeakKeyDictionary[Any, dict[Any, Cost]] = weakref.WeakKeyDictionary()
+_remembered: weakref.WeakKeyDictionary[Any, dict[Any, dict[int, float]]] = weakref.WeakKeyDictionary()
 
 
 def measured_cost(model: Any) -> Cost:
     """Return the cost of columns on ``model``: measured once, by a dozen forwards, per device, dtype and attention."""
+    return interpolated(_seconds(model))
+
+
+def relative_cost(assistant: Any, model: Any) -> float:
+    """Return the time of a forward of ``assistant`` over one column in times of one of ``model``, measured as above."""
+    return _seconds(assistant)[1] / _seconds(model)[1]
+
+
+def _seconds(model: Any) -> dict[int, float]:
+    """Return the seconds of a forward by its columns."""
     found = _remembered.setdefault(model, {})
     config = model.config.get_text_config(decoder=True)
     key = (str(getattr(config, "_attn_implementation", "")), model.dtype, str(model.device))
     if key not in found:
-        found[key] = interpolated(_measured(model))
+        found[key] = _measured(model)
     return found[key]
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from guided.rows.sequence import RowSequence
 from guided.rows.unguided import UnguidedSequence
+from guided.state.mask import TokenMask
 
 __all__ = ["Ask", "Draft", "DraftTrial", "Guess"]
 
@@ -56,6 +57,10 @@ class DraftTrial:
         self._sequence = sequence.fork() if sequence is not None else None
         self._ends = () if isinstance(sequence, RowSequence) else ends
         self._room = room
+
+    def token_mask(self) -> TokenMask | None:
+        """Return the mask of the next guess, good until it is taken; None where all tokens are legal."""
+        return self._sequence.token_mask() if isinstance(self._sequence, RowSequence) else None
 
     def guess(self, token: int, chance: float, evidence: int = 0) -> list[int] | None:
         """Take one token; return what it forces.  None where it cannot be taken, and then nothing may follow."""

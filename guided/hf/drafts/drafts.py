@@ -18,7 +18,7 @@ FIRST_PAUSE, LAST_PAUSE = 8, 128
 
 
 class Guesser(Protocol):
-    """The one who guesses."""
+    """A source of drafts."""
 
     def propose(self, asks: Sequence[Ask]) -> list[Draft]:
         """Return a draft for each row."""

@@ -1,6 +1,7 @@
-"""Prompt look-up: what followed in prompt and answer when they read as the answer's end reads now.
+"""Prompt look-up: guess the tokens that followed an earlier occurrence of the answer's last words.
 
-Texts are compared, not tokens: a word that the prompt has after a space is found again after a quote.
+Occurrences are searched in prompt and answer.  Texts are compared, not tokens: a word that follows a space in the
+prompt is also found after a quote.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LENGTHS = {32: (7, 8), 16: (5, 7), 8: (3, 6), 4: (1, 5)}
 
 
 class History:
-    """Tokens of one row with their text; ``found`` looks for its end earlier in it."""
+    """The tokens of one row with their text; `found` searches for earlier occurrences of the text's end."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -45,9 +46,9 @@ class History:
             del self._ids[size:], self._starts[size:]
 
     def found(self, most: int) -> tuple[list[int], int]:
-        """Return up to ``most`` tokens that followed the newest equal of the text's end, and its length in bytes.
+        """Return up to ``most`` tokens that followed the latest earlier occurrence of the text's end.
 
-        The longest text that is found counts; nothing and 0 where there is none.
+        Also returns the length in bytes of the text that occurred: the longest is taken; no tokens and 0 without any.
         """
         text, end = self._text, len(self._text)
         for length in LENGTHS:

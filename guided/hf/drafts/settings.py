@@ -16,15 +16,31 @@ log = logging.getLogger("guided")
 _said: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 
 
+#: Guesses of one draft that an assistant makes, at most; as in transformers.
+_OF_ASSISTANT = 20
+
+
 @dataclass(frozen=True)
 class DraftSettings:
-    """``num_tokens``: guesses of one draft, at most."""
+    """``num_tokens``: guesses of one draft, at most.  ``assistant`` makes them; None: they are looked up."""
 
     num_tokens: int
+    assistant: Any = None
 
 
-def draft_settings(prompt_lookup_num_tokens: object) -> DraftSettings | None:
-    """Return what a call asks for, None where it asks for no drafts.  Raises `RequestError`."""
+def draft_settings(
+    prompt_lookup_num_tokens: object, assistant_model: Any = None, model: Any = None
+) -> DraftSettings | None:
+    """Return what a call asks for, None where it asks for no drafts.
+
+    Raises `RequestError` for a wrong value, and for an assistant whose vocabulary is not that of ``model``.
+    """
+    if assistant_model is not None:
+        if prompt_lookup_num_tokens is not None:
+            raise RequestError("prompt_lookup_num_tokens is there as well", place="assistant_model",
+                               expected="one of the two")  # fmt: skip
+        _check_vocabulary(assistant_model, model)
+        return DraftSettings(_OF_ASSISTANT, assistant_model)
     if prompt_lookup_num_tokens is None:
         return None
     number = prompt_lookup_num_tokens
@@ -33,6 +49,22 @@ def draft_settings(prompt_lookup_num_tokens: object) -> DraftSettings | None:
             f"{shown(number)} is out of range", place="prompt_lookup_num_tokens", expected="an integer of 1 or more"
         )
     return DraftSettings(number)
+
+
+def _check_vocabulary(assistant: Any, model: Any) -> None:
+    try:
+        size, right = (one.get_input_embeddings().weight.shape[0] for one in (assistant, model))
+    except (AttributeError, NotImplementedError):
+        raise RequestError(
+            f"{type(assistant).__name__} is no model", place="assistant_model", expected="a causal language model"
+        ) from None
+    if size != right:
+        raise RequestError(
+            f"the assistant has {size} tokens, the model {right}",
+            place="assistant_model",
+            expected="a model with the same vocabulary",
+            hint="model.generate takes assistants with other tokenizers (docs/generate.md)",
+        )
 
 
 def say_once(model: Any, note: str) -> None:

@@ -9,12 +9,11 @@ from typing import Protocol
 
 import torch
 
-from grammars.plan.plan import RowPlan
+from grammars.plan.plan import Plan, RowPlan
 from guided.hf.cache.kv_cache import RowKV
 from guided.hf.cache.self_test import abilities_of
-from guided.hf.drafts.cost import measured_cost
+from guided.hf.drafts.choose import drafts_of
 from guided.hf.drafts.drafts import Drafts
-from guided.hf.drafts.lookup import PromptLookup
 from guided.hf.drafts.settings import DraftSettings, say_once
 from guided.hf.generate.inputs import Inputs
 from guided.hf.hidden.last_states import LastStates
@@ -53,8 +52,8 @@ class Streamer(Protocol):
 class Generation:
     """Rows and their answers.  Iterate `steps` once; `messages` are then the answers.
 
-    ``inputs``, ``plans``, ``rows`` and ``max_tokens`` have one entry per row.  A ``streamer`` of one row is given each
-    run of tokens at once; of several rows, which must stay side by side, one token per row and step.
+    ``inputs``, ``plans``, ``rows`` and ``max_tokens`` have one entry per row.  The ``streamer`` of a single row gets
+    each run of tokens at once; with several rows it gets one token per row and step, so that rows stay aligned.
     """
 
     def __init__(
@@ -151,13 +150,14 @@ class Generation:
         settings, context = self._drafts, self.context
         if settings is None:
             return None
-        if not can_crop:
-            why = prepared.off or "; ".join(abilities_of(context.model).notes)
-            self._notes += (f"no drafts: {why}",)
-            say_once(context.model, self._notes[-1])
-            return None
-        source = PromptLookup(context.engine, self.answers, self.inputs.prompt_ids, settings.num_tokens)
-        return Drafts(source, measured_cost(context.model), len(self.rows))
+        found: Drafts | str = prepared.off or "; ".join(abilities_of(context.model).notes)
+        if can_crop:
+            found = drafts_of(settings, context.model, context.engine, self.answers, self.inputs.prompt_ids)
+        if isinstance(found, Drafts):
+            return found
+        self._notes += (f"no drafts: {found}",)
+        say_once(context.model, self._notes[-1])
+        return None
 
     # -- the streamer of the caller
 
@@ -210,9 +210,9 @@ class Generation:
             return message
         plan, engine = self.plans[r], self.context.engine
         records = self._recorder.logprobs(r, message.token_ids)
-        overridden = sum(records[i].overridden for i in self.answers[r].forced if i < len(records))
-        guidance = replace(message.guidance, overridden=message.guidance.overridden + overridden)
-        message = replace(message, guidance=guidance)
+        if isinstance(plan, Plan):
+            overridden = sum(record.overridden for record in records)
+            message = replace(message, guidance=replace(message.guidance, overridden=overridden))
         if self.trace:
             trace = build_trace(
                 message, plan, engine, records, begin=self.inputs.begins[r], runs=set(self.answers[r].forced)

@@ -1,4 +1,4 @@
-"""Let ``generate`` prepare a call for our loop: a cache that fits model and settings, processors of others."""
+"""Prepare a call of the decode loop with ``generate``'s own code: cache, logits processors and stopping criteria."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from guided.hf.cache.self_test import abilities_of
 from guided.hf.cache.step_kv import StepKV
 from guided.hf.generate.inputs import Inputs
 from guided.hf.model.context import ModelContext
+from guided.hf.model.tokenizer import first_line
+from special_tokens.errors import ModelError
 
 __all__ = ["Prepared", "prepare"]
 
@@ -30,16 +32,16 @@ _NEUTRAL: dict[str, Any] = {
     "num_return_sequences": 1,
 }
 
-#: What a prepared call may hold for the loop to feed a cache of its own.
+#: The inputs that a prepared call may have if the loop is to feed a cache of its own.
 _PLAIN_KWARGS = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"}
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared call.  ``step_by_step`` gives one token per forward; ``make_cache(n)`` a cache of ``n`` empty rows.
+    """A prepared call: ``step_by_step`` makes a cache for one token per forward, ``make_cache(n)`` one of ``n`` rows.
 
-    ``make_cache`` is None where only ``step_by_step`` works.  ``processors`` and ``criteria`` are those that the
-    model's generation config asks for, ours apart.  ``off`` says why no row of this call can be kept, "" if it can.
+    ``make_cache`` is None if only ``step_by_step`` works.  ``processors`` and ``criteria`` are those of the model's
+    generation config, without guidance.  ``off`` says why rows of this call are not kept, and is empty if they are.
     """
 
     step_by_step: StepKV
@@ -50,15 +52,22 @@ class Prepared:
 
 
 def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_step: bool = False) -> Prepared:
-    """Let ``generate`` prepare a call of at most ``max_tokens`` new tokens for ``inputs``; nothing is computed.
+    """Prepare a call of at most ``max_tokens`` new tokens for ``inputs`` as ``generate`` does; runs no forward.
 
-    ``step_by_step``: whether the caller needs one step for one token of each row.
+    ``step_by_step``: the caller needs a step for each token.
     """
     ends = list(context.tokens.end_ids) or None
-    ids, processors, criteria, config, kwargs = context.model.generate(
-        **inputs, **_NEUTRAL, max_new_tokens=max_tokens, eos_token_id=ends, pad_token_id=context.pad_id,
-        custom_generate=_handed_out,
-    )  # fmt: skip
+    try:
+        ids, processors, criteria, config, kwargs = context.model.generate(
+            **inputs, **_NEUTRAL, max_new_tokens=max_tokens, eos_token_id=ends, pad_token_id=context.pad_id,
+            custom_generate=_handed_out,
+        )  # fmt: skip
+    except (ValueError, TypeError, ImportError) as error:
+        raise ModelError(
+            f"generate cannot be prepared: {first_line(error)}",
+            place="generation_config",
+            hint="unset this in model.generation_config; stop strings are asked for with stop=",
+        ) from error
     criteria = [one for one in criteria if not isinstance(one, EosTokenCriteria | MaxLengthCriteria)]
     step = StepKV(context.model, ids, config, kwargs)
     is_plain = set(kwargs) <= _PLAIN_KWARGS and type(kwargs.get("past_key_values")) is DynamicCache

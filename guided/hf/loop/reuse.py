@@ -1,4 +1,4 @@
-"""The kept rows of a guide, as one run of the loop uses them: taken at its beginning, given back at its end."""
+"""The kept rows of a guide in one run of the decode loop: prefixes are taken at the beginning, rows kept at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("guided")
 
 
 class Reuse:
-    """One run's way to ``pool``; ``model`` is the one that the cache belongs to."""
+    """The access of one run to ``pool``; ``model`` is the model that the cache belongs to."""
 
     def __init__(self, pool: PrefixPool, model: Any) -> None:
         self._pool = pool
@@ -24,9 +24,9 @@ class Reuse:
         self._epoch = pool.epoch
 
     def begin(self, cache: RowKV | AppendKV, chunks: Sequence[Sequence[int]], needed: Sequence[int]) -> list[int]:
-        """Fill the empty rows of ``cache`` with what is kept of ``chunks``; return how many tokens each row got.
+        """Fill the empty rows of ``cache`` with kept prefixes of ``chunks``; return how many tokens each row got.
 
-        At least ``needed[r]`` tokens of ``chunks[r]``, and one, are left to be fed.
+        At least ``needed[r]`` tokens of ``chunks[r]``, and at least one, are left to be fed.
         """
         is_whole = isinstance(cache, AppendKV)
         found = [
@@ -38,9 +38,10 @@ class Reuse:
         return [0 if prefix is None else prefix[1] for prefix in found]
 
     def keep(self, cache: RowKV | AppendKV, rows: Iterable[int] | None, chats: Sequence[tuple[int, ...]]) -> None:
-        """Keep these rows of ``cache``, or all, and then the cache has none; ``chats`` has one entry for each row.
+        """Keep these rows of ``cache``, or all rows for None, after which the cache is empty.
 
-        Never raises: an answer must not be lost because its row cannot be kept, for want of memory, say.
+        ``chats`` has one entry for each row of the cache.  Never raises: an answer must not be lost because its row
+        cannot be kept, for example for lack of memory.
         """
         size = cache.size_bytes // max(1, len(cache))
         try:

@@ -1,10 +1,11 @@
-"""The decode loop: choose, commit, take what is forced, feed, mask.
+"""The decode loop: in each step mask, choose and commit a token per row, commit the forced tokens after it, feed both.
 
 A sampled token is one mask, one sample and one commit; a forced token is one commit, and is fed together with the token
 before it.  Rows that have ended leave the batch.  On an accelerator the host waits once per step, for the tokens.
 
-Drafts are fed after them.  Then the step goes on over the same logits as long as the tokens that are chosen and forced
-are those of the draft: nothing but the cache was ahead, so nothing else is taken back.
+Draft tokens are fed after the committed ones.  The step then continues over the same logits for as long as the tokens
+that are chosen and forced equal those of the draft.  Only the cache is ahead then, so only the cache is cropped when
+they differ.
 """
 
 from __future__ import annotations
@@ -34,10 +35,9 @@ __all__ = ["LoopRow", "RowLoop", "Step"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The tokens that each row wrote in one step, by row number: one chosen, then those that it forces.
+    """The tokens that each row wrote in one step, by row number: one chosen token, then those forced after it.
 
-    With drafts this may come several times over.  Empty for a row that had ended before, and for the chosen token of a
-    row that failed.
+    With drafts there may be several such runs.  Empty for a row that had ended before and for a row that failed.
     """
 
     tokens: list[list[int]]
@@ -45,12 +45,12 @@ class Step:
 
 @dataclass(eq=False, slots=True)
 class LoopRow:
-    """One row of the loop: its answer, the most tokens it may have, and what is to be fed for it next.
+    """One row of the loop: its answer, at most ``max_tokens`` long, and the tokens to be fed for it next.
 
-    ``pending`` are tokens that the cache does not hold, at first the prompt.  Of these the last ``num_unrecorded`` were
-    forced, and their log-probabilities are still to be recorded.  ``chat`` are the digests of the prompt's messages.
-    ``cached`` counts the tokens of the prompt that a kept row had.  ``draft`` is fed after ``pending``; of a draft that
-    was fed, ``num_right`` tokens were written so far, and ``column`` of the logits tells the next one.
+    ``pending`` are the tokens that the cache does not hold yet, at first the prompt; the last ``num_unrecorded`` were
+    forced, and their log-probabilities are still to be recorded.  ``draft`` is fed after ``pending``; of a draft that
+    was fed, ``num_right`` tokens have been written, and ``column`` of the logits predicts the next one.  ``chat`` are
+    the digests of the prompt's messages.  ``cached`` counts the prompt tokens that were taken from a kept row.
     """
 
     number: int
@@ -69,7 +69,7 @@ class LoopRow:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing more is to be written."""
+        """Whether no more tokens may be written."""
         return self.answer.is_done or len(self.answer.tokens) >= self.max_tokens
 
     @property
@@ -78,7 +78,7 @@ class LoopRow:
         return self.answer.prompt_tokens + len(self.answer.tokens)
 
     def take_forced(self) -> list[int]:
-        """Commit what is forced next, and return it."""
+        """Commit the tokens that are forced next, and return them."""
         room = self.max_tokens - len(self.answer.tokens)
         run = [] if room <= 0 or self.answer.is_done else self.answer.push_forced(room)
         self.pending += run
@@ -89,11 +89,11 @@ class LoopRow:
 class RowLoop:
     """The rows of one batch over one cache.
 
-    ``cache`` holds an empty row for each of ``rows``.  A `StepKV` gets one token per row and step, and its rows stay to
-    the end.  ``drafts`` are for a `RowKV` alone.  ``processors`` and ``criteria`` are those of others, as in
-    transformers; only a `StepKV` can show them histories.  With ``reuse`` rows begin with what is kept of their
-    prompts, and are kept when they leave, when the run ends, and when it breaks off.  With ``states`` a row that has
-    ended takes part in one more forward, for the hidden state at its last token.
+    ``cache`` holds an empty row for each of ``rows``.  A `StepKV` gets one token per row and step, and its rows stay
+    until the end.  ``drafts`` need a `RowKV`.  ``processors`` and ``criteria`` are the caller's or the model's, as in
+    transformers; they need a `StepKV`, which has the histories.  With ``reuse`` a row begins with the kept prefix of
+    its prompt, and is kept when it leaves the batch, and when the run ends or breaks off.  With ``states`` a row that
+    has ended takes part in one more forward, for the hidden state at its last token.
     """
 
     cache: RowKV | AppendKV | StepKV
@@ -112,7 +112,7 @@ class RowLoop:
     _chats: list[tuple[int, ...]] = field(default_factory=list)  # of the rows of the cache
 
     def steps(self) -> Iterator[Step]:
-        """Decode until every row has ended.  On an accelerator a step is handed out when the next one is launched."""
+        """Decode until every row has ended.  On an accelerator a step is yielded after the next one was launched."""
         try:
             yield from self._steps()
         finally:
@@ -181,13 +181,13 @@ class RowLoop:
                 self._active = [self._active[i] for i in stay]
 
     def _feed(self, *, is_first: bool) -> torch.Tensor:
-        """Feed what is pending; return the logits float ``[rows, keep, vocab]`` of the newest columns of each row."""
+        """Feed the pending tokens and drafts; return the logits float ``[rows, keep, vocab]`` of the newest columns."""
         active = self._active
         for row in active:
             row.forwards += self._needs_forward(row)
         if isinstance(self.cache, StepKV):
             return self.cache.feed([row.pending or [self.pad_id] for row in active], hidden=self.states is not None)
-        # Of a row that is done only the places of its unrecorded tokens count: the last one leads nowhere.
+        # A row that is done needs logits only for its unrecorded tokens, so its last token need not be fed.
         chunks = [(row.pending + row.draft.tokens) if self._feeds_last(row) else row.pending[:-1] for row in active]
         keep = max(map(self._num_columns, active))
         if not is_first:
@@ -201,7 +201,7 @@ class RowLoop:
         return row.num_unrecorded + (not row.is_done) + len(row.draft.tokens)
 
     def _draft(self) -> None:
-        """Choose what is fed ahead."""
+        """Choose the drafts to be fed."""
         if self.drafts is None:
             return
         asks = [
@@ -226,7 +226,7 @@ class RowLoop:
         new = [chunk[size:] for chunk, size in zip(kinds, reused, strict=True)]
         logits = cache.feed(new, keep=keep, hidden=self.states is not None)
         if self.reuse is not None and isinstance(cache, AppendKV):
-            self._keep_leaving([0])  # it cannot be cropped, and the next turn may write the answer in other tokens
+            self._keep_leaving([0])  # it cannot be cropped later, and the next turn may spell the answer otherwise
         for rows, size in zip(kinds.values(), reused, strict=True):
             for row in rows:
                 row.cached = min(size, row.answer.prompt_tokens)
@@ -250,7 +250,7 @@ class RowLoop:
             self.reuse.keep(self.cache, rows, self._chats)
 
     def _keep_rows(self) -> None:
-        """Keep what is known to be in the cache when the run is over, or has broken off."""
+        """Keep the rows of the cache when the run is over, or has broken off."""
         if self.reuse is None or isinstance(self.cache, StepKV):
             return
         self.reuse.keep(self.cache, None, self._chats)
@@ -258,7 +258,7 @@ class RowLoop:
     # -- one step
 
     def _write(self, logits: torch.Tensor) -> list[list[int]]:
-        """Return what each row writes, by row number: one token with what it forces, more where a draft was right."""
+        """Return the tokens that each row writes, by row number: a chosen one and those forced, more with a draft."""
         written: list[list[int]] = [[] for _ in self.rows]
         places = list(range(len(self._active)))
         shown = [(len(ids), self._num_columns(row)) for ids, row in zip(self.cache.ids, self._active, strict=True)]
@@ -274,7 +274,7 @@ class RowLoop:
         return written
 
     def _goes_on_in_draft(self, place: int) -> bool:
-        """Whether the row has written what its draft says, so that these logits tell more; else forget the rest."""
+        """Whether the row has written tokens of its draft, so that these logits predict more; else drop the rest."""
         row = self._active[place]
         new, rest = row.pending, row.draft.tokens[row.num_right :]
         if not rest:
@@ -301,7 +301,7 @@ class RowLoop:
             row.draft = Draft()
 
     def _advance(self, logits: torch.Tensor, places: Sequence[int], written: list[list[int]]) -> None:
-        """Choose and commit a token in the rows at ``places``, then what it forces; add to ``written``."""
+        """Choose and commit a token in the rows at ``places``, then the forced ones; add them to ``written``."""
         active = [self._active[i] for i in places]
         numbers = [row.number for row in active]
         self._record_forced(logits, places)
@@ -309,7 +309,7 @@ class RowLoop:
         raw = self._newest(logits, places)
         scores = self._processed(self.sampler.adjust(raw, numbers))
         guided = [None if row.is_done else row.answer for row in active]
-        # Masks may hide broken logits, or write over them.
+        # Looked at before masking: masks may hide NaN, or overwrite it.
         best = raw.amax(dim=-1) if any(answer.sequence is not None for answer in answers) or self.processors else None
         scores = self.masks.apply(scores, guided)
         tokens, sound = self.sampler.choose(scores, numbers, [len(answer.tokens) for answer in answers])
@@ -322,7 +322,7 @@ class RowLoop:
         self._commit(active, host, written)
 
     def _newest(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """Return a float32 copy ``[rows, vocab]`` of the logits that tell the next token of the rows at ``places``."""
+        """Return a float32 copy ``[rows, vocab]`` of the logits of the next token of the rows at ``places``."""
         last = logits.shape[1] - 1
         columns = [min(self._active[i].column, last) for i in places]
         if len(places) == len(logits) and min(columns) == last:
@@ -340,7 +340,7 @@ class RowLoop:
             row.num_unrecorded = 0
 
     def _processed(self, scores: torch.Tensor) -> torch.Tensor:
-        """Return the scores after the processors of others."""
+        """Return the scores after ``processors``."""
         for processor in self.processors if isinstance(self.cache, StepKV) else ():
             found = processor(self._history(), scores)
             if not isinstance(found, torch.Tensor) or found.shape != scores.shape:
@@ -359,7 +359,7 @@ class RowLoop:
         return history if newest is None else torch.cat([history, newest[:, None]], dim=-1)
 
     def _on_host(self, tokens: torch.Tensor, sound: torch.Tensor) -> list[list[int]]:
-        """Return on the host: tokens, which are sound, which others' criteria end, and what the masks did if asked."""
+        """Return on the host: tokens, which are sound, which rows ``criteria`` end, the masks' effects if needed."""
         if tokens.is_cpu and not self.criteria:
             return [tokens.tolist(), sound.tolist(), [0] * len(tokens)]
         ended = torch.zeros_like(sound)
@@ -373,7 +373,7 @@ class RowLoop:
         return found
 
     def _commit(self, rows: Sequence[LoopRow], host: list[list[int]], written: list[list[int]]) -> None:
-        """Commit what `_on_host` returned, and what it forces; the new tokens are then pending, and in ``written``."""
+        """Commit the tokens of `_on_host` and those forced after them; all are then pending, and in ``written``."""
         going_on: list[LoopRow] = []
         for row, token, is_sound, is_ended in zip(rows, *host[:3], strict=True):
             row.pending = []

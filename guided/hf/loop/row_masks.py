@@ -1,4 +1,4 @@
-"""The masks of the rows in one step of our loop, onto their scores and back into their counters."""
+"""The masks of the rows in one step of the decode loop: applied to the scores, their effects counted in the rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["RowMasks"]
 class RowMasks:
     """Masks scores ``[rows, vocab]``; which rows these are may change from step to step.
 
-    ``in_place`` allows to write into the scores themselves.
+    With ``in_place`` the masks are written into the scores themselves.
     """
 
     def __init__(self, engine: Engine, device: torch.device, *, in_place: bool) -> None:
@@ -54,14 +54,14 @@ class RowMasks:
         return self._link
 
     def effects(self) -> torch.Tensor | None:
-        """Return what the last masks did, int64 ``[3, rows]`` on the device: overridden, rescued, not a number.
+        """Return the effects of the last masks, int64 ``[3, rows]`` on the device: overridden, rescued, NaN.
 
-        None where the host knows already.  The caller reads it together with the tokens and passes it to `count`.
+        None if the host has them already.  The caller copies them to the host with the tokens, for `count`.
         """
         return self._link.effects() if self._link is not None and self._masks else None
 
     def count(self, rows: Sequence[RowAnswer], effects: Sequence[Sequence[int]] | None) -> None:
-        """Note in ``rows`` what their masks did to the scores; a row whose scores were NaN fails."""
+        """Count the effects of the masks in ``rows``; a row whose scores were NaN fails."""
         for mask in self._masks:
             sequence = rows[mask.row].sequence
             assert isinstance(sequence, RowSequence)

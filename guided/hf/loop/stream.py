@@ -56,7 +56,7 @@ class Stream(Generic[T]):
         return event
 
     def close(self) -> None:
-        """End the generation now; what is in the cache is kept, and ``message`` is what was written."""
+        """End the generation now; the rows of its cache are kept for later turns, ``message`` is what was written."""
         self._events.close()
         self._is_closed = True
 

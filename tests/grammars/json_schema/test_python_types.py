@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from pydantic import Field, TypeAdapter
 
 from grammars.compose.compose import Parts, compose
+from grammars.json_schema.python_types import schema_of_function, schema_of_type
 from grammars.values.format import Format
 from guided.bitmask import allowed_ids
 from special_tokens.errors import RequestError, SchemaError
@@ -213,3 +214,17 @@ def test_lists_of_texts_and_compiled_patterns_are_formats(
 def test_other_lists_and_patterns_are_refused(judge: Judge, given_format: Any) -> None:
     with pytest.raises(RequestError):
         compose(Parts(response_format=given_format), tokens=judge.tokens, format=Format("bench"))
+
+
+def test_titles_that_repeat_a_name_are_left_out() -> None:
+    class Titled(pydantic.BaseModel):
+        title: str
+        size: int = Field(title="The size in cm")
+        others: list[Titled] = []
+
+    def buy(title: str, size: int = 3) -> None:
+        """Buy it."""
+
+    text = json.dumps([schema_of_type(Titled)[0], schema_of_function(buy)[2]])
+    assert re.findall('"title": "([^"]*)"', text) == ["The size in cm"]
+    assert text.count('"title": {') == 2  # the fields of that name

@@ -62,7 +62,7 @@ def check(guide: Any, message: Message) -> None:
 @pytest.mark.parametrize("seed", seeds(80, default=16))
 def test_the_states_of_any_answer_are_those_of_a_full_forward(tiny_guide: Any, monkeypatch: Any, seed: int) -> None:
     rng = random.Random(7000 + seed)
-    monkeypatch.setattr("guided.hf.loop.generation.measured_cost", lambda model: lambda columns: 1.0)
+    monkeypatch.setattr("guided.hf.drafts.choose.measured_cost", lambda model: lambda columns: 1.0)
     chats = [rng.choice(QUOTES) for _ in range(rng.choice([1, 1, 2, 5]))]
     plans = [some_plan(tiny_guide, rng) for _ in chats]
     options: dict[str, Any] = {"max_tokens": rng.choice([1, 5, 30, 70]), "reuse": rng.random() < 0.7}
@@ -291,3 +291,25 @@ def replace_usage(message: Message) -> Message:
         message.usage, prompt_tokens=len(message.prompt.token_ids), completion_tokens=len(message.token_ids)
     )
     return replace(message, usage=usage)
+
+
+@pytest.mark.parametrize("strategy", ["hybrid", "prefill"])
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_answers_of_each_architecture(tiny_guide: Any, name: str, strategy: Any) -> None:
+    """By whatever way its self-test allows: several tokens in a forward or one, rows of their own lengths or not."""
+    guide = guided.Guide(ARCHITECTURES[name](vocab_size=len(tiny_guide.tokenizer)), tiny_guide.tokenizer)
+    plans = [guide.plan(response_format=OBJECT), guide.plan(stop="e"), guide.plan(max_tokens=3)]
+    for size in (1, 3):
+        how = guided.HiddenStates(strategy)
+        found = guide.generate(CHATS[:size], plans[:size], max_tokens=24, return_last_hidden_state=how)
+        for chat, message in zip(CHATS, found, strict=False):
+            check(guide, message)
+            right = judged(guide.model, ids_of(message))[-len(message.token_ids)]
+            equal(guide.hidden_states(chat, message, positions=0)[0], right)
+
+
+def test_a_static_cache_has_room_for_the_last_token(tiny_guide: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(tiny_guide.model.generation_config, "cache_implementation", "static")
+    for message in tiny_guide.generate(CHATS[:2], max_tokens=5, return_last_hidden_state=True):
+        assert message.finish_reason == "length"
+        check(tiny_guide, message)
