@@ -71,6 +71,7 @@ class Keywords(PlanKeywords, total=False):
     reuse: bool
     on_error: OnError
     streamer: Streamer | None
+    retries: int
     prompt_lookup_num_tokens: int | None
     return_last_hidden_state: bool | HiddenStates
 
@@ -85,7 +86,8 @@ class AnswerOptions:
     tools and response format.  ``reuse`` takes what is kept of earlier answers, and keeps these.
     ``prompt_lookup_num_tokens`` lets each forward check at most that many tokens that are guessed from prompt and
     answer: the same answers, in fewer forwards where they repeat the prompt.  ``return_last_hidden_state`` fills
-    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.
+    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.  ``retries`` is how often at most
+    `chat` and `run` ask again, with what was wrong, while the schema or the Python type refuses the answer.
     """
 
     response_format: Any = None
@@ -118,6 +120,7 @@ class AnswerOptions:
     reuse: bool = True
     on_error: OnError = "end"
     streamer: Streamer | None = None
+    retries: int = 0
     prompt_lookup_num_tokens: int | None = None
     return_last_hidden_state: bool | HiddenStates = False
 
