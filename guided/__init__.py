@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from guided.engine.engine import CacheInfo, Engine
     from guided.hf import Guide
     from guided.hf.hidden.settings import HiddenStates
+    from guided.hf.tool_loop import ToolResult, ToolRun
     from guided.hidden_state import LastHiddenState
     from guided.output.message import AnswerEnd, Message, ToolCall, Usage
     from guided.output.parser import (
@@ -124,6 +125,8 @@ __all__ = [
     "ToolCallEnd",
     "ToolCallStart",
     "ToolError",
+    "ToolResult",
+    "ToolRun",
     "Trace",
     "UnfinishedMarkup",
     "UnknownVersion",
@@ -151,6 +154,7 @@ _HOMES = {
     "guided.engine.counters": ("Guidance",),
     "guided.engine.engine": ("CacheInfo", "Engine"),
     "guided.hf": ("Guide",),
+    "guided.hf.tool_loop": ("ToolResult", "ToolRun"),
     "guided.hf.hidden.settings": ("HiddenStates",),
     "guided.hidden_state": ("LastHiddenState",),
     "guided.output.message": ("AnswerEnd", "Message", "ToolCall", "Usage"),

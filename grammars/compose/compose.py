@@ -32,7 +32,7 @@ from grammars.reasoning.part import ReasoningPart, reasoning_part
 from grammars.shortest.node_texts import shortest_text
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tools.custom_tools import carries_lark, custom_input_node
-from grammars.tools.normalise import normal_tools
+from grammars.tools.normalise import listed_tools, normal_tools
 from grammars.tools.parameters import arguments_schema, pointer
 from grammars.tools.tool_choice import ToolChoice, normal_choice
 from grammars.tree.markers import Markers
@@ -72,6 +72,7 @@ class Parts:
 
     def __post_init__(self) -> None:
         """Raise `RequestError` for settings of the wrong type: a misspelt one must not count as its default."""
+        object.__setattr__(self, "tools", listed_tools(self.tools))
         if not isinstance(self.parallel_tool_calls, bool | None):
             self._refuse("parallel_tool_calls", "true, false or nothing")
         if self.thinking is not None and not isinstance(self.thinking, bool):

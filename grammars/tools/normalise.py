@@ -17,10 +17,16 @@ from grammars.values.json_copy import json_copy
 from grammars.values.tool import Tool
 from special_tokens.errors import ToolError, shown
 
-__all__ = ["MAX_TOOLS", "normal_tools"]
+__all__ = ["MAX_TOOLS", "listed_tools", "normal_tools"]
 
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 MAX_TOOLS = 1_000
+
+
+def listed_tools(tools: Any) -> Any:
+    """Return the list of tools in the answer of an MCP session (``await session.list_tools()``); others as they are."""
+    found = None if isinstance(tools, Mapping | str | type) else getattr(tools, "tools", None)
+    return found if isinstance(found, list | tuple) else tools
 
 
 def normal_tools(tools: Iterable[Any] | None) -> tuple[Tool, ...]:

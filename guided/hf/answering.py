@@ -23,6 +23,8 @@ def generation_of(
     context: ModelContext, chats: Sequence[Any], plans: Sequence[RowPlan] | None, asked: AnswerOptions, *, n: int | None
 ) -> Generation:
     """Return the run of the loop that answers ``chats``; ``n`` is the only number of answers that is possible."""
+    if asked.retries:
+        raise RequestError("only guide.chat and guide.run ask again", place="retries", expected="0")
     drafts = draft_settings(asked.prompt_lookup_num_tokens, asked.assistant_model, context.model)
     hidden = hidden_settings(asked.return_last_hidden_state, context.model)
     sampling = asked.samplings()

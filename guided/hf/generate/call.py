@@ -160,7 +160,12 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
         )
         for r, tokens in enumerate(generated)
     ]
-    return [replace(message, prompt=prompts[r // expand]) for r, message in enumerate(found)]
+    for r, message in enumerate(found):
+        notes = message.notes
+        if isinstance(plans[r // expand], Plan) and rows[r] is None:
+            notes += ("nothing guided this text: generate was called without guide.generate_kwargs(inputs, plans)",)
+        found[r] = replace(message, prompt=prompts[r // expand], notes=notes)
+    return found
 
 
 def _sequences(output: Any) -> torch.Tensor:
