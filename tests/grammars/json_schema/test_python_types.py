@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from pydantic import Field, TypeAdapter
 
 from grammars.compose.compose import Parts, compose
-from grammars.json_schema.python_types import schema_of_function, schema_of_type
+from grammars.json_schema.python_types import schema_of_type
+from grammars.tools.python_tools import function_tool
 from grammars.values.format import Format
 from guided.bitmask import allowed_ids
 from special_tokens.errors import RequestError, SchemaError
@@ -225,6 +226,6 @@ def test_titles_that_repeat_a_name_are_left_out() -> None:
     def buy(title: str, size: int = 3) -> None:
         """Buy it."""
 
-    text = json.dumps([schema_of_type(Titled)[0], schema_of_function(buy)[2]])
+    text = json.dumps([schema_of_type(Titled)[0], function_tool(buy).parameters])
     assert re.findall('"title": "([^"]*)"', text) == ["The size in cm"]
     assert text.count('"title": {') == 2  # the fields of that name
