@@ -1,6 +1,6 @@
-"""The commands.  They read options, make one call, and show what came of it.
+"""The commands.  Each reads its options, makes one call and prints the result.
 
-What takes time to import is imported in the command that needs it: `--help` and wrong usage wait for nothing.
+Modules that are slow to import are imported in the commands that need them: `--help` and usage errors are quick.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _chat(prompt: str | None, system: str | None, asked: Asked) -> list[Any]:
 def _checked_before_the_load(
     asked: Asked, more: dict[str, Any], sampling: dict[str, Any], model: str | None
 ) -> dict[str, Any]:
-    """Return the sampling settings; what is wrong with the request is raised now, not after a load of weights."""
+    """Return the sampling settings; raise errors of the request now, before the weights are loaded."""
     from guided.sampling import sampling_of
 
     parts = asked.parts(**more)
@@ -210,7 +210,7 @@ def check(
     *,
     asked: Asked,
 ) -> None:
-    """Say what of a response format or request is enforced, keyword by keyword; exit code 1 when it is refused."""
+    """Show how a response format or request would be enforced, keyword by keyword; exit code 1 if it is refused."""
     is_format = asked.body is None and set(asked.options) <= {"response_format", "schema_policy"}
     if is_format and "response_format" not in asked.options:
         hint = "pass --schema, --regex, --choice, --lark ... or --request"
@@ -262,7 +262,7 @@ def tokens(
     family_file: Annotated[bool, typer.Option("--family-file", help="Print a family file for it, to edit.")] = False,
     json_: AsJson = False,
 ) -> None:
-    """Print a model's special tokens and wire format: roles, ends, how it thinks and calls, and who says so."""
+    """Print a model's special tokens and wire format (roles, ends, reasoning, tool calls), each with its source."""
     from guided.cli import terminal
     from guided.cli.as_json import anchor_rows, as_json, tokens_json
     from guided.embedded import model_folder
@@ -292,7 +292,7 @@ def portfolio(
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the map to this file.")] = None,
 ) -> None:
-    """Run every local model on three short prompts and say how its turns really end."""
+    """Run every local model on three short prompts and show which token ends its turns."""
     from guided.cli import terminal
     from guided.cli.portfolio import survey, write_map
     from guided.output.output_path import check_writable
@@ -309,7 +309,7 @@ def portfolio(
 def demo(
     max_tokens: Annotated[int, typer.Option("--max-tokens", "-n", help="Most tokens of each answer.")] = 240,
 ) -> None:
-    """The main job on the embedded model: effort, tools and a response format, streamed."""
+    """Show the main job on the embedded model: effort, tools and a response format, streamed."""
     from guided.cli.demonstration import run
 
     raise typer.Exit(run(out, max_tokens=max_tokens))

@@ -260,10 +260,13 @@ class MessageBuilder:
         unjudged: tuple[str, ...] = ()
         violations = tuple(f"the call of {call.name!r}: {fault}" for call, faults in read for fault in faults)
         if ended and whole and error is None:
-            broken = (call.name for call in self._calls.values() if not call.complete)
+            broken = [call.name for call in self._calls.values() if not call.complete]
+            if self._unfinished is not None and self._unfinished.name not in ("", *broken):
+                broken.append(self._unfinished.name)
             violations += tuple(f"the call of {name!r} breaks off" for name in broken)
         if ended and whole and error is None and not calls:  # an answer cut by its own stop violates nothing
-            parsed, violations, refusal, unjudged = self._parsed(content)
+            parsed, found, refusal, unjudged = self._parsed(content)
+            violations += found
         if self.response is not None and not calls:
             partial = parsed if parsed is not None else self.partial()
         return Message(

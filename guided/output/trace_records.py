@@ -1,4 +1,4 @@
-"""The trace of one answer: what was legal, what the model preferred and what was chosen, token by token.
+"""The trace of one answer: for each token, the legal tokens, those that the model preferred, and the chosen one.
 
 A trace is a record with a page: `Trace.to_html` is one HTML file that loads no script, style or font from elsewhere.
 `guided.inspect.trace` builds traces.
@@ -59,11 +59,11 @@ class Trace:
     lark: str = field(default="", repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The trace as JSON values."""
+        """Return the trace as JSON values."""
         return asdict(self)
 
     def to_html(self) -> str:
-        """One self-contained page."""
+        """Return one HTML page that loads nothing from elsewhere."""
         page = files("guided.output").joinpath("trace.html").read_text(encoding="utf-8")
         parts = {
             "title": html.escape(self.title),

@@ -1,6 +1,6 @@
-"""One answer: token ids in, events out, and the message in the end.
+"""The answer of one row: from token ids to events and to the finished message.
 
-`RowAnswer` is an answer being written, for loops that choose tokens; `read_answer` reads one off finished tokens.
+`RowAnswer` is an answer while it is written, for loops that choose tokens; `read_answer` reads finished tokens.
 """
 
 from __future__ import annotations
