@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from guided.engine.counters import Guidance
     from guided.engine.engine import CacheInfo, Engine
     from guided.hf import Guide
+    from guided.hf.batch import Batch
     from guided.hf.hidden.settings import HiddenStates
     from guided.hf.tool_loop import ToolResult, ToolRun
     from guided.hidden_state import LastHiddenState
@@ -72,6 +73,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AnswerEnd",
     "AnswerError",
+    "Batch",
     "CacheInfo",
     "Choice",
     "ChoiceProbability",
@@ -154,6 +156,7 @@ _HOMES = {
     "guided.engine.counters": ("Guidance",),
     "guided.engine.engine": ("CacheInfo", "Engine"),
     "guided.hf": ("Guide",),
+    "guided.hf.batch": ("Batch",),
     "guided.hf.tool_loop": ("ToolResult", "ToolRun"),
     "guided.hf.hidden.settings": ("HiddenStates",),
     "guided.hidden_state": ("LastHiddenState",),

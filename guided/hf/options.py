@@ -24,10 +24,23 @@ from guided.rows.sequence import OnError
 from guided.sampling import Sampling, sampling_of
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["OF_PLAN", "AnswerOptions", "Chat", "Keywords", "PlanKeywords", "TextFormat", "options_of", "with_options"]
+__all__ = [
+    "OF_PLAN",
+    "AnswerOptions",
+    "Chat",
+    "Chats",
+    "Keywords",
+    "PlanKeywords",
+    "TextFormat",
+    "options_of",
+    "with_options",
+]
 
 #: Messages of a conversation, or the text of one user message.
 Chat: TypeAlias = Sequence[Mapping[str, Any]] | str
+
+#: Several of these, or their prompts as a tokenizer gave them.
+Chats: TypeAlias = Sequence[Chat] | Mapping[str, Any]
 
 #: Response formats whose value is text.
 TextFormat: TypeAlias = Choice | Regex | Lark | Gbnf | Llguidance | StructuralTag | re.Pattern[str]
@@ -53,6 +66,7 @@ class PlanKeywords(TypedDict, total=False):
 class Keywords(PlanKeywords, total=False):
     """The keywords of every method that answers, ``response_format`` apart: it decides the type of the answer."""
 
+    prompt: str | Sequence[Any] | Mapping[str, Any] | None
     temperature: float | None
     top_p: float | None
     top_k: int | None
@@ -81,6 +95,8 @@ class Keywords(PlanKeywords, total=False):
 class AnswerOptions:
     """One call's keyword arguments.
 
+    ``prompt`` takes the place of the chat, without a chat template: a text or token ids, in a batch a list of these,
+    or what a tokenizer gave.  Under a plan its end is healed: the answer may begin with other tokens for it.
     ``max_tokens`` bounds the answer, at most the rest of the context.  The sampling fields have OpenAI's meaning and
     override the model's generation config; ``sampling`` gives them as one value, or as one for each chat of a batch,
     and ``seed`` may be one number for each.  ``n`` answers per chat are for a batch.  ``describe`` tells the model of
@@ -103,6 +119,8 @@ class AnswerOptions:
     stop: str | Sequence[str] | Stops | None = None
     max_tokens: int | None = None
     schema_policy: Policy = "warn"
+
+    prompt: str | Sequence[Any] | Mapping[str, Any] | None = None
 
     temperature: float | None = None
     top_p: float | None = None

@@ -16,7 +16,7 @@ __all__ = ["answered"]
 T = TypeVar("T")
 
 
-def answered(ask: Callable[[Chat], Message[T]], messages: Chat, retries: int) -> Message[T]:
+def answered(ask: Callable[[Chat | None], Message[T]], messages: Chat | None, retries: int) -> Message[T]:
     """Return the answer of ``ask``, asked again up to ``retries`` times while the answer is refused.
 
     The model is given the reasons; notes of the message say how often and why.  Raises `RequestError` for a number
@@ -24,6 +24,8 @@ def answered(ask: Callable[[Chat], Message[T]], messages: Chat, retries: int) ->
     """
     if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
         raise RequestError(f"{shown(retries)} is no count", place="retries", expected="an integer of 0 or more")
+    if retries and messages is None:
+        raise RequestError("a prompt is not asked for again", place="retries", expected="messages")
     message, notes = ask(messages), list[str]()
     for _ in range(retries):
         reasons = _reasons(message)

@@ -17,6 +17,7 @@ from guided.hf.model.incremental import IncrementalTokenizer
 from guided.hf.model.tokenizer import tokenizer_json
 from guided.state.entry import FRESH, Begin, begin_of
 from special_tokens import SpecialTokens
+from special_tokens.errors import TemplateError
 
 __all__ = ["ModelContext"]
 
@@ -65,6 +66,14 @@ class ModelContext:
             return FRESH
         begin = begin_of(plan, prompt_ids, self.engine)
         return begin if plan is row else replace(begin, reader=plan)
+
+    def usual_begin(self, row: RowPlan) -> Begin:
+        """Return where an answer of ``row`` begins after the chat template's own end of a prompt."""
+        try:
+            ids = self.prompt_ids([{"role": "user", "content": "?"}], row if isinstance(row, Plan) else None)
+        except TemplateError:
+            ids = []
+        return self.begin(row, ids)
 
     @property
     def pad_id(self) -> int:
