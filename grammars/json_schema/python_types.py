@@ -15,14 +15,15 @@ from grammars.json_schema.python_schema import PythonSchema, described
 from grammars.values.report import ReportRow
 from special_tokens.errors import SchemaError
 
-__all__ = ["is_python_type", "modern_type", "read_value", "schema_of_type"]
+__all__ = ["hint_of", "is_python_type", "modern_type", "read_value", "schema_of_type"]
 
 _HINT = "annotate it with types that pydantic knows"
 
 
 def is_python_type(value: Any) -> bool:
-    """Whether ``value`` is a class, generic alias, union or `Literal`, from which pydantic can make a schema."""
-    return isinstance(value, type | types.GenericAlias | types.UnionType) or typing.get_origin(value) is not None
+    """Whether pydantic can make a schema of ``value``: a class, generic alias, union, `Literal` or named type."""
+    named = type | types.GenericAlias | types.UnionType | typing.NewType | typing_extensions.TypeAliasType
+    return isinstance(value, named) or typing.get_origin(value) is not None
 
 
 def schema_of_type(python_type: Any) -> tuple[dict[str, Any], tuple[ReportRow, ...]]:
@@ -36,12 +37,19 @@ def schema_of_type(python_type: Any) -> tuple[dict[str, Any], tuple[ReportRow, .
         raise SchemaError(
             f"{python_type!r} refers to itself", place="response_format", hint="use a pydantic model for it"
         ) from None
-    except (PydanticSchemaGenerationError, PydanticUserError, pydantic.errors.PydanticInvalidForJsonSchema) as error:
+    except (PydanticSchemaGenerationError, PydanticUserError, ImportError) as error:
         raise SchemaError(
             f"pydantic has no JSON schema for {python_type!r}: {str(error).splitlines()[0]}",
             place="response_format",
-            hint="take TypedDict from typing_extensions" if "TypedDict" in str(error) else _HINT,
+            hint=hint_of(error),
         ) from None
+
+
+def hint_of(error: Exception) -> str:
+    """The cure for a type that pydantic refuses."""
+    if isinstance(error, ImportError):
+        return "install the package"
+    return "take TypedDict from typing_extensions" if "TypedDict" in str(error) else _HINT
 
 
 def read_value(python_type: Any, text: str) -> Any:

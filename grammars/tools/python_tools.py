@@ -16,7 +16,7 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.fields import FieldInfo
 
 from grammars.json_schema.python_schema import PythonSchema, described
-from grammars.json_schema.python_types import modern_type, read_value, schema_of_type
+from grammars.json_schema.python_types import hint_of, modern_type, read_value, schema_of_type
 from grammars.tools.docstrings import ParameterDoc, read_docstring
 from grammars.values.tool import Tool
 from special_tokens.errors import SchemaError, ToolError, shown
@@ -95,11 +95,11 @@ def function_tool(function: Callable[..., Any]) -> Tool:
         schema, rows = described(pydantic.TypeAdapter(stand_in).json_schema(schema_generator=PythonSchema))
     except RecursionError:
         raise ToolError("a type of the arguments refers to itself", place=place) from None
-    except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
+    except (PydanticSchemaGenerationError, PydanticUserError, ImportError, NameError) as error:
         raise ToolError(
             f"no JSON schema for the arguments: {str(error).splitlines()[0]}",
             place=place,
-            hint="take TypedDict from typing_extensions" if "TypedDict" in str(error) else "annotate them otherwise",
+            hint=hint_of(error),
         ) from None
     doc = read_docstring(inspect.getdoc(function) or "")
     schema.setdefault("type", "object")

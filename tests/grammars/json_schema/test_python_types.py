@@ -13,7 +13,8 @@ import ipaddress
 import json
 import random
 import re
-from typing import Annotated, Any
+from collections.abc import Hashable
+from typing import Annotated, Any, Literal, NewType
 
 import annotated_types as at
 import pydantic
@@ -21,9 +22,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import Field, TypeAdapter
+from typing_extensions import TypeAliasType
 
 from grammars.compose.compose import Parts, compose
-from grammars.json_schema.python_types import schema_of_type
+from grammars.json_schema.python_types import read_value, schema_of_type
 from grammars.tools.python_tools import function_tool
 from grammars.values.format import Format
 from guided.bitmask import allowed_ids
@@ -31,7 +33,7 @@ from special_tokens.errors import RequestError, SchemaError
 from tests.cases import seeds
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Compiled, Judge
-from tests.made_up.python_types import RULES, TYPES, Cat, D, Dog, Level, written
+from tests.made_up.python_types import RULES, TYPES, Cat, Color, D, Dog, Level, written
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +133,7 @@ REPORTED: dict[str, tuple[Any, str, str]] = {
     "time bound": (Annotated[dt.datetime, Field(ge=dt.datetime(2020, 1, 1))], "", "ge"),
     "duration bound": (Annotated[dt.timedelta, Field(lt=dt.timedelta(days=1))], "", "lt"),
     "typed Json": (pydantic.Json[list[int]], "", "inside the string"),
+    "hashable": (list[Hashable], "/items", "Hashable"),
     "chosen by a function": (
         Annotated[
             Annotated[Cat, pydantic.Tag("cat")] | Annotated[Dog, pydantic.Tag("dog")], pydantic.Discriminator(tag)
@@ -184,6 +187,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "alias of a path": (Inside, "AliasPath"),
     "a class": (type[int], "no JSON schema"),
     "endless": (Endless, "unsatisfiable"),
+    "member of an enum that is no text": (Literal[Days.FIRST], "take the enum itself"),
+    "member of an enum of texts": (Literal[Color.RED], "take the enum itself"),
+    "what is imported": (pydantic.ImportString, "must not choose"),
+    "patterns of bytes": (list[re.Pattern[bytes]], "patterns of bytes"),
 }
 
 
@@ -229,3 +236,22 @@ def test_titles_that_repeat_a_name_are_left_out() -> None:
     text = json.dumps([schema_of_type(Titled)[0], function_tool(buy).parameters])
     assert re.findall('"title": "([^"]*)"', text) == ["The size in cm"]
     assert text.count('"title": {') == 2  # the fields of that name
+
+
+Number = NewType("Number", int)
+Numbers = TypeAliasType("Numbers", "list[Numbers] | Number")  # type: ignore[misc, valid-type, name-defined]
+
+
+@pytest.mark.parametrize(("named", "text", "value"), [(Number, "12", 12), (Numbers, "[1, [2]]", [1, [2]])])
+def test_a_type_with_a_name_is_a_type(judge: Judge, named: Any, text: str, value: Any) -> None:
+    assert compiled(judge, named).accepts(text)
+    assert read_value(named, text) == value
+
+
+def test_a_type_of_an_absent_package_is_refused(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> None:
+        raise ImportError("email-validator is not installed")
+
+    monkeypatch.setattr("pydantic.networks.import_email_validator", absent)
+    with pytest.raises(SchemaError, match=r"email-validator is not installed \(install the package\)"):
+        compose(Parts(response_format=pydantic.EmailStr), tokens=judge.tokens, format=Format("bench"))
