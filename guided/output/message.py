@@ -188,9 +188,10 @@ class Message(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class AnswerEnd:
-    """The last event of a stream: the answer is finished."""
+    """The last event of a stream: the answer is finished.  ``text`` is empty, as all of it has come."""
 
     message: Message
+    text: Literal[""] = ""
 
 
 @dataclass
