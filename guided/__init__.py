@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from guided.hf.hidden.settings import HiddenStates
     from guided.hf.tool_loop import ToolResult, ToolRun
     from guided.hidden_state import LastHiddenState
+    from guided.landing.options import LandingOptions
     from guided.output.message import AnswerEnd, Message, ToolCall, Usage
     from guided.output.parser import (
         ContentDelta,
@@ -91,6 +92,7 @@ __all__ = [
     "GuidedError",
     "HiddenStates",
     "JsonSchema",
+    "LandingOptions",
     "Lark",
     "LastHiddenState",
     "LimitExceeded",
@@ -160,6 +162,7 @@ _HOMES = {
     "guided.hf.tool_loop": ("ToolResult", "ToolRun"),
     "guided.hf.hidden.settings": ("HiddenStates",),
     "guided.hidden_state": ("LastHiddenState",),
+    "guided.landing.options": ("LandingOptions",),
     "guided.output.message": ("AnswerEnd", "Message", "ToolCall", "Usage"),
     "guided.output.parser": (
         "ContentDelta",

@@ -47,12 +47,14 @@ class ToolCall:
     for a pydantic model its instance; for a custom tool its text; for other tools the JSON object.  It is None if JSON
     parsers may differ (the text is incomplete, has a duplicate key or a number too large), and where the Python types
     refuse the arguments, as ``parse_error`` says.
+    ``landed``: the budget of tokens chose a part of it, see `Message.landed`.
     """
 
     id: str
     name: str
     arguments: str
     parsed: Any = None
+    landed: bool = False
     parse_error: ParseError | None = field(default=None, compare=False)
     tool: Tool | None = field(default=None, repr=False, compare=False)
 
@@ -128,6 +130,8 @@ class Message(Generic[T]):
     so.  ``partial`` is as much of the value as is final (`grammars.json_schema.partial`), of a cut answer as well.
     ``unfinished`` is markup that the end of the output cut (the beginning of a call, say); it is no part of
     ``content``, and no client is sent it.
+    ``landed`` is the index of the first token that was not the model's choice because the answer had to end within its
+    budget; what follows may be hollow.
     """
 
     content: str | None = None
@@ -141,6 +145,7 @@ class Message(Generic[T]):
     usage: Usage = Usage()
     guidance: Guidance = Guidance()
     error: GuidedError | None = None
+    landed: int | None = None
     violations: tuple[str, ...] = ()
     parse_error: ParseError | None = field(default=None, compare=False)
     complete: bool = True  #: neither cut nor broken off, and no stop cut a response format
@@ -322,7 +327,7 @@ class MessageBuilder:
             value = value[CUSTOM_INPUT] if isinstance(value, dict) and CUSTOM_INPUT in value else value
         elif tool is not None and tool.python is not None:
             value, refusal = _read(tool.python.read, text or "{}", f"tool_calls[{number}].{call.name}")
-        return ToolCall(call.id, call.name, text, value, refusal, tool), faults
+        return ToolCall(call.id, call.name, text, value, parse_error=refusal, tool=tool), faults
 
     def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], ParseError | None, tuple[str, ...]]:
         """Return the response format's value, its violations, the Python type's refusal, and a note if no validator
