@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import enum
 import inspect
+import pickle
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import pydantic
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
@@ -34,8 +35,27 @@ class _Default(enum.Enum):
     ABSENT = 0
 
 
+class _Local:
+    """Code of this process: a copy is itself, and where pickle cannot name the code, nothing is left of it."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+    def __reduce__(self) -> Any:
+        (code,) = (getattr(self, field.name) for field in fields(cast(Any, self)))
+        try:
+            pickle.dumps(code)
+        except Exception:  # a local function, a method of an object with a socket
+            return _nothing, ()
+        return type(self), (code,)
+
+
+def _nothing() -> None:
+    return None
+
+
 @dataclass(frozen=True)
-class FunctionTool:
+class FunctionTool(_Local):
     """A function as a tool: arguments become the keyword arguments that it takes (dates, enums, models)."""
 
     function: Callable[..., Any]
@@ -56,7 +76,7 @@ class FunctionTool:
 
 
 @dataclass(frozen=True)
-class ModelTool:
+class ModelTool(_Local):
     """A pydantic model as a tool: arguments become its instance, which is the result as well."""
 
     model: type[pydantic.BaseModel]

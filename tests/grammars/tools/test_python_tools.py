@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import datetime as dt
 import decimal
 import enum
 import functools
 import json
+import pickle
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -313,6 +315,20 @@ def test_a_rule_that_masks_cannot_keep_is_a_row_of_the_tool_report(engine: Engin
     with pytest.raises(SchemaError, match="abs"):
         plan_of(engine, tools=[made], schema_policy="strict")
     assert "x-guided-rows" not in json.dumps(plan.tools[0].parameters)
+
+
+def test_plans_of_functions_are_copied_and_pickled(engine: Engine) -> None:
+    """With the functions where pickle can name them, without them where it cannot."""
+
+    def local(a: int) -> int:
+        """Local."""
+        return a
+
+    plan = plan_of(engine, tools=[checked, local, Checked])
+    assert [tool.python is not None for tool in copy.deepcopy(plan).tools] == [True] * 3
+    again = pickle.loads(pickle.dumps(plan))
+    assert again == plan
+    assert [tool.python is not None for tool in again.tools] == [True, False, True]
 
 
 def test_functions_stay_in_their_process(engine: Engine) -> None:
