@@ -194,14 +194,14 @@ class PythonSchema(GenerateJsonSchema):
         raise PydanticInvalidForJsonSchema(f"keys of {kind or 'such values'}: in JSON a key is a text")
 
     def enum_schema(self, schema: Any) -> dict[str, Any]:
-        _check_members(member.value for member in schema["members"])
+        _check_members([member.value for member in schema["members"]])
         return super().enum_schema(schema)
 
     def literal_schema(self, schema: Any) -> dict[str, Any]:
         expected = schema["expected"]
         if any(isinstance(value, Enum) and not isinstance(value, str) for value in expected):
             raise PydanticInvalidForJsonSchema("a member of an enum as Literal that is no text: take the enum itself")
-        _check_members(value.value if isinstance(value, Enum) else value for value in expected)
+        _check_members([value.value if isinstance(value, Enum) else value for value in expected])
         return super().literal_schema(schema)
 
     def chain_schema(self, schema: Any) -> dict[str, Any]:
@@ -225,7 +225,7 @@ class PythonSchema(GenerateJsonSchema):
         return super().typed_dict_schema(schema)
 
     def dataclass_args_schema(self, schema: Any) -> dict[str, Any]:
-        self._check_aliases((field["name"], field) for field in schema["fields"])
+        self._check_aliases([(field["name"], field) for field in schema["fields"]])
         return super().dataclass_args_schema(schema)
 
     def _check_aliases(self, fields: Any) -> None:
