@@ -37,6 +37,8 @@ def rows_of(
     one chat, and has a plan whatever the keywords are.
     """
     context = planner.context
+    if asked.retries:
+        raise RequestError("only guide.chat and guide.run ask again", place="retries", expected="0")
     if (chats is None) == (asked.prompt is None):
         found, name = "neither" if chats is None else "both", "messages" if is_one else "chats"
         raise RequestError(f"{found} of {name} and prompt", place=place, expected="one of them")
