@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from guided.hf.batch import Batch
     from guided.hf.hidden.settings import HiddenStates
     from guided.hidden_state import LastHiddenState
+    from guided.landing.options import LandingOptions
     from guided.output.message import Message, ToolCall, Usage
     from guided.output.parser import (
         ContentDelta,
@@ -86,6 +87,7 @@ __all__ = [
     "GuidedError",
     "HiddenStates",
     "JsonSchema",
+    "LandingOptions",
     "Lark",
     "LastHiddenState",
     "LimitExceeded",
@@ -151,6 +153,7 @@ _HOMES = {
     "guided.hf.batch": ("Batch",),
     "guided.hf.hidden.settings": ("HiddenStates",),
     "guided.hidden_state": ("LastHiddenState",),
+    "guided.landing.options": ("LandingOptions",),
     "guided.output.message": ("Message", "ToolCall", "Usage"),
     "guided.output.parser": (
         "ContentDelta",

@@ -67,7 +67,9 @@ def generate(
     model: Model = None,
     system: Annotated[str | None, typer.Option(help="System message.")] = None,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", "-n", help="Most tokens to write.")] = None,
-    trace: Annotated[Path | None, typer.Option(help="Write a picture of the generation: one HTML page.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write a picture of the generation: an HTML page, or JSON for `guided trace`.")
+    ] = None,
     json_: AsJson = False,
     *,
     asked: Asked,
@@ -149,6 +151,51 @@ def _loaded(model: str | None) -> Any:
 
         with quiet():
             return guided.Guide.from_pretrained(model)
+
+
+@app.command(epilog="Example: guided shell chat.json --effort low")
+@takes(asked=request_options, sampling=sampling_options, stops=stop_options)
+def shell(
+    file: Annotated[Path, typer.Argument(help="The chat's file: gone on with if it is there, else made.")] = Path(
+        "chat.json"
+    ),
+    model: Model = None,
+    system: Annotated[str | None, typer.Option(help="System message of a new chat.")] = None,
+    max_tokens: Annotated[int | None, typer.Option("--max-tokens", "-n", help="Most tokens of each answer.")] = None,
+    *,
+    asked: Asked,
+    sampling: dict[str, Any],
+    stops: dict[str, Any],
+) -> None:
+    """Talk to a model, line by line; the chat goes to a file that `guided generate --request` takes."""
+    from guided.cli.shell import ChatFile, talk
+
+    chat = ChatFile.open(path_of(file), system)
+    if asked.body is not None:
+        raise RequestError("a whole request", place="--request", hint=f"its messages can stand in {file}")
+    more = stops | ({} if max_tokens is None else {"max_tokens": max_tokens})
+    sampling = _checked_before_the_load(asked, more, sampling, model)
+    guide = _loaded(model)
+    with waiting("Composing"):
+        plan = asked.plan(guide, **more)
+    talk(guide, plan, chat, sampling)
+
+
+@app.command(epilog="Example: guided trace run.json, after guided generate Hello --trace run.json")
+def trace(
+    file: Annotated[Path, typer.Argument(help="A run that `guided generate --trace FILE.json` saved.")],
+    page: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The HTML page; default: FILE.html.", show_default=False)
+    ] = None,
+) -> None:
+    """Write the picture of a saved run: prompt, model, and of each token its time, mask and probabilities."""
+    from guided.cli import terminal
+    from guided.output.trace_records import Trace
+
+    found = Trace.read(path_of(file))
+    terminal.show_trace(out, found)
+    found.write(path_of(page or file.with_suffix(".html")))
+    err.print(f"trace: {page or file.with_suffix('.html')}", style="dim")
 
 
 @app.command(epilog="Example: guided plan --schema person.json --effort low")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from guided.cli.plan_folder import PlannedFile
     from guided.cli.portfolio import PortfolioRow
     from guided.inspect.check import CheckedFormat, CheckedRequest
+    from guided.output.trace_records import Trace
 
 __all__ = [
     "show_anchors",
@@ -32,6 +33,7 @@ __all__ = [
     "show_planned_file",
     "show_planned_files",
     "show_portfolio",
+    "show_trace",
 ]
 
 
@@ -110,6 +112,22 @@ def show_checked_request(console: Console, checked: CheckedRequest) -> None:
             show_report(console, rows)
     for note in checked.plan.notes:
         console.print(Text(f"note: {note}", style="yellow"))
+
+
+def show_trace(console: Console, trace: Trace) -> None:
+    """The tokens of a trace, each region in its colour, what was forced underlined; and its numbers."""
+    text = Text()
+    for token in trace.tokens:
+        style = REGION_STYLES.get(token.region, "magenta")
+        text.append(token.text, style=f"{style} underline" if token.forced else style)
+    console.print(text)
+    count, seconds = len(trace.tokens), sum(token.seconds for token in trace.tokens)
+    forced, overridden = sum(t.forced for t in trace.tokens), sum(t.overridden for t in trace.tokens)
+    console.print(
+        f"{trace.model}: {trace.prompt_tokens} tokens of prompt, {count} of answer in {seconds:.2f} s, "
+        f"{forced} forced, {overridden} overridden, finished by {trace.finish_reason}",
+        style="dim",
+    )
 
 
 def show_portfolio(console: Console, rows: Sequence[PortfolioRow]) -> None:

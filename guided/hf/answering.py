@@ -16,6 +16,7 @@ from guided.hf.loop.generation import Generation
 from guided.hf.loop.settings import row_samplings, token_limit
 from guided.hf.options import AnswerOptions
 from guided.hf.planning import Planner, checked_stops
+from guided.landing.options import budgeting
 from guided.sampling import Sampling
 from special_tokens.errors import RequestError, shown
 
@@ -74,6 +75,7 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
     context = planner.context
     drafts = draft_settings(asked.prompt_lookup_num_tokens, asked.assistant_model, context.model)
     hidden = hidden_settings(asked.return_last_hidden_state, context.model)
+    budget = budgeting(asked.landing, asked.short_budget)
     samplings = row_samplings(asked.samplings(), asked.seed, inputs.num_rows, context.model, context.tokens.vocab_size)
     limits = [
         token_limit(plan, asked.max_tokens, ids, context.model)
@@ -93,6 +95,7 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
         reuse=asked.reuse,
         drafts=drafts,
         hidden=hidden,
+        budget=budget,
     )
 
 

@@ -20,6 +20,7 @@ from grammars.plan.plan import Stops
 from grammars.values.constraints import Choice, Gbnf, Lark, Llguidance, Regex, StructuralTag
 from guided.hf.hidden.settings import HiddenStates
 from guided.hf.loop.generation import Streamer
+from guided.landing.options import LandingOptions, ShortBudget
 from guided.rows.sequence import OnError
 from guided.sampling import Sampling, sampling_of
 from special_tokens.errors import RequestError, shown
@@ -88,6 +89,8 @@ class Keywords(PlanKeywords, total=False):
     prompt_lookup_num_tokens: int | None
     assistant_model: Any
     return_last_hidden_state: bool | HiddenStates
+    landing: bool | LandingOptions
+    short_budget: ShortBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +106,9 @@ class AnswerOptions:
     ``prompt_lookup_num_tokens`` lets each forward check at most that many tokens that are guessed from prompt and
     answer: the same answers, in fewer forwards where they repeat the prompt.  ``assistant_model``, a smaller model of
     the same vocabulary, guesses instead.  ``return_last_hidden_state`` fills
-    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.
+    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.  An answer whose shortest text its
+    budget holds ends within it unless ``landing`` is False (`guided.LandingOptions` says what is kept for its values);
+    ``short_budget="error"`` refuses a budget that cannot hold it.
     """
 
     response_format: Any = None
@@ -141,6 +146,8 @@ class AnswerOptions:
     prompt_lookup_num_tokens: int | None = None
     assistant_model: Any = None
     return_last_hidden_state: bool | HiddenStates = False
+    landing: bool | LandingOptions = True
+    short_budget: ShortBudget = "cut"
 
     def parts(self, stop: Stops) -> Parts:
         """Return the parts of a plan, with ``stop`` as its stops."""

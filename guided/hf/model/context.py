@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from grammars.compose.compose import Parts, compose
@@ -34,6 +35,12 @@ class ModelContext:
     tokens: SpecialTokens
     format: Format
     pool: PrefixPool = field(default_factory=PrefixPool)
+
+    @property
+    def name(self) -> str:
+        """The model's name on the hub, or that of the folder it was loaded from; else its class."""
+        loaded = str(getattr(self.model, "name_or_path", ""))
+        return (Path(loaded).name if Path(loaded).is_dir() else loaded) or type(self.model).__name__
 
     @cached_property
     def engine(self) -> Engine:
