@@ -71,15 +71,24 @@ def typed_streams_and_batches(guide: Guide, model: Any, chats: list[str]) -> lis
     return [m.parsed.age for m in messages if m.parsed is not None]
 
 
+async def typed_twins(guide: Guide, text: str) -> None:
+    """Read the same types in an event loop."""
+    assert_type(await guide.achat(text, response_format=Person), Message[Person])
+    async with guide.astream([guide.chat(text)], response_format=Person) as stream:
+        async for event in stream:
+            assert_type(event, guided.Event)
+    assert_type(stream.message.parsed, Person | None)
+
+
 def plain_messages(message: Message) -> str:
     """Take a message of any type: the parameter may be left out."""
     return message.content or ""
 
 
 def misspelt(guide: Guide) -> None:
-    """Do what a checker must refuse."""
+    """Misuse the guide: a checker must refuse each line."""
     guide.chat("x", reponse_format=Person)  # error
     guide.chat("x", temperature="hot")  # error
     guide.generate("x", top_q=1.0)  # error
     guide.plan(temperature=0.5)  # error
-    guide.chat("x", response_format=Person).parsed.name  # error
+    print(guide.chat("x", response_format=Person).parsed.name)  # error
