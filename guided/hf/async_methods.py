@@ -20,10 +20,9 @@ from typing_extensions import Unpack
 from grammars.plan.plan import RowPlan
 from guided.hf.answer_methods import AnswerMethods
 from guided.hf.completing import Chunks, completing
-from guided.hf.loop.stream import Stream
+from guided.hf.loop.stream import Stream, StreamEvent
 from guided.hf.options import Chat, Keywords, TextFormat, with_options
 from guided.output.message import Message
-from guided.output.parser import Event
 from special_tokens.errors import GuidanceError
 
 __all__ = ["AsyncMethods", "AsyncStream", "Worker"]
@@ -77,21 +76,22 @@ class AsyncStream(Generic[T_parsed]):
     """
 
     def __init__(self, worker: Worker, start: Callable[[], Stream[T_parsed]]) -> None:
-        self._message: Message[T_parsed] | None = None
+        self._worker = worker
+        self._ended: Stream[T_parsed] | None = None
         self._events = worker.iterate(self._run(start))
 
-    def _run(self, start: Callable[[], Stream[T_parsed]]) -> Generator[Event, None, None]:
+    def _run(self, start: Callable[[], Stream[T_parsed]]) -> Generator[StreamEvent, None, None]:
         stream = start()
         try:
             yield from stream
-            self._message = stream.message
         finally:
             stream.close()
+            self._ended = stream
 
     def __aiter__(self) -> AsyncStream[T_parsed]:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> StreamEvent:
         return await anext(self._events)
 
     async def __aenter__(self) -> AsyncStream[T_parsed]:
@@ -103,13 +103,14 @@ class AsyncStream(Generic[T_parsed]):
     async def aclose(self) -> None:
         """End the generation after the running step."""
         await self._events.aclose()
+        await self._worker.run(lambda: None)  # the thread has closed it then
 
     @property
     def message(self) -> Message[T_parsed]:
-        """The finished message; raises `GuidanceError` before the last event."""
-        if self._message is None:
+        """The message of `Stream.message`; raises `GuidanceError` while the answer is generated."""
+        if self._ended is None:
             raise GuidanceError("the stream has not ended", place="stream.message", hint="iterate to its end first")
-        return self._message
+        return self._ended.message
 
 
 class AsyncMethods(AnswerMethods):

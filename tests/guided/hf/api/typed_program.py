@@ -14,6 +14,7 @@ from pydantic import BaseModel
 import guided
 from guided import Batch, Guide, Message
 from guided.hf import Stream
+from guided.hf.loop.stream import StreamEvent
 
 
 class Person(BaseModel):
@@ -60,7 +61,7 @@ def typed_streams_and_batches(guide: Guide, model: Any, chats: list[str]) -> lis
     stream = guide.stream(chats[0], response_format=Person)
     assert_type(stream, Stream[Person])
     for event in stream:
-        assert_type(event, guided.Event)
+        assert_type(event, StreamEvent)
     assert_type(stream.message, Message[Person])
     assert_type(guide.generate(chats, response_format=Person, n=2, temperature=1.0), list[Message[Person]])
     assert_type(guide.generate(chats, [guide.plan(), None], seed=[1, 2]), list[Message[Any]])
@@ -76,7 +77,7 @@ async def typed_twins(guide: Guide, text: str) -> None:
     assert_type(await guide.achat(text, response_format=Person), Message[Person])
     async with guide.astream([guide.chat(text)], response_format=Person) as stream:
         async for event in stream:
-            assert_type(event, guided.Event)
+            assert_type(event, StreamEvent)
     assert_type(stream.message.parsed, Person | None)
 
 
