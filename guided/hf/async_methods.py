@@ -25,14 +25,14 @@ from guided.hf.options import Chat, Keywords, TextFormat, with_options
 from guided.output.message import Message
 from special_tokens.errors import GuidanceError
 
-__all__ = ["AsyncMethods", "AsyncStream", "Worker"]
+__all__ = ["AsyncMethods", "AsyncStream", "WorkerThread"]
 
 T = TypeVar("T")
 E = TypeVar("E")
 T_parsed = TypeVarWithDefault("T_parsed", default=Any)
 
 
-class Worker:
+class WorkerThread:
     """One thread, made on first use, that runs what it is given in order."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class AsyncStream(Generic[T_parsed]):
     An async context manager; `aclose` ends the generation, and so does a cancelled task.
     """
 
-    def __init__(self, worker: Worker, start: Callable[[], Stream[T_parsed]]) -> None:
+    def __init__(self, worker: WorkerThread, start: Callable[[], Stream[T_parsed]]) -> None:
         self._worker = worker
         self._ended: Stream[T_parsed] | None = None
         self._events = worker.iterate(self._run(start))
@@ -116,7 +116,7 @@ class AsyncStream(Generic[T_parsed]):
 class AsyncMethods(AnswerMethods):
     """The part of `Guide` that answers an event loop."""
 
-    worker: Worker
+    worker: WorkerThread
 
     @overload
     def astream(

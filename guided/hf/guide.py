@@ -15,7 +15,7 @@ from grammars.values.format import Format
 from guided.engine.engine import CacheInfo, Engine
 from guided.engine.plan_cache import PlanCache
 from guided.hf.answering import plan_of
-from guided.hf.async_methods import AsyncMethods, Worker
+from guided.hf.async_methods import AsyncMethods, WorkerThread
 from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_bytes
 from guided.hf.generate.call import Rows, generate_kwargs, parsed_answer, read_messages
 from guided.hf.generate.inputs import Inputs, checked_inputs
@@ -69,7 +69,7 @@ class Guide(AsyncMethods):
         format = with_text_after_calls(format, text_after_calls)
         self.context = ModelContext(model, tokenizer, tokens, format, PrefixPool(checked_cache_bytes(cache_bytes)))
         self.planner = Planner(self.context)
-        self.worker = Worker()
+        self.worker = WorkerThread()
 
     @classmethod
     def from_pretrained(
