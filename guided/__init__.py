@@ -47,8 +47,10 @@ if TYPE_CHECKING:
     from guided.engine.counters import Guidance
     from guided.engine.engine import CacheInfo, Engine
     from guided.hf import Guide
+    from guided.hf.batch import Batch
     from guided.hf.hidden.settings import HiddenStates
     from guided.hidden_state import LastHiddenState
+    from guided.landing.options import LandingOptions
     from guided.output.message import Message, ToolCall, Usage
     from guided.output.parser import (
         ContentDelta,
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Batch",
     "CacheInfo",
     "Choice",
     "ChoiceProbability",
@@ -84,6 +87,7 @@ __all__ = [
     "GuidedError",
     "HiddenStates",
     "JsonSchema",
+    "LandingOptions",
     "Lark",
     "LastHiddenState",
     "LimitExceeded",
@@ -146,8 +150,10 @@ _HOMES = {
     "guided.engine.counters": ("Guidance",),
     "guided.engine.engine": ("CacheInfo", "Engine"),
     "guided.hf": ("Guide",),
+    "guided.hf.batch": ("Batch",),
     "guided.hf.hidden.settings": ("HiddenStates",),
     "guided.hidden_state": ("LastHiddenState",),
+    "guided.landing.options": ("LandingOptions",),
     "guided.output.message": ("Message", "ToolCall", "Usage"),
     "guided.output.parser": (
         "ContentDelta",

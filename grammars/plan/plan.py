@@ -57,6 +57,7 @@ class RegionName(StrEnum):
     CONTENT = "content"  #: free text
     RESPONSE = "response"  #: text under a response format
     TOOL_CALLS = "tool_calls"  #: a section of tool calls, markers included
+    PROMPT = "prompt"  #: the end of a prompt, written again in other tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class Reader:
         self._script: ReadStep = self._run()
         self.num_calls = 0
         self.name = ""  # of the call that is being read, once known
+        self._waiting: CallStarted | None = None  # of the call whose arguments have not begun
         self._in_opening = True  # no call has begun since the last one ended
         self._cut_at = -1  # the place from which all text that is left began a literal of the syntax
 
@@ -126,6 +127,8 @@ class Reader:
         self._at = self._kept = len(self._text)
 
     def _stray(self, end: int) -> None:
+        if self._waiting is not None:  # that was no call
+            self._waiting, self.num_calls = None, self.num_calls - 1
         if end > self._kept:
             self._events.append(StrayText(self._text[self._kept : end]))
         self._at = self._kept = end
@@ -133,33 +136,34 @@ class Reader:
     # -- events
 
     def start_call(self, name: str, call_id: str = "") -> int:
-        """Emit the start of a call and return its number; everything read so far belongs to it."""
+        """Begin a call and return its number; its start is emitted with the first of its arguments, or its end."""
         index = self.num_calls
         self.num_calls += 1
-        self._events.append(CallStarted(index, name, call_id))
+        self._waiting = CallStarted(index, name, call_id)
         self.name, self._in_opening = name, False
-        self.keep()
         return index
 
     def arguments(self, text: str) -> None:
         """Emit a further piece of the current call's argument text."""
         if text:
-            self._events.append(ArgumentsDelta(self.num_calls - 1, text))
+            self._emit(ArgumentsDelta(self.num_calls - 1, text))
         self.keep()
 
     def end_call(self) -> None:
         """Emit the end of the current call."""
-        self._events.append(CallEnded(self.num_calls - 1))
-        self.keep()
+        self._emit(CallEnded(self.num_calls - 1))
 
-    def stray(self, text: str) -> None:
-        """Emit text that was read and belongs to no call."""
-        self._events.append(StrayText(text))
+    def _emit(self, event: CallEvent) -> None:
+        if self._waiting is not None:
+            self._events.append(self._waiting)
+            self._waiting = None
+        self._events.append(event)
         self.keep()
 
     def keep(self) -> None:
-        """Mark everything read so far as accounted for by events."""
-        self._kept = self._at
+        """Mark everything read so far as accounted for by events; not while a call waits for its arguments."""
+        if self._waiting is None:
+            self._kept = self._at
 
     def next_call(self) -> None:
         """Begin to read another call; text before its name belongs to it."""

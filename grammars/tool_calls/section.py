@@ -143,9 +143,9 @@ class SectionReader(Reader):
         start = self.call_start.strip() or self.body_start
         yield from self.space()
         if start:
-            more = yield from self.starts(start)
+            more = yield from self.try_literal(start)
         else:  # another call follows unless the section has ended
             more = bool(self.section_end.strip()) and bool(self.ahead())
-        if not more:
+        if start or not more:
             self._at = begin
         return more

@@ -1,6 +1,6 @@
-"""The commands.  They read options, make one call, and show what came of it.
+"""The commands.  Each reads its options, makes one call and prints the result.
 
-What takes time to import is imported in the command that needs it: `--help` and wrong usage wait for nothing.
+Modules that are slow to import are imported in the commands that need them: `--help` and usage errors are quick.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def generate(
     model: Model = None,
     system: Annotated[str | None, typer.Option(help="System message.")] = None,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", "-n", help="Most tokens to write.")] = None,
-    trace: Annotated[Path | None, typer.Option(help="Write a picture of the generation: one HTML page.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write a picture of the generation: an HTML page, or JSON for `guided trace`.")
+    ] = None,
     json_: AsJson = False,
     *,
     asked: Asked,
@@ -129,7 +131,7 @@ def _chat(prompt: str | None, system: str | None, asked: Asked) -> list[Any]:
 def _checked_before_the_load(
     asked: Asked, more: dict[str, Any], sampling: dict[str, Any], model: str | None
 ) -> dict[str, Any]:
-    """Return the sampling settings; what is wrong with the request is raised now, not after a load of weights."""
+    """Return the sampling settings; raise errors of the request now, before the weights are loaded."""
     from guided.sampling import sampling_of
 
     parts = asked.parts(**more)
@@ -149,6 +151,51 @@ def _loaded(model: str | None) -> Any:
 
         with quiet():
             return guided.Guide.from_pretrained(model)
+
+
+@app.command(epilog="Example: guided shell chat.json --effort low")
+@takes(asked=request_options, sampling=sampling_options, stops=stop_options)
+def shell(
+    file: Annotated[Path, typer.Argument(help="The chat's file: gone on with if it is there, else made.")] = Path(
+        "chat.json"
+    ),
+    model: Model = None,
+    system: Annotated[str | None, typer.Option(help="System message of a new chat.")] = None,
+    max_tokens: Annotated[int | None, typer.Option("--max-tokens", "-n", help="Most tokens of each answer.")] = None,
+    *,
+    asked: Asked,
+    sampling: dict[str, Any],
+    stops: dict[str, Any],
+) -> None:
+    """Talk to a model, line by line; the chat goes to a file that `guided generate --request` takes."""
+    from guided.cli.shell import ChatFile, talk
+
+    chat = ChatFile.open(path_of(file), system)
+    if asked.body is not None:
+        raise RequestError("a whole request", place="--request", hint=f"its messages can stand in {file}")
+    more = stops | ({} if max_tokens is None else {"max_tokens": max_tokens})
+    sampling = _checked_before_the_load(asked, more, sampling, model)
+    guide = _loaded(model)
+    with waiting("Composing"):
+        plan = asked.plan(guide, **more)
+    talk(guide, plan, chat, sampling)
+
+
+@app.command(epilog="Example: guided trace run.json, after guided generate Hello --trace run.json")
+def trace(
+    file: Annotated[Path, typer.Argument(help="A run that `guided generate --trace FILE.json` saved.")],
+    page: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The HTML page; default: FILE.html.", show_default=False)
+    ] = None,
+) -> None:
+    """Write the picture of a saved run: prompt, model, and of each token its time, mask and probabilities."""
+    from guided.cli import terminal
+    from guided.output.trace_records import Trace
+
+    found = Trace.read(path_of(file))
+    terminal.show_trace(out, found)
+    found.write(path_of(page or file.with_suffix(".html")))
+    err.print(f"trace: {page or file.with_suffix('.html')}", style="dim")
 
 
 @app.command(epilog="Example: guided plan --schema person.json --effort low")
@@ -210,7 +257,7 @@ def check(
     *,
     asked: Asked,
 ) -> None:
-    """Say what of a response format or request is enforced, keyword by keyword; exit code 1 when it is refused."""
+    """Show how a response format or request would be enforced, keyword by keyword; exit code 1 if it is refused."""
     is_format = asked.body is None and set(asked.options) <= {"response_format", "schema_policy"}
     if is_format and "response_format" not in asked.options:
         hint = "pass --schema, --regex, --choice, --lark ... or --request"
@@ -262,7 +309,7 @@ def tokens(
     family_file: Annotated[bool, typer.Option("--family-file", help="Print a family file for it, to edit.")] = False,
     json_: AsJson = False,
 ) -> None:
-    """Print a model's special tokens and wire format: roles, ends, how it thinks and calls, and who says so."""
+    """Print a model's special tokens and wire format (roles, ends, reasoning, tool calls), each with its source."""
     from guided.cli import terminal
     from guided.cli.as_json import anchor_rows, as_json, tokens_json
     from guided.embedded import model_folder
@@ -292,7 +339,7 @@ def portfolio(
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the map to this file.")] = None,
 ) -> None:
-    """Run every local model on three short prompts and say how its turns really end."""
+    """Run every local model on three short prompts and show which token ends its turns."""
     from guided.cli import terminal
     from guided.cli.portfolio import survey, write_map
     from guided.output.output_path import check_writable
@@ -309,7 +356,7 @@ def portfolio(
 def demo(
     max_tokens: Annotated[int, typer.Option("--max-tokens", "-n", help="Most tokens of each answer.")] = 240,
 ) -> None:
-    """The main job on the embedded model: effort, tools and a response format, streamed."""
+    """Show the main job on the embedded model: effort, tools and a response format, streamed."""
     from guided.cli.demonstration import run
 
     raise typer.Exit(run(out, max_tokens=max_tokens))

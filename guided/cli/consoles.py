@@ -1,4 +1,4 @@
-"""The two consoles of the command line, and errors on them; imports nothing that takes time."""
+"""The two consoles of the command line, and the printing of errors; imports nothing slow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE_S = 1.0
 
 
 def say(text: str) -> None:
-    """Print a line about what goes on."""
+    """Print a line of progress to standard error."""
     err.print(text, style="dim", markup=False)
 
 
@@ -51,7 +51,7 @@ REGION_STYLES = {"reasoning": "dim italic", "content": "default", "response": "g
 
 
 def show_error(console: Console, error: GuidedError) -> None:
-    """One error: what, where, what was expected, what to do."""
+    """Print an error: the problem, its place, what was expected, and the cure."""
     console.print(Text(f"{type(error).__name__}: {error.message}", style="bold red"))
     for label, value in (("where", error.place), ("expected", error.expected), ("do", error.hint)):
         if value:
@@ -61,7 +61,7 @@ def show_error(console: Console, error: GuidedError) -> None:
 
 
 def show_report(console: Console, rows: Sequence[ReportRow]) -> None:
-    """Print what the masks keep of a schema, row by row."""
+    """Print a schema report, row by row."""
     if not rows:
         console.print("Every keyword is enforced exactly.")
         return

@@ -1,7 +1,7 @@
 """Options that several commands share, written once.
 
-A group is a function whose parameters are typer options and whose result is what a command wants to know.  A command
-takes the results by name; `takes` gives it the options of all its groups.
+A group is a function whose parameters are typer options; it returns one value for the command.  A command has a
+parameter with the name of each of its groups; the decorator `takes` adds the options of all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Give a command or a group the options of ``groups``; a parameter receives what the group of its name returns."""
+    """Add the options of ``groups`` to a command or a group; the parameter of a group's name gets its result."""
 
     def wrap(command: Callable[..., T]) -> Callable[..., T]:
         own = [p for name, p in _parameters(command).items() if name not in groups]

@@ -1,4 +1,4 @@
-"""Files, standard input, Python types and models that a command line names, found before anything is loaded."""
+"""Resolve the files, Python types and models that a command line names, before any model is loaded."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FILES = (".json", ".jinja", ".jinja2", ".j2", ".gguf", ".safetensors")
 
 
 def model_of(value: str | None) -> str | None:
-    """Return the path of a model's folder or file that exists, else a name of the hub.
+    """Return the path of a model's folder or file if it exists, else ``name`` as a name on the hub.
 
-    Raises `ModelError` for what can only be a path and does not exist; the hub is not asked for it.
+    Raises `ModelError` for a name that can only be a path and does not exist; the hub is not asked for it.
     """
     if value is None or (_HUB_NAME.fullmatch(value) and not value.endswith(_FILES) and not Path(value).exists()):
         return value
@@ -62,13 +62,13 @@ def format_of(value: str, place: str) -> Any:
 
 
 def json_of(value: str, place: str) -> Any:
-    """JSON given as such, by its file, or by ``-`` for standard input."""
+    """Return the value of JSON text, of the JSON file with this path, or of standard input for ``-``."""
     looks_like_json = value.lstrip()[:1] in ("{", "[") or value in ("true", "false")
     return parsed_json(value if looks_like_json else text_of(value, place), place)
 
 
 def parsed_json(text: str, place: str) -> Any:
-    """The value of a JSON text."""
+    """Return the value of a JSON text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -76,7 +76,7 @@ def parsed_json(text: str, place: str) -> Any:
 
 
 def text_of(value: str | Path, place: str) -> str:
-    """The text of a file, or of standard input for ``-``, which can be read once."""
+    """Return the text of a file, or of standard input for ``-``, which can be read only once."""
     try:
         if str(value) != "-":
             return path_of(value).read_text(encoding="utf-8")

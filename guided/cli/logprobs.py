@@ -1,4 +1,4 @@
-"""Log-probabilities as a table, for people; ``--json`` has the numbers."""
+"""Log-probabilities as a table on the terminal; ``--json`` prints the numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["show_logprobs"]
 
 
 def show_logprobs(console: Console, logprobs: Sequence[TokenLogprob], token_bytes: Callable[[int], bytes]) -> None:
-    """One row per token: its log-probability before and after the mask, and the best tokens before."""
+    """Print one row per token: its log-probability before and after the mask, and the best tokens before it."""
 
     def text(token: int) -> str:
         return repr(token_bytes(token).decode("utf-8", "backslashreplace"))

@@ -1,4 +1,4 @@
-"""The groups of options: what is asked for, how tokens are drawn, where to stop."""
+"""The groups of options: the request, sampling, and stops."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def format_options(
     structural_tag: Annotated[str | None, _option("Structural tags: a file, or the JSON.", panel=_FORMAT)] = None,
     trusted: Annotated[bool, _option("Let a grammar of your own write tokens.", "--trusted", panel=_FORMAT)] = False,
 ) -> tuple[Any, bool]:
-    """The response format, None where none is asked for; and whether the caller's grammars are trusted."""
+    """Return the response format, None if there is none, and whether the caller's grammars are trusted."""
     given: dict[str, Any] = {
         "--schema": schema,
         "--json-object": json_object,
@@ -99,13 +99,13 @@ class Asked:
     trusted: bool = False
 
     def plan(self, guide: Any, **more: Any) -> Any:
-        """The plan of ``guide``; ``more`` are stops and limits of the command line."""
+        """Return the plan that ``guide`` composes; ``more`` are stops and limits of the command line."""
         if self.body is None:
             return guide.plan(**self.options, **more)
         return guide.plan_from_request(self._whole(self.body, more), trusted=self.trusted)
 
     def parts(self, **more: Any) -> Any:
-        """The parts of that plan."""
+        """Return the parts of that plan."""
         if self.body is None:
             return guided.Parts(**self.options, **more)
         return guided.read_request(self._whole(self.body, more), trusted=self.trusted).parts
@@ -141,7 +141,7 @@ def request_options(
     *,
     formats: tuple[Any, bool],
 ) -> Asked:
-    """Return what is asked for."""
+    """Return the request of the command line."""
     response, trusted = formats
     options: dict[str, Any] = {"response_format": response} if response is not None else {}
     if tools:
@@ -195,7 +195,7 @@ def sampling_options(
     seed: Annotated[int | None, _option("Seed of the sampler.", panel=_SAMPLING)] = None,
     logprobs: Annotated[int | None, _option("Log-probabilities of that many best tokens.", panel=_SAMPLING)] = None,
 ) -> dict[str, Any]:
-    """The fields of `guided.Sampling` that are set."""
+    """Return the fields of `guided.Sampling` that the command line sets."""
     return {name: value for name, value in locals().items() if value is not None}
 
 
@@ -206,7 +206,7 @@ def stop_options(
     include_stop: Annotated[bool, _option("Keep the stop in the text.", "--include-stop", panel=_STOPS)] = False,
     stop_everywhere: Annotated[bool, _option("In reasoning and calls too.", "--stop-everywhere", panel=_STOPS)] = False,
 ) -> dict[str, Any]:
-    """``{"stop": guided.Stops}`` where anything stops the answer."""
+    """Return ``{"stop": guided.Stops}``, or nothing if the command line has no stops."""
     if not (stop or stop_id or stop_regex is not None):
         if include_stop or stop_everywhere:
             raise RequestError("there is no stop", place="stops", expected="--stop, --stop-id or --stop-regex")

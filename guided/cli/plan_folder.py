@@ -1,4 +1,4 @@
-"""The plans of a folder of request bodies: each composed, compiled and timed.  One bad file never ends the run."""
+"""Compose, compile and time the plan of each request body in a folder.  A bad file does not end the run."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["PlannedFile", "plan_folder", "requests_in"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """One file of the folder; ``error`` says why it was not read, composed (then ``plan`` is None) or compiled.
+    """One file of the folder; ``error`` is why it was not read, composed (then ``plan`` is None) or compiled.
 
-    ``compose_s`` and ``compile_s`` are elapsed seconds, the second of all entries, nothing from a cache; None for what
-    was not done.  ``num_bytes`` is the size of the grammars that the engine compiles.
+    ``compose_s`` and ``compile_s`` are elapsed seconds without any cache, the latter for all entries together; None for
+    a step that was not reached.  ``num_bytes`` is the size of the grammars that the engine compiles.
     """
 
     file: str
@@ -63,7 +63,7 @@ def requests_in(folder: Path) -> list[Path]:
 
 def plan_folder(folder: Path, paths: Iterable[Path], engine: Engine, format: Format) -> Iterator[PlannedFile]:
     """Yield the plans of the files ``paths`` below ``folder``."""
-    _planned("", "{}", engine, format)  # what is loaded at first use counts for no file
+    _planned("", "{}", engine, format)  # loads everything that is loaded on first use, so that no file is timed with it
     for path in paths:
         name = path.relative_to(folder).as_posix()
         try:

@@ -1,7 +1,7 @@
-"""A map of how local models really end their turns: found on disk, run on three prompts, written as one file.
+"""A survey of local models: find them on disk, run each on three prompts, and note which token ends its turns.
 
 Nothing is downloaded.  A model that is broken, no chat model, or too large for the memory budget is skipped with the
-reason; one bad folder never ends the survey.
+reason, and the survey goes on.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def survey(
     run: Observe | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> list[PortfolioRow]:
-    """The map of the models in ``folders`` (default: the hub cache and the embedded model's cache).
+    """Return the rows of the models in ``folders`` (default: the hub cache and the embedded model's cache).
 
     ``run`` observes one model folder.  Raises `RequestError` for a folder that is not there.
     """
@@ -206,7 +206,7 @@ def _name(path: Path) -> str:
 
 
 def memory_budget(total_bytes: int | None = None) -> int:
-    """Bytes that one model may take: 40, 50, 60 or 70 % of the memory, the more there is.
+    """Return the bytes that one model may take: 40, 50, 60 or 70 % of the memory, a larger share of a larger memory.
 
     ``total_bytes`` is by default what this process may use: the machine's memory, or less in a container.
     """
@@ -307,7 +307,7 @@ def _observe(path: Path) -> Observed:
 
 
 def observe(guide: Any) -> Observed:
-    """Run the prompts greedily with no end in force: what comes first tells how the model would end its turn."""
+    """Run the prompts greedily without any end token: the first end-like token is the one that ends a turn."""
     tokens = guide.tokens
     ends = set(tokens.end_ids)
     endlike = ends | {token.id for token in tokens.looks_like_end}

@@ -1,4 +1,4 @@
-"""Plans with a legend, reports and tables on the terminal.  Prints, decides nothing."""
+"""Print plans with a legend, reports and tables on the terminal.  Nothing is decided here."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from guided.cli.plan_folder import PlannedFile
     from guided.cli.portfolio import PortfolioRow
     from guided.inspect.check import CheckedFormat, CheckedRequest
+    from guided.output.trace_records import Trace
 
 __all__ = [
     "show_anchors",
@@ -32,11 +33,12 @@ __all__ = [
     "show_planned_file",
     "show_planned_files",
     "show_portfolio",
+    "show_trace",
 ]
 
 
 def show_plan(console: Console, plan: Plan) -> None:
-    """The composed Lark, highlighted, with a legend of its regions, tokens, ends and budgets."""
+    """Print the composed Lark, highlighted, with a legend of its regions, tokens, ends and budgets."""
     styles = {rule: REGION_STYLES.get(region, "default") for rule, region in plan.grammar.regions}
     for line in plan.lark.splitlines():
         name = re.split(r"[\s:\[]", line, maxsplit=1)[0]
@@ -59,7 +61,7 @@ def show_plan(console: Console, plan: Plan) -> None:
 
 
 def show_planned_file(console: Console, row: PlannedFile) -> None:
-    """One file of a folder of requests: its plan, and its error where it has one."""
+    """Print one file of a folder of requests: its plan, and its error if it has one."""
     console.rule(Text(row.file), align="left")
     if row.plan is not None:
         show_plan(console, row.plan)
@@ -68,7 +70,7 @@ def show_planned_file(console: Console, row: PlannedFile) -> None:
 
 
 def show_planned_files(console: Console, rows: Sequence[PlannedFile]) -> None:
-    """The table of a folder of requests; times in milliseconds."""
+    """Print the table of a folder of requests; times in milliseconds."""
     table = Table("file", "asks for", "bytes", "compose ms", "compile ms", "error")
     for row in rows:
         times = ("" if s is None else f"{1000 * s:.1f}" for s in (row.compose_s, row.compile_s))
@@ -88,7 +90,7 @@ def _highlight(line: str, style: str) -> Text:
 
 
 def show_checked_format(console: Console, checked: CheckedFormat) -> None:
-    """A response format that can be enforced, and how far."""
+    """Print how far a response format can be enforced."""
     console.print(f"{KINDS[checked.kind]}: can be enforced ({checked.num_bytes:,} bytes of grammar)", highlight=False)
     if checked.shortest is not None:
         console.print(Text(f"shortest text: {checked.shortest}"))
@@ -97,7 +99,7 @@ def show_checked_format(console: Console, checked: CheckedFormat) -> None:
 
 
 def show_checked_request(console: Console, checked: CheckedRequest) -> None:
-    """A request that can be honoured, key by key."""
+    """Print how a request would be honoured, key by key."""
     table = Table(box=None, show_header=False)
     for name, value in checked.to_json().items():
         if name not in ("report", "tool_report", "notes") and value not in (None, [], {}, ""):
@@ -112,8 +114,24 @@ def show_checked_request(console: Console, checked: CheckedRequest) -> None:
         console.print(Text(f"note: {note}", style="yellow"))
 
 
+def show_trace(console: Console, trace: Trace) -> None:
+    """The tokens of a trace, each region in its colour, what was forced underlined; and its numbers."""
+    text = Text()
+    for token in trace.tokens:
+        style = REGION_STYLES.get(token.region, "magenta")
+        text.append(token.text, style=f"{style} underline" if token.forced else style)
+    console.print(text)
+    count, seconds = len(trace.tokens), sum(token.seconds for token in trace.tokens)
+    forced, overridden = sum(t.forced for t in trace.tokens), sum(t.overridden for t in trace.tokens)
+    console.print(
+        f"{trace.model}: {trace.prompt_tokens} tokens of prompt, {count} of answer in {seconds:.2f} s, "
+        f"{forced} forced, {overridden} overridden, finished by {trace.finish_reason}",
+        style="dim",
+    )
+
+
 def show_portfolio(console: Console, rows: Sequence[PortfolioRow]) -> None:
-    """Print how the local models end their turns."""
+    """Print the table of local models and the tokens that end their turns."""
     if not rows:
         console.print("There are no local models.")
         return
@@ -128,7 +146,7 @@ def show_portfolio(console: Console, rows: Sequence[PortfolioRow]) -> None:
 
 
 def show_format(console: Console, format: Format, notes: Sequence[str] = ()) -> None:
-    """The wire format, part by part, with the evidence for each field."""
+    """Print the wire format, part by part, with the evidence for each field."""
     known = by_field(format)
     table = Table("part", "field", "value", "known from", title=f"Wire format: {format.name}", title_justify="left")
     for part in PARTS:
@@ -142,7 +160,7 @@ def show_format(console: Console, format: Format, notes: Sequence[str] = ()) -> 
 
 
 def show_anchors(console: Console, rows: Sequence[tuple[int | None, str, str]]) -> None:
-    """The tokens that may stand in place of text tags in calls."""
+    """Print the tokens that can replace the text tags of calls."""
     table = Table("id", "token", "in place of", title="Anchors, with Guide(..., anchors=True)", title_justify="left")
     for token_id, text, tag in rows:
         table.add_row(str(token_id), Text(text), Text(json.dumps(tag)))
@@ -151,7 +169,7 @@ def show_anchors(console: Console, rows: Sequence[tuple[int | None, str, str]]) 
 
 
 def format_rows(part: object) -> list[tuple[str, str]]:
-    """Field and value of one part of a format, as far as they say something; texts as JSON, so that blanks show."""
+    """Return field and value of one part's fields that are not empty; texts as JSON, so that blanks are visible."""
     if part is None:
         return [("", "none")]
     shown = []

@@ -1,36 +1,82 @@
-"""From chats, plans and options to a run of the decode loop."""
+"""From chats or prompts, plans and options to bound rows, and to a run of the decode loop over them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grammars.plan.plan import RowPlan
+import torch
+
+from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.hf.drafts.settings import draft_settings
-from guided.hf.generate.inputs import check_rows, checked_inputs
+from guided.hf.generate.inputs import Inputs, bind, check_rows, checked_inputs
+from guided.hf.generate.raw_prompts import heal, read_prompts
 from guided.hf.hidden.settings import hidden_settings
 from guided.hf.loop.generation import Generation
 from guided.hf.loop.settings import row_samplings, token_limit
-from guided.hf.model.context import ModelContext
 from guided.hf.options import AnswerOptions
+from guided.hf.planning import Planner, checked_stops
+from guided.landing.options import budgeting
 from guided.sampling import Sampling
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["check_finished", "generation_of"]
+__all__ = ["check_one", "generation_of", "plan_of", "rows_of"]
 
 
-def generation_of(
-    context: ModelContext, chats: Sequence[Any], plans: Sequence[RowPlan] | None, asked: AnswerOptions, *, n: int | None
-) -> Generation:
-    """Return the run of the loop that answers ``chats``; ``n`` is the only number of answers that is possible."""
+def plan_of(planner: Planner, asked: AnswerOptions) -> Plan:
+    """Return the plan that the keywords of a call ask for."""
+    return planner.plan(asked.parts(checked_stops(asked.stop, planner.context.engine)))
+
+
+def rows_of(
+    planner: Planner, chats: Any, plans: Any, asked: AnswerOptions, place: str, *, is_one: bool = False
+) -> tuple[Inputs, list[RowPlan]]:
+    """Return the bound prompts of a call of ``place``, and the plan of each.
+
+    ``plans`` are one for all or one for each; with None the keywords say what the plan is.  ``is_one``: ``chats`` is
+    one chat, and has a plan whatever the keywords are.
+    """
+    context = planner.context
+    if (chats is None) == (asked.prompt is None):
+        found, name = "neither" if chats is None else "both", "messages" if is_one else "chats"
+        raise RequestError(f"{found} of {name} and prompt", place=place, expected="one of them")
+    if asked.prompt is None and not _is_encoded(chats):
+        chats = [chats] if is_one else chats
+        num = len(chats) if isinstance(chats, Sequence) else 0
+        plans = _plans(planner, num, plans, asked, place, is_one=is_one)
+        return checked_inputs(context, chats, plans, describe=asked.describe), check_rows(plans, len(chats))
+    prompts = read_prompts(context, chats if asked.prompt is None else asked.prompt)
+    if is_one and len(prompts) != 1:
+        raise RequestError(f"{len(prompts)} prompts", place="prompt", expected="one", hint="use guide.generate")
+    rows = check_rows(_plans(planner, len(prompts), plans, asked, place, is_one=is_one), len(prompts))
+    healed = [heal(ids, plan, context.engine) for ids, plan in zip(prompts, rows, strict=True)]
+    rows = [plan for _, plan in healed]
+    return bind(context, [ids for ids, _ in healed], rows), rows
+
+
+def _is_encoded(chats: object) -> bool:
+    """Whether these are prompts as a tokenizer gave them."""
+    return isinstance(chats, torch.Tensor) or (isinstance(chats, Mapping) and "input_ids" in chats)
+
+
+def _plans(planner: Planner, num: int, plans: Any, asked: AnswerOptions, place: str, *, is_one: bool) -> Any:
+    keyword = asked.plan_keyword()
+    if plans is None:
+        return [plan_of(planner, asked)] * num if keyword or is_one else None
+    if keyword:
+        raise RequestError(
+            f"{shown(keyword)} together with a finished plan", place=place, hint="pass it to guide.plan()"
+        )
+    return [plans] * num if is_one or isinstance(plans, Plan | Stops) else plans
+
+
+def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], asked: AnswerOptions) -> Generation:
+    """Return the run of the loop that answers the prompts of ``inputs``, each under its row's plan."""
+    context = planner.context
     drafts = draft_settings(asked.prompt_lookup_num_tokens, asked.assistant_model, context.model)
     hidden = hidden_settings(asked.return_last_hidden_state, context.model)
-    sampling = asked.samplings()
-    if n is not None and isinstance(sampling, Sampling) and sampling.n != n:
-        raise RequestError(f"n={sampling.n} for one answer", place="n", hint="use guide.generate for several answers")
-    inputs = checked_inputs(context, chats, plans, describe=asked.describe)
-    rows = check_rows(plans, inputs.num_rows)
-    samplings = row_samplings(sampling, asked.seed, inputs.num_rows, context.model, context.tokens.vocab_size)
+    budget = budgeting(asked.landing, asked.short_budget)
+    samplings = row_samplings(asked.samplings(), asked.seed, inputs.num_rows, context.model, context.tokens.vocab_size)
     limits = [
         token_limit(plan, asked.max_tokens, ids, context.model)
         for plan, ids in zip(rows, inputs.prompt_ids, strict=True)
@@ -49,13 +95,14 @@ def generation_of(
         reuse=asked.reuse,
         drafts=drafts,
         hidden=hidden,
+        budget=budget,
     )
 
 
-def check_finished(asked: AnswerOptions, place: str) -> None:
-    """Raise `RequestError` for keywords that a finished plan already decides."""
-    keyword = asked.plan_keyword()
-    if keyword:
-        raise RequestError(
-            f"{shown(keyword)} together with a finished plan", place=place, hint="pass it to guide.plan()"
-        )
+def check_one(asked: AnswerOptions) -> None:
+    """Raise `RequestError` where a call with one answer asks for several."""
+    sampling = asked.samplings()
+    if not isinstance(sampling, Sampling):
+        raise RequestError("samplings for several chats", place="sampling", expected="one guided.Sampling(...)")
+    if sampling.n != 1:
+        raise RequestError(f"n={sampling.n} for one answer", place="n", hint="use guide.generate for several answers")

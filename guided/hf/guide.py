@@ -4,47 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
 
 from grammars.compose.tool_section import with_text_after_calls
 from grammars.plan.plan import Plan, RowPlan
 from grammars.tool_calls.syntaxes.anchors import anchored
-from grammars.values.constraints import Choice
 from grammars.values.format import Format
 from guided.engine.engine import CacheInfo, Engine
 from guided.engine.plan_cache import PlanCache
-from guided.hf.answering import check_finished, generation_of
+from guided.hf.answer_methods import AnswerMethods
+from guided.hf.answering import plan_of
 from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_bytes
-from guided.hf.generate.call import Rows, generate_kwargs, read_messages
+from guided.hf.generate.call import Rows, generate_kwargs, parsed_answer, read_messages
 from guided.hf.generate.inputs import Inputs, checked_inputs
-from guided.hf.hidden.messages import StateKind, answer_states, with_last_states
+from guided.hf.hidden.messages import with_last_states
 from guided.hf.hidden.settings import HiddenStates, hidden_settings
-from guided.hf.loop.choices import choice_probabilities
-from guided.hf.loop.stream import Stream
-from guided.hf.model.chat_template import chat_digests, forgotten_chat, messages_of
+from guided.hf.model.chat_template import forgotten_chat
 from guided.hf.model.context import ModelContext
 from guided.hf.model.registry import registry_of
 from guided.hf.model.tokenizer import first_line
 from guided.hf.model.wire_format import format_of
-from guided.hf.options import OF_PLAN, AnswerOptions, Chat, Keywords, PlanKeywords, TextFormat, options_of, with_options
-from guided.hf.planning import Planner, checked_plan, checked_stops
-from guided.hidden_state import Vectors
+from guided.hf.options import OF_PLAN, Chat, PlanKeywords, options_of, with_options
+from guided.hf.planning import Planner, checked_plan
+from guided.inspect.accepts import Acceptance, acceptance
 from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_texts
 from guided.output.message import Message
 from guided.rows.sequence import OnError
-from guided.sampling import ChoiceProbability
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, shown
 
+if TYPE_CHECKING:
+    from transformers import BatchEncoding
+
 __all__ = ["Guide"]
 
-T = TypeVar("T")
 Anchors = bool | Sequence[int | str]
 
 
-class Guide:
+class Guide(AnswerMethods):
     """A transformers causal language model whose output follows plans.
 
     ``format`` overrides the wire format that guided infers from the chat template, and ``tokens`` the registry of
@@ -163,7 +162,7 @@ class Guide:
 
         No argument is ignored: what cannot be enforced raises `RequestError` or one of its subclasses.
         """
-        return self._plan(options_of("plan", {"response_format": response_format, **options}, OF_PLAN))
+        return plan_of(self.planner, options_of("plan", {"response_format": response_format, **options}, OF_PLAN))
 
     def plan_from_request(
         self, body: Mapping[str, Any], *, trusted: bool = False, ignore_unknown: bool = False
@@ -175,9 +174,6 @@ class Guide:
         Sampling keys are only checked here; `guided.read_request` returns them.
         """
         return self.planner.request(body, trusted=trusted, ignore_unknown=ignore_unknown)[1]
-
-    def _plan(self, options: AnswerOptions) -> Plan:
-        return self.planner.plan(options.parts(checked_stops(options.stop, self.engine)))
 
     def shortest(self, plan: Plan) -> str | None:
         """Return a shortest valid text of the plan's response format; None without a format or where none is found.
@@ -207,6 +203,22 @@ class Guide:
         """
         return min_tokens(checked_plan(plan, "min_tokens"), self.engine)
 
+    def accepts(self, plan: Plan, text: str) -> Acceptance:
+        """Return whether ``text`` is a whole answer under ``plan``, and if not where it is refused.
+
+        It begins where the chat template lets an answer begin, and has no end token.  Stops and ``max_tokens`` take no
+        part.
+        """
+        plan = checked_plan(plan, "accepts")
+        return acceptance(plan, text, self.engine, self.context.usual_begin(plan))
+
+    def parse(self, ids: Sequence[int] | Any, plan: RowPlan = None) -> Message:
+        """Return the message of token ids (a list, or a tensor of one row) that anything wrote after a prompt.
+
+        The answer begins where the chat template lets one begin.  Counters of guidance are 0.
+        """
+        return parsed_answer(self.context, ids, plan)
+
     def check_max_tokens(self, plan: Plan, max_tokens: int | None = None) -> None:
         """Raise `RequestError` when ``max_tokens`` (default: the plan's own) is less than `min_tokens`.
 
@@ -230,7 +242,7 @@ class Guide:
 
     def generate_kwargs(
         self,
-        inputs: Inputs | None,
+        inputs: Inputs | BatchEncoding | None,
         plans: Sequence[RowPlan] | RowPlan,
         *,
         expand: int | None = None,
@@ -251,7 +263,7 @@ class Guide:
     def messages(
         self,
         output: Any,
-        inputs: Inputs,
+        inputs: Inputs | BatchEncoding,
         plans: Sequence[RowPlan],
         *,
         return_last_hidden_state: bool | HiddenStates = False,
@@ -265,128 +277,3 @@ class Guide:
         hidden = hidden_settings(return_last_hidden_state, self.model)
         found = read_messages(self.context, output, inputs, plans)
         return found if hidden is None else with_last_states(self.model, found, hidden)
-
-    # -- the high-level path
-
-    @overload
-    def generate(
-        self, chats: Sequence[Chat], plans: None = None, *, response_format: type[T], **options: Unpack[Keywords]
-    ) -> list[Message[T]]: ...
-    @overload
-    def generate(
-        self, chats: Sequence[Chat], plans: None = None, *, response_format: TextFormat, **options: Unpack[Keywords]
-    ) -> list[Message[str]]: ...
-    @overload
-    def generate(
-        self,
-        chats: Sequence[Chat],
-        plans: Sequence[RowPlan] | None = None,
-        *,
-        response_format: Any = None,
-        **options: Unpack[Keywords],
-    ) -> list[Message[Any]]: ...
-    @with_options()
-    def generate(
-        self,
-        chats: Sequence[Chat],
-        plans: Sequence[RowPlan] | None = None,
-        *,
-        response_format: Any = None,
-        **options: Unpack[Keywords],
-    ) -> list[Message[Any]]:
-        """Return the answers to a batch of chats, generated by guided's own decode loop.
-
-        ``plans`` has a plan, stops alone or None per chat; without it the keywords are one plan for all of them.  They
-        are those of `chat` (see `guided.hf.options.AnswerOptions`); with ``n`` each chat has n adjacent messages.
-        Raises `RequestError` and its subclasses, `PlanError` when the number of plans is wrong.
-        """
-        asked = options_of("generate", {"response_format": response_format, **options})
-        if plans is not None:
-            check_finished(asked, "generate")
-        elif asked.plan_keyword() and isinstance(chats, Sequence):
-            plans = [self._plan(asked)] * len(chats)
-        run = generation_of(self.context, chats, plans, asked, n=None)
-        for _ in run.steps():
-            pass
-        return run.messages()
-
-    @overload
-    def chat(
-        self, messages: Chat, plan: None = None, *, response_format: type[T], **options: Unpack[Keywords]
-    ) -> Message[T]: ...
-    @overload
-    def chat(
-        self, messages: Chat, plan: None = None, *, response_format: TextFormat, **options: Unpack[Keywords]
-    ) -> Message[str]: ...
-    @overload
-    def chat(
-        self, messages: Chat, plan: RowPlan = None, *, response_format: Any = None, **options: Unpack[Keywords]
-    ) -> Message[Any]: ...
-    @with_options(chat="messages")
-    def chat(
-        self, messages: Chat, plan: RowPlan = None, *, response_format: Any = None, **options: Unpack[Keywords]
-    ) -> Message[Any]:
-        """Return one answer to ``messages``, which may be the text of one user message.
-
-        The keywords say what the answer must be (or a finished ``plan`` does), how it is sampled, and how the call is
-        made, see `guided.hf.options.AnswerOptions`.  ``plan`` may be stops alone: then the answer is free text up to a
-        stop.
-        """
-        stream = self.stream(messages, plan, response_format=response_format, **options)
-        for _ in stream:
-            pass
-        return stream.message
-
-    @overload
-    def stream(
-        self, messages: Chat, plan: None = None, *, response_format: type[T], **options: Unpack[Keywords]
-    ) -> Stream[T]: ...
-    @overload
-    def stream(
-        self, messages: Chat, plan: None = None, *, response_format: TextFormat, **options: Unpack[Keywords]
-    ) -> Stream[str]: ...
-    @overload
-    def stream(
-        self, messages: Chat, plan: RowPlan = None, *, response_format: Any = None, **options: Unpack[Keywords]
-    ) -> Stream[Any]: ...
-    @with_options(chat="messages")
-    def stream(
-        self, messages: Chat, plan: RowPlan = None, *, response_format: Any = None, **options: Unpack[Keywords]
-    ) -> Stream[Any]:
-        """Return an iterator over the events of one answer as it is generated; it holds the message at the end.
-
-        The arguments are those of `chat`.
-        """
-        asked = options_of("chat", {"response_format": response_format, **options})
-        if plan is None:
-            plan = self._plan(asked)
-        else:
-            check_finished(asked, "chat")
-        return Stream(generation_of(self.context, [messages], [plan], asked, n=1))
-
-    @with_options(chat="messages")
-    def hidden_states(
-        self, messages: Chat, message: Message, *, positions: Sequence[int] | int = (-1,), state: StateKind = "at_token"
-    ) -> Vectors:
-        """Return the last layer's states after the final norm at tokens of an answer, ``[positions, hidden size]``.
-
-        ``positions`` are indices into ``message.token_ids``, negative ones from its end.  ``state="producing"`` asks
-        for the states from which these tokens were chosen, each one position earlier.  What is kept of the answer is
-        not computed again.  ``messages`` are what was answered, and may have gone on since.  Raises `RequestError`
-        for an index out of range or a message of another chat, `ModelError` for a model that shows no hidden states.
-        """
-        return answer_states(
-            self.model, message, chat_digests(messages_of(messages)), positions, state, self.context.pool
-        )
-
-    @with_options(chat="messages")
-    def choice_probabilities(
-        self, messages: Chat, choices: Sequence[str], *, describe: bool = True
-    ) -> tuple[ChoiceProbability, ...]:
-        """Return the probability of each of ``choices`` as the whole answer, from one pass over all of them.
-
-        With ``describe`` the prompt lists the choices.  Raises `RequestError` for choices that `plan` would refuse.
-        """
-        plan = self.plan(response_format=Choice(choices))
-        inputs = self.inputs([messages], [plan], describe=describe)
-        return choice_probabilities(self.context, inputs.prompt_ids[0], plan)

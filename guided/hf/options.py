@@ -20,14 +20,28 @@ from grammars.plan.plan import Stops
 from grammars.values.constraints import Choice, Gbnf, Lark, Llguidance, Regex, StructuralTag
 from guided.hf.hidden.settings import HiddenStates
 from guided.hf.loop.generation import Streamer
+from guided.landing.options import LandingOptions, ShortBudget
 from guided.rows.sequence import OnError
 from guided.sampling import Sampling, sampling_of
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["OF_PLAN", "AnswerOptions", "Chat", "Keywords", "PlanKeywords", "TextFormat", "options_of", "with_options"]
+__all__ = [
+    "OF_PLAN",
+    "AnswerOptions",
+    "Chat",
+    "Chats",
+    "Keywords",
+    "PlanKeywords",
+    "TextFormat",
+    "options_of",
+    "with_options",
+]
 
 #: Messages of a conversation, or the text of one user message.
 Chat: TypeAlias = Sequence[Mapping[str, Any]] | str
+
+#: Several of these, or their prompts as a tokenizer gave them.
+Chats: TypeAlias = Sequence[Chat] | Mapping[str, Any]
 
 #: Response formats whose value is text.
 TextFormat: TypeAlias = Choice | Regex | Lark | Gbnf | Llguidance | StructuralTag | re.Pattern[str]
@@ -53,6 +67,7 @@ class PlanKeywords(TypedDict, total=False):
 class Keywords(PlanKeywords, total=False):
     """The keywords of every method that answers, ``response_format`` apart: it decides the type of the answer."""
 
+    prompt: str | Sequence[Any] | Mapping[str, Any] | None
     temperature: float | None
     top_p: float | None
     top_k: int | None
@@ -74,12 +89,16 @@ class Keywords(PlanKeywords, total=False):
     prompt_lookup_num_tokens: int | None
     assistant_model: Any
     return_last_hidden_state: bool | HiddenStates
+    landing: bool | LandingOptions
+    short_budget: ShortBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
     """One call's keyword arguments.
 
+    ``prompt`` takes the place of the chat, without a chat template: a text or token ids, in a batch a list of these,
+    or what a tokenizer gave.  Under a plan its end is healed: the answer may begin with other tokens for it.
     ``max_tokens`` bounds the answer, at most the rest of the context.  The sampling fields have OpenAI's meaning and
     override the model's generation config; ``sampling`` gives them as one value, or as one for each chat of a batch,
     and ``seed`` may be one number for each.  ``n`` answers per chat are for a batch.  ``describe`` tells the model of
@@ -87,7 +106,9 @@ class AnswerOptions:
     ``prompt_lookup_num_tokens`` lets each forward check at most that many tokens that are guessed from prompt and
     answer: the same answers, in fewer forwards where they repeat the prompt.  ``assistant_model``, a smaller model of
     the same vocabulary, guesses instead.  ``return_last_hidden_state`` fills
-    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.
+    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.  An answer whose shortest text its
+    budget holds ends within it unless ``landing`` is False (`guided.LandingOptions` says what is kept for its values);
+    ``short_budget="error"`` refuses a budget that cannot hold it.
     """
 
     response_format: Any = None
@@ -100,6 +121,8 @@ class AnswerOptions:
     stop: str | Sequence[str] | Stops | None = None
     max_tokens: int | None = None
     schema_policy: Policy = "warn"
+
+    prompt: str | Sequence[Any] | Mapping[str, Any] | None = None
 
     temperature: float | None = None
     top_p: float | None = None
@@ -123,6 +146,8 @@ class AnswerOptions:
     prompt_lookup_num_tokens: int | None = None
     assistant_model: Any = None
     return_last_hidden_state: bool | HiddenStates = False
+    landing: bool | LandingOptions = True
+    short_budget: ShortBudget = "cut"
 
     def parts(self, stop: Stops) -> Parts:
         """Return the parts of a plan, with ``stop`` as its stops."""

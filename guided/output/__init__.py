@@ -1,1 +1,1 @@
-"""From token ids to messages: the parser and the typed message."""
+"""The answer read back: the parser from token ids to events, and the typed message."""

@@ -1,4 +1,4 @@
-"""Reads JSON text and reports faults that most parsers ignore: duplicate keys, and numbers that overflow."""
+"""Read JSON text, and report faults that most parsers ignore: duplicate keys, and numbers that overflow."""
 
 from __future__ import annotations
 

@@ -41,12 +41,14 @@ class ToolCall:
     """One call.  ``arguments`` is the JSON text exactly as written; ``parsed`` its value.
 
     ``parsed`` is None if JSON parsers may differ: the text is incomplete, has a duplicate key or a number too large.
+    ``landed``: the budget of tokens chose a part of it, see `Message.landed`.
     """
 
     id: str
     name: str
     arguments: str
     parsed: Any = None
+    landed: bool = False
 
     def to_openai(self) -> dict[str, Any]:
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
@@ -93,7 +95,8 @@ class Message(Generic[T]):
     plan's schema report has ``relaxed`` rows), and what the response format's Python type refuses.  If no validator
     could judge the answer, ``violations`` says so when there are such rows; otherwise the masks alone guarantee
     ``parsed``, and ``notes`` says so.  ``unfinished`` is markup that the end of the output cut (the beginning of a
-    call, say); it is no part of ``content``, and no client is sent it.
+    call, say); it is no part of ``content``, and no client is sent it.  ``landed`` is the index of the first token
+    that was not the model's choice because the answer had to end within its budget; what follows may be hollow.
     """
 
     content: str | None = None
@@ -106,6 +109,7 @@ class Message(Generic[T]):
     usage: Usage = Usage()
     guidance: Guidance = Guidance()
     error: GuidedError | None = None
+    landed: int | None = None
     violations: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     token_ids: tuple[int, ...] = field(default=(), repr=False)
@@ -189,10 +193,13 @@ class MessageBuilder:
         unjudged: tuple[str, ...] = ()
         violations = tuple(f"the call of {call.name!r}: {fault}" for call, faults in read for fault in faults)
         if ended and whole and error is None:
-            broken = (call.name for call in self._calls.values() if not call.complete)
+            broken = [call.name for call in self._calls.values() if not call.complete]
+            if self._unfinished is not None and self._unfinished.name not in ("", *broken):
+                broken.append(self._unfinished.name)
             violations += tuple(f"the call of {name!r} breaks off" for name in broken)
         if ended and whole and error is None and not calls:  # an answer cut by its own stop violates nothing
-            parsed, violations, unjudged = self._parsed(content)
+            parsed, found, unjudged = self._parsed(content)
+            violations += found
         return Message(
             content=content if content or not calls else None,
             reasoning="".join(self._reasoning) if self._reasoning else None,

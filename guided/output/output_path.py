@@ -1,4 +1,4 @@
-"""Files that are written at the end of long work are looked at before it begins."""
+"""Check that a file can be written before the long work begins whose result it will hold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_writable(path: str | Path, place: str) -> Path:
 
 
 def unwritable(path: str | Path, place: str, why: str) -> RequestError:
-    """The error of a file that cannot be written."""
+    """Return the error for a file that cannot be written."""
     return RequestError(
         f"cannot write {shown(str(path))}: {why}", place=place, expected="a file name in a folder that can be written"
     )

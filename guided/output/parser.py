@@ -1,8 +1,8 @@
-"""Tokens in, events out: the inverse of the grammar, from the same plan.
+"""Parse the tokens of an answer into events: the inverse of the grammar, built from the same plan.
 
-The parser follows the plan's regions with the same automaton as `GuidanceState`, decodes what lies between
-markers, and drops exactly the framing that belongs to the markers.  However the tokens are cut into pieces, the
-sum of the events is the same.
+The parser follows the plan's regions with the same automaton as `GuidanceState`, decodes the text between markers, and
+drops exactly the framing that belongs to the markers.  The events do not depend on how the tokens are split into calls
+of `feed`: together they are the same.
 """
 
 from __future__ import annotations
@@ -106,9 +106,10 @@ _NOT_UTF8 = re.compile("[\ud800-\udfff]")
 class OutputParser:
     """Parses one answer.
 
-    ``entry`` is where the prompt made the plan begin; ``opened`` is false when the prompt ended right at the
-    opening marker, so that the white space which frames it is still to come.  ``make_call_id`` gives a tool call's id
-    where the model writes none.  ``hides_special``: special tokens that are no marker of the plan are not shown.
+    ``entry`` is the entry of the plan after this prompt; ``opened`` is False if the prompt ended exactly with the
+    opening marker, so that the white space that follows the marker is still to be written.  ``make_call_id`` makes the
+    id of a tool call if the model writes none.  ``hides_special``: special tokens that are no marker of the plan are
+    not shown.
     """
 
     def __init__(
@@ -153,14 +154,14 @@ class OutputParser:
         return self._map.name(self._position)
 
     def feed(self, tokens: Iterable[int]) -> list[Event]:
-        """The events that these tokens make certain.  Ends must not be among the tokens."""
+        """Read tokens, without end tokens, and return the events that are certain now."""
         out: list[Event] = []
         for token in tokens:
             out += self._feed(token)
         return out
 
     def finish(self, *, is_cut: bool = False) -> list[Event]:
-        """The end of the output: whatever was held back comes out; ``is_cut``: no end of the model's own came."""
+        """End the output, and return the events of the text held back; ``is_cut``: the model wrote no end token."""
         held, self._held = self._held, []
         if self._is_between_calls and not self._decoder.getstate()[0]:  # of the next call; no text was written
             return self._unfinished(held)
@@ -357,7 +358,7 @@ def _overlap(text: str, pattern: str) -> int:
 class CallIds:
     """The ids of one answer's tool calls, for models that write none: each is made once, in the family's style.
 
-    Where the family has no style of its own they look like OpenAI's: ``call_`` and 24 hexadecimal digits.
+    Without a style of the family they look like OpenAI's: ``call_`` and 24 hexadecimal digits.
     """
 
     def __init__(self, plan: Plan | None = None) -> None:

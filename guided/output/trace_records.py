@@ -1,4 +1,4 @@
-"""The trace of one answer: what was legal, what the model preferred and what was chosen, token by token.
+"""The trace of one answer: for each token, the legal tokens, those that the model preferred, and the chosen one.
 
 A trace is a record with a page: `Trace.to_html` is one HTML file that loads no script, style or font from elsewhere.
 `guided.inspect.trace` builds traces.
@@ -9,12 +9,14 @@ from __future__ import annotations
 import html
 import json
 import re
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from guided.output.output_path import check_writable, unwritable
+from special_tokens.errors import RequestError
 
 __all__ = ["TokenTrace", "Trace", "check_trace_file"]
 
@@ -27,7 +29,8 @@ class TokenTrace:
     them, ``end`` for an end of turn.  ``probability`` is the model's own, ``masked`` the one after mask, bias and
     penalties, ``removed`` the model's own probability of all that was not legal; ``top`` and ``top_masked`` are the
     best tokens before and after, as (text, probability).  ``events`` are sentences: stops, budgets, ends, errors.
-    ``in_run``: it was not sampled, but fed together with the token before it (a forced run).
+    ``in_run``: it was not sampled, but fed together with the token before it (a forced run).  ``seconds`` since the
+    token before it was chosen; those of the first include the prompt's.
     """
 
     token_id: int
@@ -43,11 +46,12 @@ class TokenTrace:
     top_masked: tuple[tuple[str, float], ...] = ()
     events: tuple[str, ...] = ()
     in_run: bool = False
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """All tokens of one answer."""
+    """All tokens of one answer, with the text of the prompt and the name of the model."""
 
     tokens: tuple[TokenTrace, ...]
     vocab_size: int
@@ -57,13 +61,33 @@ class Trace:
     stop_reason: str | int | None = None
     title: str = "guided generation"
     lark: str = field(default="", repr=False)
+    model: str = ""
+    prompt: str = field(default="", repr=False)
+
+    def of_run(self, seconds: Sequence[float], model: str, prompt: str) -> Trace:
+        """Return the trace with the seconds of each token, the model's name and the prompt's text."""
+        tokens = tuple(replace(token, seconds=s) for token, s in zip(self.tokens, seconds, strict=False))
+        return replace(self, tokens=tokens, model=model, prompt=prompt)
 
     def to_dict(self) -> dict[str, Any]:
-        """The trace as JSON values."""
+        """Return the trace as JSON values."""
         return asdict(self)
 
+    @classmethod
+    def read(cls, path: str | Path) -> Trace:
+        """Return the trace that `write` saved as JSON; raises `RequestError` for a file that holds none."""
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            tokens = tuple(TokenTrace(**{**token, **_pairs(token)}) for token in data["tokens"])
+            return cls(**{**data, "tokens": tokens})
+        except OSError as error:
+            raise RequestError(f"cannot read it: {error.strerror or error}", place=f"trace {path}") from None
+        except (ValueError, TypeError, KeyError) as error:
+            reason = f"no saved trace: {type(error).__name__}: {error}"
+            raise RequestError(reason, place=f"trace {path}", expected="a file of trace.write(NAME.json)") from None
+
     def to_html(self) -> str:
-        """One self-contained page."""
+        """Return one HTML page that loads nothing from elsewhere."""
         page = files("guided.output").joinpath("trace.html").read_text(encoding="utf-8")
         parts = {
             "title": html.escape(self.title),
@@ -73,9 +97,13 @@ class Trace:
         return re.sub(r"\{\{(\w+)\}\}", lambda slot: parts[slot[1]], page)
 
     def write(self, path: str | Path) -> Path:
-        """Write the page to ``path``; raises `RequestError` when that cannot be done."""
+        """Write the page to ``path``, or with the suffix ``.json`` all that it shows, for `read`.
+
+        Raises `RequestError` when that cannot be done.
+        """
+        is_data = Path(path).suffix == ".json"
         try:
-            Path(path).write_text(self.to_html(), encoding="utf-8")
+            Path(path).write_text(json.dumps(self.to_dict()) if is_data else self.to_html(), encoding="utf-8")
         except OSError as error:
             raise unwritable(path, "trace", error.strerror or str(error)) from error
         return Path(path)
@@ -84,6 +112,12 @@ class Trace:
 def check_trace_file(path: str | Path) -> Path:
     """Raise `RequestError` now when a trace could not be written to ``path`` after a long generation."""
     return check_writable(path, "trace")
+
+
+def _pairs(token: Mapping[str, Any]) -> dict[str, Any]:
+    """The lists of a token as the tuples that they were."""
+    found = {name: tuple((str(text), float(p)) for text, p in token[name]) for name in ("top", "top_masked")}
+    return {**found, "events": tuple(map(str, token["events"]))}
 
 
 # -- the page
@@ -126,6 +160,7 @@ def _data(trace: Trace) -> dict[str, Any]:
             [[text, round(p, 4)] for text, p in token.top_masked],
             list(token.events),
             int(token.in_run),
+            round(1000 * token.seconds, 1),
         ]
         for token in trace.tokens
     ]
@@ -137,6 +172,8 @@ def _data(trace: Trace) -> dict[str, Any]:
         "finish": trace.finish_reason,
         "stop": trace.stop_reason,
         "lark": trace.lark,
+        "model": trace.model,
+        "text": trace.prompt,
     }
 
 

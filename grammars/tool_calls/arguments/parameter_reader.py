@@ -63,10 +63,10 @@ class ParameterReader(SectionReader):
 
     def _hole_of_call(self, i: int) -> Generator[None, None, str]:
         follower = self._call[i + 1]
-        if isinstance(follower, str):
+        if isinstance(follower, str) and follower.strip():
             return (yield from self.hole(follower))
         ends = [first_word(text) for text in (self._opening, self._tail or self.call_end) if text]
-        text, end = yield from self.until(*ends)
+        text, end = yield from self.until(*ends, *([follower] if isinstance(follower, str) and follower else []))
         self.back(len(end))
         return text
 
@@ -104,7 +104,7 @@ class ParameterReader(SectionReader):
                     yield from self.literal(part)
             elif part.name == "value":
                 kept = self._typed(parameter, flag)
-                end = self._markers.marked(self._patterns.end_of(key))
+                end = self._end_of(key)
                 yield from self._coding.read(self, kept, end if is_framed else (yield from self._inline_end(end)))
             else:
                 text = yield from self.hole(str(self._parameter[i + 1]))
@@ -114,6 +114,12 @@ class ParameterReader(SectionReader):
                     self.arguments(f"{lead}{json.dumps(key, ensure_ascii=False)}: ")
                 else:
                     flag = text.strip()
+
+    def _end_of(self, key: str) -> str:
+        """Return what ends a value: a token alone, whatever white space follows it, else text with its white space."""
+        end = self._markers.marked(self._patterns.end_of(key))
+        core = end.rstrip()
+        return core if "\ud800" <= core[-1:] <= "\udfff" else end
 
     def _framing(self, text: str) -> Generator[None, None, bool]:
         """Read the literal before a value and, after it, only the white space that the format itself writes.

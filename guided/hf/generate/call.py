@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from transformers import BatchEncoding
 
 from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.engine import Engine
 from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor, OneSession, SessionPerThread
 from guided.hf.generate.inputs import Inputs, check_rows
 from guided.hf.generate.padding import end_cut_rows
+from guided.hf.generate.raw_prompts import read_prompts
 from guided.hf.generate.session import Session
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
@@ -24,9 +26,9 @@ from guided.rows.sequence import OnError, RowSequence, check_on_error
 from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin, begin_of
 from guided.stops.automaton import compile_stops
-from special_tokens.errors import PlanError, shown
+from special_tokens.errors import PlanError, RequestError, shown
 
-__all__ = ["Rows", "generate_kwargs", "read_messages"]
+__all__ = ["Rows", "generate_kwargs", "parsed_answer", "read_messages"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +65,32 @@ def _check_count(value: object, name: str, least: int) -> None:
     )
 
 
-def _check_inputs(inputs: object, place: str) -> None:
-    """Raise `PlanError` if ``inputs`` did not come from `guided.Guide.inputs`: they would lack prompts and begins."""
-    if not isinstance(inputs, Inputs):
+def _bound(context: ModelContext, inputs: object, plans: Any, place: str) -> tuple[Inputs, list[RowPlan]]:
+    """Return ``inputs`` and the plan of each row; what a tokenizer gave is bound to the plans.  Raises `PlanError`."""
+    if isinstance(inputs, Inputs):
+        return inputs, check_rows(plans, inputs.num_rows)
+    if not isinstance(inputs, BatchEncoding):
         raise PlanError(
             f"inputs is {type(inputs).__name__}", place=place, expected="what guide.inputs() gave, the same object"
         )
+    prompts = read_prompts(context, inputs)
+    length = max(map(len, prompts))
+    data = {name: torch.as_tensor(inputs[name]) for name in ("input_ids", "attention_mask") if name in inputs}
+    if any(row[length - len(ids) :] != ids for row, ids in zip(data["input_ids"].tolist(), prompts, strict=True)):
+        raise PlanError("the prompts are not padded on the left", place=place, hint="tokenizer.padding_side = 'left'")
+    rows = check_rows(plans, len(prompts))
+    return Inputs(data, prompts, [context.begin(plan, ids) for plan, ids in zip(rows, prompts, strict=True)]), rows
 
 
 def generate_kwargs(
-    context: ModelContext, inputs: Inputs | None, plans: Sequence[RowPlan] | RowPlan, how: Rows
+    context: ModelContext, inputs: Inputs | BatchEncoding | None, plans: Sequence[RowPlan] | RowPlan, how: Rows
 ) -> dict[str, Any]:
     """Return the keyword arguments of `guided.Guide.generate_kwargs`, with the settings ``how``."""
     engine = context.engine
     if inputs is None:
         return _hooks(context, SessionPerThread(_unbound(context, plans, how)))
-    _check_inputs(inputs, "generate_kwargs")
-    rows, begins = check_rows(plans, inputs.num_rows), inputs.begins
+    inputs, rows = _bound(context, inputs, plans, "generate_kwargs")
+    begins = inputs.begins
     if all(plan is None for plan in rows):
         inputs.session = None
         return {}
@@ -132,11 +143,12 @@ def _hooks(context: ModelContext, held: OneSession | SessionPerThread) -> dict[s
     return kwargs
 
 
-def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
+def read_messages(
+    context: ModelContext, output: Any, inputs: Inputs | BatchEncoding, plans: Sequence[RowPlan]
+) -> list[Message]:
     """Return the messages of `guided.Guide.messages`."""
     sequences = _sequences(output)
-    _check_inputs(inputs, "messages")
-    plans = check_rows(plans, inputs.num_rows)
+    inputs, plans = _bound(context, inputs, plans, "messages")
     num_rows = int(sequences.shape[0])
     if num_rows % inputs.num_rows:
         raise PlanError(
@@ -161,6 +173,15 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
         for r, tokens in enumerate(generated)
     ]
     return [replace(message, prompt=prompts[r // expand]) for r, message in enumerate(found)]
+
+
+def parsed_answer(context: ModelContext, ids: Any, plan: RowPlan) -> Message:
+    """Return the message of `guided.Guide.parse`."""
+    ids = ids.tolist() if isinstance(ids, torch.Tensor) else ids
+    if isinstance(ids, str | bytes) or not isinstance(ids, Sequence) or not all(isinstance(i, int) for i in ids):
+        raise RequestError(f"{type(ids).__name__} holds no answer", place="ids", expected="a list of token ids")
+    (plan,) = check_rows([plan], 1)
+    return read_answer(list(ids), plan, context.engine, begin=context.usual_begin(plan))
 
 
 def _sequences(output: Any) -> torch.Tensor:

@@ -18,7 +18,7 @@ from special_tokens.errors import PlanError
 if TYPE_CHECKING:
     from guided.hf.generate.session import Session
 
-__all__ = ["Inputs", "check_rows", "checked_inputs", "pad_left"]
+__all__ = ["Inputs", "bind", "check_rows", "checked_inputs", "pad_left"]
 
 
 class Inputs(UserDict[str, torch.Tensor]):
@@ -108,10 +108,19 @@ def checked_inputs(
         if plan is not None and describe:
             messages = add_system_text(messages, describe_plan(plan))  # in this prompt only
         prompts.append(context.prompt_ids(messages, plan))
+    return bind(context, prompts, plans, [chat_digests(messages) for messages in shown])
+
+
+def bind(
+    context: ModelContext,
+    prompts: Sequence[Sequence[int]],
+    plans: Sequence[RowPlan],
+    chats: Sequence[tuple[int, ...]] = (),
+) -> Inputs:
+    """Return token ids of prompts, with the digests of their chats, as a batch bound to their rows' plans."""
     begins = [context.begin(plan, ids) for plan, ids in zip(plans, prompts, strict=True)]
-    batch = pad_left(prompts, context.pad_id)
-    data = {key: value.to(context.model.device) for key, value in batch.items()}
-    return Inputs(data, prompts, begins, [chat_digests(messages) for messages in shown])
+    data = {key: value.to(context.model.device) for key, value in pad_left(prompts, context.pad_id).items()}
+    return Inputs(data, prompts, begins, chats)
 
 
 def pad_left(rows: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:

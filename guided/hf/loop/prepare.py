@@ -15,6 +15,8 @@ from guided.hf.cache.self_test import abilities_of
 from guided.hf.cache.step_kv import StepKV
 from guided.hf.generate.inputs import Inputs
 from guided.hf.model.context import ModelContext
+from guided.hf.model.tokenizer import first_line
+from special_tokens.errors import ModelError
 
 __all__ = ["Prepared", "prepare"]
 
@@ -55,10 +57,17 @@ def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_s
     ``step_by_step``: the caller needs a step for each token.
     """
     ends = list(context.tokens.end_ids) or None
-    ids, processors, criteria, config, kwargs = context.model.generate(
-        **inputs, **_NEUTRAL, max_new_tokens=max_tokens, eos_token_id=ends, pad_token_id=context.pad_id,
-        custom_generate=_handed_out,
-    )  # fmt: skip
+    try:
+        ids, processors, criteria, config, kwargs = context.model.generate(
+            **inputs, **_NEUTRAL, max_new_tokens=max_tokens, eos_token_id=ends, pad_token_id=context.pad_id,
+            custom_generate=_handed_out,
+        )  # fmt: skip
+    except (ValueError, TypeError, ImportError) as error:
+        raise ModelError(
+            f"generate cannot be prepared: {first_line(error)}",
+            place="generation_config",
+            hint="unset this in model.generation_config; stop strings are asked for with stop=",
+        ) from error
     criteria = [one for one in criteria if not isinstance(one, EosTokenCriteria | MaxLengthCriteria)]
     step = StepKV(context.model, ids, config, kwargs)
     is_plain = set(kwargs) <= _PLAIN_KWARGS and type(kwargs.get("past_key_values")) is DynamicCache

@@ -5,7 +5,9 @@ The numbers stay on the device until they are read, so recording adds no synchro
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import torch
 
@@ -24,6 +26,8 @@ class Recorder:
         self._most = max(num_top.values(), default=0)
         #: by row, per token: numbers float ``[5]``, top log-probabilities and their ids ``[2, num_top]``
         self._tokens: dict[int, list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]] = {r: [] for r in num_top}
+        now = time.perf_counter()
+        self._times: dict[int, list[float]] = {r: [now] for r in num_top}  #: of the beginning, then of each token
 
     def record(self, raw: torch.Tensor, scores: torch.Tensor, tokens: torch.Tensor, rows: Sequence[int]) -> None:
         """Record one step of ``rows``: raw logits and processed scores float ``[rows, vocab]``, tokens ``[rows]``."""
@@ -52,8 +56,10 @@ class Recorder:
             for part in zip(raw.split(size), scores.split(size), tokens[:, None].split(size), strict=True)
         ]
         columns = [torch.cat(column) for column in zip(*parts, strict=True)]
+        now = time.perf_counter()
         for row, *found in zip(rows, *columns, strict=True):
             self._tokens[row].append((found[0], found[1], found[2]))
+            self._times[row].append(now)
 
     def _rows(
         self, raw: torch.Tensor, scores: torch.Tensor, chosen: torch.Tensor, *, masked: bool
@@ -74,6 +80,10 @@ class Recorder:
             torch.stack([top, masked_top], dim=1),
             torch.stack([ids, masked_ids], dim=1),
         )
+
+    def seconds(self, row: int) -> tuple[float, ...]:
+        """Return for each token of ``row`` the seconds since the one before it; of the first since the beginning."""
+        return tuple(after - before for before, after in pairwise(self._times[row]))
 
     def logprobs(self, row: int, token_ids: tuple[int, ...]) -> tuple[TokenLogprob, ...]:
         """Return the records of ``row``, one for each of its ``token_ids``."""

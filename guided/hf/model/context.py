@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from grammars.compose.compose import Parts, compose
@@ -17,6 +18,7 @@ from guided.hf.model.incremental import IncrementalTokenizer
 from guided.hf.model.tokenizer import tokenizer_json
 from guided.state.entry import FRESH, Begin, begin_of
 from special_tokens import SpecialTokens
+from special_tokens.errors import TemplateError
 
 __all__ = ["ModelContext"]
 
@@ -33,6 +35,12 @@ class ModelContext:
     tokens: SpecialTokens
     format: Format
     pool: PrefixPool = field(default_factory=PrefixPool)
+
+    @property
+    def name(self) -> str:
+        """The model's name on the hub, or that of the folder it was loaded from; else its class."""
+        loaded = str(getattr(self.model, "name_or_path", ""))
+        return (Path(loaded).name if Path(loaded).is_dir() else loaded) or type(self.model).__name__
 
     @cached_property
     def engine(self) -> Engine:
@@ -65,6 +73,14 @@ class ModelContext:
             return FRESH
         begin = begin_of(plan, prompt_ids, self.engine)
         return begin if plan is row else replace(begin, reader=plan)
+
+    def usual_begin(self, row: RowPlan) -> Begin:
+        """Return where an answer of ``row`` begins after the chat template's own end of a prompt."""
+        try:
+            ids = self.prompt_ids([{"role": "user", "content": "?"}], row if isinstance(row, Plan) else None)
+        except TemplateError:
+            ids = []
+        return self.begin(row, ids)
 
     @property
     def pad_id(self) -> int:

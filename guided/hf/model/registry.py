@@ -14,9 +14,10 @@ __all__ = ["registry_of"]
 def registry_of(model: Any, tokenizer: Any, tokens: SpecialTokens | None = None) -> SpecialTokens:
     """Return ``tokens``, by default those of tokenizer and model.
 
-    Raises `ModelError` when the model's logits are narrower than the tokenizer's vocabulary, and `TokenizerError` when
-    ``tokens`` are those of another tokenizer.
+    Raises `ModelError` for what is no model or one whose logits are narrower than the tokenizer's vocabulary, and
+    `TokenizerError` for what is no tokenizer or when ``tokens`` are those of another one.
     """
+    _check_model(model)
     own = SpecialTokens(facts_of(tokenizer, model=model))
     _check_logits_width(model, own)
     if tokens is None:
@@ -29,6 +30,16 @@ def registry_of(model: Any, tokenizer: Any, tokens: SpecialTokens | None = None)
         expected=f"the added tokens and sizes of vocabulary {own.fingerprint}",
         hint="make it from the guide's own: guide.tokens.add_end(...)",
     )
+
+
+def _check_model(model: Any) -> None:
+    if not all(hasattr(model, name) for name in ("generate", "config", "generation_config", "forward")):
+        raise ModelError(
+            f"{type(model).__name__} is no language model of transformers",
+            place="model",
+            expected="what AutoModelForCausalLM.from_pretrained gives",
+            hint="guided.Guide.from_pretrained(name) loads model and tokenizer",
+        )
 
 
 def _check_logits_width(model: Any, tokens: SpecialTokens) -> None:

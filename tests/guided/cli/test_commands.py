@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 import guided
 from guided import cli
 from guided.cli import commands
+from guided.output.trace_records import Trace
 from tests.cases import slow_where
 
 SCHEMA = json.dumps(
@@ -360,7 +361,7 @@ def test_wrong_usage_is_exit_code_two(run: Any) -> None:
     assert run("nothing").exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["generate", "plan", "check", "tokens", "portfolio"])
+@pytest.mark.parametrize("command", ["generate", "plan", "check", "tokens", "portfolio", "shell", "trace"])
 def test_every_command_explains_itself_with_an_example(run: Any, command: str) -> None:
     assert f"Example: guided {command}" in " ".join(run(command, "--help").output.split())
 
@@ -392,6 +393,8 @@ def test_every_command_of_the_page_runs(run: Any, line: str, tmp_path: Path, mon
     (tmp_path / "grammar.gbnf").write_text('root ::= "a" [0-9]+')
     (tmp_path / "requests").mkdir()
     (tmp_path / "requests" / "yes.json").write_text(json.dumps(BODY))
+    (tmp_path / "chat.json").write_text('{"messages": [{"role": "user", "content": "Hi."}]}')
+    Trace((), 1).write(tmp_path / "run.json")
     program, *arguments = shlex.split(line)
     assert program == "guided"
     result = run(*arguments)

@@ -259,7 +259,7 @@ def test_stops_in_the_wrong_place_are_refused(tiny_guide: Any) -> None:
     with pytest.raises(RequestError, match=r"stop\[1\]: the stop is empty"):
         tiny_guide.generate(["x"], [Stops(("a", ""))])
     with pytest.raises(PlanError, match="plans is one plan"):
-        tiny_guide.generate(["x"], Stops(("a",)))
+        tiny_guide.inputs(["x"], Stops(("a",)))
 
 
 def test_a_row_of_stops_alone_is_checked_like_a_plan(tiny_guide: Any) -> None:

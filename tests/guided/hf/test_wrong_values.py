@@ -132,7 +132,7 @@ def test_one_stop_is_a_list_of_one() -> None:
 @pytest.mark.parametrize(
     ("chat", "place"),
     [
-        (None, "messages: NoneType is not a chat"),
+        (None, "chat: neither of messages and prompt"),
         (5, "messages: int is not a chat"),
         ([5], r"messages\[0\]: int is not a message"),
         (["x"], r"messages\[0\]: str is not a message"),

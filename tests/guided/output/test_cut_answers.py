@@ -86,6 +86,8 @@ def leaks(inference: Inference, step: int, *, as_text: bool = False) -> Iterator
                 continue
             if not content.startswith(said):
                 yield f"{written!r} reads as {message.content!r}"
+            if any(call.arguments == "" and call.parsed is None for call in message.tool_calls):
+                yield f"{written!r} has a call whose arguments have not begun"
             splits = sorted(rng.sample(range(end), min(3, end)))
             if read(plan, engine, ids[:end], plan.entry(golden.entry).name, splits) != message:
                 yield f"{written!r} reads differently when it is split at {splits}"
@@ -185,9 +187,12 @@ def test_no_cut_after_a_call_leaves_content(engine: Engine, plain_engine: Engine
         for end in range(len(first), len(whole) + 1):
             message = read(plan, chosen, whole[:end], "fresh")
             assert message.content is None
-            begun = engine_text(chosen, whole[:end]).rpartition("</tool_call>")[2].lstrip()
-            if 'get_weather"' not in begun:  # else the name is read: a call has begun
-                assert message.unfinished == (UnfinishedMarkup(begun) if begun else None)
+            written = engine_text(chosen, whole[:end])
+            begun = written.rpartition("</tool_call>")[2].lstrip()
+            if '"arguments": {' not in begun:  # else a call has begun
+                name = "get_weather" if 'get_weather"' in begun else ""
+                assert message.unfinished == (UnfinishedMarkup(begun, name) if begun else None)
+                assert len(message.tool_calls) == written.count("</tool_call>")
             assert read(plan, chosen, whole[:end], "fresh", sorted(rng.sample(range(end), 3))) == message
 
 
@@ -259,3 +264,11 @@ def test_a_call_without_a_value_says_why(engine: Engine) -> None:
         message = read(plan, engine, tokens_of(engine, text), "fresh", ended=True)
         assert message.tool_calls[0].parsed is None
         assert why in message.violations[0]
+
+
+def test_a_call_that_the_model_ends_before_its_arguments_is_a_violation(engine: Engine) -> None:
+    text = '<tool_call>\n{"name": "get_weather", "argu'
+    message = read(plan_of(engine, tools=TOOLS), engine, tokens_of(engine, text), "fresh", ended=True)
+    assert (message.content or "", message.tool_calls) == ("", ())
+    assert message.unfinished == UnfinishedMarkup(text, "get_weather")
+    assert message.violations == ("the call of 'get_weather' breaks off",)

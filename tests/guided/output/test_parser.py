@@ -204,6 +204,7 @@ def test_a_cut_answer_loses_nothing(engine: Engine, cut: int) -> None:
     parser = OutputParser(plan, engine)
     message = message_of([*parser.feed(ids), *parser.finish()], plan)
     seen = (message.content or "") + "".join(call.name + call.arguments for call in message.tool_calls)
+    seen += message.unfinished.text if message.unfinished else ""
     written = b"".join(map(engine.token_bytes, ids)).decode()
     for word in ("Let me see", "get_weather", '"Oz'):
         if word in written:

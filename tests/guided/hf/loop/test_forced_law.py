@@ -209,6 +209,20 @@ def test_an_answer_that_is_all_forced_takes_no_forward(tiny_guide: Any) -> None:
         hook.remove()
 
 
+def test_overridden_counts_by_the_models_own_scores_wherever_they_are_asked_for(
+    tiny_guide: Any, step_by_step: Any
+) -> None:
+    """With a bias the scores agree with the mask at one forced token; the model itself does not."""
+    plan = tiny_guide.plan(response_format=OBJECT)
+    (plain,) = tiny_guide.generate(["x"], [plan], sampling=Sampling(temperature=0, logprobs=1), max_tokens=20)
+    biased = Sampling(temperature=0, logprobs=1, logit_bias={plain.token_ids[2]: 90.0})
+    judge = step_by_step(lambda: tiny_guide.generate(["x"], [plan], sampling=biased, max_tokens=20))[0]
+    (found,) = tiny_guide.generate(["x"], [plan], sampling=biased, max_tokens=20)
+    same(found, judge)
+    assert found.logprobs is not None
+    assert found.guidance.overridden == sum(record.overridden for record in found.logprobs) > 5
+
+
 def test_n_answers_share_one_prefill(tiny_guide: Any) -> None:
     shapes: list[tuple[int, ...]] = []
     hook = tiny_guide.model.register_forward_pre_hook(

@@ -69,6 +69,19 @@ def test_a_stopping_criterion_of_the_model_is_obeyed(tiny_guide: Any, monkeypatc
     assert isinstance(caches[0], StepKV)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [("cache_implementation", "magic", "Invalid `cache_implementation`"), ("stop_strings", ["x"], "There are one or")],
+)
+def test_a_generation_config_that_cannot_be_prepared_is_a_typed_error(
+    tiny_guide: Any, monkeypatch: Any, name: str, value: Any, said: str
+) -> None:
+    """Transformers hands no tokenizer on to loops of others, which its own stop strings need."""
+    monkeypatch.setattr(tiny_guide.model.generation_config, name, value, raising=False)
+    with pytest.raises(ModelError, match=f"generation_config: generate cannot be prepared: ValueError: {said}"):
+        tiny_guide.generate(CHATS[:1], sampling=GREEDY, max_tokens=9)
+
+
 def test_a_processor_that_changes_shapes_is_an_error(tiny_guide: Any, monkeypatch: Any) -> None:
     from transformers import NoRepeatNGramLogitsProcessor
 
@@ -125,7 +138,7 @@ def test_greedy_tokens_are_those_of_generate_with_guidance(tiny_guide: Any) -> N
     options = {"max_new_tokens": 40, "do_sample": False}
     judge = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
     expected = tiny_guide.messages(judge, inputs, plans)
-    found = tiny_guide.generate(CHATS, plans, sampling=GREEDY, max_tokens=40)
+    found = tiny_guide.generate(CHATS, plans, sampling=GREEDY, max_tokens=40, landing=False)
     assert [m.token_ids for m in found] == [m.token_ids for m in expected]
     assert [m.finish_reason for m in found] == [m.finish_reason for m in expected]
     assert [m.content for m in found] == [m.content for m in expected]

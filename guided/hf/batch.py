@@ -1,0 +1,107 @@
+"""A batch for ``model.generate``: prompts, guidance and sampling as its keyword arguments, and the way back."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from collections.abc import Sequence
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+from grammars.plan.plan import Plan, RowPlan
+from guided.hf.generate.call import Rows, generate_kwargs, read_messages
+from guided.hf.generate.inputs import Inputs
+from guided.hf.hidden.messages import with_last_states
+from guided.hf.hidden.settings import HiddenStates, hidden_settings
+from guided.hf.model.context import ModelContext
+from guided.hf.options import AnswerOptions
+from guided.output.message import Message
+from guided.sampling import LEAST_TEMPERATURE, Sampling
+from special_tokens.errors import RequestError
+
+__all__ = ["Batch", "batch_of"]
+
+T = TypeVar("T", default=Any)
+
+#: Keywords that ``model.generate`` cannot follow, with their neutral values.
+_OURS_ALONE = {"trace": (False,), "seed": (None,), "logprobs": (None, False), "top_logprobs": (None,)}
+
+
+class Batch(UserDict[str, Any], Generic[T]):
+    """The keyword arguments of ``model.generate(**batch)``; `messages` reads what it returns.
+
+    ``inputs`` are the bound prompts and ``plans`` the plan of each.
+    """
+
+    def __init__(
+        self,
+        context: ModelContext,
+        inputs: Inputs,
+        plans: Sequence[RowPlan],
+        kwargs: dict[str, Any],
+        hidden: HiddenStates | None = None,
+    ) -> None:
+        super().__init__({**inputs, **kwargs})
+        self.inputs = inputs
+        self.plans = tuple(plans)
+        self._context = context
+        self._hidden = hidden
+
+    def messages(self, output: Any) -> list[Message[T]]:
+        """Return the messages of ``output``, a tensor or an output object of ``model.generate(**batch, ...)``.
+
+        Raises `PlanError` for the output of another batch.
+        """
+        found = read_messages(self._context, output, self.inputs, self.plans)
+        return found if self._hidden is None else with_last_states(self._context.model, found, self._hidden)
+
+
+def batch_of(context: ModelContext, inputs: Inputs, plans: Sequence[RowPlan], asked: AnswerOptions) -> Batch:
+    """Return the batch of these rows; raises `RequestError` for keywords that ``generate`` has no word for."""
+    for name, neutral in _OURS_ALONE.items():
+        if getattr(asked, name) not in neutral:
+            hint = "use torch.manual_seed, or guide.generate" if name == "seed" else "use guide.generate"
+            raise RequestError("model.generate has no word for it", place=name, hint=hint)
+    hidden = hidden_settings(asked.return_last_hidden_state, context.model)
+    kwargs = generate_kwargs(context, inputs, plans, Rows(on_error=asked.on_error))
+    return Batch(context, inputs, plans, kwargs | _sampling_words(asked) | _other_words(plans, asked), hidden)
+
+
+def _sampling_words(asked: AnswerOptions) -> dict[str, Any]:
+    """Return the sampling in the words of ``generate``; what is not given is left to the model's generation config."""
+    sampling = asked.samplings()
+    if not isinstance(sampling, Sampling):
+        raise RequestError("a sampling for each chat", place="sampling", hint="use guide.generate")
+    for name in ("presence_penalty", "frequency_penalty"):
+        if getattr(sampling, name):
+            raise RequestError("model.generate has no word for it", place=name, hint="use guide.generate")
+    if sampling.seed is not None or sampling.logprobs is not None:
+        raise RequestError("seed and logprobs are for guide.generate", place="sampling")
+    words: dict[str, Any] = {}
+    names = ("temperature", "top_p", "top_k", "min_p")
+    given = {name: getattr(sampling, name) for name in names if getattr(sampling, name) is not None}
+    if given.get("temperature", 1.0) < LEAST_TEMPERATURE or given.get("top_k") == 1:
+        words["do_sample"] = False
+    elif given or sampling.n > 1:
+        words |= {"do_sample": True, **given}
+    if sampling.repetition_penalty is not None:
+        words["repetition_penalty"] = float(sampling.repetition_penalty)
+    if sampling.logit_bias:
+        words["sequence_bias"] = {(int(token),): float(bias) for token, bias in sampling.logit_bias.items()}
+    if sampling.n > 1:
+        words["num_return_sequences"] = sampling.n
+    return words
+
+
+def _other_words(plans: Sequence[RowPlan], asked: AnswerOptions) -> dict[str, Any]:
+    words: dict[str, Any] = {}
+    limits = {plan.max_tokens if isinstance(plan, Plan) else None for plan in plans}
+    most = asked.max_tokens if asked.max_tokens is not None else next(iter(limits))
+    if asked.max_tokens is None and len(limits) > 1:
+        raise RequestError("the plans have different limits", place="max_tokens", hint="give one for the batch")
+    if most is not None:
+        words["max_new_tokens"] = most
+    for name in ("prompt_lookup_num_tokens", "assistant_model", "streamer"):
+        if getattr(asked, name) is not None:
+            words[name] = getattr(asked, name)
+    return words

@@ -1,0 +1,122 @@
+"""Prompts without a chat template: text or token ids as the model reads them, healed at their ends under a plan.
+
+A text that ends in the middle of a word has a last token that the model would not have written there.  Under a plan the
+last tokens are therefore written again: the answer begins with their bytes, in whatever tokens the model chooses, and
+these are a region of their own, which is no part of the message.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from grammars.plan.plan import Entry, Exit, Plan, Region, RegionName, RowPlan
+from grammars.tree.render import quote
+from guided.engine.engine import Engine
+from guided.hf.model.context import ModelContext
+from special_tokens.errors import RequestError
+
+__all__ = ["heal", "healed_plan", "read_prompts"]
+
+#: Tokens at the end of a prompt that may be written again, at most.
+MAX_HEALED = 8
+
+
+def read_prompts(context: ModelContext, prompt: Any) -> list[list[int]]:
+    """Return the token ids of each prompt: of one text or list of ids, of a list of these, of what a tokenizer gave.
+
+    A text is tokenised as the tokenizer does by itself, with its special tokens at the beginning.  Raises
+    `RequestError` for what is no prompt and for ids that the model does not have.
+    """
+    if isinstance(prompt, Mapping):  # a BatchEncoding
+        return _unpadded(prompt)
+    if isinstance(prompt, torch.Tensor):
+        prompt = prompt.tolist()
+    if isinstance(prompt, bytes) or not isinstance(prompt, Sequence) or not (prompt or isinstance(prompt, str)):
+        raise RequestError(f"{type(prompt).__name__} is no prompt", place="prompt", expected="a text or token ids")
+    if isinstance(prompt, str) or _is_id(prompt[0]):
+        prompt = [prompt]
+    rows = [context.tokenizer(one)["input_ids"] if isinstance(one, str) else one for one in prompt]
+    size = context.tokens.vocab_size
+    for r, row in enumerate(rows):
+        if isinstance(row, torch.Tensor):
+            row = rows[r] = row.tolist()
+        if not isinstance(row, Sequence) or not all(_is_id(i) and 0 <= i < size for i in row):
+            raise RequestError(
+                "not the prompt of this model", place=f"prompt[{r}]", expected=f"a text, or token ids below {size}"
+            )
+        if not row:
+            raise RequestError("there is no token", place=f"prompt[{r}]", expected="at least one")
+    return [list(row) for row in rows]
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _unpadded(encoding: Mapping[str, Any]) -> list[list[int]]:
+    """Return the rows of ``input_ids`` without what ``attention_mask`` leaves out."""
+    ids, mask = encoding.get("input_ids"), encoding.get("attention_mask")
+    rows = ids.tolist() if isinstance(ids, torch.Tensor) else ids
+    if not isinstance(rows, Sequence) or not rows:
+        raise RequestError("there are no input_ids", place="prompt", expected="what a tokenizer gives")
+    rows = [rows] if _is_id(rows[0]) else rows
+    masks = mask.tolist() if isinstance(mask, torch.Tensor) else mask
+    if masks is None:
+        return [list(row) for row in rows]
+    masks = [masks] if _is_id(masks[0]) else masks
+    return [[i for i, keep in zip(row, kept, strict=True) if keep] for row, kept in zip(rows, masks, strict=True)]
+
+
+def heal(ids: Sequence[int], plan: RowPlan, engine: Engine) -> tuple[list[int], RowPlan]:
+    """Return the prompt without the tokens that are written again, and the plan that writes them.
+
+    These are the most that some longer token could have begun with.  A prompt that ends in a special token, or inside
+    a character, stays as it is, and so does one whose plan has stops that act everywhere.
+    """
+    if not isinstance(plan, Plan) or plan.stops.everywhere:
+        return list(ids), plan
+    vocabulary = engine.derived(_sorted_tokens)
+    best, data = 0, b""
+    for n in range(1, min(MAX_HEALED, len(ids) - 1) + 1):
+        token = ids[-n]
+        if token in engine.tokens.added:
+            break
+        data = engine.token_bytes(token) + data
+        at = bisect_left(vocabulary, data + b"\0")
+        if at < len(vocabulary) and vocabulary[at].startswith(data):
+            best = n
+    try:
+        text = b"".join(map(engine.token_bytes, ids[len(ids) - best :])).decode()
+    except UnicodeDecodeError:
+        return list(ids), plan
+    if not text or any(added.text in text for added in engine.tokens.added.values()):
+        return list(ids), plan
+    return list(ids[: len(ids) - best]), healed_plan(plan, text)
+
+
+def _sorted_tokens(engine: Engine) -> list[bytes]:
+    markers = engine.tokens.marker_ids
+    return sorted({engine.token_bytes(i) for i in range(engine.vocab_size) if i not in markers})
+
+
+def healed_plan(plan: Plan, text: str) -> Plan:
+    """Return ``plan`` with ``text``, the end of a prompt, written first, in a region of its own."""
+    grammar = plan.grammar
+    rules = grammar.rules if grammar.json_rule is None else "{}: %json {}\n".format(*grammar.json_rule)
+    starts = tuple((name, f"{quote(text)} ({body})") for name, body in grammar.starts)
+    regions, entries = list(plan.regions), []
+    for entry in plan.entries:
+        way = Exit((text,), entry.region, after=entry.first)
+        entries.append(Entry(entry.name, len(regions)))
+        regions.append(Region(RegionName.PROMPT, (way,)))
+    return replace(
+        plan,
+        grammar=replace(grammar, starts=starts, rules=rules, json_rule=None),
+        regions=tuple(regions),
+        entries=tuple(entries),
+    )

@@ -1,0 +1,71 @@
+"""The verdict of a plan on a text: accepted, cut, or refused at a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grammars.plan.plan import Plan
+from guided.bitmask import allowed_ids, is_allowed
+from guided.engine.engine import Engine
+from guided.state.entry import FRESH, Begin
+from guided.state.state import GuidanceState
+from special_tokens.errors import RequestError
+
+__all__ = ["Acceptance", "acceptance"]
+
+#: Texts that may follow, at most.
+MAX_EXPECTED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """The verdict on a text; true where it is a whole answer.
+
+    ``refused_at`` is the index of the first character that cannot follow those before it; the length of the text where
+    all of it may be written but it is no whole answer yet (``is_cut``), None where it is one.  ``expected`` are some
+    texts that could stand there.
+    """
+
+    refused_at: int | None = None
+    is_cut: bool = False
+    expected: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.refused_at is None
+
+
+def acceptance(plan: Plan, text: str, engine: Engine, begin: Begin = FRESH) -> Acceptance:
+    """Return the verdict on ``text`` as the whole answer, in tokens that the masks allow; no end token stands in it.
+
+    Where the text spells a marker that may stand there, the marker is read.
+    """
+    if not isinstance(text, str):
+        raise RequestError(f"{type(text).__name__} is not text", place="accepts", expected="the text of an answer")
+    state = GuidanceState(plan, engine, entry=begin.entry)
+    data = text.encode("utf-8", "surrogatepass")
+    markers = sorted((engine.token_bytes(i), i) for i in engine.tokens.marker_ids)
+    at = 0
+    while at < len(data) and not state.is_stopped:
+        rest = data[at:]
+        found = [i for name, i in markers if name and rest.startswith(name)]
+        words = state.mask()
+        token = next((i for i in [*engine.tokens_within(rest), *found][::-1] if is_allowed(words, i)), None)
+        if token is None:
+            break
+        state.commit([token])
+        at += len(engine.token_bytes(token))
+    if at == len(data) and state.is_accepting:
+        return Acceptance()
+    refused = len(data[:at].decode("utf-8", "ignore"))
+    return Acceptance(refused, at == len(data), () if state.is_stopped else _expected(state, engine))
+
+
+def _expected(state: GuidanceState, engine: Engine) -> tuple[str, ...]:
+    """Return the longest texts of tokens that are allowed now, none the beginning of another."""
+    ids = set(allowed_ids(state.mask())) - set(state.open_end_ids())
+    texts = {engine.token_bytes(i).decode("utf-8", "ignore") for i in ids}
+    kept: list[str] = []
+    for text in sorted(texts - {""}, reverse=True):
+        if not any(other.startswith(text) for other in kept[-1:]):
+            kept.append(text)
+    return tuple(sorted(kept)[:MAX_EXPECTED])

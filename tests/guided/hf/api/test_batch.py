@@ -1,0 +1,186 @@
+"""A batch for ``model.generate``: one name for prompts, guidance and sampling, and the way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import BatchEncoding, LogitsProcessorList
+
+import guided
+from guided import Choice, Regex, Sampling
+from special_tokens.errors import GuidedError, PlanError, RequestError
+
+CHATS = ["hello", "tell me why it is so", "x"]
+FORMAT = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+
+
+def test_a_batch_is_inputs_and_kwargs_of_one_plan_for_all_rows(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format=FORMAT)
+    inputs = tiny_guide.inputs(CHATS, [plan] * 3, describe=True)
+    options = {"max_new_tokens": 30, "do_sample": False}
+    out = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, [plan] * 3))
+    judge = tiny_guide.messages(out, inputs, [plan] * 3)
+    for batch in (
+        tiny_guide.batch(CHATS, response_format=FORMAT),
+        tiny_guide.batch(CHATS, plan),
+        tiny_guide.batch(CHATS, [plan] * 3),
+    ):
+        for _ in range(2):
+            found = batch.messages(tiny_guide.model.generate(**batch, **options))
+            assert [(m.parsed, m.token_ids) for m in found] == [(m.parsed, m.token_ids) for m in judge]
+
+
+@pytest.mark.parametrize("search", [{"num_beams": 3}, {"num_beams": 2, "num_return_sequences": 2}], ids=str)
+def test_every_search_of_generate(tiny_guide: Any, search: dict[str, Any]) -> None:
+    batch = tiny_guide.batch(CHATS, response_format=Choice(["yes", "no"]), max_tokens=9)
+    messages = batch.messages(tiny_guide.model.generate(**batch, do_sample=False, **search))
+    assert len(messages) == 3 * search.get("num_return_sequences", 1)
+    assert {m.content for m in messages} <= {"yes", "no"}
+
+
+def test_a_processor_of_ones_own_next_to_ours(tiny_guide: Any) -> None:
+    batch = tiny_guide.batch(CHATS, response_format=Choice(["yes", "no"]))
+    seen: list[int] = []
+    batch["logits_processor"] = LogitsProcessorList(
+        [*batch["logits_processor"], lambda ids, scores: seen.append(1) or scores]
+    )
+    messages = batch.messages(tiny_guide.model.generate(**batch, max_new_tokens=9))
+    assert {m.content for m in messages} <= {"yes", "no"}
+    assert seen
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, {}),
+        ({"temperature": 0}, {"do_sample": False}),
+        ({"temperature": 0.5, "top_p": 0.9}, {"do_sample": True, "temperature": 0.5, "top_p": 0.9}),
+        ({"top_k": 1, "temperature": 1.0}, {"do_sample": False}),
+        ({"top_k": 7}, {"do_sample": True, "top_k": 7}),
+        ({"n": 3}, {"do_sample": True, "num_return_sequences": 3}),
+        ({"max_tokens": 5}, {"max_new_tokens": 5}),
+        ({"repetition_penalty": 1.5}, {"repetition_penalty": 1.5}),
+        ({"logit_bias": {7: 3}}, {"sequence_bias": {(7,): 3.0}}),
+        ({"prompt_lookup_num_tokens": 3}, {"prompt_lookup_num_tokens": 3}),
+        ({"sampling": Sampling(temperature=0.5)}, {"do_sample": True, "temperature": 0.5}),
+    ],
+    ids=str,
+)
+def test_sampling_in_the_words_of_generate(tiny_guide: Any, options: dict[str, Any], words: dict[str, Any]) -> None:
+    batch = tiny_guide.batch(CHATS[:1], response_format=int, **options)
+    hooks = ("input_ids", "attention_mask", "logits_processor", "stopping_criteria")
+    assert {key: value for key, value in batch.items() if key not in hooks} == words
+    tiny_guide.model.generate(**{"max_new_tokens": 3} | dict(batch))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"seed": 3}, "seed: model.generate has no word for it .*torch.manual_seed"),
+        ({"trace": True}, "trace: model.generate has no word for it"),
+        ({"logprobs": True}, "logprobs: model.generate"),
+        ({"presence_penalty": 0.5}, "presence_penalty: model.generate"),
+        ({"sampling": [Sampling()] * 3}, "sampling: a sampling for each chat"),
+        ({"on_error": "raise"}, "on_error"),
+        ({"prompt": "x"}, "batch: both of chats and prompt"),
+        ({"temprature": 1}, "unknown keyword 'temprature'"),
+    ],
+    ids=str,
+)
+def test_what_generate_has_no_word_for_is_refused(tiny_guide: Any, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        tiny_guide.batch(CHATS, response_format=int, **options)
+
+
+def test_other_shapes_that_are_no_batch(tiny_guide: Any) -> None:
+    with pytest.raises(RequestError, match="batch: neither of chats and prompt"):
+        tiny_guide.batch(response_format=int)
+    with pytest.raises(PlanError, match="chats is one chat"):
+        tiny_guide.batch("hello", response_format=int)
+    with pytest.raises(RequestError, match="max_tokens: the plans have different limits"):
+        tiny_guide.batch(CHATS[:2], [tiny_guide.plan(max_tokens=3), tiny_guide.plan(max_tokens=4)])
+    batch = tiny_guide.batch(CHATS[:2], response_format=int)
+    with pytest.raises(PlanError, match="does not begin with the prompt"):
+        batch.messages(torch.zeros((2, 80), dtype=torch.long))
+
+
+def test_prompts_of_a_tokenizer_are_bound_to_plans(tiny_guide: Any) -> None:
+    """A plain BatchEncoding, in the low-level path and in a batch."""
+    tokenizer = tiny_guide.tokenizer
+    encoding = tokenizer(["Say it", "a longer one of them"], padding=True, padding_side="left", return_tensors="pt")
+    assert isinstance(encoding, BatchEncoding)
+    encoding.pop("token_type_ids", None)
+    plans = [tiny_guide.plan(response_format=Choice(["yes", "no"])), None]
+    kwargs = tiny_guide.generate_kwargs(encoding, plans)
+    out = tiny_guide.model.generate(**encoding, **kwargs, max_new_tokens=9, do_sample=False)
+    assert tiny_guide.messages(out, encoding, plans)[0].content in ("yes", "no")
+    for chats in (encoding, encoding["input_ids"][1:]):
+        batch = tiny_guide.batch(chats, response_format=Choice(["yes", "no"]))
+        messages = batch.messages(tiny_guide.model.generate(**batch, max_new_tokens=12, do_sample=False))
+        assert {m.content for m in messages} <= {"yes", "no"}
+    right = tokenizer(["Say it", "a longer one of them"], padding=True, padding_side="right", return_tensors="pt")
+    with pytest.raises(PlanError, match="not padded on the left"):
+        tiny_guide.generate_kwargs(right, plans)
+
+
+def test_ids_are_read_as_the_message_that_they_are(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format=FORMAT)
+    message = tiny_guide.chat("hi", plan, temperature=0, max_tokens=30)
+    for ids in (message.token_ids, list(message.token_ids), torch.tensor(message.token_ids)):
+        found = tiny_guide.parse(ids, plan)
+        assert (found.parsed, found.content, found.finish_reason) == (message.parsed, message.content, "stop")
+    assert tiny_guide.parse(message.token_ids[:3], plan).finish_reason == "length"
+    assert tiny_guide.parse(tiny_guide.tokenizer.encode("free text")).content == "free text"
+    with pytest.raises(GuidedError, match=r"ids: .* expected a list of token ids"):
+        tiny_guide.parse("text", plan)
+
+
+@pytest.mark.parametrize("model", [None, torch.nn.Linear(2, 2), "SmolLM2"])
+def test_a_model_that_is_none_is_refused_when_the_guide_is_made(tiny_guide: Any, model: Any) -> None:
+    with pytest.raises(guided.ModelError, match=r"model: \w+ is no language model of transformers"):
+        guided.Guide(model, tiny_guide.tokenizer)
+
+
+@pytest.mark.parametrize("tokenizer", [None, "SmolLM2", object()])
+def test_a_tokenizer_that_is_none_is_refused_when_the_guide_is_made(tiny_guide: Any, tokenizer: Any) -> None:
+    with pytest.raises(guided.TokenizerError, match="tokenizer: .* has no fast backend"):
+        guided.Guide(tiny_guide.model, tokenizer)
+
+
+# -- what a plan accepts
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ('{"ok": true}', None),
+        ('{"ok": tru', 10),
+        ('{"ok": maybe}', 7),
+        ('{"ko": true}', 2),
+        ('{"ok": true} and more', 12),
+        ("", 0),
+        ("é", 0),
+    ],
+)
+def test_where_a_text_is_refused(tiny_guide: Any, text: str, at: int | None) -> None:
+    found = tiny_guide.accepts(tiny_guide.plan(response_format=FORMAT), text)
+    assert (bool(found), found.refused_at) == (at is None, at)
+    assert found.is_cut == (at == len(text))
+    if at == 7:
+        assert set("".join(found.expected)) <= set("truefalse")
+
+
+def test_an_answer_of_every_plan_is_accepted(tiny_guide: Any) -> None:
+    """By the text alone, whatever tokens it came in, markers of reasoning and calls included."""
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}}
+    for options in (
+        {"response_format": Regex("[a-f]{9}")},
+        {"response_format": FORMAT, "reasoning_effort": "minimal"},
+        {"tools": [tool], "tool_choice": "required"},
+    ):
+        plan = tiny_guide.plan(**options)
+        text = tiny_guide.tokenizer.decode(tiny_guide.chat("hi", plan, temperature=1.0, seed=4).token_ids[:-1])
+        assert tiny_guide.accepts(plan, text), text
+        assert tiny_guide.accepts(plan, text[:-1]).refused_at is not None
