@@ -94,6 +94,9 @@ class Guide(AnswerMethods):
             ) from error
         return cls(model, tokenizer, format=format, anchors=anchors, text_after_calls=text_after_calls)
 
+    def __repr__(self) -> str:
+        return f"Guide({type(self.model).__name__}, format={self.format.name!r}, {self.tokens.vocab_size} token ids)"
+
     def with_tokens(self, tokens: SpecialTokens) -> Guide:
         """Return a guide of the same model and format with another registry: ``guide.tokens.add_end(...)``, say.
 

@@ -86,6 +86,7 @@ class Keywords(PlanKeywords, total=False):
     reuse: bool
     on_error: OnError
     streamer: Streamer | None
+    retries: int
     prompt_lookup_num_tokens: int | None
     assistant_model: Any
     return_last_hidden_state: bool | HiddenStates
@@ -106,9 +107,10 @@ class AnswerOptions:
     ``prompt_lookup_num_tokens`` lets each forward check at most that many tokens that are guessed from prompt and
     answer: the same answers, in fewer forwards where they repeat the prompt.  ``assistant_model``, a smaller model of
     the same vocabulary, guesses instead.  ``return_last_hidden_state`` fills
-    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.  An answer whose shortest text its
-    budget holds ends within it unless ``landing`` is False (`guided.LandingOptions` says what is kept for its values);
-    ``short_budget="error"`` refuses a budget that cannot hold it.
+    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.  ``retries`` is how often at most
+    `chat` and `run` ask again, with what was wrong, while the schema or the Python type refuses the answer.  An answer
+    whose shortest text its budget holds ends within it unless ``landing`` is False (`guided.LandingOptions` says what
+    is kept for its values); ``short_budget="error"`` refuses a budget that cannot hold it.
     """
 
     response_format: Any = None
@@ -143,6 +145,7 @@ class AnswerOptions:
     reuse: bool = True
     on_error: OnError = "end"
     streamer: Streamer | None = None
+    retries: int = 0
     prompt_lookup_num_tokens: int | None = None
     assistant_model: Any = None
     return_last_hidden_state: bool | HiddenStates = False
