@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import datetime as dt
 import json
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -17,7 +19,7 @@ from grammars.prompt.messages import messages_for
 from grammars.tools.results import result_text
 from guided.engine.counters import Guidance
 from guided.hf.retries import answered
-from guided.hf.tool_loop import run_tools
+from guided.hf.tool_loop import arun_tools, run_tools
 from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import OutputParser
 from special_tokens.errors import ParseError, RequestError, ToolError
@@ -91,6 +93,38 @@ def test_results_go_back_until_the_model_answers(engine: Any) -> None:
     assert (run.messages[3]["tool_call_id"], run.messages[3]["content"]) == (second.id, "later than 2024")
     assert model.asked[1]["messages"] == run.messages[:-1]
     assert all(asked["temperature"] == 0 for asked in model.asked)
+
+
+def test_a_program_with_an_event_loop_runs_the_same(engine: Any) -> None:
+    """Async functions run in its loop, others do not block it."""
+    loops: list[Any] = []
+
+    async def here(day: dt.date) -> str:
+        """Here."""
+        loops.append(asyncio.get_running_loop())
+        if day.year < 2000:
+            raise LookupError("too early")
+        return "here"
+
+    def blocking() -> bool:
+        """Block."""
+        return threading.current_thread() is threading.main_thread()
+
+    texts = [call("here", {"day": "2024-02-03"}), call("here", {"day": "1999-02-03"}), call("blocking", {}), "Done."]
+    model = Scripted(engine, texts)
+
+    async def chat(messages: Any, **options: Any) -> Message:
+        return model(messages, **options)
+
+    async def program() -> Any:
+        loops.append(asyncio.get_running_loop())
+        return await arun_tools(chat, "Go.", 5, None, {"tools": [here, blocking]})
+
+    run = asyncio.run(program())
+    contents = [message["content"] for message in run.messages if message["role"] == "tool"]
+    assert contents == ["here", "Error: LookupError: too early", "false"]
+    assert len(set(loops)) == 1
+    assert run.message.content == "Done."
 
 
 @pytest.mark.parametrize(("arguments", "text"), [
