@@ -1,4 +1,4 @@
-"""From chats or prompts, plans and options to bound rows, and to a run of the decode loop over them."""
+"""Bind chats or prompts to their plans, and start a run of the decode loop over them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from guided.hf.loop.generation import Generation
 from guided.hf.loop.settings import row_samplings, token_limit
 from guided.hf.options import AnswerOptions
 from guided.hf.planning import Planner, checked_stops
+from guided.landing.options import budgeting
 from guided.sampling import Sampling
 from special_tokens.errors import RequestError, shown
 
@@ -36,6 +37,8 @@ def rows_of(
     one chat, and has a plan whatever the keywords are.
     """
     context = planner.context
+    if asked.retries:
+        raise RequestError("only guide.chat and guide.run ask again", place="retries", expected="0")
     if (chats is None) == (asked.prompt is None):
         found, name = "neither" if chats is None else "both", "messages" if is_one else "chats"
         raise RequestError(f"{found} of {name} and prompt", place=place, expected="one of them")
@@ -54,7 +57,7 @@ def rows_of(
 
 
 def _is_encoded(chats: object) -> bool:
-    """Whether these are prompts as a tokenizer gave them."""
+    """Whether these prompts are the output of a tokenizer."""
     return isinstance(chats, torch.Tensor) or (isinstance(chats, Mapping) and "input_ids" in chats)
 
 
@@ -74,6 +77,7 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
     context = planner.context
     drafts = draft_settings(asked.prompt_lookup_num_tokens, asked.assistant_model, context.model)
     hidden = hidden_settings(asked.return_last_hidden_state, context.model)
+    budget = budgeting(asked.landing, asked.short_budget)
     samplings = row_samplings(asked.samplings(), asked.seed, inputs.num_rows, context.model, context.tokens.vocab_size)
     limits = [
         token_limit(plan, asked.max_tokens, ids, context.model)
@@ -93,6 +97,7 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
         reuse=asked.reuse,
         drafts=drafts,
         hidden=hidden,
+        budget=budget,
     )
 
 

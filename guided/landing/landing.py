@@ -7,14 +7,14 @@ state and leaves it as it is.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import Plan
 from guided.engine.engine import Engine
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
-from guided.landing.candidates import Candidates, Leaning
+from guided.landing.candidates import Candidates, Preference
 from guided.landing.known_texts import closing_texts, exit_ids, member_names
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.search import SearchLimits, search
@@ -24,11 +24,11 @@ from special_tokens.errors import GuidanceError, LimitExceeded
 __all__ = ["Landing", "LandingSearch", "write"]
 
 #: Preferences of the searches, each of which is tried: the answer of fewest tokens wins.
-_LEANINGS = (
-    Leaning({}),
-    Leaning(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), forced_cost=1.0),
-    Leaning(dict.fromkeys(b'0123456789-"', 2.0)),
-    Leaning({}, takes_known=True),
+_PREFERENCES = (
+    Preference({}),
+    Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), forced_cost=1.0),
+    Preference(dict.fromkeys(b'0123456789-"', 2.0)),
+    Preference({}, takes_known=True),
 )
 
 
@@ -54,15 +54,15 @@ class LandingSearch:
         shared = closing_texts(plan), member_names(plan), exit_ids(plan)
         self._plan = plan
         self._known: dict[int, list[bytes]] = {-1: [response_text.encode()]} if response_text else {}
-        self._candidates = [Candidates(*shared, self._known, leaning) for leaning in _LEANINGS]
+        self._candidates = [Candidates(*shared, self._known, preference) for preference in _PREFERENCES]
 
     def shortest_end(
-        self, state: GuidanceState, *, limits: SearchLimits | None = None, leanings: int = len(_LEANINGS)
+        self, state: GuidanceState, *, limits: SearchLimits | None = None, preferences: int = len(_PREFERENCES)
     ) -> Landing:
         """Return the fewest tokens found that end ``state``, each of them allowed by its masks.
 
-        ``leanings`` are the preferences tried, 1 for the quickest.  Nothing is raised: where no end is found, or where
-        the state refuses what was found, the reason says so.
+        ``preferences`` is the number of preferences tried; 1 is the quickest.  Nothing is raised: if no end is found,
+        or if the state refuses the end found, the reason says so.
         """
         limits = limits or SearchLimits(cpu_s=time_limits().landing_cpu_s)
         try:
@@ -71,9 +71,7 @@ class LandingSearch:
             return Landing(None, str(error))
         best, reason, tried = None, "", 0
         until = time.thread_time() + limits.cpu_s
-        for candidates in self._candidates[:leanings]:
-            if candidates.takes_known and not any(self._known.values()):
-                continue
+        for candidates in self._preferences()[:preferences]:
             found = search(matcher, place, places, candidates, limits, until)
             tried += found.expansions
             if found.symbols is None:
@@ -86,41 +84,71 @@ class LandingSearch:
                 best = tokens
         return Landing(best, "" if best is not None else reason, tried)
 
+    def ends(
+        self,
+        matcher: ByteMatcher,
+        place: AnswerPlace,
+        places: PlaceMap,
+        limits: SearchLimits,
+        until: float,
+        *,
+        in_haste: bool,
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield the texts found that end the answer from a place on, as symbols; ``in_haste``: one search alone."""
+        for candidates in self._preferences()[: 1 if in_haste else None]:
+            found = search(matcher, place, places, candidates, limits, until)
+            if found.symbols is not None:
+                yield found.symbols
+
+    def matcher(self) -> ByteMatcher:
+        """Return the twin's matcher at the beginning of the answer."""
+        return self._begin.copy()
+
+    def places(self, state: GuidanceState) -> PlaceMap:
+        """Return the places of the plan; ``state`` is any under it."""
+        if self._places is None:
+            places = PlaceMap(self._plan, self._engine, state.regions)
+            for i, step in enumerate(places.steps):
+                self._known[i] = [text.encode() for where, text in self._plan.shortest_arguments if where == step.place]
+            self._places = places
+        return self._places
+
+    def _preferences(self) -> list[Candidates]:
+        has_known = any(self._known.values())
+        return [candidates for candidates in self._candidates if has_known or not candidates.takes_known]
+
     def _follow(self, state: GuidanceState) -> tuple[ByteMatcher, AnswerPlace, PlaceMap]:
         """Return the twin's matcher and the place after the state's tokens."""
-        if self._places is None:
-            self._places = PlaceMap(self._plan, self._engine, state.regions)
-            for i, step in enumerate(self._places.steps):
-                self._known[i] = [text.encode() for where, text in self._plan.shortest_arguments if where == step.place]
-        matcher = self._begin.copy()
+        places, matcher = self.places(state), self.matcher()
         symbols = [symbol for token in state.tokens for symbol in state.regions.symbols(token)]
         if not matcher.feed(symbols):
             raise LimitExceeded("the byte twin refuses the answer so far", place=f"token {state.num_tokens}")
-        return matcher, self._places.of(state), self._places
+        return matcher, places.of(state), places
 
 
 def write(state: GuidanceState, symbols: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the tokens that write ``symbols`` and an end after ``state``, each allowed by the masks; None if none do.
+    """Return the tokens that write ``symbols`` and an end after ``state``; None if the masks allow none that do.
 
-    Canonical tokens are taken where the masks allow them, else the longest allowed one.  The state stays as it is.
+    Canonical tokens are taken where the masks allow them, else the longest allowed one.  What watchers forbid is not
+    looked at: symbols of a search do not write it.  The state stays as it is.
     """
-    twin, rest = state.fork(), list(symbols)
+    twin, rest = state.fork(is_watched=False), list(symbols)
     engine = state.engine
     done: list[int] = []
     try:
         planned: list[int] = []
         while rest:
-            if not planned:
-                planned = _tokens(engine, rest)
-            token = planned.pop(0)
-            mask = twin.token_mask()
-            if mask.forced is not None and mask.forced != token:
-                token, planned = mask.forced, []
-            elif not twin.allows(token):
-                fitting = [i for i in engine.tokens_within(_text(rest)) if twin.allows(i)]
-                if not fitting:
-                    return None
-                token, planned = max(fitting, key=lambda i: len(engine.token_bytes(i))), []
+            token = twin.forced_next()
+            if token is not None:
+                planned = planned[1:] if planned and planned[0] == token else []
+            else:
+                planned = planned or _tokens(engine, rest)
+                token = planned.pop(0)
+                if twin.validate([token]) != 1:
+                    fitting = [i for i in engine.tokens_within(_text(rest)) if twin.allows(i)]
+                    if not fitting:
+                        return None
+                    token, planned = max(fitting, key=lambda i: len(engine.token_bytes(i))), []
             written = state.regions.symbols(token)
             if tuple(rest[: len(written)]) != tuple(written) or not written:
                 return None

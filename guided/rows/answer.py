@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
+from guided.landing.control import LandingControl
 from guided.output.answer_end import end_of_answer
 from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import (
@@ -21,6 +23,7 @@ from guided.output.parser import (
     OutputParser,
     ReasoningDelta,
     ToolCallArguments,
+    ToolCallEnd,
 )
 from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
 from guided.rows.sequence import OnError, RowSequence, matcher_of
@@ -52,6 +55,7 @@ class RowAnswer:
         on_error: OnError = "end",
         prompt_tokens: int = 0,
         make_call_id: MakeId | None = None,
+        landing: LandingControl | None = None,
     ) -> None:
         self.plan = plan
         self.begin = begin
@@ -63,7 +67,7 @@ class RowAnswer:
         self.forced: list[int] = []
         self.sequence: RowSequence | UnguidedSequence | None = None
         if isinstance(plan, Plan):
-            self.sequence = RowSequence(plan, engine, begin=begin, on_error=on_error, row=number)
+            self.sequence = RowSequence(plan, engine, begin=begin, on_error=on_error, row=number, landing=landing)
         elif isinstance(plan, Stops):
             self.sequence = UnguidedSequence(plan, engine, row=number)
         self._engine = engine
@@ -151,6 +155,10 @@ class RowAnswer:
         self._builder.add(events)
         return events
 
+    def partial(self) -> Any:
+        """Return what is final of the response format's value so far, as ``message.partial``."""
+        return self._builder.partial()
+
     def finish(self) -> list[Event]:
         """Return the last events: what was held back comes out.  Nothing may come in any more."""
         if self._is_finished:
@@ -169,7 +177,7 @@ class RowAnswer:
         """Return the finished answer; ``usage`` counts the work of the model that it took."""
         self.finish()
         row = self.sequence if isinstance(self.sequence, RowSequence) else None
-        return _message(
+        message = _message(
             self._builder,
             self._parser,
             self.tokens,
@@ -185,6 +193,7 @@ class RowAnswer:
             error=self.error,
             freed=self._error is None and row is not None and not row.has_failed,
         )
+        return _with_landing(message, row, self._engine)
 
 
 def read_answer(
@@ -221,7 +230,7 @@ def read_answer(
     is_separated = isinstance(plan, Plan) and len(body) > 0 and body[-1] in plan.end_ids()  # before an end of its own
     builder.add(parser.feed(body[:-1] if is_separated else body))
     builder.add(parser.finish(is_cut=cut is None and (row is None or not row.state.is_stopped)))
-    return _message(
+    message = _message(
         builder,
         parser,
         tokens,
@@ -236,6 +245,20 @@ def read_answer(
         error=error or (sequence.error if sequence is not None else None),
         freed=error is None and row is not None and not row.has_failed,
     )
+    return _with_landing(message, row, engine)
+
+
+def _with_landing(message: Message, row: RowSequence | None, engine: Engine) -> Message:
+    """Return the message with the place at which its row began to land, and marks at the calls that end after it."""
+    begun = row.landing.begun if row is not None and row.landing is not None else None
+    if row is None or begun is None or begun >= len(message.token_ids):
+        return message
+    calls = message.tool_calls
+    if calls:
+        events = parser_of(row.plan, engine, row.begin).feed(message.token_ids[:begun])
+        whole = sum(isinstance(event, ToolCallEnd) for event in events)
+        calls = (*calls[:whole], *(replace(call, landed=True) for call in calls[whole:]))
+    return replace(message, landed=begun, tool_calls=calls)
 
 
 def _joined(events: Sequence[Event]) -> list[Event]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from grammars.plan.plan import Plan, RowPlan
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
+from guided.landing.control import LandingControl
 from guided.state.entry import FRESH, Begin
 from guided.state.mask import TokenMask
 from guided.state.state import GuidanceState
@@ -43,7 +44,8 @@ class RowSequence:
     """The guidance of one row.  Errors stay in the row: no method raises if the engine fails.
 
     A row may be rolled back to any earlier position; an error after that position is then forgotten.  ``max_rollbacks``
-    ends a row that is rolled back more often (None: no limit).
+    ends a row that is rolled back more often (None: no limit).  ``landing`` keeps the way to the end of the
+    answer within its budget; the loop asks it at each step, see `is_landing`.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class RowSequence:
         on_error: OnError = "end",
         max_rollbacks: int | None = None,
         row: int = 0,
+        landing: LandingControl | None = None,
     ) -> None:
         check_on_error(on_error)
         self.plan = plan
@@ -67,6 +70,7 @@ class RowSequence:
         self.ends_by_id = self.stops is None and bool(plan.end_ids())
         self.on_error = on_error
         self.max_rollbacks = max_rollbacks
+        self.landing = landing
         self.error: GuidedError | None = None
         self.overridden = 0
         self.rescued = 0
@@ -109,6 +113,29 @@ class RowSequence:
         except GuidanceError as error:
             self._fail(error)
             return None
+
+    def is_landing(self) -> bool:
+        """Whether the next token must be one that `lands`: the budget may not hold what another makes necessary."""
+        if self.landing is None or not self.is_guided:
+            return False
+        try:
+            return self.landing.is_near(self.state)
+        except GuidanceError as error:
+            self._fail(error)
+            return False
+
+    def lands(self, token: int, until: float) -> bool:
+        """Whether the answer can still end within its budget after ``token``; see `LandingControl.allows`."""
+        return self.landing is None or self.landing.allows(self.state, token, until)
+
+    def landing_token(self) -> int | None:
+        """Return the token that leads to the nearest end known, None where there is no such token."""
+        return self.landing.next_token(self.state) if self.landing is not None else None
+
+    def note_landing(self) -> None:
+        """Note that the budget decides about the next token: landing begins here unless it began before."""
+        if self.landing is not None and self.landing.begun is None:
+            self.landing.begun = self.num_tokens
 
     def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
         """Write this row's mask into row ``row`` of ``bitmask``; return False if there is none."""
@@ -259,6 +286,7 @@ class RowSequence:
         twin = copy(self)
         twin.state = self.state.fork()
         twin.stops = self.stops.fork() if self.stops is not None else None
+        twin.landing = self.landing.fork() if self.landing is not None else None
         return twin
 
     def restart(self) -> None:
@@ -266,6 +294,8 @@ class RowSequence:
         self.state.reset()
         if self.stops is not None:
             self.stops.reset()
+        if self.landing is not None:
+            self.landing.restart()
         self.error = self._refused = None
         self.overridden = self.rescued = 0
 

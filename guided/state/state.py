@@ -379,8 +379,11 @@ class GuidanceState:
         self.counters = Guidance()
         self._matcher.reset()
 
-    def fork(self) -> GuidanceState:
-        """Return an independent copy at the same position; costs microseconds and a few kilobytes."""
+    def fork(self, *, is_watched: bool = True) -> GuidanceState:
+        """Return an independent copy at the same position; costs microseconds and a few kilobytes.
+
+        Without ``is_watched`` its masks allow what the grammar alone allows.
+        """
         if self._mask is not None:
             self._row = self._reader.row()  # both states use the mask now: the next one is written elsewhere
         twin = object.__new__(GuidanceState)
@@ -388,7 +391,7 @@ class GuidanceState:
         twin._row = self._reader.row()
         twin.counters = replace(self.counters)
         twin._log = self._log.fork()
-        twin._watch = self._watch.fork() if self._watch is not None else None
+        twin._watch = self._watch.fork() if self._watch is not None and is_watched else None
         twin._matcher = self._matcher.fork()
         return twin
 

@@ -18,9 +18,15 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def test_files_that_the_page_names_exist() -> None:
-    named = re.findall(r"`((?:tests|special_tokens|grammars|guided)/[\w/.]+)`", PLACES)
+    named = re.findall(r"`((?:tests|docs|special_tokens|grammars|guided)/[\w/.]+)`", PLACES)
     assert len(named) > 50
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_a_question_is_answered_within_three_files() -> None:
+    rows = [line for line in PLACES.splitlines() if line.startswith("| ") and "? |" in line]
+    assert len(rows) > 30
+    assert [row for row in rows if not 1 <= len(re.findall(r"`[a-z_]+/[\w/.]+`", row)) <= 3] == []
 
 
 def test_every_room_has_a_row_with_what_its_package_says() -> None:

@@ -27,7 +27,9 @@ from guided.hf.loop.row_masks import RowMasks
 from guided.hf.loop.sampling import BatchSampler
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
+from guided.inspect.land import row_landing
 from guided.inspect.trace import build_trace
+from guided.landing.options import Budgeting
 from guided.output.message import Message, Prompt, Usage
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import OnError
@@ -70,6 +72,7 @@ class Generation:
         reuse: bool = True,
         drafts: DraftSettings | None = None,
         hidden: HiddenStates | None = None,
+        budget: Budgeting | None = None,
     ) -> None:
         self.context = context
         self.inputs = inputs
@@ -84,6 +87,11 @@ class Generation:
         self._states = LastStates() if hidden is not None and hidden.strategy != "prefill" else None
         self._notes: tuple[str, ...] = ()
         self._recorder = self._make_recorder()
+        landings = [
+            row_landing(plan, context.engine, begin, most, budget)
+            for plan, begin, most in zip(plans, inputs.begins, max_tokens, strict=True)
+        ]
+        self._short = [landing.note for landing in landings]
         self.answers = [
             RowAnswer(
                 plan,
@@ -92,6 +100,7 @@ class Generation:
                 number=r,
                 on_error=on_error,
                 prompt_tokens=len(inputs.prompt_ids[r]),
+                landing=landings[r].control,
             )
             for r, plan in enumerate(plans)
         ]
@@ -204,8 +213,9 @@ class Generation:
                 accepted_tokens=row.accepted,
             )
         )
+        short = (self._short[r],) if self._short[r] else ()
         prompt = Prompt(self.inputs.prompt_ids[r], self.inputs.chats[r])
-        message = replace(message, notes=(*message.notes, *self._notes), prompt=prompt)
+        message = replace(message, notes=(*message.notes, *short, *self._notes), prompt=prompt)
         if self._recorder is None or r not in self._recorder.rows:
             return message
         plan, engine = self.plans[r], self.context.engine

@@ -21,6 +21,7 @@ from guided.hf.cache.step_kv import StepKV
 from guided.hf.drafts.draft import Ask, Draft
 from guided.hf.drafts.drafts import Drafts
 from guided.hf.hidden.last_states import LastStates
+from guided.hf.loop.landing import land
 from guided.hf.loop.recorder import Recorder
 from guided.hf.loop.reuse import Reuse
 from guided.hf.loop.row_masks import RowMasks
@@ -313,6 +314,7 @@ class RowLoop:
         best = raw.amax(dim=-1) if any(answer.sequence is not None for answer in answers) or self.processors else None
         scores = self.masks.apply(scores, guided)
         tokens, sound = self.sampler.choose(scores, numbers, [len(answer.tokens) for answer in answers])
+        tokens = land(self.sampler, scores, tokens, sound, numbers, guided)
         if best is not None:
             sound &= best.isfinite()
         if self.recorder is not None:

@@ -1,0 +1,62 @@
+"""Choose tokens of rows near their budgets: a token after which the answer might not end in time is drawn again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from guided.hf.loop.sampling import BatchSampler
+from guided.rows.answer import RowAnswer
+from guided.rows.sequence import RowSequence
+
+__all__ = ["land"]
+
+#: The most tokens drawn for one position; then the next token of the known way to the end is taken.
+_DRAWS = 8
+#: Later draws at a position use the random numbers of positions this far away, which no answer reaches.
+_STRIDE = 1 << 32
+
+
+def land(
+    sampler: BatchSampler,
+    scores: torch.Tensor,
+    tokens: torch.Tensor,
+    sound: torch.Tensor,
+    numbers: Sequence[int],
+    answers: Sequence[RowAnswer | None],
+) -> torch.Tensor:
+    """Replace the tokens int64 ``[rows]`` after which no end within the budget was found, in place; return ``tokens``.
+
+    A refused token gets the score -inf in ``scores`` float ``[rows, vocab]``, and another token is drawn; in effect the
+    token is drawn from all that are not refused.  Rows far from their budgets cost nothing.
+    """
+    for i, answer in enumerate(answers):
+        sequence = answer.sequence if answer is not None else None
+        if isinstance(sequence, RowSequence) and sequence.landing is not None and sequence.is_landing() and sound[i]:
+            token = int(tokens[i])
+            landed = _landed(sampler, scores[i], token, numbers[i], sequence)
+            if landed != token:
+                tokens[i] = landed
+    return tokens
+
+
+def _landed(sampler: BatchSampler, scores: torch.Tensor, token: int, number: int, sequence: RowSequence) -> int:
+    assert sequence.landing is not None
+    until = sequence.landing.step_end()
+    position = sequence.num_tokens
+    for draw in range(1, _DRAWS + 1):
+        if sequence.lands(token, until):
+            return token
+        sequence.note_landing()
+        scores[token] = -torch.inf
+        chosen, sound = sampler.choose(scores[None], [number], [position + draw * _STRIDE])
+        if draw == _DRAWS or not sound[0]:
+            break
+        token = int(chosen[0])
+    nearest = sequence.landing_token()
+    if nearest is None:
+        return token
+    scores.fill_(-torch.inf)
+    scores[nearest] = 0.0
+    return nearest

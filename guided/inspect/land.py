@@ -1,0 +1,112 @@
+"""Create the landing control of a row: from the shortest answer of its plan, which is searched once per plan."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import NamedTuple
+
+from grammars.plan.plan import Plan, RowPlan
+from guided.engine.engine import Engine
+from guided.inspect.shortest import shortest_output
+from guided.landing.control import LandingControl
+from guided.landing.growth import growth_bound
+from guided.landing.landing import LandingSearch
+from guided.landing.options import Budgeting
+from guided.state.entry import Begin
+from guided.state.state import GuidanceState
+from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
+
+__all__ = ["RowLanding", "row_landing"]
+
+#: Plans whose shortest answers are kept.
+_KEPT = 64
+
+
+class RowLanding(NamedTuple):
+    """The control of one row; None if no end was found or the budget is too small: ``note`` says which."""
+
+    control: LandingControl | None
+    note: str = ""
+
+
+class _Start(NamedTuple):
+    """The start of the rows of one plan and entry; ``way`` is None if no end was found, for this ``reason``."""
+
+    plan: Plan
+    search: LandingSearch | None
+    way: tuple[int, ...] | None
+    growth: int
+    reason: str
+    is_shortest: bool
+
+
+class _Starts:
+    """The starts of one engine's plans."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = Lock()
+        self._kept: OrderedDict[tuple[int, str], _Start] = OrderedDict()
+
+    def of(self, plan: Plan, entry: str, max_tokens: int) -> _Start:
+        """Return the start of an entry of a plan, with the shortest answer if a quicker search finds a longer one."""
+        key = (id(plan), entry)
+        with self._lock:
+            found = self._kept.get(key)
+        if found is None or (not found.is_shortest and (found.way is None or len(found.way) > max_tokens)):
+            found = self._searched(plan, entry) if found is None else found
+            if found.search is not None and (found.way is None or len(found.way) > max_tokens):
+                found = self._shortest(found, entry)
+            with self._lock:
+                self._kept[key] = found  # it holds the plan, so the id stays its own
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+        return found
+
+    def _searched(self, plan: Plan, entry: str) -> _Start:
+        try:
+            search, state = (
+                LandingSearch(plan, self._engine, entry=entry),
+                GuidanceState(plan, self._engine, entry=entry),
+            )
+        except GuidanceError as error:
+            return _Start(plan, None, None, 0, str(error), True)
+        landing = search.shortest_end(state)
+        size = sum(len(state.regions.symbols(token)) for token in landing.tokens or ())
+        return _Start(plan, search, landing.tokens, growth_bound(plan, size), landing.reason, False)
+
+    def _shortest(self, start: _Start, entry: str) -> _Start:
+        """The start with the answer that `guided.inspect.shortest.min_tokens` counts."""
+        try:
+            tokens = shortest_output(start.plan, self._engine, entry=entry)
+        except LimitExceeded as error:
+            return start._replace(reason=start.reason or str(error), is_shortest=True)
+        if start.way is not None and len(start.way) <= len(tokens):
+            return start._replace(is_shortest=True)
+        return start._replace(way=tokens, is_shortest=True)
+
+
+def row_landing(
+    plan: RowPlan, engine: Engine, begin: Begin, max_tokens: int, budget: Budgeting | None = None
+) -> RowLanding:
+    """Return the control of a row of at most ``max_tokens`` tokens; none for a row without a plan.
+
+    Raises `RequestError` where these cannot hold the shortest answer that was found, and ``budget`` says so.
+    """
+    options, must_fit = budget or Budgeting()
+    if not isinstance(plan, Plan) or (options is None and not must_fit):
+        return RowLanding(None)
+    start = engine.derived(_Starts).of(plan, begin.entry, max_tokens)
+    if start.way is not None and len(start.way) > max_tokens:
+        least = len(start.way)
+        note = f"{max_tokens} tokens cannot hold the shortest answer found, which has {least}"
+        if must_fit:
+            raise RequestError(f"max_tokens too small: {note}", place="max_tokens", expected=f"at least {least}")
+    else:
+        note = start.reason
+    if options is None:
+        return RowLanding(None)
+    if start.search is None or start.way is None or len(start.way) > max_tokens:
+        return RowLanding(None, f"the answer may be cut: {note}")
+    return RowLanding(LandingControl(start.search, max_tokens, start.way, start.growth, options))

@@ -1,0 +1,308 @@
+"""Control of one answer under a token budget: a way to its end is known at all times that fits into the budget's rest.
+
+Far from the budget, tokens are only counted, each with the most by which it can lengthen the way (`growth_bound`); when
+this credit is used up, the way is searched again.  Near the budget each token is tried before it is chosen, on a copy
+of the state: with the rest of the known way if that still ends the answer, else with a short search.  A token after
+which no way fits is refused.  The next token of the known way is always allowed, so the answer ends in time, whatever
+the sampler draws.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from copy import copy
+
+from grammars.plan.plan import RegionName
+from guided.landing.byte_twin import ByteMatcher
+from guided.landing.landing import LandingSearch, write
+from guided.landing.options import LandingOptions
+from guided.landing.place import AnswerPlace
+from guided.landing.search import SearchLimits
+from guided.landing.way import NOTHING, Way, rests, values_of
+from guided.state.state import GuidanceState
+from guided.watchers.persistent_set import Mode
+from special_tokens.errors import GuidanceError
+
+__all__ = ["LandingControl"]
+
+#: Processor time of this thread in seconds: for all tokens tried in one step; for a search after counted tokens.
+_STEP_CPU_S, _LOOK_CPU_S = 0.010, 0.060
+#: After this many tokens a search that found no way is repeated.
+_RETRY = 4
+#: Tokens of margin, in addition to the bound, while tokens are only counted.
+_NEAR = 12
+#: The most digits of a number near the budget.
+_MOST_DIGITS = 15
+#: No word is begun in a string that has fewer tokens left than this: it would be cut.
+_WORD_TOKENS = 3
+_CHARACTER = 4  # bytes, at the most
+_SPACES = (b" ", b"\n", b"\t", b"\r")
+_DIGITS = b"0123456789"
+
+
+class LandingControl:
+    """The control of one row.  ``way`` are the tokens of a whole answer, ``growth`` is `growth_bound` of the plan.
+
+    Not thread-safe.  The caller passes the row's state, which is never changed; the row may have been rolled back.
+    """
+
+    def __init__(
+        self,
+        search: LandingSearch,
+        max_tokens: int,
+        way: Sequence[int],
+        growth: int,
+        options: LandingOptions | None = None,
+    ) -> None:
+        self.max_tokens = max_tokens
+        #: the index of the first token that was chosen because of the budget; None if there is none
+        self.begun: int | None = None
+        #: the reason why no way is known, "" if one is known
+        self.lost = ""
+        self._search = search
+        self._first = tuple(way)
+        self._growth = growth
+        self._options = options or LandingOptions()
+        self.restart()
+
+    def restart(self) -> None:
+        """Go back to the beginning of the answer."""
+        self.begun, self.lost = None, ""
+        self._counted = 0  # tokens that have been counted
+        self._credit = self.max_tokens - len(self._first) - self._growth - _NEAR
+        self._at = 0  # tokens after which the way is known
+        self._way: Way | None = None
+        self._hint = NOTHING  # the last way that was known
+        self._tried: dict[int, Way | None] = {}  # by candidate after _at: the way after it, None for a refused one
+        self._is_near = False
+        self._matcher: ByteMatcher | None = None
+        self._place: AnswerPlace | None = None
+        self._fed = 0  # tokens that the matcher has read
+        self._ratio, self._wanted = 1.0, -1
+
+    def fork(self) -> LandingControl:
+        """Return an independent copy."""
+        twin = copy(self)
+        twin._tried = dict(self._tried)
+        twin._matcher = self._matcher.copy() if self._matcher is not None else None
+        return twin
+
+    # -- where the row is
+
+    def is_near(self, state: GuidanceState) -> bool:
+        """Whether the row is so near its budget that `allows` must be asked for the next token.
+
+        In most cases this only counts the new tokens.
+        """
+        size = state.num_tokens
+        if size != self._counted:
+            self._count(state, size)
+        if self._credit > 0:
+            return False
+        if not (self._is_near and self._at == size):
+            self._is_near = self._look_up(state)
+        return self._is_near
+
+    def _count(self, state: GuidanceState, size: int) -> None:
+        if size < self._counted:
+            begun = self.begun
+            self.restart()
+            self.begun = begun if begun is not None and begun < size else None
+        tokens, token_bytes = state.tokens, state.engine.token_bytes
+        for i in range(self._counted, size):
+            data = token_bytes(tokens[i])
+            self._credit -= 1 + self._growth * max(1, data.count(b"{") + data.count(b"[") + data.count(b","))
+        self._counted = size
+
+    def _look_up(self, state: GuidanceState) -> bool:
+        """Find the way from the row's position, and return whether the row is near its budget there."""
+        remaining = self.max_tokens - state.num_tokens
+        way = self._brought(state)
+        if way is None:
+            matcher, place = self._followed(state)
+            if matcher is not None and place is not None:
+                until = time.thread_time() + _LOOK_CPU_S
+                way = self._found(state, matcher, place, remaining, until, in_haste=False)
+        if way is not None and self._left(state, way, remaining) <= 0 and way.tokens is None:
+            tokens = write(state, way.symbols)
+            way = Way(way.symbols, tokens, way.values) if tokens is not None and len(tokens) <= remaining else None
+        self._way, self._tried = way, {}
+        if way is None:
+            self._credit = _RETRY
+            self.lost = self.lost or f"no end was found within {remaining} tokens"
+            return False
+        self.lost = ""
+        self._credit = self._left(state, way, remaining)
+        return self._credit <= 0
+
+    def _left(self, state: GuidanceState, way: Way, remaining: int) -> int:
+        """Return the number of tokens that may be written before each must be tried.
+
+        If other values are on the way than before, the reserve for them is computed again.
+        """
+        wanted = self._wanted_tokens(way)
+        slack = remaining - way.size
+        if wanted != self._wanted:
+            whole = max(wanted, self._wanted)
+            self._ratio = min(1.0, max(0, slack) / whole) if whole else 1.0
+            self._wanted = wanted
+        return slack - self._kept(state, way) - self._growth - _NEAR
+
+    def _brought(self, state: GuidanceState) -> Way | None:
+        """Return the rest of the way after the new tokens, if they are on the way or have been tried; else None."""
+        tokens, size = state.tokens, state.num_tokens
+        if self._at == 0 and self._way is None and self._hint is NOTHING:
+            symbols = [symbol for token in self._first[:-1] for symbol in state.regions.symbols(token)]
+            places = self._search.places(state)
+            values = values_of(places, places.start(state.entry.region), symbols)
+            self._way = Way(tuple(symbols), self._first, values)
+        while self._at < size:
+            token, way = tokens[self._at], self._way
+            if way is not None:
+                self._hint = way
+                self._way = way.after(token, state.regions.symbols(token)) or self._tried.get(token)
+                self._tried = {}
+            self._at += 1
+        return self._way
+
+    def _followed(self, state: GuidanceState) -> tuple[ByteMatcher | None, AnswerPlace | None]:
+        """Return the byte twin's matcher and the place, both brought to the row's position."""
+        tokens, size = state.tokens, state.num_tokens
+        places = self._search.places(state)
+        if self._matcher is None or self._place is None:
+            self._matcher, self._place, self._fed = self._search.matcher(), places.start(state.entry.region), 0
+        for i in range(self._fed, size):
+            symbols = state.regions.symbols(tokens[i])
+            if tokens[i] in state.plan.end_ids() or not self._matcher.feed(symbols):
+                self._matcher, self.lost = None, "the byte twin refuses the answer so far"
+                return None, None
+            self._place = places.advance(self._place, symbols)._replace(is_refused=False)
+        self._fed = size
+        return self._matcher, self._place
+
+    # -- the next token, where `is_near` is true
+
+    def next_token(self, state: GuidanceState) -> int | None:
+        """Return the next token of the known way, or an end token if the answer may end here.
+
+        None if there is no such token, or if a watcher forbids it.
+        """
+        if self._way is not None and self._way.tokens:
+            token = int(self._way.tokens[0])
+            return token if state.allows(token) else None
+        ends = state.open_end_ids()
+        return ends[0] if ends else None
+
+    def allows(self, state: GuidanceState, token: int, until: float) -> bool:
+        """Whether a way to the end that fits into the budget was found after ``token``, which the mask allows.
+
+        ``until`` is the processor time of this thread at which searches stop; see `step_end`.
+        """
+        if token == self.next_token(state) or token in state.open_end_ids():
+            return True
+        if token not in self._tried and time.thread_time() < until:
+            self._tried[token] = self._after(state, token, until)
+        return self._tried.get(token) is not None
+
+    @staticmethod
+    def step_end() -> float:
+        """Return the processor time of this thread at which the searches of a step that begins now must stop."""
+        return time.thread_time() + _STEP_CPU_S
+
+    def _after(self, state: GuidanceState, token: int, until: float) -> Way | None:
+        """Return a way after ``token`` that fits into the budget; None if none was found."""
+        way = self._way
+        matcher, place = self._followed(state)
+        if way is None or matcher is None or place is None:
+            return None
+        most = self.max_tokens - state.num_tokens - 1
+        if self._is_unwise(state, way, place, token):
+            return None
+        twin = state.fork()
+        try:
+            twin.commit([token])
+        except GuidanceError:
+            return None
+        if twin.is_stopped:
+            return NOTHING
+        symbols, after = state.regions.symbols(token), matcher.copy()
+        if not after.feed(symbols):
+            return None
+        self._hint = way
+        place = self._search.places(state).advance(place, symbols)
+        found = self._found(twin, after, place, most, until, in_haste=True)
+        if found is None or most - found.size < self._kept(twin, found):
+            return None
+        return found
+
+    def _found(
+        self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, most: int, until: float, *, in_haste: bool
+    ) -> Way | None:
+        """Return a way of at most ``most`` tokens from ``place``: a rest of the last way, else the result of a search.
+
+        ``in_haste``: the way must be written in tokens now, and only one search is made.
+        """
+        try:
+            if state.region is RegionName.CONTENT and state.is_accepting:
+                return NOTHING
+        except GuidanceError:
+            return None
+        places, hint = self._search.places(state), self._hint
+        limits = SearchLimits(cpu_s=_STEP_CPU_S, cost=2.0 * most + 8 if in_haste else float("inf"))
+        if state.region is RegionName.CONTENT and _is_torn(state):
+            found = next(self._search.ends(matcher, place, places, limits, until, in_haste=True), None)
+            if found is not None and len(found) < _CHARACTER:
+                return NOTHING  # free text, which may be cut after the character
+        for at in rests(matcher, place, places, hint.symbols):
+            way = _written(state, hint.symbols[at:], hint.values, most, in_tokens=in_haste)
+            if way is not None:
+                return way
+        for symbols in self._search.ends(matcher, place, places, limits, until, in_haste=in_haste):
+            way = _written(state, symbols, values_of(places, place, symbols), most, in_tokens=in_haste)
+            if way is not None:
+                return way
+        return None
+
+    # -- the reserve
+
+    def _wanted_tokens(self, way: Way) -> int:
+        whole = self._options.string_tokens
+        return sum(whole if is_string else whole // 2 for is_string in way.open_values())
+
+    def _kept(self, state: GuidanceState, way: Way) -> int:
+        """Return the number of tokens in reserve for the values that begin on a way."""
+        wanted = self._wanted_tokens(way)
+        if wanted and state.region in (RegionName.REASONING, RegionName.CONTENT):
+            slack = self.max_tokens - len(self._first)
+            return min(wanted, int(self._options.answer_share * slack))
+        return int(self._ratio * wanted)
+
+    def _is_unwise(self, state: GuidanceState, way: Way, place: AnswerPlace, token: int) -> bool:
+        """Whether ``token`` begins a word for which no tokens are left, or more digits than a number needs."""
+        if place.scan is None or not way.symbols or not self._options.string_tokens:
+            return False
+        data = state.engine.token_bytes(token)
+        if place.scan.mode is Mode.STRING and way.symbols[0] == 0x22 and data.startswith(_SPACES):
+            left = self.max_tokens - state.num_tokens - way.size - self._kept(state, way)
+            return left < _WORD_TOKENS
+        if place.scan.mode is Mode.NUMBER and way.symbols[0] not in _DIGITS and data[:1].isdigit():
+            text = place.scan.text
+            return len(text) - len(text.rstrip(_DIGITS)) + len(data) > _MOST_DIGITS
+        return False
+
+
+def _is_torn(state: GuidanceState) -> bool:
+    """Whether the last token may have ended inside a character."""
+    data = state.engine.token_bytes(state.tokens[-1]) if state.num_tokens else b""
+    return bool(data) and data[-1] >= 0x80
+
+
+def _written(
+    state: GuidanceState, symbols: Sequence[int], values: Sequence[tuple[int, bool]], most: int, *, in_tokens: bool
+) -> Way | None:
+    """Return the way of these symbols; None if it has more than ``most`` tokens or the masks refuse them."""
+    if not in_tokens and len(symbols) < most:
+        return Way(symbols, None, values)
+    tokens = write(state, symbols)
+    return None if tokens is None or len(tokens) > most else Way(symbols, tokens, values)

@@ -1,0 +1,60 @@
+"""Settings of landing: whether answers must end within their budget, and the reserve for values on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+from special_tokens.errors import RequestError, shown
+
+__all__ = ["Budgeting", "LandingOptions", "ShortBudget", "budgeting"]
+
+#: If ``max_tokens`` cannot hold the shortest answer: ``cut`` lets the answer be cut, with a note; ``error`` raises.
+ShortBudget = Literal["cut", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandingOptions:
+    """The tokens of a budget that are reserved while an answer is written, so that its last values are not empty.
+
+    ``string_tokens`` tokens are reserved for each required string that is still to be written, half as many for each
+    number.  While reasoning or free text is written, the reserve is at most the share ``answer_share`` (0 to 1) of what
+    the budget has left beyond the shortest answer.  Raises `RequestError` for values out of range.
+    """
+
+    string_tokens: int = 8
+    answer_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        value: object = self.string_tokens
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 10_000:
+            raise RequestError(
+                f"{shown(value)} is out of range", place="landing.string_tokens", expected="an integer from 0 to 10000"
+            )
+        value = self.answer_share
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise RequestError(f"{shown(value)} is out of range", place="landing.answer_share", expected="0 to 1")
+
+
+class Budgeting(NamedTuple):
+    """The settings of a call; with ``options`` None answers are simply cut at ``max_tokens``."""
+
+    options: LandingOptions | None = LandingOptions()
+    must_fit: bool = False
+
+
+def budgeting(landing: object, short_budget: object) -> Budgeting:
+    """Return the settings for a caller's ``landing`` (a boolean or `LandingOptions`) and ``short_budget``.
+
+    Raises `RequestError` for other values.
+    """
+    if not isinstance(landing, bool | LandingOptions):
+        raise RequestError(
+            f"{shown(landing)} is no option", place="landing", expected="true, false, or guided.LandingOptions(...)"
+        )
+    if short_budget not in get_args(ShortBudget):
+        raise RequestError(
+            f"{shown(short_budget)} is unknown", place="short_budget", expected=" or ".join(get_args(ShortBudget))
+        )
+    options = landing if isinstance(landing, LandingOptions) else LandingOptions() if landing else None
+    return Budgeting(options, short_budget == "error")

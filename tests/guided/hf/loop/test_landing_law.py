@@ -1,0 +1,141 @@
+"""In our own loop: answers of random models are whole within their budgets, and unchanged far from them."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import jsonschema
+import pytest
+
+import guided
+from guided.inspect.shortest import min_tokens
+from special_tokens.errors import RequestError
+from tests.cases import seeds
+
+CHATS = ["Who is it?", [{"role": "user", "content": "List them."}]]
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "age": {"type": "integer"},
+        "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
+TOOLS = [{"type": "function", "function": {"name": "look_up", "parameters": SCHEMA}}]
+REQUESTS: dict[str, dict[str, Any]] = {
+    "json": {"response_format": SCHEMA, "thinking": False},
+    "json after reasoning": {"response_format": SCHEMA, "reasoning_effort": "low"},
+    "call": {"tools": TOOLS, "tool_choice": "required"},
+    "regex": {"response_format": guided.Regex("[A-Z]{3}(-[0-9]{2,9}){1,4}")},
+    "lark": {"response_format": guided.Lark('start: "[" start? "]" | "(" start ")"')},
+}
+
+
+def check(message: guided.Message, request: dict[str, Any]) -> None:
+    assert message.finish_reason in ("stop", "tool_calls"), message
+    assert message.error is None
+    if "tools" in request:
+        assert message.tool_calls
+        for call in message.tool_calls:
+            jsonschema.validate(json.loads(call.arguments), SCHEMA)
+    elif request["response_format"] is SCHEMA:
+        jsonschema.validate(json.loads(message.content or ""), SCHEMA)
+
+
+@pytest.mark.parametrize("seed", seeds(8, default=2))
+def test_rows_of_all_kinds_are_whole_side_by_side(tiny_guide: Any, seed: int) -> None:
+    chance = random.Random(seed)
+    plans = {name: tiny_guide.plan(**request) for name, request in REQUESTS.items()}
+    for name, plan in plans.items():
+        least = min_tokens(plan, tiny_guide.engine, entry="fresh")
+        most = least + chance.choice([0, 1, 2, 3, 5, 10])
+        sampling = guided.Sampling(temperature=chance.choice([0.0, 1.0, 3.0]), seed=seed)
+        messages = tiny_guide.generate(CHATS, [plan, None], sampling=sampling, max_tokens=most)
+        check(messages[0], REQUESTS[name])
+        assert len(messages[0].token_ids) <= most
+        assert messages[1].landed is None
+        again = tiny_guide.generate(CHATS[:1], [plan], sampling=sampling, max_tokens=most)[0]
+        if sampling.temperature:
+            assert again.token_ids == messages[0].token_ids
+
+
+@pytest.mark.parametrize("request_name", [*REQUESTS, "free text"])
+def test_a_run_that_never_comes_near_its_budget_is_unchanged_to_the_bit(tiny_guide: Any, request_name: str) -> None:
+    plan = tiny_guide.plan(**REQUESTS.get(request_name, {}))
+    sampling = guided.Sampling(temperature=1.0, seed=5, logprobs=2)
+    most = 40 if request_name == "free text" else 150  # free text may be cut anywhere
+    on, off = (
+        tiny_guide.generate(CHATS[:1], [plan], sampling=sampling, max_tokens=most, landing=landing, reuse=False)[0]
+        for landing in (True, False)
+    )
+    size = len(on.token_ids) if on.landed is None else on.landed
+    assert size > 3
+    assert on.token_ids[:size] == off.token_ids[:size]
+    assert on.logprobs[:size] == off.logprobs[:size]
+    assert on.landed is None or request_name != "free text"
+
+
+def test_drafts_land_where_the_loop_without_them_lands(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(**REQUESTS["json"])
+    most = tiny_guide.min_tokens(plan) + 12
+    chat = 'Repeat: {"name": "aaaa", "age": 31, "tags": ["x", "y"]}'
+    options = {"temperature": 1.0, "seed": 3, "max_tokens": most}
+    plain = tiny_guide.chat(chat, plan, **options)
+    drafted = tiny_guide.chat(chat, plan, prompt_lookup_num_tokens=6, **options)
+    check(plain, REQUESTS["json"])
+    assert drafted.token_ids == plain.token_ids
+    assert drafted.landed == plain.landed
+
+
+def test_without_landing_the_budget_cuts_and_nothing_is_said(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(**REQUESTS["json"])
+    message = tiny_guide.chat(CHATS[0], plan, max_tokens=25, landing=False, temperature=2.0, seed=1)
+    assert message.finish_reason == "length"
+    assert message.landed is None
+    assert message.notes == plan.notes
+
+
+def test_a_short_budget_is_said_in_a_note_or_refused_before_the_first_token(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(**REQUESTS["json"])
+    least = tiny_guide.min_tokens(plan)
+    message = tiny_guide.chat(CHATS[0], plan, max_tokens=least - 1, temperature=2.0, seed=1)
+    assert message.finish_reason == "length"
+    assert message.notes[-1] == (
+        f"the answer may be cut: {least - 1} tokens cannot hold the shortest answer found, which has {least}"
+    )
+    with pytest.raises(RequestError, match=f"has {least}"):
+        tiny_guide.chat(CHATS[0], plan, max_tokens=least - 1, short_budget="error")
+    check(tiny_guide.chat(CHATS[0], plan, max_tokens=least, short_budget="error"), REQUESTS["json"])
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"landing": "yes"}, "landing"),
+        ({"short_budget": "cry"}, "short_budget"),
+        ({"max_tokens": -3}, "max_tokens"),
+        ({"max_tokens": 0}, "max_tokens"),
+    ],
+)
+def test_bad_settings_are_errors_with_their_place(tiny_guide: Any, options: dict[str, Any], place: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        tiny_guide.chat(CHATS[0], tiny_guide.plan(**REQUESTS["json"]), **options)
+    assert caught.value.place == place
+
+
+def test_an_enormous_budget_is_that_of_the_context(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format={"type": "boolean"}, thinking=False)
+    message = tiny_guide.chat(CHATS[0], plan, max_tokens=10**12, seed=1)
+    assert message.parsed in (True, False)
+    assert message.landed is None
+
+
+@pytest.mark.parametrize(("name", "value"), [("string_tokens", -1), ("string_tokens", 1.5), ("answer_share", 2)])
+def test_options_out_of_range_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(RequestError) as caught:
+        guided.LandingOptions(**{name: value})
+    assert caught.value.place == f"landing.{name}"

@@ -1,0 +1,213 @@
+"""With a budget that holds the shortest answer, the answer is whole, whatever is sampled."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import pytest
+
+import guided
+from grammars.plan.plan import Plan, RegionName
+from grammars.values.constraints import JsonSchema
+from guided.bitmask import allowed_ids
+from guided.engine.engine import Engine
+from guided.inspect.land import row_landing
+from guided.inspect.shortest import min_tokens
+from guided.landing.options import Budgeting, LandingOptions
+from guided.output.parser import ToolCallEnd
+from guided.rows.answer import RowAnswer, parser_of, read_answer
+from guided.rows.sequence import RowSequence
+from guided.state.entry import FRESH
+from special_tokens.errors import RequestError
+from tests.cases import seeds
+from tests.guided.landing.test_landing import KINDS, check_value, made
+from tests.judges.plans import FORMAT, plan_of
+
+#: Kinds that the default run tries; the others differ by the syntax of calls or the level of effort alone.
+FEW = ("json", "recursive json", "regex", "choice", "lark", "gbnf", "structural tag", "text in a tag", "native low",
+       "structured low", "calls: tags", "calls: pythonic", "calls: harmony", "calls: xml")  # fmt: skip
+BUDGETS = (0, 1, 2, 3, 5, 10, 30, 100)
+
+
+def row_of(plan: Plan, engine: Engine, max_tokens: int, options: LandingOptions | None = None) -> RowSequence:
+    landing = row_landing(plan, engine, FRESH, max_tokens, Budgeting(options or LandingOptions()))
+    assert landing.control is not None, landing.note
+    return RowSequence(plan, engine, landing=landing.control)
+
+
+def drawn(ids: list[int], engine: Engine, chance: random.Random) -> Iterator[int]:
+    """The tokens in the order in which a model that never wants to end would sample them, a few of them."""
+    for _ in range(6):
+        pool = ids
+        if chance.random() < 0.6:
+            first = chance.choice(sorted({engine.token_bytes(i)[:1] for i in ids}))
+            pool = [i for i in ids if engine.token_bytes(i)[:1] == first]
+        yield chance.choice(pool)
+
+
+def step(row: RowSequence, chance: random.Random) -> int:
+    """Choose as a loop does, and commit."""
+    mask = row.token_mask()
+    assert mask is not None
+    ids = allowed_ids(mask.words)
+    order = list(drawn(ids, row.state.engine, chance))
+    token = order[0]
+    if row.is_landing():
+        assert row.landing is not None
+        until = row.landing.step_end()
+        nearest = row.landing_token()
+        assert nearest in ids
+        token = next((i for i in order if row.lands(i, until)), nearest)
+        if token != order[0]:
+            row.note_landing()
+    row.extend([token])
+    assert row.error is None
+    return token
+
+
+def written(row: RowSequence, chance: random.Random, max_tokens: int) -> list[int]:
+    tokens: list[int] = []
+    while not row.is_done and len(tokens) < max_tokens:
+        tokens.append(step(row, chance))
+    return tokens
+
+
+@pytest.mark.parametrize("seed", seeds(6, default=1))
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=() if k in FEW else pytest.mark.slow) for k in KINDS])
+def test_an_answer_is_whole_within_any_budget_that_can_hold_one(engine: Engine, kind: str, seed: int) -> None:
+    plan, chance = made(engine, kind), random.Random(f"{kind} {seed}")
+    least = min_tokens(plan, engine)
+    for extra in BUDGETS if seed else chance.sample(BUDGETS, 3):
+        row = row_of(plan, engine, least + extra)
+        tokens = written(row, chance, least + extra)
+        if kind == "free text":
+            continue  # it may be cut anywhere
+        assert row.state.is_stopped, (extra, b"".join(map(engine.token_bytes, tokens)))
+        check_value(plan, engine, tokens)
+
+
+def random_schema(chance: random.Random, depth: int = 0) -> dict[str, Any]:
+    kind = chance.choice(["object", "array", "string", "number", "enum", "any of"] if depth < 3 else ["string", "enum"])
+    inner = lambda: random_schema(chance, depth + 1)  # noqa: E731
+    match kind:
+        case "object":
+            names = chance.sample(["a", "name", "items", "kind", "long name"], chance.randint(0, 4))
+            needed = [name for name in names if chance.random() < 0.6]
+            return {"type": "object", "properties": {name: inner() for name in names}, "required": needed,
+                    "additionalProperties": chance.choice([False, {"type": "integer"}])}  # fmt: skip
+        case "array":
+            least = chance.randint(0, 4)
+            return {"type": "array", "items": inner(), "minItems": least, "uniqueItems": chance.random() < 0.2}
+        case "string":
+            return {"type": "string", **chance.choice([{}, {"minLength": 9}, {"pattern": "^[a-f]{3}(-[0-9]{12})?$"}])}
+        case "number":
+            return {"type": chance.choice(["integer", "number"]), "minimum": chance.choice([-5, 1000])}
+        case "enum":
+            return {"enum": chance.sample([1, "x", None, "a long text to write", [1, 2, 3], {"k": "v"}], 3)}
+    return {"anyOf": [inner(), inner()]}
+
+
+@pytest.mark.parametrize("seed", seeds(60, default=8))
+def test_random_schemas_land(engine: Engine, seed: int) -> None:
+    chance = random.Random(seed)
+    schema = {"type": "object", "properties": {"first": random_schema(chance), "second": random_schema(chance)},
+              "required": ["second"], "additionalProperties": False}  # fmt: skip
+    try:
+        plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
+        least = min_tokens(plan, engine)
+    except guided.GuidedError:
+        pytest.skip("no value is valid, or none was found")
+    for extra in chance.sample(BUDGETS, 3):
+        row = row_of(plan, engine, least + extra)
+        tokens = written(row, chance, least + extra)
+        assert row.state.is_stopped, (schema, extra, b"".join(map(engine.token_bytes, tokens)))
+        jsonschema.validate(json.loads(read_answer(tokens, plan, engine).content or ""), schema)
+
+
+def test_far_from_the_budget_nothing_is_looked_up(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = made(engine, "recursive json")
+    row = row_of(plan, engine, 5_000)
+    assert row.landing is not None
+    monkeypatch.setattr(type(row.landing), "_look_up", lambda *_: pytest.fail("looked up"))
+    for token in engine.tokenize('{"v": 1, "kids": [{"v": 22, "kids": ['):
+        assert not row.is_landing()
+        row.extend([token])
+
+
+@pytest.mark.parametrize("kind", ["json", "calls: tags", "lark"])
+def test_a_row_that_is_taken_back_or_copied_lands_as_well(engine: Engine, kind: str) -> None:
+    plan, chance = made(engine, kind), random.Random(kind)
+    most = min_tokens(plan, engine) + 6
+    row = row_of(plan, engine, most)
+    history: list[int] = []
+    for _ in range(12):
+        for _ in range(chance.randint(1, 6)):
+            if not row.is_done:
+                history += [step(row, chance)]
+        twin = row.fork()
+        assert len(history) + len(written(twin, chance, most)) <= most
+        assert twin.state.is_stopped
+        history = history[: chance.randint(0, len(history))]
+        row.sync(history)
+    written(row, chance, most)
+    assert row.state.is_stopped
+    assert row.num_tokens <= most
+
+
+def test_the_message_says_where_landing_began_and_which_calls_it_chose(engine: Engine) -> None:
+    plan = made(engine, "calls: tags")
+    most = min_tokens(plan, engine) + 4
+    control = row_landing(plan, engine, FRESH, most).control
+    assert control is not None
+    answer, chance = RowAnswer(plan, engine, landing=control), random.Random(0)
+    row = answer.sequence
+    assert isinstance(row, RowSequence)
+    while not answer.is_done:
+        answer.tokens.append(step(row, chance))
+    message = answer.message()
+    assert message.landed == control.begun
+    assert message.landed is not None
+    assert message.finish_reason == "tool_calls"
+    events = parser_of(plan, engine).feed(message.token_ids[: message.landed])
+    assert [call.landed for call in message.tool_calls].count(False) == Counter(map(type, events))[ToolCallEnd]
+    assert message.tool_calls[-1].landed
+
+
+def test_a_budget_below_the_least_is_refused_or_noted(engine: Engine) -> None:
+    plan = made(engine, "json")
+    least = min_tokens(plan, engine)
+    noted = row_landing(plan, engine, FRESH, least - 1)
+    assert noted.control is None
+    assert noted.note == (
+        f"the answer may be cut: {least - 1} tokens cannot hold the shortest answer found, which has {least}"
+    )
+    with pytest.raises(RequestError, match="max_tokens too small") as caught:
+        row_landing(plan, engine, FRESH, least - 1, Budgeting(None, must_fit=True))
+    assert caught.value.expected == f"at least {least}"
+    assert row_landing(plan, engine, FRESH, least, Budgeting(None, must_fit=True)).control is None
+
+
+def test_free_text_is_never_ended_and_never_opens_what_it_cannot_close(engine: Engine) -> None:
+    """Cut text must not look finished; but a call that would be cut is not begun."""
+    tools = [{"type": "function", "function": {"name": "look_up", "parameters": {
+        "type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}}]  # fmt: skip
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), tools=tools)
+    row = row_of(plan, engine, 20)
+    (begin,) = engine.tokenize("<tool_call>")
+    for _ in range(20):
+        mask = row.token_mask()
+        assert mask is not None
+        assert begin in allowed_ids(mask.words)
+        if row.is_landing():
+            assert row.landing is not None
+            assert row.lands(engine.tokenize("a")[0], row.landing.step_end())
+            assert not row.lands(begin, row.landing.step_end())
+        row.extend(engine.tokenize("a"))
+    assert row.state.region is RegionName.CONTENT
+    assert not row.is_done
