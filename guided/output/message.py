@@ -190,6 +190,10 @@ class Message(Generic[T]):
             chat["tool_calls"] = [call.to_openai() for call in self.tool_calls]
         return chat
 
+    def to_openai(self) -> dict[str, Any]:
+        """The message as OpenAI's ``ChatCompletionMessage``; a chat takes it, and this object as well."""
+        return {**self.to_chat(), "refusal": None}
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerEnd:
