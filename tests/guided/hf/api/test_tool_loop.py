@@ -127,6 +127,14 @@ def test_a_program_with_an_event_loop_runs_the_same(engine: Any) -> None:
     assert run.message.content == "Done."
 
 
+def test_an_async_tool_inside_an_event_loop_is_refused(engine: Any) -> None:
+    async def program() -> None:
+        Scripted(engine, [call("later", {"day": "2024-02-03"})]).run([later])
+
+    with pytest.raises(ToolError, match=r"tools.later: an async function inside an event loop .await guide.arun"):
+        asyncio.run(program())
+
+
 @pytest.mark.parametrize(("arguments", "text"), [
     ({"day": "1999-02-03", "nights": 2}, "Error: LookupError: too early"),
     ({"day": "2024-02-03", "nights": 3}, "Error: nights: Value error, odd"),
