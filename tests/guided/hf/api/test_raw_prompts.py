@@ -87,10 +87,8 @@ def test_a_text_cut_anywhere_plus_its_answer_parses_as_uncut(base_guide: Any, op
         assert message.finish_reason == "length" or not message.violations
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["qwen3", "llama3_1", "mistral", "gemma3", "gptoss", "llama2", pytest.param("smollm2", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["qwen3", "llama3_1", "mistral", "gemma3", "gptoss", "llama2", "smollm2"])
 def test_what_is_kept_and_what_is_written_again_are_the_prompt(
     real_engine: Any, tokenizer_folder: Any, name: str
 ) -> None:
