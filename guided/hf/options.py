@@ -21,6 +21,7 @@ from grammars.values.constraints import Choice, Gbnf, Lark, Llguidance, Regex, S
 from guided.hf.hidden.settings import HiddenStates
 from guided.hf.loop.generation import Streamer
 from guided.landing.options import LandingOptions, ShortBudget
+from guided.output.message import Message
 from guided.rows.sequence import OnError
 from guided.sampling import Sampling, sampling_of
 from special_tokens.errors import RequestError, shown
@@ -37,8 +38,8 @@ __all__ = [
     "with_options",
 ]
 
-#: Messages of a conversation, or the text of one user message.
-Chat: TypeAlias = Sequence[Mapping[str, Any]] | str
+#: Messages of a conversation (dicts, or messages that a guide returned), or the text of one user message.
+Chat: TypeAlias = Sequence[Mapping[str, Any] | Message[Any]] | str
 
 #: Several of these, or their prompts as a tokenizer gave them.
 Chats: TypeAlias = Sequence[Chat] | Mapping[str, Any]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 from typing_extensions import TypeVar
 
@@ -17,7 +17,7 @@ from guided.hf.options import Chat
 from guided.output.message import Message, ToolCall
 from special_tokens.errors import AnswerError, RequestError, ToolError, shown
 
-__all__ = ["CallTool", "ToolResult", "ToolRun", "run_tools"]
+__all__ = ["CallTool", "ToolResult", "ToolRun", "arun_tools", "run_tools"]
 
 T = TypeVar("T", covariant=True, default=Any)
 
@@ -53,6 +53,14 @@ class ToolRun(Generic[T]):
     messages: list[dict[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One turn of the model: what it is asked."""
+
+    messages: list[dict[str, Any]]
+    options: Mapping[str, Any]
+
+
 def run_tools(
     chat: Callable[..., Message[T]],
     messages: Chat,
@@ -61,6 +69,46 @@ def run_tools(
     options: Mapping[str, Any],
 ) -> ToolRun[T]:
     """Ask ``chat``, run the calls of its answer, give it their results, and so on; see `guided.Guide.run`."""
+    steps = _steps(messages, max_turns, call_tool, options)
+    reply: Any = None
+    while True:
+        try:
+            wanted = steps.send(reply)
+        except StopIteration as end:
+            return cast(ToolRun[T], end.value)
+        reply = chat(wanted.messages, **wanted.options) if isinstance(wanted, _Turn) else _result(wanted, call_tool)
+
+
+async def arun_tools(
+    achat: Callable[..., Awaitable[Message[T]]],
+    messages: Chat,
+    max_turns: int,
+    call_tool: CallTool | None,
+    options: Mapping[str, Any],
+) -> ToolRun[T]:
+    """The same for an event loop: async functions run in it, others in threads."""
+    steps = _steps(messages, max_turns, call_tool, options)
+    reply: Any = None
+    while True:
+        try:
+            wanted = steps.send(reply)
+        except StopIteration as end:
+            return cast(ToolRun[T], end.value)
+        if isinstance(wanted, _Turn):
+            reply = await achat(wanted.messages, **wanted.options)
+            continue
+        reply = await asyncio.to_thread(_result, wanted, call_tool, is_awaited=False)
+        if inspect.isawaitable(reply.value):
+            try:
+                reply = ToolResult(wanted, await reply.value)
+            except Exception as error:
+                reply = ToolResult(wanted, error=error)
+
+
+def _steps(
+    messages: Chat, max_turns: int, call_tool: CallTool | None, options: Mapping[str, Any]
+) -> Generator[_Turn | ToolCall, Any, ToolRun]:
+    """Yield each turn of the model and each call in order, and be sent its message or result."""
     tools, tool_choice = _checked(options.get("tools"), call_tool), options.get("tool_choice")
     if not isinstance(max_turns, int) or isinstance(max_turns, bool) or max_turns < 1:
         raise RequestError(f"{shown(max_turns)} is no count", place="max_turns", expected="an integer of 1 or more")
@@ -69,7 +117,7 @@ def run_tools(
     results: list[ToolResult] = []
     for turn in range(max_turns + 1):
         choice = "none" if turn == max_turns else tool_choice if turn == 0 or tool_choice == "none" else "auto"
-        message = chat(history, **{**options, "tools": tools, "tool_choice": choice})
+        message = yield _Turn([*history], {**options, "tools": tools, "tool_choice": choice})
         turns.append(message)
         if not message.tool_calls:
             history.append(message.to_chat())
@@ -78,9 +126,9 @@ def run_tools(
             break  # a call that was cut cannot go into the conversation
         history.append(message.to_chat())
         for call in message.tool_calls:
-            results.append(_result(call, call_tool))
+            results.append((yield call))
             history.append(results[-1].to_chat())
-    return ToolRun(message, tuple(turns), tuple(results), history)
+    return ToolRun(turns[-1], tuple(turns), tuple(results), history)
 
 
 def _checked(tools: Any, call_tool: CallTool | None) -> list[Any]:
@@ -95,18 +143,33 @@ def _checked(tools: Any, call_tool: CallTool | None) -> list[Any]:
     return [*given]
 
 
-def _result(call: ToolCall, call_tool: CallTool | None) -> ToolResult:
-    """Run one call; what it raises is its result."""
+def _result(call: ToolCall, call_tool: CallTool | None, *, is_awaited: bool = True) -> ToolResult:
+    """Run one call; what it raises is its result.  ``is_awaited``: run a coroutine to its end."""
     try:
         if call_tool is None or call.parsed is None or (call.tool is not None and call.tool.python is not None):
             value = call.run()
         else:
             value = call_tool(call.name, call.parsed)
-        if inspect.isawaitable(value):
-            value = asyncio.run(_awaited(value))
-        return ToolResult(call, value)
+        if not is_awaited or not inspect.isawaitable(value):
+            return ToolResult(call, value)
     except Exception as error:
         return ToolResult(call, error=error)
+    _check_no_event_loop(call, value)
+    try:
+        return ToolResult(call, asyncio.run(_awaited(value)))
+    except Exception as error:
+        return ToolResult(call, error=error)
+
+
+def _check_no_event_loop(call: ToolCall, value: Any) -> None:
+    """Raise `ToolError` where an event loop runs in this thread, which would have to wait for itself."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    getattr(value, "close", lambda: None)()
+    place = f"tools.{call.name}"
+    raise ToolError("an async function inside an event loop", place=place, hint="await guide.arun(...)")
 
 
 async def _awaited(value: Any) -> Any:

@@ -159,6 +159,20 @@ def test_an_answer_that_is_not_usable_says_why(
         message.unwrap()
 
 
+@pytest.mark.parametrize(("choice", "text", "reason"), [
+    ("book", call("book", {"day": "2024-02-03"}), "stop"),
+    ({"type": "function", "function": {"name": "book"}}, call("book", {"day": "2024-02-03"}), "stop"),
+    ("required", call("book", {"day": "2024-02-03"}), "tool_calls"),
+    ("auto", call("book", {"day": "2024-02-03"}), "tool_calls"),
+    ("auto", "Hello.", "stop"),
+    ("none", "Hello.", "stop"),
+])  # fmt: skip
+def test_finish_reasons_are_those_of_openai(engine: Engine, choice: Any, text: str, reason: str) -> None:
+    plan = plan_of(engine, tools=TOOLS, tool_choice=choice)
+    assert message_of(plan, engine, text).finish_reason == reason
+    assert message_of(plan, engine, text, ended=False).finish_reason == "length"
+
+
 def test_schema_and_python_type_refuse_apart(engine: Engine) -> None:
     plan = plan_of(engine, response_format=Even)
     odd, twice = (message_of(plan, engine, text) for text in ('{"n": 3}', '{"n": 3, "n": 3}'))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import datetime as dt
 import json
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -17,7 +19,7 @@ from grammars.prompt.messages import messages_for
 from grammars.tools.results import result_text
 from guided.engine.counters import Guidance
 from guided.hf.retries import answered
-from guided.hf.tool_loop import run_tools
+from guided.hf.tool_loop import arun_tools, run_tools
 from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import OutputParser
 from special_tokens.errors import ParseError, RequestError, ToolError
@@ -91,6 +93,46 @@ def test_results_go_back_until_the_model_answers(engine: Any) -> None:
     assert (run.messages[3]["tool_call_id"], run.messages[3]["content"]) == (second.id, "later than 2024")
     assert model.asked[1]["messages"] == run.messages[:-1]
     assert all(asked["temperature"] == 0 for asked in model.asked)
+
+
+def test_a_program_with_an_event_loop_runs_the_same(engine: Any) -> None:
+    """Async functions run in its loop, others do not block it."""
+    loops: list[Any] = []
+
+    async def here(day: dt.date) -> str:
+        """Here."""
+        loops.append(asyncio.get_running_loop())
+        if day.year < 2000:
+            raise LookupError("too early")
+        return "here"
+
+    def blocking() -> bool:
+        """Block."""
+        return threading.current_thread() is threading.main_thread()
+
+    texts = [call("here", {"day": "2024-02-03"}), call("here", {"day": "1999-02-03"}), call("blocking", {}), "Done."]
+    model = Scripted(engine, texts)
+
+    async def chat(messages: Any, **options: Any) -> Message:
+        return model(messages, **options)
+
+    async def program() -> Any:
+        loops.append(asyncio.get_running_loop())
+        return await arun_tools(chat, "Go.", 5, None, {"tools": [here, blocking]})
+
+    run = asyncio.run(program())
+    contents = [message["content"] for message in run.messages if message["role"] == "tool"]
+    assert contents == ["here", "Error: LookupError: too early", "false"]
+    assert len(set(loops)) == 1
+    assert run.message.content == "Done."
+
+
+def test_an_async_tool_inside_an_event_loop_is_refused(engine: Any) -> None:
+    async def program() -> None:
+        Scripted(engine, [call("later", {"day": "2024-02-03"})]).run([later])
+
+    with pytest.raises(ToolError, match=r"tools.later: an async function inside an event loop .await guide.arun"):
+        asyncio.run(program())
 
 
 @pytest.mark.parametrize(("arguments", "text"), [
@@ -251,6 +293,10 @@ def test_a_guide_runs_its_tools(tiny_guide: Any) -> None:
     assert isinstance(run, guided.ToolRun)
     assert run.turns[0].tool_calls[0].parsed["flag"] is seen[0]
     assert (run.message.tool_calls, len(run.turns)) == ((), 2)
+    options: dict[str, Any] = {"tools": [note], "tool_choice": "required", "max_tokens": 80, "temperature": 0}
+    twin = asyncio.run(tiny_guide.arun("Go.", max_turns=1, **options))
+    assert [turn.content for turn in twin.turns] == [turn.content for turn in run.turns]
+    assert [result.value for result in twin.results] == ["noted"]
 
 
 def test_a_guide_asks_again(tiny_guide: Any) -> None:
@@ -263,5 +309,9 @@ def test_a_guide_asks_again(tiny_guide: Any) -> None:
         return value
 
     kind = Annotated[int, pydantic.Field(ge=0, le=9), pydantic.AfterValidator(counted)]
-    message = tiny_guide.chat("Go.", response_format=kind, retries=2, temperature=0, max_tokens=9)
+    options: dict[str, Any] = {"response_format": kind, "retries": 2, "temperature": 0, "max_tokens": 9}
+    message = tiny_guide.chat("Go.", **options)
     assert (message.parsed, len(asked)) == (asked[-1], 3)
+    asked.clear()
+    twin = asyncio.run(tiny_guide.achat("Go.", **options))
+    assert (twin.parsed, twin.notes, len(asked)) == (message.parsed, message.notes, 3)
