@@ -29,7 +29,7 @@ def choice_probabilities(context: ModelContext, prompt_ids: Sequence[int], plan:
 
     An option's log-probability is the sum over its tokens (the tokenizer's own tokenization) and any of the plan's end
     tokens after them.  A special token that an option spells counts as ordinary text, split into pieces as under
-    guidance.  Raises `GuidanceError` for logits that are NaN or all infinite, `RequestError` for what passes the context.
+    guidance.  Raises `GuidanceError` for logits that are NaN or all infinite, `RequestError` past the context.
     """
     assert plan.response is not None
     texts = plan.response.choices
