@@ -11,7 +11,7 @@ from dataclasses import replace
 from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.landing.control import LandingControl
+from guided.landing.control import RowLanding
 from guided.output.answer_end import end_of_answer
 from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import (
@@ -54,7 +54,7 @@ class RowAnswer:
         on_error: OnError = "end",
         prompt_tokens: int = 0,
         make_call_id: MakeId | None = None,
-        landing: LandingControl | None = None,
+        landing: RowLanding = RowLanding(),  # noqa: B008
     ) -> None:
         self.plan = plan
         self.begin = begin
@@ -245,6 +245,8 @@ def read_answer(
 
 def _with_landing(message: Message, row: RowSequence | None, engine: Engine) -> Message:
     """Return the message with the place at which its row began to land, and marks at the calls that end after it."""
+    if row is not None and row.budget_note:
+        return replace(message, notes=(*message.notes, row.budget_note))
     begun = row.landing.begun if row is not None and row.landing is not None else None
     if row is None or begun is None or begun >= len(message.token_ids):
         return message
