@@ -91,12 +91,12 @@ def measure(row: Row, name: str, plan: Plan, engine: Engine, chance: random.Rand
     except GuidedError as error:
         row.lost.append(f"{name}: {error}")
         return
-    search.shortest_end(state, leanings=1)  # compiles and derives what is kept
+    search.shortest_end(state, preferences=1)  # compiles and derives what is kept
     begun = time.thread_time()
     landing = search.shortest_end(state)
     row.start.append(1e3 * (time.thread_time() - begun))
     begun = time.thread_time()
-    search.shortest_end(state, leanings=1)
+    search.shortest_end(state, preferences=1)
     row.quick.append(1e3 * (time.thread_time() - begun))
     if landing.tokens is None:
         row.lost.append(f"{name}: {landing.reason}")
@@ -106,7 +106,7 @@ def measure(row: Row, name: str, plan: Plan, engine: Engine, chance: random.Rand
     for steps in (3, 12, 40):
         here = strayed(plan, engine, chance, steps)
         begun = time.thread_time()
-        landing = search.shortest_end(here, leanings=1)
+        landing = search.shortest_end(here, preferences=1)
         row.places.append(1e3 * (time.thread_time() - begun))
         if landing.tokens is None:
             row.lost.append(f"{name}, after {here.num_tokens} tokens: {landing.reason}")

@@ -19,6 +19,7 @@ statistics; each case is one pair, so the times of a pair are seconds apart.
   truth    the right calls fed by force, no model: forwards per token by syntax and vocabulary
   free     free text: per token against ``generate``, batch 1 and 8
   memory   peak bytes of the cache against transformers' own
+  drafts   prompt look-up against none, for calls, extraction and free prose (`benchmarks/drafts.py`)
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import guided  # noqa: E402
+from benchmarks.drafts import draft_rows  # noqa: E402
 from benchmarks.in_turns import in_turns  # noqa: E402
 from benchmarks.json_schema_tables import write_page  # noqa: E402
 from benchmarks.tool_calls import CATEGORIES, Case, load_cases  # noqa: E402
@@ -345,7 +347,7 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = ("calls", "batch", "formats", "truth", "free", "memory")
+    names = ("calls", "batch", "formats", "truth", "free", "memory", "drafts")
     parser.add_argument("--only", choices=names, action="append")
     parser.add_argument("--limit", type=int, default=30, help="cases of each category (default 30)")
     parser.add_argument("--max-tokens", type=int, default=256)
@@ -383,6 +385,16 @@ def main() -> None:
         add(("free text / generate", "per token", "whole call"), free_rows(guide, args.runs, 40))
     if "memory" in wanted:
         add(("peak bytes of the cache", "/ transformers' own"), memory_rows(guide))
+    if "drafts" in wanted:
+        head = (
+            "prompt look-up",
+            "forwards per token without",
+            "with",
+            "CPU time / without",
+            "guesses right",
+            "changed",
+        )
+        add(head, draft_rows(guide, args.limit, args.max_tokens, shown))
     if args.page is not None:
         write_page(args.page, "loop", "benchmarks/loop.py", "\n\n".join(tables))
 

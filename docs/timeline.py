@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draw docs/loop.svg, the forwards of one tool call of the embedded model, and docs/conversations.svg, three turns.
+"""Draw docs/loop.svg, the forwards of one tool call of the embedded model, docs/conversations.svg, three turns, and
+docs/hidden_states.svg, the positions of hidden states.
 
 python docs/timeline.py
 """
@@ -105,9 +106,47 @@ def turns(guide: guided.Guide) -> str:
     return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', *lines, "</svg>\n"])
 
 
+def positions(guide: guided.Guide) -> str:
+    """Return the last tokens of a prompt and an answer with the states at them, as SVG."""
+    plan = guide.plan(response_format=guided.Choice(["a matter of taste"]))
+    message = guide.chat("Is blue nicer than red?", plan, temperature=0, return_last_hidden_state=True)
+    assert message.prompt is not None
+    assert message.last_hidden_state is not None
+    prompt, tokens = message.prompt.token_ids, message.token_ids
+    first = len(prompt) - 2  # the position of the first token that is drawn
+    lines, x, at = [], float(LEFT), []
+    for name, y in (("token", 60), ("position", 88), ("token_ids", 112), ("state", 150)):
+        lines.append(f'<text x="10" y="{y}" fill="#555">{name}</text>')
+    for position, token in enumerate((*prompt, *tokens)[first:], start=first):
+        text = guide.engine.token_bytes(token).decode(errors="replace") or guide.tokenizer.decode([token])
+        drawn_box, end = box(x, 60, text, PROMPT if position < len(prompt) else SAMPLED)
+        end = max(end, x + 62)
+        at.append((x + end - 3) / 2)
+        index = position - len(prompt)
+        labels = ((88, str(position)), (112, "" if index < 0 else f"{index} or {index - len(tokens)}"))
+        lines += [drawn_box, *(f'<text x="{at[-1]:.1f}" y="{y}" text-anchor="middle">{t}</text>' for y, t in labels)]
+        x = end + 6
+    for place, middle in enumerate(at):
+        named = place >= len(at) - 2
+        look = f'fill="{FORCED if named else PROMPT}" stroke="#555"'
+        lines.append(f'<circle cx="{middle:.1f}" cy="146" r="8" {look}/>')
+        if place < len(at) - 1:  # the state from which the next token is chosen
+            curve = f"M {middle + 6:.1f} 140 Q {(middle + at[place + 1]) / 2:.1f} 100 {at[place + 1] - 4:.1f} 68"
+            lines.append(f'<path d="{curve}" fill="none" stroke="#555" stroke-dasharray="3 3"/>')
+    assert message.last_hidden_state.position == first + len(at) - 1
+    for middle, text in zip(at[-2:], ("producing", "at_token"), strict=True):
+        lines.append(f'<text x="{middle:.1f}" y="176" text-anchor="middle" font-weight="bold">{text}</text>')
+    lines.append('<text x="10" y="24" fill="#555">dashed: the state from which a token is chosen</text>')
+    size = f'width="{x + 20:.0f}" height="192" viewBox="0 0 {x + 20:.0f} 192"'
+    style = 'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12"'
+    page = '<rect width="100%" height="100%" fill="#fff"/>'
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>', page, *lines, "</svg>\n"])
+
+
 def main() -> None:
     guide = guided.demo()
     (ROOT / "docs" / "conversations.svg").write_text(turns(guide), encoding="utf-8")
+    (ROOT / "docs" / "hidden_states.svg").write_text(positions(guide), encoding="utf-8")
     plan = guide.plan(tools=[weather], tool_choice="required", parallel_tool_calls=False)
     message = guide.chat("What is the weather in Paris, in celsius?", plan, temperature=0, max_tokens=60, trace=True)
     assert message.trace is not None

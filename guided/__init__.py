@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from special_tokens import SpecialTokens
 from special_tokens.errors import (
+    AnswerError,
     EmbeddedModelError,
     GrammarError,
     GuidanceError,
@@ -23,6 +24,7 @@ from special_tokens.errors import (
     MatcherFailed,
     ModelError,
     NotMsgpack,
+    ParseError,
     PlanError,
     RequestError,
     SchemaError,
@@ -49,9 +51,10 @@ if TYPE_CHECKING:
     from guided.hf import Guide
     from guided.hf.batch import Batch
     from guided.hf.hidden.settings import HiddenStates
+    from guided.hf.tool_loop import ToolResult, ToolRun
     from guided.hidden_state import LastHiddenState
     from guided.landing.options import LandingOptions
-    from guided.output.message import Message, ToolCall, Usage
+    from guided.output.message import AnswerEnd, Message, ToolCall, Usage
     from guided.output.parser import (
         ContentDelta,
         Event,
@@ -69,6 +72,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnswerEnd",
+    "AnswerError",
     "Batch",
     "CacheInfo",
     "Choice",
@@ -98,6 +103,7 @@ __all__ = [
     "ModelError",
     "NotMsgpack",
     "OutputParser",
+    "ParseError",
     "Parts",
     "Plan",
     "PlanError",
@@ -123,6 +129,8 @@ __all__ = [
     "ToolCallEnd",
     "ToolCallStart",
     "ToolError",
+    "ToolResult",
+    "ToolRun",
     "Trace",
     "UnfinishedMarkup",
     "UnknownVersion",
@@ -151,10 +159,11 @@ _HOMES = {
     "guided.engine.engine": ("CacheInfo", "Engine"),
     "guided.hf": ("Guide",),
     "guided.hf.batch": ("Batch",),
+    "guided.hf.tool_loop": ("ToolResult", "ToolRun"),
     "guided.hf.hidden.settings": ("HiddenStates",),
     "guided.hidden_state": ("LastHiddenState",),
     "guided.landing.options": ("LandingOptions",),
-    "guided.output.message": ("Message", "ToolCall", "Usage"),
+    "guided.output.message": ("AnswerEnd", "Message", "ToolCall", "Usage"),
     "guided.output.parser": (
         "ContentDelta",
         "Event",

@@ -16,6 +16,8 @@
     |       |-- NotMsgpack
     |       |-- UnknownVersion
     |       `-- MalformedPlan
+    |-- AnswerError                 an answer is not what was asked for: cut, or against its schema
+    |   `-- ParseError              the Python type of a response format or tool refuses it; also a ValueError
     `-- GuidanceError               the engine failed while a row was generated; that row ends
         |-- MatcherFailed           the matcher reported an error
         |   `-- TokenRefused        a token was chosen that the grammar does not allow
@@ -30,6 +32,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "AnswerError",
     "EmbeddedModelError",
     "GrammarError",
     "GuidanceError",
@@ -39,6 +42,7 @@ __all__ = [
     "MatcherFailed",
     "ModelError",
     "NotMsgpack",
+    "ParseError",
     "PlanError",
     "RequestError",
     "SchemaError",
@@ -192,6 +196,14 @@ class UnknownVersion(WireError):
 
 class MalformedPlan(WireError):
     """The bytes are msgpack, but not a well-formed plan."""
+
+
+class AnswerError(GuidedError):
+    """An answer is not what was asked for: it was cut, or its schema or its Python type refuses it."""
+
+
+class ParseError(AnswerError, ValueError):
+    """An answer obeys its schema, and the Python type of the response format or tool refuses it all the same."""
 
 
 class GuidanceError(GuidedError, RuntimeError):

@@ -49,6 +49,9 @@ FACES = {"special_tokens", "guided", "guided.hf", "guided.cli"}
 #: Modules in one folder, at most; package files do not count.
 MAX_MODULES = 15
 
+#: Lines of one module, at most: past about 400 it holds a second noun.
+MAX_LINES = 430
+
 
 @cache
 def modules(folders: Sequence[str] = PACKAGES) -> Mapping[str, Path]:
@@ -154,6 +157,11 @@ def test_no_folder_is_a_crowd(package: str) -> None:
     ).stdout.split() or [str(path.relative_to(ROOT)) for path in (ROOT / package).rglob("*.py")]
     crowds = Counter(Path(file).parent.as_posix() for file in files if Path(file).name != "__init__.py")
     assert not {folder: number for folder, number in crowds.items() if number > MAX_MODULES}
+
+
+def test_no_module_is_long() -> None:
+    lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in modules().items()}
+    assert not {module: length for module, length in lengths.items() if length > MAX_LINES}
 
 
 @pytest.mark.parametrize(

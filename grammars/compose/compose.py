@@ -14,7 +14,7 @@ from grammars.compose.answer import Answer
 from grammars.compose.region_table import AFTER_REASONING, BEFORE_REASONING, REASONING, region_table
 from grammars.compose.response import ResponsePart, response_part
 from grammars.compose.tool_section import ToolSection
-from grammars.json_schema.build import Policy, build
+from grammars.json_schema.build import Policy, build, strict_error
 from grammars.json_schema.document.closed_objects import close_objects
 from grammars.limits.deadline import deadline
 from grammars.plan.plan import (
@@ -32,7 +32,7 @@ from grammars.reasoning.part import ReasoningPart, reasoning_part
 from grammars.shortest.node_texts import shortest_text
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tools.custom_tools import carries_lark, custom_input_node
-from grammars.tools.normalise import normal_tools
+from grammars.tools.normalise import listed_tools, normal_tools
 from grammars.tools.parameters import arguments_schema, pointer
 from grammars.tools.tool_choice import ToolChoice, normal_choice
 from grammars.tree.markers import Markers
@@ -42,6 +42,7 @@ from grammars.tree.rendered import Rendered
 from grammars.values.call_values import CallStep
 from grammars.values.format import ContentFormat, Format
 from grammars.values.report import ReportRow, SchemaReport
+from grammars.values.tool import Tool
 from grammars.values.watchers import Watcher
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError, SchemaError, ToolError, shown
@@ -71,6 +72,7 @@ class Parts:
 
     def __post_init__(self) -> None:
         """Raise `RequestError` for settings of the wrong type: a misspelt one must not count as its default."""
+        object.__setattr__(self, "tools", listed_tools(self.tools))
         if not isinstance(self.parallel_tool_calls, bool | None):
             self._refuse("parallel_tool_calls", "true, false or nothing")
         if self.thinking is not None and not isinstance(self.thinking, bool):
@@ -264,7 +266,15 @@ class _Composer:
             parallel = self.choice.mode == "auto"
         section = ToolSection(form, self.choice.tools, self.markers, self._arguments_schema, parallel)
         self.tool_rows |= dict.fromkeys(section.unwritable)
+        for tool in self.choice.tools:
+            self._add_rows_of_python(tool)
         return section
+
+    def _add_rows_of_python(self, tool: Tool) -> None:
+        report = SchemaReport(tool.rows).below(pointer(tool))
+        if report.relaxed and (tool.strict or self.parts.schema_policy == "strict"):
+            raise strict_error(report)
+        self.tool_rows |= dict.fromkeys(report.rows)
 
     def _arguments_schema(self, schema: Any, place: str) -> Node:
         """Return the node of a tool's arguments, or of one; ``place`` is its pointer, ``/tools/NAME/...``."""

@@ -23,7 +23,7 @@ _SINGLES = ("items", "additionalProperties", "if", "then", "else")
 def in_order(schema: Any, spelling: Spelling, wanted: JsonSchema) -> tuple[Any, Spelling]:
     """Return the schema with its keys in the wanted order, and the spelling that writes it.
 
-    Raises `RequestError` for an order or separators that are none, and for a key that no object of the schema lists.
+    Raises `RequestError` for a wrong order or wrong separators, and for a key that no object of the schema lists.
     """
     if wanted.separators == "compact":
         spelling = replace(spelling, item_separator=",", key_separator=":", max_whitespace=0)

@@ -23,7 +23,7 @@ _NAMED = re.compile(r"\(\?P<")
 
 
 def regex_node(pattern: Any, place: str, *, unicode: bool) -> tuple[Node, str]:
-    r"""Return the node of texts that the whole pattern matches, and the pattern that says what it allows.
+    r"""Return the node of the texts that the whole pattern matches, and the pattern of exactly these texts.
 
     ``\d``, ``\w`` and ``\s`` are ASCII unless ``unicode``.  Patterns with look-around or word boundaries are read as
     those of JSON schemas are, others as the engine reads them.  Raises `GrammarError` with the column for a text that
@@ -113,7 +113,7 @@ def _raw(term: Regular) -> Node:
 
 
 def _bound(term: Regular) -> Node:
-    """A negation in an intersection; a tail of any text is any bytes, so that the engine sees when nothing is left."""
+    """Return a negation as part of an intersection; its tail may be any bytes, so the engine sees an empty rest."""
     (body,) = term.args
     if body.op == "cat" and body.args and body.args[-1] == ALL:
         parts = body.args[:-1]

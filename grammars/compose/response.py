@@ -182,6 +182,7 @@ def _choice(options: tuple[Any, ...], place: str) -> ResponsePart:
                 f"{json.dumps(option, default=repr)} is not a text that can be written",
                 place=f"{place}[{i}]",
                 expected="a text of at least one character",
+                hint="" if isinstance(option, str) else "of other values take a type, Literal[1, 2]",
             )
         if any("\ud800" <= char <= "\udfff" for char in option):
             raise GrammarError("the text holds a lone surrogate", place=f"{place}[{i}]", expected="text")

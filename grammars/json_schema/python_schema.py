@@ -38,9 +38,13 @@ _REFUSING = {
     "validate_directory": "the folder must exist",
     "validate_new": "nothing may exist there yet",
     "validate_socket": "the socket must exist",
-    "import_string": "it must be the name of something that can be imported",
     "_validate": "",
     "val_func": "the predicate may refuse the value",
+}
+#: pydantic's own functions whose values no answer of a model can, or should, be.
+_FORBIDDEN = {
+    "import_string": "a model must not choose what is imported (ImportString)",
+    "pattern_bytes_validator": "patterns of bytes have no form in JSON",
 }
 _MAIL = "names of domains are judged by the package email_validator"
 _BYTE_SIZE = r"^\s*(\d*\.?\d+)\s*(\w+)?"  # pydantic's pattern, wider than its reader
@@ -53,6 +57,13 @@ class PythonSchema(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         """No title that only repeats the key: models read all of the schema."""
         return False
+
+    def generate_inner(self, schema: Any) -> dict[str, Any]:
+        function: Any = schema.get("function") if str(schema.get("type")).startswith("function-") else None
+        name = getattr(function["function"], "__name__", "") if function else ""
+        if name in _FORBIDDEN and function["function"].__module__.startswith("pydantic"):
+            raise PydanticInvalidForJsonSchema(_FORBIDDEN[name])
+        return super().generate_inner(schema)
 
     # -- numbers
 
@@ -183,15 +194,20 @@ class PythonSchema(GenerateJsonSchema):
         raise PydanticInvalidForJsonSchema(f"keys of {kind or 'such values'}: in JSON a key is a text")
 
     def enum_schema(self, schema: Any) -> dict[str, Any]:
-        _check_members(member.value for member in schema["members"])
+        _check_members([member.value for member in schema["members"]])
         return super().enum_schema(schema)
 
     def literal_schema(self, schema: Any) -> dict[str, Any]:
         expected = schema["expected"]
-        if any(isinstance(value, Enum) and not isinstance(value.value, str) for value in expected):
+        if any(isinstance(value, Enum) and not isinstance(value, str) for value in expected):
             raise PydanticInvalidForJsonSchema("a member of an enum as Literal that is no text: take the enum itself")
-        _check_members(value.value if isinstance(value, Enum) else value for value in expected)
+        _check_members([value.value if isinstance(value, Enum) else value for value in expected])
         return super().literal_schema(schema)
+
+    def chain_schema(self, schema: Any) -> dict[str, Any]:
+        found = super().chain_schema(schema)
+        asked = [step["cls"].__name__ for step in schema["steps"][1:] if step["type"] == "is-instance"]
+        return {**found, _ROWS: [*found.get(_ROWS, ()), _relaxed(f"{asked[0]} alone")]} if asked else found
 
     def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
         found = super().tagged_union_schema(schema)
@@ -209,7 +225,7 @@ class PythonSchema(GenerateJsonSchema):
         return super().typed_dict_schema(schema)
 
     def dataclass_args_schema(self, schema: Any) -> dict[str, Any]:
-        self._check_aliases((field["name"], field) for field in schema["fields"])
+        self._check_aliases([(field["name"], field) for field in schema["fields"]])
         return super().dataclass_args_schema(schema)
 
     def _check_aliases(self, fields: Any) -> None:

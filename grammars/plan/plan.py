@@ -12,7 +12,7 @@ budgets, stops, parsers and pictures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -197,7 +197,7 @@ class Stops:
         return bool(self.strings or self.ids) or self.regex is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """The guidance of one request.  ``python_type`` takes no part in comparison and is not sent."""
 
@@ -223,7 +223,7 @@ class Plan:
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     anchors: tuple[tuple[str, int], ...] = ()  #: tags of calls, and the tokens that are written in their places
-    python_type: Any = field(default=None, compare=False, repr=False)
+    python_type: Any = field(default=None, compare=False, repr=False, metadata={"local": True})
 
     def entry(self, name: str) -> Entry:
         """Return the entry called ``name``, or the first one where the plan has no such entry."""
@@ -247,8 +247,23 @@ class Plan:
         """Every id that may end this answer somewhere."""
         return frozenset(i for end in self.ends for i in end.ids)
 
-    def tool_names(self) -> Iterable[str]:
-        return (tool.name for tool in self.tools)
+    def tool_names(self) -> tuple[str, ...]:
+        """The names of the tools that may be called."""
+        return tuple(tool.name for tool in self.tools)
+
+    def __repr__(self) -> str:
+        """One line of what is asked for; `lark` is the grammar, the fields are all of the plan."""
+        asked: dict[str, Any] = {
+            "response": self.response.kind if self.response else None,
+            "tools": self.tool_names(),
+            "tool_choice": self.tool_choice if self.tools else None,
+            "reasoning": self.reasoning.effort,
+            "stops": self.stops or None,
+            "max_tokens": self.max_tokens,
+            "notes": self.notes,
+        }
+        shown = (f"{name}={value!r}" for name, value in asked.items() if value not in (None, ()))
+        return f"Plan({', '.join(shown)})"
 
 
 #: What guides one row: a plan, stops alone (the row's logits stay as they are), or nothing.

@@ -35,18 +35,23 @@ class Misfit(ValueError):
 # -- writing
 
 
-def to_record(value: Any, skip: frozenset[str] = frozenset(), place: str = "plan") -> dict[str, Any]:
-    """Return a dataclass as a map without the fields in ``skip``.  Raises `Misfit` for a value that cannot be sent."""
+def to_record(value: Any, place: str = "plan") -> dict[str, Any]:
+    """Return a dataclass as a map without local fields.  Raises `Misfit` for a value that cannot be sent."""
     hints = _hints(cast(Hashable, type(value)))
     out: dict[str, Any] = {}
     for field in dataclasses.fields(value):
-        if not field.init:
-            continue  # derived from the others
+        if not _is_sent(field):
+            continue
         found = getattr(value, field.name)
-        if field.name in skip or _is_default(field, found):
+        if _is_default(field, found):
             continue
         out[field.name] = _write(found, hints[field.name], f"{place}.{field.name}")
     return out
+
+
+def _is_sent(field: dataclasses.Field[Any]) -> bool:
+    """Whether a field is neither derived from the others nor local to a process (``metadata={"local": True}``)."""
+    return field.init and not field.metadata.get("local")
 
 
 def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
@@ -104,15 +109,15 @@ def unpack_extension(code: int, data: bytes) -> Any:
     raise ValueError(f"unknown extension {code}")
 
 
-def from_record(kind: type[Any], data: Any, skip: frozenset[str] = frozenset(), place: str = "plan") -> Any:
-    """Return a dataclass from its map; the fields in ``skip`` are never sent.
+def from_record(kind: type[Any], data: Any, place: str = "plan") -> Any:
+    """Return a dataclass from its map; local fields have their defaults.
 
     Raises `Misfit` for an unknown or missing field and a value of another type.
     """
     if not isinstance(data, dict):
         raise Misfit("not a map", place)
     hints = _hints(cast(Hashable, kind))
-    fields = {field.name: field for field in dataclasses.fields(kind) if field.init and field.name not in skip}
+    fields = {field.name: field for field in dataclasses.fields(kind) if _is_sent(field)}
     for name in data:
         if name not in fields:
             raise Misfit(f"unknown field {shown(name)}", place)

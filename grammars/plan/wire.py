@@ -28,17 +28,15 @@ VERSION = 2
 MAX_BYTES = 64 * 1024 * 1024
 
 _KIND = "plan"
-#: Not sent: a Python type cannot be.
-_LOCAL = frozenset({"python_type"})
 
 
 def encode_plan(plan: Plan) -> bytes:
     """Return the plan as bytes; raises `PlanError` for a value in it that is no JSON value (a set in a schema, say).
 
-    ``plan.python_type`` is not sent: pass it to `decode_plan`.
+    ``plan.python_type`` is not sent: pass it to `decode_plan`.  Nor are the functions of tools.
     """
     try:
-        record = to_record(plan, skip=_LOCAL)
+        record = to_record(plan)
     except Misfit as error:
         raise PlanError(f"cannot be sent: {error}", place=error.place) from None
     return _envelope(msgpack.packb(record))
@@ -64,7 +62,7 @@ def decode_plan(data: bytes, *, python_type: Any = None) -> Plan:
         raise MalformedPlan(f"{len(data)} bytes", place="plan", expected=f"at most {MAX_BYTES}")
     record = _record(bytes(data))
     try:
-        plan: Plan = from_record(Plan, record, skip=_LOCAL)
+        plan: Plan = from_record(Plan, record)
         _check(plan)
     except Misfit as error:
         raise MalformedPlan(str(error), place=error.place) from None

@@ -11,16 +11,22 @@ from typing import Any
 
 import pydantic
 
-from grammars.json_schema.python_types import schema_of_function
 from grammars.tools.custom_tools import custom_input
+from grammars.tools.python_tools import function_tool, model_tool
 from grammars.values.json_copy import json_copy
 from grammars.values.tool import Tool
 from special_tokens.errors import ToolError, shown
 
-__all__ = ["MAX_TOOLS", "normal_tools"]
+__all__ = ["MAX_TOOLS", "listed_tools", "normal_tools"]
 
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 MAX_TOOLS = 1_000
+
+
+def listed_tools(tools: Any) -> Any:
+    """Return the list of tools in the answer of an MCP session (``await session.list_tools()``); others as they are."""
+    found = None if isinstance(tools, Mapping | str | type) else getattr(tools, "tools", None)
+    return found if isinstance(found, list | tuple) else tools
 
 
 def normal_tools(tools: Iterable[Any] | None) -> tuple[Tool, ...]:
@@ -46,14 +52,14 @@ def _tool(tool: Any, place: str) -> Tool:
     if isinstance(tool, Tool):
         return _checked(tool, place)
     if isinstance(tool, type) and issubclass(tool, pydantic.BaseModel):
-        return Tool(tool.__name__, (tool.__doc__ or "").strip(), tool.model_json_schema())
+        return _checked(model_tool(tool), place)
     if isinstance(tool, Mapping):
         return _mapping(tool, place)
     schema = getattr(tool, "inputSchema", None) or getattr(tool, "input_schema", None)
     if schema is not None and hasattr(tool, "name"):  # an MCP tool record
         return _build(tool.name, getattr(tool, "description", ""), schema, None, place)
     if isinstance(tool, functools.partial):
-        return _function(functools.wraps(tool.func)(tool))
+        return _function(_without_given(tool))
     if isinstance(tool, Callable):  # type: ignore[arg-type]
         return _function(tool)
     raise ToolError(
@@ -61,6 +67,19 @@ def _tool(tool: Any, place: str) -> Tool:
         place=place,
         expected="an OpenAI tool, a Python function, a pydantic model or an MCP tool",
     )
+
+
+def _without_given(given: functools.partial[Any]) -> Callable[..., Any]:
+    """The function of a partial, without the parameters that it gives: a model neither sees nor changes those."""
+
+    @functools.wraps(given.func)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return given(*args, **kwargs)
+
+    signature = inspect.signature(given)
+    left = [parameter for name, parameter in signature.parameters.items() if name not in given.keywords]
+    function.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+    return function
 
 
 def _function(function: Callable[..., Any]) -> Tool:
@@ -71,8 +90,7 @@ def _function(function: Callable[..., Any]) -> Tool:
         raise ToolError(
             "the function's parameters are unknown", place=f"tools.{name}", hint="wrap it in a def"
         ) from None
-    name, description, schema = schema_of_function(function)
-    return Tool(name, description, schema)
+    return function_tool(function)
 
 
 def _mapping(tool: Mapping[str, Any], place: str) -> Tool:

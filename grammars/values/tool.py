@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-__all__ = ["Call", "Tool"]
+from grammars.values.report import ReportRow
+
+__all__ = ["Call", "PythonTool", "Tool"]
+
+
+class PythonTool(Protocol):
+    """The Python side of a tool: it reads the arguments of a call, and runs with them."""
+
+    def read(self, arguments: str) -> Any: ...
+
+    def run(self, parsed: Any) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +24,8 @@ class Tool:
     """One tool.  ``parameters`` is the JSON schema of its arguments object.
 
     ``kind`` is ``custom`` for a tool whose argument is text under its own ``grammar``: a pair of syntax (``lark``,
-    ``regex`` or ``text``) and definition.
+    ``regex`` or ``text``) and definition.  ``rows`` say what its Python types ask for and no schema can say;
+    ``python`` takes no part in comparison and is not sent.
     """
 
     name: str
@@ -23,6 +34,8 @@ class Tool:
     strict: bool | None = None
     kind: Literal["function", "custom"] = "function"
     grammar: tuple[str, str] | None = None
+    rows: tuple[ReportRow, ...] = ()
+    python: PythonTool | None = field(default=None, compare=False, repr=False, metadata={"local": True})
 
     def to_openai(self) -> dict[str, Any]:
         """Return the tool as chat templates expect it; a custom tool becomes a function of one text."""

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from guided.cli.consoles import REGION_STYLES, show_error
-from guided.output.message import Message
+from guided.output.message import AnswerEnd, Message
 from guided.output.parser import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 
 __all__ = ["EventPrinter", "show_message"]
@@ -28,7 +28,9 @@ class EventPrinter:
         self._call: tuple[str, str] | None = None  # name and arguments, as far as written
         self._at_line_start = True
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event | AnswerEnd) -> None:
+        if isinstance(event, AnswerEnd):
+            return
         if self._last is ReasoningDelta and not isinstance(event, ReasoningDelta):
             self._write("\n\n", "", self._aside)
         match event:
@@ -82,7 +84,8 @@ def _call_json(name: str, arguments: str) -> str:
 
 def show_message(console: Console, message: Message) -> None:
     """Violations and the error, where there are any, then one line of numbers."""
-    for violation in message.violations:
+    refused = (message.parse_error.message,) if message.parse_error is not None else ()
+    for violation in (*message.violations, *refused):
         console.print(Text(f"not valid: {violation}", style="red"))
     if message.error is not None:
         show_error(console, message.error)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from grammars.formats.provenance import by_field
 from grammars.plan.plan import Plan
 from grammars.tool_calls.syntaxes.anchors import anchored
@@ -27,13 +29,23 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
 
+def _plain(value: Any) -> Any:
+    """A Python value as JSON writes it."""
+    return TypeAdapter(Any).dump_python(value, mode="json", by_alias=True, fallback=str)
+
+
 def message_json(message: Message) -> dict[str, Any]:
     """A message; what its trace holds is written to a file of its own."""
-    value: Any = message.parsed
-    data = asdict(replace(message, parsed=None, error=None, trace=None))
-    del data["trace"]
-    data["parsed"] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
-    data["error"] = str(message.error) if message.error else None
+    bare = replace(message, parsed=None, partial=None, tool_calls=(), error=None, parse_error=None, trace=None)
+    data = asdict(bare)
+    del data["trace"], data["partial"], data["has_format"]
+    data["parsed"] = _plain(message.parsed)
+    data["tool_calls"] = [
+        {"id": call.id, "name": call.name, "arguments": call.arguments, "parsed": _plain(call.parsed)}
+        for call in message.tool_calls
+    ]
+    for name, error in (("error", message.error), ("parse_error", message.parse_error)):
+        data[name] = str(error) if error else None
     return data
 
 

@@ -74,5 +74,5 @@ def run(console: Console, *, max_tokens: int) -> int:
         console.print()
         message = stream.message
         show_message(console, message)
-        complete &= message.finish_reason in ("stop", "tool_calls") and not message.violations
+        complete &= message.ok
     return 0 if complete else 1

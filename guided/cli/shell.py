@@ -71,7 +71,7 @@ def talk(guide: Any, plan: Any, chat: ChatFile, sampling: dict[str, Any]) -> Non
 
 
 def _line() -> str | None:
-    """The next line of the input; None at its end."""
+    """Return the next line of the input; None at its end."""
     try:
         if sys.stdin.isatty():
             import readline  # noqa: F401  # editing and history

@@ -1,4 +1,4 @@
-"""The methods of `Guide` that answer: typed by the response format, with the same keywords."""
+"""The methods of `Guide` that generate answers: all take the same keywords; the response format types the answer."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from guided.hf.model.chat_template import chat_digests, messages_of
 from guided.hf.model.context import ModelContext
 from guided.hf.options import AnswerOptions, Chat, Chats, Keywords, TextFormat, options_of, with_options
 from guided.hf.planning import Planner
+from guided.hf.retries import answered
+from guided.hf.tool_loop import CallTool, ToolRun, run_tools
 from guided.hidden_state import Vectors
 from guided.output.message import Message
 from guided.sampling import ChoiceProbability
@@ -29,7 +31,7 @@ T = TypeVar("T")
 
 
 class AnswerMethods:
-    """The part of `Guide` that answers.
+    """The base class of `Guide` with the methods that generate answers.
 
     A type given as ``response_format`` types the answer: ``message.parsed`` is of that type, or None.
     """
@@ -156,10 +158,51 @@ class AnswerMethods:
         made, see `guided.hf.options.AnswerOptions`.  ``plan`` may be stops alone: then the answer is free text up to a
         stop.
         """
-        stream = self.stream(messages, plan, response_format=response_format, **options)
-        for _ in stream:
-            pass
-        return stream.message
+        retries = options.pop("retries", 0)
+
+        def ask(messages: Chat | None) -> Message[Any]:
+            return self.stream(messages, plan, response_format=response_format, **options).message
+
+        return answered(ask, messages, retries)
+
+    @overload
+    def run(
+        self,
+        messages: Chat,
+        *,
+        response_format: type[T],
+        max_turns: int = 10,
+        call_tool: CallTool | None = None,
+        **options: Unpack[Keywords],
+    ) -> ToolRun[T]: ...
+    @overload
+    def run(
+        self,
+        messages: Chat,
+        *,
+        response_format: Any = None,
+        max_turns: int = 10,
+        call_tool: CallTool | None = None,
+        **options: Unpack[Keywords],
+    ) -> ToolRun[Any]: ...
+    @with_options()
+    def run(
+        self,
+        messages: Chat,
+        *,
+        response_format: Any = None,
+        max_turns: int = 10,
+        call_tool: CallTool | None = None,
+        **options: Unpack[Keywords],
+    ) -> ToolRun[Any]:
+        """Let the model call ``tools`` and give it their results until it answers.
+
+        Errors of a tool, and arguments that its types refuse, are given to the model as results.  After ``max_turns``
+        turns with calls the model must answer; ``tool_choice`` acts on the first turn, later ones may call or answer
+        (``none`` forbids calls in all).  ``call_tool`` runs the tools that are no Python functions.  The other keywords
+        are those of `chat`.  Raises `ToolError` for a tool that nothing can run.
+        """
+        return run_tools(self.chat, messages, max_turns, call_tool, {**options, "response_format": response_format})
 
     @overload
     def stream(

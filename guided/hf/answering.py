@@ -1,4 +1,4 @@
-"""From chats or prompts, plans and options to bound rows, and to a run of the decode loop over them."""
+"""Bind chats or prompts to their plans, and start a run of the decode loop over them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ def rows_of(
     one chat, and has a plan whatever the keywords are.
     """
     context = planner.context
+    if asked.retries:
+        raise RequestError("only guide.chat and guide.run ask again", place="retries", expected="0")
     if (chats is None) == (asked.prompt is None):
         found, name = "neither" if chats is None else "both", "messages" if is_one else "chats"
         raise RequestError(f"{found} of {name} and prompt", place=place, expected="one of them")
@@ -55,7 +57,7 @@ def rows_of(
 
 
 def _is_encoded(chats: object) -> bool:
-    """Whether these are prompts as a tokenizer gave them."""
+    """Whether these prompts are the output of a tokenizer."""
     return isinstance(chats, torch.Tensor) or (isinstance(chats, Mapping) and "input_ids" in chats)
 
 

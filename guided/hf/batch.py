@@ -1,4 +1,4 @@
-"""A batch for ``model.generate``: prompts, guidance and sampling as its keyword arguments, and the way back."""
+"""A batch for ``model.generate``: prompts, guidance and sampling as keyword arguments, and its output as messages."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def batch_of(context: ModelContext, inputs: Inputs, plans: Sequence[RowPlan], as
 
 
 def _sampling_words(asked: AnswerOptions) -> dict[str, Any]:
-    """Return the sampling in the words of ``generate``; what is not given is left to the model's generation config."""
+    """Return the sampling as arguments of ``generate``; open settings are left to the model's generation config."""
     sampling = asked.samplings()
     if not isinstance(sampling, Sampling):
         raise RequestError("a sampling for each chat", place="sampling", hint="use guide.generate")

@@ -14,8 +14,8 @@ from grammars.tool_calls.syntaxes.anchors import anchored
 from grammars.values.format import Format
 from guided.engine.engine import CacheInfo, Engine
 from guided.engine.plan_cache import PlanCache
-from guided.hf.answer_methods import AnswerMethods
 from guided.hf.answering import plan_of
+from guided.hf.async_methods import AsyncMethods, WorkerThread
 from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_bytes
 from guided.hf.generate.call import Rows, generate_kwargs, parsed_answer, read_messages
 from guided.hf.generate.inputs import Inputs, checked_inputs
@@ -44,7 +44,7 @@ __all__ = ["Guide"]
 Anchors = bool | Sequence[int | str]
 
 
-class Guide(AnswerMethods):
+class Guide(AsyncMethods):
     """A transformers causal language model whose output follows plans.
 
     ``format`` overrides the wire format that guided infers from the chat template, and ``tokens`` the registry of
@@ -70,6 +70,7 @@ class Guide(AnswerMethods):
         format = with_text_after_calls(format, text_after_calls)
         self.context = ModelContext(model, tokenizer, tokens, format, PrefixPool(checked_cache_bytes(cache_bytes)))
         self.planner = Planner(self.context)
+        self.worker = WorkerThread()
 
     @classmethod
     def from_pretrained(
@@ -94,6 +95,9 @@ class Guide(AnswerMethods):
                 expected="a model name or a folder with config.json, weights and tokenizer.json",
             ) from error
         return cls(model, tokenizer, format=format, anchors=anchors, text_after_calls=text_after_calls)
+
+    def __repr__(self) -> str:
+        return f"Guide({type(self.model).__name__}, format={self.format.name!r}, {self.tokens.vocab_size} token ids)"
 
     def with_tokens(self, tokens: SpecialTokens) -> Guide:
         """Return a guide of the same model and format with another registry: ``guide.tokens.add_end(...)``, say.

@@ -21,6 +21,7 @@ from grammars.values.constraints import Choice, Gbnf, Lark, Llguidance, Regex, S
 from guided.hf.hidden.settings import HiddenStates
 from guided.hf.loop.generation import Streamer
 from guided.landing.options import LandingOptions, ShortBudget
+from guided.output.message import Message
 from guided.rows.sequence import OnError
 from guided.sampling import Sampling, sampling_of
 from special_tokens.errors import RequestError, shown
@@ -37,8 +38,8 @@ __all__ = [
     "with_options",
 ]
 
-#: Messages of a conversation, or the text of one user message.
-Chat: TypeAlias = Sequence[Mapping[str, Any]] | str
+#: Messages of a conversation (dicts, or messages that a guide returned), or the text of one user message.
+Chat: TypeAlias = Sequence[Mapping[str, Any] | Message[Any]] | str
 
 #: Several of these, or their prompts as a tokenizer gave them.
 Chats: TypeAlias = Sequence[Chat] | Mapping[str, Any]
@@ -86,6 +87,7 @@ class Keywords(PlanKeywords, total=False):
     reuse: bool
     on_error: OnError
     streamer: Streamer | None
+    retries: int
     prompt_lookup_num_tokens: int | None
     assistant_model: Any
     return_last_hidden_state: bool | HiddenStates
@@ -106,9 +108,10 @@ class AnswerOptions:
     ``prompt_lookup_num_tokens`` lets each forward check at most that many tokens that are guessed from prompt and
     answer: the same answers, in fewer forwards where they repeat the prompt.  ``assistant_model``, a smaller model of
     the same vocabulary, guesses instead.  ``return_last_hidden_state`` fills
-    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.  An answer whose shortest text its
-    budget holds ends within it unless ``landing`` is False (`guided.LandingOptions` says what is kept for its values);
-    ``short_budget="error"`` refuses a budget that cannot hold it.
+    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.  ``retries`` is how often at most
+    `chat` and `run` ask again, with what was wrong, while the schema or the Python type refuses the answer.  An answer
+    whose shortest text its budget holds ends within it unless ``landing`` is False (`guided.LandingOptions` says what
+    is kept for its values); ``short_budget="error"`` refuses a budget that cannot hold it.
     """
 
     response_format: Any = None
@@ -143,6 +146,7 @@ class AnswerOptions:
     reuse: bool = True
     on_error: OnError = "end"
     streamer: Streamer | None = None
+    retries: int = 0
     prompt_lookup_num_tokens: int | None = None
     assistant_model: Any = None
     return_last_hidden_state: bool | HiddenStates = False

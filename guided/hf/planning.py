@@ -1,4 +1,4 @@
-"""Plans for one model: composed, compiled, cached by their parts."""
+"""Compose and compile plans for one model, with a cache by their parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Planner:
     plans: PlanCache = field(default_factory=PlanCache)
 
     def plan(self, parts: Parts) -> Plan:
-        """Return the plan of ``parts``, whose stops were checked, and log its notes.  Raises `RequestError`."""
+        """Return the plan of ``parts``, whose stops were checked; a new one logs its notes.  Raises `RequestError`."""
         if parts.tools is not None and not isinstance(parts.tools, str | bytes | Mapping | list | tuple):
             try:
                 parts = replace(parts, tools=list(parts.tools))  # iterated twice
@@ -41,10 +41,7 @@ class Planner:
                 raise RequestError(
                     f"{type(parts.tools).__name__} is not a list", place="tools", expected="a list of tools"
                 ) from None
-        plan = self.plans.get(parts, self._composed)
-        for note in plan.notes:
-            log.warning("%s", note)
-        return plan
+        return self.plans.get(parts, self._composed)
 
     def request(self, body: Mapping[str, Any], *, trusted: bool, ignore_unknown: bool) -> tuple[Request, Plan]:
         """Return a request body as read, and its plan.  Raises `RequestError`."""
@@ -59,11 +56,13 @@ class Planner:
             plan = compose(parts, tokens=context.tokens, format=context.format)
             check_tools(context.tokenizer, context.format, plan, context.tokens)
             context.engine.prepare(plan, plan.entries[0].name)
+        for note in plan.notes:  # once: an equal request finds its plan in the cache
+            log.warning("%s", note)
         return plan
 
 
 def checked_plan(plan: object, place: str) -> Plan:
-    """Return ``plan``; raise `PlanError` for what is none."""
+    """Return ``plan``; raise `PlanError` if it is no plan."""
     if not isinstance(plan, Plan):
         raise PlanError(f"{type(plan).__name__} is no plan", place=place, expected="what guide.plan() gave")
     return plan

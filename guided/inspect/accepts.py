@@ -19,11 +19,11 @@ MAX_EXPECTED = 12
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """The verdict on a text; true where it is a whole answer.
+    """The verdict on a text; true if it is a whole answer.
 
-    ``refused_at`` is the index of the first character that cannot follow those before it; the length of the text where
-    all of it may be written but it is no whole answer yet (``is_cut``), None where it is one.  ``expected`` are some
-    texts that could stand there.
+    ``refused_at`` is the index of the first character that cannot follow those before it.  It is the length of the text
+    if all of it may be written but the answer is not complete (``is_cut``), and None if it is.  ``expected`` are some
+    texts that may follow at that place.
     """
 
     refused_at: int | None = None
@@ -35,9 +35,9 @@ class Acceptance:
 
 
 def acceptance(plan: Plan, text: str, engine: Engine, begin: Begin = FRESH) -> Acceptance:
-    """Return the verdict on ``text`` as the whole answer, in tokens that the masks allow; no end token stands in it.
+    """Return the verdict on ``text`` as the whole answer, without an end token, in tokens that the masks allow.
 
-    Where the text spells a marker that may stand there, the marker is read.
+    If the text spells a marker at a place where the marker is allowed, it is read as the marker.
     """
     if not isinstance(text, str):
         raise RequestError(f"{type(text).__name__} is not text", place="accepts", expected="the text of an answer")
@@ -61,7 +61,7 @@ def acceptance(plan: Plan, text: str, engine: Engine, begin: Begin = FRESH) -> A
 
 
 def _expected(state: GuidanceState, engine: Engine) -> tuple[str, ...]:
-    """Return the longest texts of tokens that are allowed now, none the beginning of another."""
+    """Return the longest texts of tokens that are allowed now; none is a prefix of another."""
     ids = set(allowed_ids(state.mask())) - set(state.open_end_ids())
     texts = {engine.token_bytes(i).decode("utf-8", "ignore") for i in ids}
     kept: list[str] = []

@@ -1,4 +1,4 @@
-"""The beginning of landing: the shortest answer of a plan, kept per plan, and the control of one row under a budget."""
+"""Create the landing control of a row: from the shortest answer of its plan, which is searched once per plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEPT = 64
 
 
 class _Start(NamedTuple):
-    """The beginning of the rows of one plan and entry; ``way`` is None where no end was found, with the ``reason``."""
+    """The start of the rows of one plan and entry; ``way`` is None if no end was found, for this ``reason``."""
 
     plan: Plan
     search: LandingSearch | None

@@ -10,7 +10,7 @@ from guided.landing.place import AnswerPlace
 from guided.watchers.json_scanner import ScanState
 from guided.watchers.persistent_set import Mode
 
-__all__ = ["Candidate", "Candidates", "Leaning", "open_parts"]
+__all__ = ["Candidate", "Candidates", "Preference", "open_parts"]
 
 #: More bytes than this are tried by class.
 _FEW = 8
@@ -21,7 +21,7 @@ _BLANK = b" \n\t\r"
 _PRINTABLE = bytes((*range(0x20, 0x7F), 0x0A, 0x09))
 
 
-class Leaning(NamedTuple):
+class Preference(NamedTuple):
     """One preference of a search.
 
     ``first_bytes`` are extra costs of beginning a JSON value with a byte.  ``forced_cost`` is the cost of a byte that
@@ -43,7 +43,7 @@ class Candidate(NamedTuple):
 
 
 class Candidates:
-    """The candidates under one plan and one leaning.
+    """The candidates under one plan and one preference.
 
     ``closing``, ``names`` and ``exits`` are those of `known_texts`; ``known`` maps steps of tool calls (-1: the
     response) to texts of the value that begins there.
@@ -55,13 +55,13 @@ class Candidates:
         names: Sequence[tuple[bytes, bool]],
         exits: frozenset[int],
         known: Mapping[int, Sequence[bytes]],
-        leaning: Leaning,
+        preference: Preference,
     ) -> None:
         self._closing = closing
         self._names = names
         self._exits = exits
         self._known = known
-        self._first_bytes, self.forced_cost, self.takes_known = leaning
+        self._first_bytes, self.forced_cost, self.takes_known = preference
         self._classes: dict[tuple[object, ...], tuple[int, ...]] = {}
 
     def at(

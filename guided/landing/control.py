@@ -1,9 +1,10 @@
-"""The way to the end of one answer, kept while the answer is written, so that its budget always holds the rest.
+"""Control of one answer under a token budget: a way to its end is known at all times that fits into the budget's rest.
 
-Far from the budget tokens are only counted, each with the most by which it can lengthen the way (`growth_bound`).  When
-the count is used up the way is looked up again, and where little is left, each token is tried before it is chosen: on a
-copy of the state, with what is known of the way, else with a short search.  A token after which no short enough way was
-found is refused; the next token of the known way is always allowed, so the answer ends in time whatever is sampled.
+Far from the budget, tokens are only counted, each with the most by which it can lengthen the way (`growth_bound`); when
+this credit is used up, the way is searched again.  Near the budget each token is tried before it is chosen, on a copy
+of the state: with the rest of the known way if that still ends the answer, else with a short search.  A token after
+which no way fits is refused.  The next token of the known way is always allowed, so the answer ends in time, whatever
+the sampler draws.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from special_tokens.errors import GuidanceError
 
 __all__ = ["LandingControl", "RowLanding"]
 
-#: Processor time of this thread in seconds: all candidates of one step; the way after tokens that were only counted.
+#: Processor time of this thread in seconds: for all tokens tried in one step; for a search after counted tokens.
 _STEP_CPU_S, _LOOK_CPU_S = 0.010, 0.060
-#: Tokens after which a way that was not found is looked for again.
+#: After this many tokens a search that found no way is repeated.
 _RETRY = 4
-#: Tokens that must be left over, next to the bound, where tokens are only counted.
+#: Tokens of margin, in addition to the bound, while tokens are only counted.
 _NEAR = 12
-#: Digits that a number may have where the reserve is reached.
+#: The most digits of a number near the budget.
 _MOST_DIGITS = 15
-#: A word that begins in a string when fewer tokens than this are left for the string would be cut.
+#: No word is begun in a string that has fewer tokens left than this: it would be cut.
 _WORD_TOKENS = 3
 _CHARACTER = 4  # bytes, at the most
 _SPACES = (b" ", b"\n", b"\t", b"\r")
@@ -42,9 +43,9 @@ _DIGITS = b"0123456789"
 
 
 class LandingControl:
-    """The control of one row.  ``way`` are tokens that end its answer from the beginning, ``growth`` the bound.
+    """The control of one row.  ``way`` are the tokens of a whole answer, ``growth`` is `growth_bound` of the plan.
 
-    Not thread-safe.  The caller passes the row's state, which is never changed; a row that was taken back is followed.
+    Not thread-safe.  The caller passes the row's state, which is never changed; the row may have been rolled back.
     """
 
     def __init__(
@@ -56,9 +57,9 @@ class LandingControl:
         options: LandingOptions | None = None,
     ) -> None:
         self.max_tokens = max_tokens
-        #: the index of the first token that was chosen because the budget asked for it
+        #: the index of the first token that was chosen because of the budget; None if there is none
         self.begun: int | None = None
-        #: the reason why no way is known, "" where one is
+        #: the reason why no way is known, "" if one is known
         self.lost = ""
         self._search = search
         self._first = tuple(way)
@@ -69,7 +70,7 @@ class LandingControl:
     def restart(self) -> None:
         """Go back to the beginning of the answer."""
         self.begun, self.lost = None, ""
-        self._counted = 0  # tokens that are counted
+        self._counted = 0  # tokens that have been counted
         self._credit = self.max_tokens - len(self._first) - self._growth - _NEAR
         self._at = 0  # tokens after which the way is known
         self._way: Way | None = None
@@ -91,7 +92,10 @@ class LandingControl:
     # -- where the row is
 
     def is_near(self, state: GuidanceState) -> bool:
-        """Whether the next token must be one that `allows` allows.  In most cases this only counts the new tokens."""
+        """Whether the row is so near its budget that `allows` must be asked for the next token.
+
+        In most cases this only counts the new tokens.
+        """
         size = state.num_tokens
         if size != self._counted:
             self._count(state, size)
@@ -113,7 +117,7 @@ class LandingControl:
         self._counted = size
 
     def _look_up(self, state: GuidanceState) -> bool:
-        """Bring the way to where the row is; whether the row is near its budget there."""
+        """Find the way from the row's position, and return whether the row is near its budget there."""
         remaining = self.max_tokens - state.num_tokens
         way = self._brought(state)
         if way is None:
@@ -134,7 +138,10 @@ class LandingControl:
         return self._credit <= 0
 
     def _left(self, state: GuidanceState, way: Way, remaining: int) -> int:
-        """The tokens that may be written before each must be tried; what is kept is chosen anew for other values."""
+        """Return the number of tokens that may be written before each must be tried.
+
+        If other values are on the way than before, the reserve for them is computed again.
+        """
         wanted = self._wanted_tokens(way)
         slack = remaining - way.size
         if wanted != self._wanted:
@@ -144,7 +151,7 @@ class LandingControl:
         return slack - self._kept(state, way) - self._growth - _NEAR
 
     def _brought(self, state: GuidanceState) -> Way | None:
-        """The way after the new tokens, if these are its own or were tried."""
+        """Return the rest of the way after the new tokens, if they are on the way or have been tried; else None."""
         tokens, size = state.tokens, state.num_tokens
         if self._at == 0 and self._way is None and self._hint is NOTHING:
             symbols = [symbol for token in self._first[:-1] for symbol in state.regions.symbols(token)]
@@ -161,7 +168,7 @@ class LandingControl:
         return self._way
 
     def _followed(self, state: GuidanceState) -> tuple[ByteMatcher | None, AnswerPlace | None]:
-        """The twin's matcher and the place where the row is."""
+        """Return the byte twin's matcher and the place, both brought to the row's position."""
         tokens, size = state.tokens, state.num_tokens
         places = self._search.places(state)
         if self._matcher is None or self._place is None:
@@ -175,12 +182,12 @@ class LandingControl:
         self._fed = size
         return self._matcher, self._place
 
-    # -- candidates; each where `is_near` said so
+    # -- the next token, where `is_near` is true
 
     def next_token(self, state: GuidanceState) -> int | None:
-        """Return the next token of the known way; an end where nothing must be written.
+        """Return the next token of the known way, or an end token if the answer may end here.
 
-        None where there is no such token, or where a watcher forbids it.
+        None if there is no such token, or if a watcher forbids it.
         """
         if self._way is not None and self._way.tokens:
             token = int(self._way.tokens[0])
@@ -189,9 +196,9 @@ class LandingControl:
         return ends[0] if ends else None
 
     def allows(self, state: GuidanceState, token: int, until: float) -> bool:
-        """Whether a way that the budget holds was found after ``token``, which the mask allows.
+        """Whether a way to the end that fits into the budget was found after ``token``, which the mask allows.
 
-        ``until`` is the processor time of this thread at which searches end; see `step_end`.
+        ``until`` is the processor time of this thread at which searches stop; see `step_end`.
         """
         if token == self.next_token(state) or token in state.open_end_ids():
             return True
@@ -201,11 +208,11 @@ class LandingControl:
 
     @staticmethod
     def step_end() -> float:
-        """Return the processor time of this thread at which the searches of a step that begins now end."""
+        """Return the processor time of this thread at which the searches of a step that begins now must stop."""
         return time.thread_time() + _STEP_CPU_S
 
     def _after(self, state: GuidanceState, token: int, until: float) -> Way | None:
-        """The way after one token, None where none is known that the budget holds."""
+        """Return a way after ``token`` that fits into the budget; None if none was found."""
         way = self._way
         matcher, place = self._followed(state)
         if way is None or matcher is None or place is None:
@@ -233,9 +240,9 @@ class LandingControl:
     def _found(
         self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, most: int, until: float, *, in_haste: bool
     ) -> Way | None:
-        """A way from a place on that has ``most`` tokens or fewer: what the last one left of it, else a new one.
+        """Return a way of at most ``most`` tokens from ``place``: a rest of the last way, else the result of a search.
 
-        ``in_haste``: in tokens, since it is to be taken now, and from one search alone.
+        ``in_haste``: the way must be written in tokens now, and only one search is made.
         """
         try:
             if state.region is RegionName.CONTENT and state.is_accepting:
@@ -247,7 +254,7 @@ class LandingControl:
         if state.region is RegionName.CONTENT and _is_torn(state):
             found = next(self._search.ends(matcher, place, places, limits, until, in_haste=True), None)
             if found is not None and len(found) < _CHARACTER:
-                return NOTHING  # free text as well, where it can be cut after the character
+                return NOTHING  # free text, which may be cut after the character
         for at in rests(matcher, place, places, hint.symbols):
             way = _written(state, hint.symbols[at:], hint.values, most, in_tokens=in_haste)
             if way is not None:
@@ -265,7 +272,7 @@ class LandingControl:
         return sum(whole if is_string else whole // 2 for is_string in way.open_values())
 
     def _kept(self, state: GuidanceState, way: Way) -> int:
-        """The tokens that are kept for the values that begin on a way."""
+        """Return the number of tokens in reserve for the values that begin on a way."""
         wanted = self._wanted_tokens(way)
         if wanted and state.region in (RegionName.REASONING, RegionName.CONTENT):
             slack = self.max_tokens - len(self._first)
@@ -273,7 +280,7 @@ class LandingControl:
         return int(self._ratio * wanted)
 
     def _is_unwise(self, state: GuidanceState, way: Way, place: AnswerPlace, token: int) -> bool:
-        """Whether ``token`` would begin what must break off soon: a word, or more digits than numbers need."""
+        """Whether ``token`` begins a word for which no tokens are left, or more digits than a number needs."""
         if place.scan is None or not way.symbols or not self._options.string_tokens:
             return False
         data = state.engine.token_bytes(token)
@@ -302,7 +309,7 @@ def _is_torn(state: GuidanceState) -> bool:
 def _written(
     state: GuidanceState, symbols: Sequence[int], values: Sequence[tuple[int, bool]], most: int, *, in_tokens: bool
 ) -> Way | None:
-    """The way of these symbols; None where it is too long, or where the masks refuse its tokens."""
+    """Return the way of these symbols; None if it has more than ``most`` tokens or the masks refuse them."""
     if not in_tokens and len(symbols) < most:
         return Way(symbols, None, values)
     tokens = write(state, symbols)

@@ -1,8 +1,8 @@
-"""The most bytes by which one token can lengthen the way to the end of an answer, measured from a plan's own parts.
+"""An upper bound on the bytes by which one token can lengthen the way to the end of an answer.
 
-A token that opens a value, or that decides between alternatives, makes the shortest text of that value necessary.  So
-the bound is the longest of the shortest texts of all parts.  It is computed from schemas and sources without solving
-them, and rounded up where a keyword says little.
+A token that opens a value, or chooses an alternative, makes it necessary to write the shortest text of that value.  So
+the bound is the longest of the shortest texts of all parts of a plan.  It is estimated from schemas and grammar texts
+without solving them, and rounded up where a keyword does not show the length.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grammars.plan.plan import Plan
 
 __all__ = ["growth_bound"]
 
-#: Bytes of what frames a value (a marker, brackets, separators), and of a string format.
+#: Bytes of the frame of a value (a marker, brackets, separators), and of a string format.
 _FRAME, _FORMAT = 16, 40
 _MOST = 1 << 16
 _NUMBER = re.compile("[0-9]+")
@@ -48,7 +48,7 @@ def _bound(plan: Plan, first: int) -> int:
 
 
 def _of_source(source: str) -> int:
-    """A source's length, times the largest number in it: a repeat may make that many of a part necessary."""
+    """Return a source's length times the largest number in it, which may be the count of a repeat."""
     largest = max((int(number) for number in _NUMBER.findall(source) if len(number) < 7), default=1)
     return len(source.encode()) * max(1, largest)
 
@@ -69,7 +69,7 @@ class _Schema:
             return 1
         found = self._known.get(id(node))
         if found is None:
-            self._known[id(node)] = 0  # a value that holds itself can also be written without
+            self._known[id(node)] = 0  # a recursive value has an alternative without itself
             found = self._known[id(node)] = min(_MOST, self._worked_out(node))
         return found
 
@@ -103,7 +103,7 @@ class _Schema:
         return size + max(0, count - len(first)) * (2 + self._least(node.get("items")))
 
     def _target(self, reference: str) -> Any:
-        """The subschema of a local reference; the document where it leads elsewhere."""
+        """Return the subschema of a local reference; the document itself for any other reference."""
         value = self._document
         for part in reference.lstrip("#").strip("/").split("/") if reference.startswith("#/") else ():
             key = part.replace("~1", "/").replace("~0", "~")
@@ -119,7 +119,7 @@ class _Schema:
 
 
 def _nodes(schema: Any) -> Iterator[Any]:
-    """All objects in a schema; without recursion, schemas may be deep."""
+    """Yield all objects in a schema; without recursion, because schemas may be deep."""
     todo = [schema]
     while todo:
         value = todo.pop()
@@ -131,7 +131,7 @@ def _nodes(schema: Any) -> Iterator[Any]:
 
 
 def _texts(node: Mapping[str, Any]) -> Iterator[int]:
-    """The sizes of the texts of which a token may choose one: alternatives, and names of members."""
+    """Yield the sizes of the texts that one token may choose: alternatives, and names of members."""
     yield from (_size(value) for value in _listed(node, "enum"))
     properties = node.get("properties")
     yield from (len(name) + 6 for name in (properties if isinstance(properties, Mapping) else ()))

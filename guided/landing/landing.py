@@ -14,7 +14,7 @@ from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import Plan
 from guided.engine.engine import Engine
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
-from guided.landing.candidates import Candidates, Leaning
+from guided.landing.candidates import Candidates, Preference
 from guided.landing.known_texts import closing_texts, exit_ids, member_names
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.search import SearchLimits, search
@@ -24,11 +24,11 @@ from special_tokens.errors import GuidanceError, LimitExceeded
 __all__ = ["Landing", "LandingSearch", "write"]
 
 #: Preferences of the searches, each of which is tried: the answer of fewest tokens wins.
-_LEANINGS = (
-    Leaning({}),
-    Leaning(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), forced_cost=1.0),
-    Leaning(dict.fromkeys(b'0123456789-"', 2.0)),
-    Leaning({}, takes_known=True),
+_PREFERENCES = (
+    Preference({}),
+    Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), forced_cost=1.0),
+    Preference(dict.fromkeys(b'0123456789-"', 2.0)),
+    Preference({}, takes_known=True),
 )
 
 
@@ -54,15 +54,15 @@ class LandingSearch:
         shared = closing_texts(plan), member_names(plan), exit_ids(plan)
         self._plan = plan
         self._known: dict[int, list[bytes]] = {-1: [response_text.encode()]} if response_text else {}
-        self._candidates = [Candidates(*shared, self._known, leaning) for leaning in _LEANINGS]
+        self._candidates = [Candidates(*shared, self._known, preference) for preference in _PREFERENCES]
 
     def shortest_end(
-        self, state: GuidanceState, *, limits: SearchLimits | None = None, leanings: int = len(_LEANINGS)
+        self, state: GuidanceState, *, limits: SearchLimits | None = None, preferences: int = len(_PREFERENCES)
     ) -> Landing:
         """Return the fewest tokens found that end ``state``, each of them allowed by its masks.
 
-        ``leanings`` are the preferences tried, 1 for the quickest.  Nothing is raised: where no end is found, or where
-        the state refuses what was found, the reason says so.
+        ``preferences`` is the number of preferences tried; 1 is the quickest.  Nothing is raised: if no end is found,
+        or if the state refuses the end found, the reason says so.
         """
         limits = limits or SearchLimits(cpu_s=time_limits().landing_cpu_s)
         try:
@@ -71,7 +71,7 @@ class LandingSearch:
             return Landing(None, str(error))
         best, reason, tried = None, "", 0
         until = time.thread_time() + limits.cpu_s
-        for candidates in self._leanings()[:leanings]:
+        for candidates in self._preferences()[:preferences]:
             found = search(matcher, place, places, candidates, limits, until)
             tried += found.expansions
             if found.symbols is None:
@@ -95,7 +95,7 @@ class LandingSearch:
         in_haste: bool,
     ) -> Iterator[tuple[int, ...]]:
         """Yield the texts found that end the answer from a place on, as symbols; ``in_haste``: one search alone."""
-        for candidates in self._leanings()[: 1 if in_haste else None]:
+        for candidates in self._preferences()[: 1 if in_haste else None]:
             found = search(matcher, place, places, candidates, limits, until)
             if found.symbols is not None:
                 yield found.symbols
@@ -113,7 +113,7 @@ class LandingSearch:
             self._places = places
         return self._places
 
-    def _leanings(self) -> list[Candidates]:
+    def _preferences(self) -> list[Candidates]:
         has_known = any(self._known.values())
         return [candidates for candidates in self._candidates if has_known or not candidates.takes_known]
 

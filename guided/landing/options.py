@@ -1,4 +1,4 @@
-"""Settings of budgets: whether answers land in them, what is kept for values, and what becomes of a short one."""
+"""Settings of landing: whether answers must end within their budget, and the reserve for values on the way."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from special_tokens.errors import RequestError, shown
 
 __all__ = ["Budgeting", "LandingOptions", "ShortBudget", "budgeting"]
 
-#: ``cut``: an answer whose shortest text ``max_tokens`` cannot hold is cut, with a note; ``error``: it is refused.
+#: If ``max_tokens`` cannot hold the shortest answer: ``cut`` lets the answer be cut, with a note; ``error`` raises.
 ShortBudget = Literal["cut", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandingOptions:
-    """Tokens that are kept of a budget while an answer is written, so that its last values are not empty.
+    """The tokens of a budget that are reserved while an answer is written, so that its last values are not empty.
 
-    ``string_tokens`` are kept for each required string that is still to be written, half as many for each number.  No
-    more than ``answer_share`` (0 to 1) of what the shortest answer leaves of the budget is kept while reasoning or free
-    text is written.  Raises `RequestError` for values out of range.
+    ``string_tokens`` tokens are reserved for each required string that is still to be written, half as many for each
+    number.  While reasoning or free text is written, the reserve is at most the share ``answer_share`` (0 to 1) of what
+    the budget has left beyond the shortest answer.  Raises `RequestError` for values out of range.
     """
 
     string_tokens: int = 8
@@ -37,14 +37,17 @@ class LandingOptions:
 
 
 class Budgeting(NamedTuple):
-    """The settings of a call; ``options`` is None where answers are cut at ``max_tokens``, wherever they are."""
+    """The settings of a call; with ``options`` None answers are simply cut at ``max_tokens``."""
 
     options: LandingOptions | None = LandingOptions()
     must_fit: bool = False
 
 
 def budgeting(landing: object, short_budget: object) -> Budgeting:
-    """Return what a caller's ``landing`` (a boolean or `LandingOptions`) and ``short_budget`` mean."""
+    """Return the settings for a caller's ``landing`` (a boolean or `LandingOptions`) and ``short_budget``.
+
+    Raises `RequestError` for other values.
+    """
     if not isinstance(landing, bool | LandingOptions):
         raise RequestError(
             f"{shown(landing)} is no option", place="landing", expected="true, false, or guided.LandingOptions(...)"

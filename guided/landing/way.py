@@ -10,18 +10,18 @@ from guided.watchers.persistent_set import Mode
 
 __all__ = ["NOTHING", "Way", "rests", "values_of"]
 
-#: A text that is longer on the shortest way is no value that the model would have to fill.
+#: A string on the shortest way counts as empty, to be filled by the model, if it has at most this many bytes.
 _EMPTY = 2
-#: Rests of a way that are followed to their end.
+#: The most rests of a way that `rests` follows to their end.
 _FOLLOWED = 6
 _FREE_TEXT = 64
 
 
 class Way:
-    """``symbols`` end an answer; ``tokens`` write them and the end, None until they are known.
+    """``symbols`` end an answer; ``tokens`` write them and the end token, and are None until they are known.
 
-    ``values`` are the values of JSON that begin on the way: by their distance from its end, in symbols, whether it is
-    a string, else a number.
+    ``values`` are the JSON values that begin on the way: the distance of each from the way's end, in symbols, and
+    whether it is a string (else it is a number).
     """
 
     __slots__ = ("size", "symbols", "tokens", "values")
@@ -32,11 +32,11 @@ class Way:
         self.symbols = symbols
         self.tokens = tokens
         self.values = values
-        #: tokens at the most
+        #: upper bound of the number of tokens
         self.size = len(symbols) + 1 if tokens is None else len(tokens)
 
     def after(self, token: int, symbols: Sequence[int]) -> Way | None:
-        """Return the rest of the way after ``token``; None where it is not the next one."""
+        """Return the rest of the way after ``token``; None if ``token`` is not the next one on the way."""
         if self.tokens is None:
             is_next = bool(symbols) and tuple(self.symbols[: len(symbols)]) == tuple(symbols)
             return Way(self.symbols[len(symbols) :], None, self.values) if is_next else None
@@ -45,11 +45,11 @@ class Way:
         return None
 
     def open_values(self) -> Iterator[bool]:
-        """Yield for each value that begins on the way whether it is a string."""
+        """Yield, for each value that begins on the rest of the way, whether it is a string."""
         return (is_string for distance, is_string in self.values if distance <= len(self.symbols))
 
 
-#: The way where nothing must be written any more: free text may be cut anywhere.
+#: The empty way: nothing more must be written, for example because free text may be cut anywhere.
 NOTHING = Way((), ())
 
 
@@ -73,7 +73,7 @@ def values_of(places: PlaceMap, place: AnswerPlace, symbols: Sequence[int]) -> t
 
 
 def rests(matcher: ByteMatcher, place: AnswerPlace, places: PlaceMap, symbols: Sequence[int]) -> Iterator[int]:
-    """Yield the places in ``symbols``, a way from elsewhere, from which on they end the answer here; the last first."""
+    """Yield the indexes at which ``symbols``, a way from another place, end the answer from here; the last first."""
     mask = matcher.mask()
     if not matcher.ends.isdisjoint(mask.ids):
         yield len(symbols)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, cast
 
 from typing_extensions import TypeVar
 
+from grammars.json_schema.partial import partial_value
 from grammars.json_schema.python_types import read_value
-from grammars.plan.plan import Plan
+from grammars.plan.plan import Plan, ResponsePlan
+from grammars.tools.parameters import CUSTOM_INPUT
+from grammars.values.tool import Tool
 from guided.engine.counters import Guidance
 from guided.hidden_state import LastHiddenState
 from guided.output.json_text import read_json
@@ -26,9 +29,9 @@ from guided.output.trace_records import Trace
 from guided.sampling import TokenLogprob
 from guided.validation.validate import NOT_VALIDATED
 from guided.validation.validate import violations as violations_of
-from special_tokens.errors import GuidedError
+from special_tokens.errors import AnswerError, GuidedError, ParseError, ToolError
 
-__all__ = ["FinishReason", "Message", "MessageBuilder", "Prompt", "ToolCall", "Usage"]
+__all__ = ["AnswerEnd", "FinishReason", "Message", "MessageBuilder", "Prompt", "ToolCall", "Usage"]
 
 #: OpenAI's words, and ``error`` for a row whose guidance failed.
 FinishReason = Literal["stop", "length", "tool_calls", "error"]
@@ -38,9 +41,12 @@ T = TypeVar("T", covariant=True, default=Any)
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call.  ``arguments`` is the JSON text exactly as written; ``parsed`` its value.
+    """One call.  ``arguments`` is the JSON text exactly as written; ``parsed`` is what the tool takes.
 
-    ``parsed`` is None if JSON parsers may differ: the text is incomplete, has a duplicate key or a number too large.
+    ``parsed`` is, for a Python function, its keyword arguments by name, as the annotations say (dates, enums, models);
+    for a pydantic model its instance; for a custom tool its text; for other tools the JSON object.  It is None if JSON
+    parsers may differ (the text is incomplete, has a duplicate key or a number too large), and where the Python types
+    refuse the arguments, as ``parse_error`` says.
     ``landed``: the budget of tokens chose a part of it, see `Message.landed`.
     """
 
@@ -49,8 +55,34 @@ class ToolCall:
     arguments: str
     parsed: Any = None
     landed: bool = False
+    parse_error: ParseError | None = field(default=None, compare=False)
+    tool: Tool | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def type(self) -> Literal["function", "custom"]:
+        """OpenAI's type of the call."""
+        return self.tool.kind if self.tool is not None else "function"
+
+    def run(self) -> Any:
+        """Return what the tool's Python function returns for these arguments: for an async one, its coroutine.
+
+        A pydantic model returns its instance.  What the function raises passes through.  Raises `ParseError` for
+        arguments that its types refuse, and `ToolError` for a tool that is no Python function or a call that was cut.
+        """
+        place = f"tool_calls.{self.name}"
+        if self.parse_error is not None:
+            raise self.parse_error
+        if self.tool is None or self.tool.python is None:
+            raise ToolError("the tool has no Python function", place=place, expected="a function or pydantic model")
+        if self.parsed is None:
+            raise ToolError("the call has no valid arguments", place=place, hint="see message.violations")
+        return self.tool.python.run(self.parsed)
 
     def to_openai(self) -> dict[str, Any]:
+        """Return the call in OpenAI's form."""
+        if self.type == "custom":
+            text = self.parsed if isinstance(self.parsed, str) else self.arguments
+            return {"id": self.id, "type": "custom", "custom": {"name": self.name, "input": text}}
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
@@ -90,18 +122,22 @@ class Message(Generic[T]):
     """One finished answer.
 
     ``parsed`` is the response format's value (a model instance, a dict, the chosen text); None if there is no format,
-    the answer was cut, or it has violations.  ``violations`` lists duplicate keys and numbers that overflow (in call
-    arguments as well), what two independent validators find (`guided.validation.validate`; possible only where the
-    plan's schema report has ``relaxed`` rows), and what the response format's Python type refuses.  If no validator
-    could judge the answer, ``violations`` says so when there are such rows; otherwise the masks alone guarantee
-    ``parsed``, and ``notes`` says so.  ``unfinished`` is markup that the end of the output cut (the beginning of a
-    call, say); it is no part of ``content``, and no client is sent it.  ``landed`` is the index of the first token
-    that was not the model's choice because the answer had to end within its budget; what follows may be hollow.
+    the answer was cut, or it was refused: by its schema (``violations``) or by its Python type (``parse_error``: a
+    validator that no schema can express; of calls as well).  ``violations`` lists duplicate keys and numbers that
+    overflow (in call arguments as well), and what two independent validators find (`guided.validation.validate`;
+    possible only where the plan's schema report has ``relaxed`` rows).  If no validator could judge the answer,
+    ``violations`` says so when there are such rows; otherwise the masks alone guarantee ``parsed``, and ``notes`` says
+    so.  ``partial`` is as much of the value as is final (`grammars.json_schema.partial`), of a cut answer as well.
+    ``unfinished`` is markup that the end of the output cut (the beginning of a call, say); it is no part of
+    ``content``, and no client is sent it.
+    ``landed`` is the index of the first token that was not the model's choice because the answer had to end within its
+    budget; what follows may be hollow.
     """
 
     content: str | None = None
     reasoning: str | None = None
     parsed: T | None = None
+    partial: T | None = field(default=None, compare=False)
     tool_calls: tuple[ToolCall, ...] = ()
     unfinished: UnfinishedMarkup | None = None
     finish_reason: FinishReason = "stop"
@@ -111,12 +147,39 @@ class Message(Generic[T]):
     error: GuidedError | None = None
     landed: int | None = None
     violations: tuple[str, ...] = ()
+    parse_error: ParseError | None = field(default=None, compare=False)
+    complete: bool = True  #: neither cut nor broken off, and no stop cut a response format
+    has_format: bool = False  #: a response format was asked for: then ``parsed`` may be null
     notes: tuple[str, ...] = ()
     token_ids: tuple[int, ...] = field(default=(), repr=False)
     logprobs: tuple[TokenLogprob, ...] | None = field(default=None, repr=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
     last_hidden_state: LastHiddenState | None = field(default=None, repr=False, compare=False)
     prompt: Prompt | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the answer is whole, no error ended its guidance, and neither schema nor Python type refuses it."""
+        return self.complete and self.error is None and not self.violations and self.parse_error is None
+
+    def unwrap(self) -> T:
+        """Return ``parsed``; without a response format the content, and for calls their ``parsed`` as a tuple.
+
+        Raises what made the answer unusable: ``error``, ``parse_error``, or an `AnswerError` that says why.
+        """
+        if self.error is not None:
+            raise self.error
+        if self.parse_error is not None:
+            raise self.parse_error
+        if self.violations:
+            raise AnswerError("; ".join(self.violations), place="message.violations", hint="ask again with retries=")
+        if not self.complete:
+            was = "was cut" if self.finish_reason == "length" else "breaks off"
+            raise AnswerError(f"the answer {was}", place="message.content", hint="read message.partial")
+        value: Any = self.parsed if self.has_format else self.content
+        if self.tool_calls:
+            value = tuple(call.parsed for call in self.tool_calls)
+        return cast(T, value)
 
     def to_chat(self) -> dict[str, Any]:
         """The message for the next turn's chat, in OpenAI's form; arguments stay a JSON string."""
@@ -126,6 +189,18 @@ class Message(Generic[T]):
         if self.tool_calls:
             chat["tool_calls"] = [call.to_openai() for call in self.tool_calls]
         return chat
+
+    def to_openai(self) -> dict[str, Any]:
+        """The message as OpenAI's ``ChatCompletionMessage``; a chat takes it, and this object as well."""
+        return {**self.to_chat(), "refusal": None}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEnd:
+    """The last event of a stream: the answer is finished.  ``text`` is empty, as all of it has come."""
+
+    message: Message
+    text: Literal[""] = ""
 
 
 @dataclass
@@ -181,7 +256,7 @@ class MessageBuilder:
         after ``error``.
         """
         content = "".join(self._content)
-        read = [self._tool_call(self._calls[index]) for index in sorted(self._calls)]
+        read = [self._tool_call(number, self._calls[index]) for number, index in enumerate(sorted(self._calls))]
         calls = tuple(call for call, _ in read)
         finish: FinishReason = "stop" if ended else "length"
         if error is not None and not freed:
@@ -190,6 +265,8 @@ class MessageBuilder:
             # OpenAI says "stop" for a call that tool_choice named, "tool_calls" for the model's own choice.
             finish = "stop" if self.plan is not None and self.plan.tool_choice == "named" else "tool_calls"
         parsed: Any = None
+        partial: Any = None
+        refusal = next((call.parse_error for call in calls if call.parse_error is not None), None)
         unjudged: tuple[str, ...] = ()
         violations = tuple(f"the call of {call.name!r}: {fault}" for call, faults in read for fault in faults)
         if ended and whole and error is None:
@@ -198,12 +275,15 @@ class MessageBuilder:
                 broken.append(self._unfinished.name)
             violations += tuple(f"the call of {name!r} breaks off" for name in broken)
         if ended and whole and error is None and not calls:  # an answer cut by its own stop violates nothing
-            parsed, found, unjudged = self._parsed(content)
+            parsed, found, refusal, unjudged = self._parsed(content)
             violations += found
+        if self.response is not None and not calls:
+            partial = parsed if parsed is not None else self.partial()
         return Message(
             content=content if content or not calls else None,
             reasoning="".join(self._reasoning) if self._reasoning else None,
             parsed=parsed,
+            partial=partial,
             tool_calls=calls,
             unfinished=self._unfinished,
             finish_reason=finish,
@@ -212,44 +292,82 @@ class MessageBuilder:
             guidance=guidance,
             error=error,
             violations=violations,
+            parse_error=refusal,
+            complete=finish in ("stop", "tool_calls")
+            and self._unfinished is None
+            and (whole or self.response is None)
+            and all(call.complete for call in self._calls.values()),
+            has_format=self.response is not None,
             notes=(*(self.plan.notes if self.plan is not None else ()), *unjudged, *_unknown(token_ids, vocab_size)),
             token_ids=token_ids,
         )
 
-    def _tool_call(self, call: _Call) -> tuple[ToolCall, tuple[str, ...]]:
+    @property
+    def response(self) -> ResponsePlan | None:
+        """The response format that was asked for."""
+        return self.plan.response if self.plan is not None else None
+
+    def partial(self) -> Any:
+        """Return what is final of the response format's value so far; None where nothing is, or it is no JSON."""
+        if self.plan is None or self.response is None or self.response.kind != "json" or self._calls:
+            return None
+        return partial_value(self.plan.python_type, "".join(self._content))
+
+    def _tool_call(self, number: int, call: _Call) -> tuple[ToolCall, tuple[str, ...]]:
         """Return the call, and the faults of its arguments if they are JSON."""
         text = "".join(call.arguments)
         value: Any = None
         faults: tuple[str, ...] = ()
+        refusal: ParseError | None = None
+        tool = next((tool for tool in self.plan.tools if tool.name == call.name), None) if self.plan else None
         if call.complete:
             try:
                 value, faults = read_json(text) if text else ({}, ())
             except (ValueError, RecursionError) as error:
                 value, faults = None, (f"not JSON: {error}",)
-        return ToolCall(call.id, call.name, text, None if faults else value), faults
+        if faults or not call.complete:
+            value = None
+        elif tool is not None and tool.kind == "custom":
+            value = value[CUSTOM_INPUT] if isinstance(value, dict) and CUSTOM_INPUT in value else value
+        elif tool is not None and tool.python is not None:
+            value, refusal = _read(tool.python.read, text or "{}", f"tool_calls[{number}].{call.name}")
+        return ToolCall(call.id, call.name, text, value, parse_error=refusal, tool=tool), faults
 
-    def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
-        """Return the response format's value, its violations, and a note if no validator could judge it."""
-        response = self.plan.response if self.plan is not None else None
+    def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], ParseError | None, tuple[str, ...]]:
+        """Return the response format's value, its violations, the Python type's refusal, and a note if no validator
+        could judge it.
+        """
+        response = self.response
         if self.plan is None or response is None:
-            return None, (), ()
+            return None, (), None, ()
         if response.kind != "json":
-            return content, (), ()
+            return content, (), None, ()
         try:
             value, faults = read_json(content)
         except (ValueError, RecursionError) as error:
-            return None, (f"not JSON: {error}",), ()
+            return None, (f"not JSON: {error}",), None, ()
         found = faults + violations_of(response.schema, value, documents=response.documents, must_judge=True)
         unjudged: tuple[str, ...] = ()
         if not response.report.relaxed:  # the masks guarantee the value: a missing verdict is a note, no violation
             unjudged = tuple(text for text in found if text.startswith(NOT_VALIDATED))
             found = tuple(text for text in found if not text.startswith(NOT_VALIDATED))
-        if found or self.plan.python_type is None:
-            return (value if not found else None), found, unjudged
-        try:
-            return read_value(self.plan.python_type, content), (), unjudged
-        except ValueError as error:  # pydantic.ValidationError: a validator that no schema can express
-            return None, (str(error),), unjudged
+        python_type = self.plan.python_type
+        if found or python_type is None:
+            return (value if not found else None), found, None, unjudged
+        value, refusal = _read(lambda text: read_value(python_type, text), content, "response_format")
+        return value, (), refusal, unjudged
+
+
+def _read(read: Callable[[str], Any], text: str, place: str) -> tuple[Any, ParseError | None]:
+    """Return what ``read`` makes of a JSON text, or its refusal: of a validator that no schema can express, say."""
+    try:
+        return read(text), None
+    except Exception as error:  # pydantic.ValidationError; a validator of the caller may raise anything
+        details = error.errors(include_url=False) if hasattr(error, "errors") else ()
+        found = [": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"]))) for each in details]
+        refusal = ParseError("; ".join(found) or f"{type(error).__name__}: {error}", place=place)
+        refusal.__cause__ = error
+        return None, refusal
 
 
 def _unknown(token_ids: tuple[int, ...], vocab_size: int | None) -> tuple[str, ...]:

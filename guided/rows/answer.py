@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.counters import Guidance
@@ -153,6 +154,10 @@ class RowAnswer:
         events = _joined(self._parser.feed(tokens))
         self._builder.add(events)
         return events
+
+    def partial(self) -> Any:
+        """Return what is final of the response format's value so far, as ``message.partial``."""
+        return self._builder.partial()
 
     def finish(self) -> list[Event]:
         """Return the last events: what was held back comes out.  Nothing may come in any more."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from grammars.compose.compose import Parts, compose
@@ -17,7 +17,7 @@ from guided.bitmask import allocate_bitmask, allowed_ids, is_allowed
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 
-__all__ = ["END", "FORMAT", "THINKING", "Walk", "accepts", "plan_of", "walk", "write_to_the_end"]
+__all__ = ["END", "FORMAT", "THINKING", "Walk", "accepts", "plan_of", "walk", "whole_repr", "write_to_the_end"]
 
 END = "<|im_end|>"
 
@@ -65,6 +65,11 @@ def walk(plan: Plan, engine: Engine, tokens: Sequence[int] | str, entry: str = "
             return Walk(at, False, _text(engine, ids[:at]))
         state.commit([token])
     return Walk(None, state.is_accepting, _text(engine, ids))
+
+
+def whole_repr(plan: Plan) -> str:
+    """The plan with all of its fields as text, in which 1 and True, tuple and list differ."""
+    return repr([(field.name, getattr(plan, field.name)) for field in fields(plan) if field.repr])
 
 
 def accepts(plan: Plan, engine: Engine, tokens: Sequence[int] | str, entry: str = "fresh") -> bool:

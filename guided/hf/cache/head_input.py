@@ -1,4 +1,4 @@
-"""The hidden states that a model turns into logits: the input of its output embeddings, seen by a hook."""
+"""Collect the hidden states that a model turns into logits: a hook sees the input of its output embeddings."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["head_input", "last_columns"]
 
 @contextmanager
 def head_input(model: Any, is_wanted: bool = True) -> Iterator[list[torch.Tensor]]:
-    """Inside, the forwards of this thread add the input ``[rows, columns, hidden]`` of the output embeddings to a list.
+    """In the block, this thread's forwards append the input of the output embeddings, ``[rows, columns, hidden]``.
 
-    Unless ``is_wanted`` nothing is watched.  Raises `ModelError` for a model without output embeddings.
+    The list that the block gets stays empty unless ``is_wanted``.  Raises `ModelError` for a model without output
+    embeddings.
     """
     if not is_wanted:
         yield []

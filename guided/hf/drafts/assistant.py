@@ -1,4 +1,4 @@
-"""Drafts of an assistant: a smaller model with the same vocabulary writes on under the grammar of the answer."""
+"""Drafts of an assistant model: a smaller model with the same vocabulary, under the grammar of the answer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["AssistantDrafts"]
 
 
 class AssistantDrafts:
-    """Drafts of at most ``most`` guesses; rows go by number.
+    """Drafts of at most ``most`` guesses, each the assistant's best legal token; rows are identified by number.
 
-    The assistant chooses its best legal token each time.  It goes on as long as the chance that all guesses so far are
-    right is above ``least_chance``, the time of its forward in times of the model's.  Its cache has rows of its own:
-    what an answer did not take is forgotten before the next draft, and rows that ask for none are set apart.
+    A draft goes on as long as the probability that all its guesses are right is above ``least_chance``: the time of the
+    assistant's forward divided by that of the model's.  The assistant has its own cache: tokens that an answer did not
+    take are removed before the next draft, and rows that ask for none are stored apart.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class AssistantDrafts:
         self._aside: dict[int, TakenRow] = {}
 
     def propose(self, asks: Sequence[Ask]) -> list[Draft]:
-        """Return a draft for each row, empty where the assistant would end the answer."""
+        """Return a draft for each row; empty if the assistant would end the answer."""
         self._arrange([ask.number for ask in asks])
         trials = [DraftTrial(self._answers[ask.number].sequence, self._ends, ask.room) for ask in asks]
         chances = [1.0] * len(asks)
-        chunks = [self._behind(place) for place in range(len(asks))]
+        chunks = [self._missing_tokens(place) for place in range(len(asks))]
         while any(chunks):
             guessed = self._guess(chunks, trials)
             chunks = [[] for _ in asks]
@@ -60,7 +60,7 @@ class AssistantDrafts:
         return [trial.draft for trial in trials]
 
     def learn(self, number: int, draft: Draft, num_accepted: int) -> None:
-        """Nothing is learned: the assistant has its own chances."""
+        """Ignore the outcome: the chance of a guess is the assistant's own probability."""
 
     def _guess(self, chunks: Sequence[list[int]], trials: Sequence[DraftTrial]) -> dict[int, tuple[int, float]]:
         """Feed ``chunks``; return the best legal token of each row that has one, with its chance."""
@@ -77,8 +77,8 @@ class AssistantDrafts:
 
     # -- the rows of the cache
 
-    def _behind(self, place: int) -> list[int]:
-        """Forget what the row's answer did not take; return the tokens that its cache lacks."""
+    def _missing_tokens(self, place: int) -> list[int]:
+        """Remove the tokens that the row's answer did not take; return the tokens that its cache lacks."""
         number, cached = self._numbers[place], self._cache.ids[place]
         tokens = [*self._prompts[number], *self._answers[number].tokens]
         most = min(len(cached), len(tokens) - 1)
@@ -87,9 +87,9 @@ class AssistantDrafts:
         return tokens[same:]
 
     def _arrange(self, numbers: Sequence[int]) -> None:
-        """Let the rows of the cache be ``numbers``, in this order; others are set apart unless their answers are done.
+        """Let the rows of the cache be ``numbers``, in this order; store the others, unless their answers are done.
 
-        A row without any token in the cache begins anew.
+        A row that was not stored begins empty.
         """
         if list(numbers) == self._numbers:
             return

@@ -1,4 +1,4 @@
-"""The drafts of one run: the one who guesses, and what guesses cost; or the reason why there are none."""
+"""Choose the source of the drafts of one run, prompt look-up or an assistant, or say why there is none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def drafts_of(
     answers: Sequence[RowAnswer],
     prompts: Sequence[Sequence[int]],
 ) -> Drafts | str:
-    """Return what guesses for the rows of one run, or why it cannot: the assistant's cache, or its time."""
+    """Return the drafts of one run, or the reason why there are none: the assistant's cache, or its time."""
     source: Guesser
     if settings.assistant is None:
         source = PromptLookup(engine, answers, prompts, settings.num_tokens)

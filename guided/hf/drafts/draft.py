@@ -22,7 +22,7 @@ class Ask(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """A guessed token: its index in the draft, its chance to be chosen if those before were, and what it rests on."""
+    """A guessed token: its index in the draft, its probability if all guesses before are right, and its evidence."""
 
     at: int
     chance: float
@@ -31,13 +31,13 @@ class Guess(NamedTuple):
 
 @dataclass(slots=True)
 class Draft:
-    """``tokens``: guessed ones, each followed by those that it forces."""
+    """``tokens`` are guessed tokens, each followed by the tokens that are forced after it."""
 
     tokens: list[int] = field(default_factory=list)
     guesses: list[Guess] = field(default_factory=list)
 
     def num_tokens(self, num_guesses: int) -> int:
-        """The length of the first ``num_guesses`` guesses with what they force."""
+        """Return the number of tokens in the first ``num_guesses`` guesses, forced tokens included."""
         return self.guesses[num_guesses].at if num_guesses < len(self.guesses) else len(self.tokens)
 
     def cut(self, num_guesses: int) -> Draft:
@@ -46,10 +46,10 @@ class Draft:
 
 
 class DraftTrial:
-    """The way of a row from where it is: takes guesses as long as they are legal, and adds what they force.
+    """A draft that is being made, tried on a copy of the row's guidance: legal guesses with the tokens they force.
 
-    ``room`` is how many tokens the row may still write, and ``ends`` end it if it has no plan.  A token after which the
-    row would end, by itself or by what it forces, is no part of a draft: its forward could tell nothing.
+    ``room`` is the number of tokens that the row may still write; ``ends`` end the row if it has no plan.  A guess with
+    which the row would end is no part of a draft, because the forward after it would be wasted.
     """
 
     def __init__(self, sequence: RowSequence | UnguidedSequence | None, ends: Collection[int], room: int) -> None:
@@ -63,7 +63,7 @@ class DraftTrial:
         return self._sequence.token_mask() if isinstance(self._sequence, RowSequence) else None
 
     def guess(self, token: int, chance: float, evidence: int = 0) -> list[int] | None:
-        """Take one token; return what it forces.  None where it cannot be taken, and then nothing may follow."""
+        """Add one token; return the tokens forced after it.  None if it is refused, which completes the draft."""
         draft, sequence = self.draft, self._sequence
         size = len(draft.tokens)
         if size + 1 >= self._room or token in self._ends:

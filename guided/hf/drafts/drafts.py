@@ -1,4 +1,4 @@
-"""The drafts that a step feeds: those that pay by the measured cost of columns, none for rows that had bad ones."""
+"""The drafts that a step feeds: as long as the measured cost of a forward makes pay, none for rows with bad ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Guesser(Protocol):
         ...
 
     def learn(self, number: int, draft: Draft, num_accepted: int) -> None:
-        """Note how many guesses of a draft of row ``number`` were right; the next one was wrong, if there is one."""
+        """Learn that the first ``num_accepted`` guesses of a draft of row ``number`` were right, the next one wrong."""
         ...
 
 
@@ -62,7 +62,7 @@ class Drafts:
         self._paces = [_Pace() for _ in range(num_rows)]
 
     def propose(self, rows: Sequence[Ask | None]) -> list[Draft]:
-        """Return the draft that each row of a batch is to feed, empty for None and where none pays."""
+        """Return the draft that each row of a batch is to feed; empty for None, and if no draft pays."""
         out = [Draft() for _ in rows]
         asking = [(i, ask) for i, ask in enumerate(rows) if ask is not None and not self._paces[ask.number].waits()]
         if asking:
@@ -72,15 +72,15 @@ class Drafts:
         return [draft.cut(size) for draft in out]
 
     def learn(self, number: int, draft: Draft, num_accepted: int) -> None:
-        """Note how many guesses of what `propose` returned for row ``number`` were right."""
+        """Learn how many guesses of a draft of row ``number``, which `propose` returned, were right."""
         self._paces[number].note(num_accepted)
         self._guesser.learn(number, draft, num_accepted)
 
     def _size(self, drafts: Sequence[Draft], fed: Sequence[int]) -> int:
-        """Return how many guesses of each draft to feed, so that the time that is saved on average is the most.
+        """Return the number of guesses to feed of each draft that saves the most time on average.
 
-        A guess that is right saves the forward that would feed it with what it forces, a share of it in a batch; fed
-        ahead, it makes this forward wider, in every row.
+        A right guess saves the forward that would feed it with the tokens forced after it, or a row's share of that
+        forward in a batch; feeding it makes this forward wider, in every row.
         """
         rows, width = len(fed), max(fed, default=1)
         now = self._cost(rows * width)

@@ -31,7 +31,7 @@ class DraftSettings:
 def draft_settings(
     prompt_lookup_num_tokens: object, assistant_model: Any = None, model: Any = None
 ) -> DraftSettings | None:
-    """Return what a call asks for, None where it asks for no drafts.
+    """Return the drafts that a call asks for; None if it asks for none.
 
     Raises `RequestError` for a wrong value, and for an assistant whose vocabulary is not that of ``model``.
     """

@@ -191,7 +191,12 @@ def read_messages(
         )
         for r, tokens in enumerate(generated)
     ]
-    return [replace(message, prompt=prompts[r // expand]) for r, message in enumerate(found)]
+    for r, message in enumerate(found):
+        notes = message.notes
+        if isinstance(plans[r // expand], Plan) and rows[r] is None:
+            notes += ("nothing guided this text: generate was called without guide.generate_kwargs(inputs, plans)",)
+        found[r] = replace(message, prompt=prompts[r // expand], notes=notes)
+    return found
 
 
 def parsed_answer(context: ModelContext, ids: Any, plan: RowPlan) -> Message:

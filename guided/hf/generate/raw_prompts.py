@@ -1,8 +1,8 @@
-"""Prompts without a chat template: text or token ids as the model reads them, healed at their ends under a plan.
+"""Prompts without a chat template: text or token ids, with token healing at the end of the prompt under a plan.
 
-A text that ends in the middle of a word has a last token that the model would not have written there.  Under a plan the
-last tokens are therefore written again: the answer begins with their bytes, in whatever tokens the model chooses, and
-these are a region of their own, which is no part of the message.
+The last token of a text that ends in the middle of a word is one that the model would hardly have written there.  So
+under a plan the last tokens are removed from the prompt, and the grammar of the answer begins with their bytes, which
+the model may write in other tokens.  These bytes are a region of their own and no part of the message.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ MAX_HEALED = 8
 
 
 def read_prompts(context: ModelContext, prompt: Any) -> list[list[int]]:
-    """Return the token ids of each prompt: of one text or list of ids, of a list of these, of what a tokenizer gave.
+    """Return the token ids of each prompt: a text, a list of ids, a list of these, or the output of a tokenizer.
 
-    A text is tokenised as the tokenizer does by itself, with its special tokens at the beginning.  Raises
-    `RequestError` for what is no prompt and for ids that the model does not have.
+    A text is tokenised with the tokenizer's defaults, special tokens at its beginning included.  Raises `RequestError`
+    for a value of another kind and for ids that the model does not have.
     """
     if isinstance(prompt, Mapping):  # a BatchEncoding
         return _unpadded(prompt)
@@ -59,7 +59,7 @@ def _is_id(value: object) -> bool:
 
 
 def _unpadded(encoding: Mapping[str, Any]) -> list[list[int]]:
-    """Return the rows of ``input_ids`` without what ``attention_mask`` leaves out."""
+    """Return the rows of ``input_ids`` without the positions that ``attention_mask`` masks."""
     ids, mask = encoding.get("input_ids"), encoding.get("attention_mask")
     rows = ids.tolist() if isinstance(ids, torch.Tensor) else ids
     if not isinstance(rows, Sequence) or not rows:
@@ -73,10 +73,10 @@ def _unpadded(encoding: Mapping[str, Any]) -> list[list[int]]:
 
 
 def heal(ids: Sequence[int], plan: RowPlan, engine: Engine) -> tuple[list[int], RowPlan]:
-    """Return the prompt without the tokens that are written again, and the plan that writes them.
+    """Return the prompt without its last tokens, and the plan whose answer begins with their text.
 
-    These are the most that some longer token could have begun with.  A prompt that ends in a special token, or inside
-    a character, stays as it is, and so does one whose plan has stops that act everywhere.
+    As many tokens are removed as a longer token of the vocabulary may begin with.  Nothing is removed from a prompt
+    that ends with a special token or inside a character, nor if the plan has stops that act everywhere.
     """
     if not isinstance(plan, Plan) or plan.stops.everywhere:
         return list(ids), plan

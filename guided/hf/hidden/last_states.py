@@ -1,7 +1,7 @@
-"""The states around the last token of each row, taken from the forwards of the loop.
+"""The hidden states around the last token of each row, taken from the forwards of the decode loop.
 
-A forward's states are still there when its tokens have been chosen.  So nothing is kept of rows that go on; of a row
-that has ended, what this forward tells is copied.
+The states of a forward are still in memory when its tokens have been chosen.  So only the states of rows that have just
+ended are copied.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class LastStates:
         kept: Sequence[int],
         ended: Sequence[tuple[int, int] | None],
     ) -> None:
-        """Copy what a forward says of the last tokens of rows that have ended.
+        """Copy the states of the last tokens of the rows that have ended.
 
-        ``hidden`` float ``[rows, columns, hidden size]``: row ``i`` then had ``shown[i][0]`` tokens, and its last
-        ``shown[i][1]`` columns are theirs; ``kept[i]`` of the tokens are right.  ``ended[i]`` is the row's number and
-        the count of its tokens, prompt and answer; None where it goes on.
+        ``hidden`` float ``[rows, columns, hidden size]`` are the states of a forward.  Row ``i`` had ``shown[i][0]``
+        tokens after it, of which the last ``shown[i][1]`` have columns, and the first ``kept[i]`` were kept.
+        ``ended[i]`` is the row's number and its count of tokens, prompt and answer; None if the row goes on.
         """
         if hidden is None:
             return

@@ -1,4 +1,4 @@
-"""Hidden states put into messages, and read off messages afterwards."""
+"""Put hidden states into the messages of a run, and compute those of any token of a message afterwards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def with_last_states(
 ) -> list[Message]:
     """Return ``messages``, those of the rows of one run, with the hidden states of their last tokens.
 
-    An answer without any token has none.  What ``states`` lacks is computed, with the rows kept in ``pool``.
+    An answer without tokens has none.  States that ``states`` lacks are computed, from the rows kept in ``pool``.
     """
     found: dict[int, torch.Tensor] = {}
     missing: dict[int, Wanted] = {}

@@ -1,4 +1,4 @@
-"""A self-test of a model: whether what enters its output embeddings is its last layer's state after the final norm."""
+"""A self-test of a model: the input of its output embeddings must be its last layer's state after the final norm."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _remembered: weakref.WeakKeyDictionary[Any, dict[Any, str]] = weakref.WeakKeyDic
 def check_hidden_states(model: Any) -> None:
     """Raise `ModelError` where ``model`` shows no hidden states; tested once per model, dtype and device.
 
-    What is seen must be the model's own last hidden state, as ``output_hidden_states=True`` returns it, and a token
-    must not change the states before it.
+    The states that `head_input` sees must be the model's own last hidden states, as ``output_hidden_states=True``
+    returns them, and a token must not change the states of earlier positions.
     """
     key = (str(getattr(model, "dtype", "")), str(getattr(model, "device", "")))
     try:
@@ -41,7 +41,7 @@ def check_hidden_states(model: Any) -> None:
 
 
 def _fault(model: Any) -> str:
-    """Return why nothing can be read off the model, "" where its states can."""
+    """Return why the states of the model cannot be used; "" if they can."""
     config = getattr(model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
         return "an encoder-decoder has no hidden state of prompt and answer as one text"
@@ -63,7 +63,7 @@ def _fault(model: Any) -> str:
 
 
 def _states(model: Any, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the last hidden states as the model returns them, and as they are seen."""
+    """Return the last hidden states as the model returns them, and as `head_input` sees them."""
     with torch.no_grad(), head_input(model) as seen:
         out = model(input_ids=ids, use_cache=False, output_hidden_states=True, return_dict=True)
     return out.hidden_states[-1].float(), seen[-1].float()

@@ -20,7 +20,7 @@ class HiddenStates:
     ``hybrid`` takes it from the forwards of the answer, and feeds the last token together with the next step of the
     other rows.  ``prefill`` computes it after the answers, from kept rows or else from whole texts, those within a
     tenth of the shortest one's length together, at most ``max_prefill_batch_size`` at once.  ``auto`` is ``hybrid`` in
-    our own loop; what no step has shown is computed as in ``prefill``.
+    our own loop; states that no step has shown are computed as in ``prefill``.
     """
 
     strategy: Strategy = "auto"
@@ -41,7 +41,7 @@ class HiddenStates:
 
 
 def hidden_settings(value: object, model: Any) -> HiddenStates | None:
-    """Return what a call asks for, None where it asks for nothing.
+    """Return the settings of the hidden states that a call asks for; None if it asks for none.
 
     Raises `RequestError` for a wrong value, `ModelError` for a model that shows no hidden states.
     """

@@ -1,4 +1,4 @@
-"""Tokens of rows that are near their budgets: a token after which the answer might not end in time is drawn again."""
+"""Choose tokens of rows near their budgets: a token after which the answer might not end in time is drawn again."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from guided.rows.sequence import RowSequence
 
 __all__ = ["land"]
 
-#: Tokens that are drawn for one position before the nearest end is taken.
+#: The most tokens drawn for one position; then the next token of the known way to the end is taken.
 _DRAWS = 8
-#: The random numbers of a position's later draws are those of positions that no answer has.
+#: Later draws at a position use the random numbers of positions this far away, which no answer reaches.
 _STRIDE = 1 << 32
 
 
@@ -26,10 +26,10 @@ def land(
     numbers: Sequence[int],
     answers: Sequence[RowAnswer | None],
 ) -> torch.Tensor:
-    """Return ``tokens`` int64 ``[rows]`` with those replaced after which no end within the budget was found.
+    """Replace the tokens int64 ``[rows]`` after which no end within the budget was found, in place; return ``tokens``.
 
-    A refused token is taken out of ``scores`` float ``[rows, vocab]``, and another one drawn: together this is one
-    draw from the tokens that are left.  Rows that are far from their budgets cost nothing.
+    A refused token gets the score -inf in ``scores`` float ``[rows, vocab]``, and another token is drawn; in effect the
+    token is drawn from all that are not refused.  Rows far from their budgets cost nothing.
     """
     for i, answer in enumerate(answers):
         sequence = answer.sequence if answer is not None else None

@@ -14,6 +14,7 @@ from grammars.prompt.anchored import put_anchors, tags_of
 from grammars.prompt.escape import escape_special_tokens, segments
 from grammars.prompt.messages import messages_for, template_arguments
 from grammars.values.format import Anchor, Format
+from guided.output.message import Message
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError, TemplateError
 
@@ -42,6 +43,7 @@ def messages_of(chat: Any) -> list[dict[str, Any]]:
         raise RequestError(
             f"{type(chat).__name__} is not a chat", place="messages", expected="a list of messages, or the user's text"
         )
+    chat = [_as_mapping(message) for message in chat]
     for i, message in enumerate(chat):
         if not isinstance(message, Mapping):
             raise RequestError(
@@ -54,6 +56,14 @@ def messages_of(chat: Any) -> list[dict[str, Any]]:
                 "a lone surrogate is not text", place=f"messages[{i}]", expected="Unicode text"
             ) from None
     return [dict(message) for message in chat]
+
+
+def _as_mapping(message: Any) -> Any:
+    """Return a message of ours, or of OpenAI's package, as the mapping that it stands for; anything else as it is."""
+    if isinstance(message, Message):
+        return message.to_chat()
+    dump = None if isinstance(message, Mapping | type) else getattr(message, "model_dump", None)
+    return message if dump is None else dump(exclude_none=True)
 
 
 def chat_digests(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:

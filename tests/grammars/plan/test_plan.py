@@ -17,7 +17,7 @@ from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan
 from grammars.plan.wire import decode_plan, encode_plan
 from grammars.values.constraints import Choice, JsonSchema, Lark, Regex
-from tests.judges.plans import FORMAT
+from tests.judges.plans import FORMAT, whole_repr
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,7 +94,7 @@ def test_a_plan_that_went_anywhere_is_equal(name: str) -> None:
     for operation in ("copy", "deepcopy", "pickle", "msgpack"):
         gone = OPERATIONS[operation](plan, plan)
         assert gone == plan, operation
-        assert repr(gone) == repr(plan)
+        assert whole_repr(gone) == whole_repr(plan)
         assert gone.engine_text("fresh") == plan.engine_text("fresh")
 
 
@@ -104,3 +104,12 @@ def test_importing_the_plan_loads_few_modules() -> None:
     ours = {name for name in done.stdout.split() if name.split(".")[0] in ("special_tokens", "grammars", "guided")}
     assert len(ours) <= 30
     assert not any(name.startswith(("grammars.json_schema", "grammars.compose", "grammars.shortest")) for name in ours)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_plan_is_shown_in_one_line(name: str) -> None:
+    shown = repr(plan_of(name))
+    assert len(shown) < 200
+    assert "\n" not in shown
+    assert ("tools=('go',)" in shown) == (name == "tools")
+    assert shown.startswith("Plan(response=")

@@ -157,7 +157,8 @@ def test_a_stream_is_the_message_in_pieces(demo_guide: Any, minimal_budget: None
     assert [(e.id, e.name) for e in starts] == [(call.id, call.name) for call in message.tool_calls]
     arguments = "".join(e.text for e in events if isinstance(e, ToolCallArguments))
     assert arguments == message.tool_calls[0].arguments
-    assert isinstance(events[-1], ToolCallEnd)
+    assert isinstance(events[-2], ToolCallEnd)
+    assert isinstance(events[-1], guided.AnswerEnd)
 
 
 def test_the_low_level_path_gives_the_messages_of_chat(demo_guide: Any) -> None:

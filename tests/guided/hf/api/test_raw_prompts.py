@@ -99,7 +99,7 @@ def test_healing_in_every_way_of_answering(word_guide: Any) -> None:
     prompt = 'The sky is blue.\nJSON: {"a": 1}\nJSON: '
     message = word_guide.chat(prompt=prompt, temperature=0, **options)
     stream = word_guide.stream(prompt=prompt, temperature=0, **options)
-    assert "".join(event.text for event in stream) == message.content == stream.message.content
+    assert "".join(getattr(event, "text", "") for event in stream) == message.content == stream.message.content
     batch = word_guide.batch(prompt=[prompt, prompt[:-3]], **options)
     first, second = batch.messages(word_guide.model.generate(**batch, do_sample=False))
     assert first.token_ids == message.token_ids

@@ -1,0 +1,191 @@
+"""Python functions and pydantic models as tools: their schema, and what the arguments of a call become."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import inspect
+import pickle
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, cast
+
+import pydantic
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic.fields import FieldInfo
+
+from grammars.json_schema.python_schema import PythonSchema, described
+from grammars.json_schema.python_types import hint_of, modern_type, read_value, schema_of_type
+from grammars.tools.docstrings import ParameterDoc, read_docstring
+from grammars.values.tool import Tool
+from special_tokens.errors import SchemaError, ToolError, shown
+
+__all__ = ["FunctionTool", "ModelTool", "function_tool", "model_tool"]
+
+#: Types that docstrings and annotations name alike.
+_PLAIN = {"int": int, "integer": int, "float": float, "str": str, "string": str, "bool": bool, "boolean": bool,
+          "list": list, "dict": dict}  # fmt: skip
+
+
+class _Default(enum.Enum):
+    """Stands for the default of a parameter that a call leaves out."""
+
+    ABSENT = 0
+
+
+class _Local:
+    """Code of this process: a copy is itself, and where pickle cannot name the code, nothing is left of it."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+    def __reduce__(self) -> Any:
+        (code,) = (getattr(self, field.name) for field in fields(cast(Any, self)))
+        try:
+            pickle.dumps(code)
+        except Exception:  # a local function, a method of an object with a socket
+            return _nothing, ()
+        return type(self), (code,)
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class FunctionTool(_Local):
+    """A function as a tool: arguments become the keyword arguments that it takes (dates, enums, models)."""
+
+    function: Callable[..., Any]
+
+    @cached_property
+    def _adapter(self) -> pydantic.TypeAdapter[Any]:
+        stand_in: Any = _stand_in(self.function, without_defaults=True)
+        return pydantic.TypeAdapter(stand_in)
+
+    def read(self, arguments: str) -> dict[str, Any]:
+        """Return the arguments of a call by parameter, those left out excepted; raises `pydantic.ValidationError`."""
+        found = self._adapter.validate_json(arguments)
+        return {name: value for name, value in found.items() if value is not _Default.ABSENT}
+
+    def run(self, parsed: Mapping[str, Any]) -> Any:
+        """Call the function."""
+        return self.function(**parsed)
+
+
+@dataclass(frozen=True)
+class ModelTool(_Local):
+    """A pydantic model as a tool: arguments become its instance, which is the result as well."""
+
+    model: type[pydantic.BaseModel]
+
+    def read(self, arguments: str) -> Any:
+        """Return the instance; raises `pydantic.ValidationError`."""
+        return read_value(self.model, arguments)
+
+    def run(self, parsed: Any) -> Any:
+        """Return the instance."""
+        return parsed
+
+
+def model_tool(model: type[pydantic.BaseModel]) -> Tool:
+    """Return the tool of a pydantic model; raises `ToolError` for fields that JSON cannot carry."""
+    place = f"tools.{model.__name__}"
+    try:
+        schema, rows = schema_of_type(model)
+    except SchemaError as error:
+        raise ToolError(error.message, place=place, expected=error.expected, hint=error.hint) from None
+    description = inspect.cleandoc(model.__doc__ or "")
+    return Tool(model.__name__, description, schema, rows=rows, python=ModelTool(model))
+
+
+def function_tool(function: Callable[..., Any]) -> Tool:
+    """Return the tool of a function, from signature, docstring and ``Annotated``.
+
+    Raises `ToolError` for a function whose arguments cannot be written as JSON, or whose docstring contradicts it.
+    """
+    name = getattr(function, "__name__", "")
+    if not name or name == "<lambda>":
+        raise ToolError("the function has no name", place="tools", hint="pass a def, or a dict with a name")
+    place = f"tools.{name}"
+    try:
+        stand_in: Any = _stand_in(function)
+        schema, rows = described(pydantic.TypeAdapter(stand_in).json_schema(schema_generator=PythonSchema))
+    except RecursionError:
+        raise ToolError("a type of the arguments refers to itself", place=place) from None
+    except (PydanticSchemaGenerationError, PydanticUserError, ImportError, NameError) as error:
+        raise ToolError(
+            f"no JSON schema for the arguments: {str(error).splitlines()[0]}",
+            place=place,
+            hint=hint_of(error),
+        ) from None
+    doc = read_docstring(inspect.getdoc(function) or "")
+    schema.setdefault("type", "object")
+    schema.setdefault("properties", {})
+    _check_docstring(function, stand_in, doc.parameters, place)
+    for parameter, found in doc.parameters.items():
+        prop = schema["properties"].get(parameter)
+        if isinstance(prop, dict) and found.text:
+            prop.setdefault("description", found.text)
+    return Tool(name, doc.description, schema, rows=rows, python=FunctionTool(function))
+
+
+def _stand_in(function: Callable[..., Any], *, without_defaults: bool = False) -> Callable[..., dict[str, Any]]:
+    """A function with the same annotations that takes and returns keyword arguments: tools are called by name."""
+    signature = inspect.signature(function)
+    place = f"tools.{getattr(function, '__name__', '')}"
+    parameters = []
+    for parameter in signature.parameters.values():
+        if parameter.name in ("self", "cls"):
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+            star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
+            raise ToolError(f"{star}{parameter.name} cannot be passed by name", place=place)
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            parameter = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            if without_defaults and parameter.default is not parameter.empty:
+                is_field = isinstance(parameter.default, FieldInfo)
+                parameter = parameter if is_field else parameter.replace(default=_Default.ABSENT)
+        parameters.append(parameter)
+
+    def stand_in(**kwargs: Any) -> dict[str, Any]:
+        return kwargs
+
+    hints = typing.get_type_hints(function, include_extras=True)
+    stand_in.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    stand_in.__annotations__ = {p.name: _with_text(modern_type(hints.get(p.name, Any))) for p in parameters}
+    return stand_in
+
+
+def _with_text(hint: Any) -> Any:
+    """``Annotated[int, "text"]``, and `typing_extensions.Doc`, with the text as pydantic's description."""
+    if typing.get_origin(hint) is not typing.Annotated:
+        return hint
+    texts = [getattr(extra, "documentation", extra) for extra in hint.__metadata__]
+    text = next((text for text in texts if isinstance(text, str)), None)
+    has_own = any(isinstance(extra, FieldInfo) and extra.description for extra in hint.__metadata__)
+    return hint if text is None or has_own else typing.Annotated[hint, pydantic.Field(description=text)]
+
+
+def _check_docstring(
+    function: Callable[..., Any], stand_in: Any, found: Mapping[str, ParameterDoc], place: str
+) -> None:
+    """Raise where the docstring describes what is no parameter, or names another plain type than the annotation."""
+    parameters = inspect.signature(inspect.unwrap(function)).parameters  # of a partial: those given as well
+    takes_more = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    for name, doc in found.items():
+        where = f"{place}.{name}"
+        if name not in parameters and not takes_more:
+            near = difflib.get_close_matches(name, parameters, 1)
+            raise ToolError(
+                f"the docstring describes {shown(name)}, which is no parameter",
+                place=where,
+                expected=", ".join(parameters) or "no parameters",
+                hint=f"is it {shown(near[0])}?" if near else "",
+            )
+        hint = stand_in.__annotations__.get(name)
+        said = _PLAIN.get(doc.type.removesuffix(", optional").removesuffix(" optional").strip().lower())
+        if said is not None and hint in _PLAIN.values() and {said, hint} != {int, float} and said is not hint:
+            raise ToolError(f"the docstring says {doc.type}, the signature {hint.__name__}", place=where)

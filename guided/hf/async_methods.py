@@ -1,0 +1,228 @@
+"""The twins of the methods that answer for programs with an event loop: ``await guide.achat(...)``.
+
+The model runs in one worker thread of the guide, a step at a time: steps of several answers take turns, and an answer
+whose task is cancelled ends after its running step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Generic, TypeVar, overload
+
+from typing_extensions import TypeVar as TypeVarWithDefault
+from typing_extensions import Unpack
+
+from grammars.plan.plan import RowPlan
+from guided.hf.answer_methods import AnswerMethods
+from guided.hf.completing import Chunks, completing
+from guided.hf.loop.stream import Stream, StreamEvent
+from guided.hf.options import Chat, Keywords, TextFormat, with_options
+from guided.output.message import Message
+from special_tokens.errors import GuidanceError
+
+__all__ = ["AsyncMethods", "AsyncStream", "WorkerThread"]
+
+T = TypeVar("T")
+E = TypeVar("E")
+T_parsed = TypeVarWithDefault("T_parsed", default=Any)
+
+
+class WorkerThread:
+    """One thread, made on first use, that runs what it is given in order."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return what ``call`` returns in the thread."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, thread_name_prefix="guided")
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(context.run, call))
+
+    async def iterate(self, steps: Generator[E, None, Any]) -> AsyncGenerator[E, None]:
+        """Yield what ``steps`` yields in the thread; close it there when the iteration ends early or is cancelled."""
+        end = object()
+        try:
+            while (item := await self.run(lambda: next(steps, end))) is not end:
+                yield item  # type: ignore[misc]  # the sentinel is no item
+        finally:
+            assert self._pool is not None
+            self._pool.submit(steps.close)
+
+    async def result(self, steps: Generator[Any, None, T]) -> T:
+        """Return what ``steps`` returns, run in the thread a step at a time."""
+        found: list[T] = []
+
+        def kept() -> Generator[Any, None, None]:
+            found.append((yield from steps))
+
+        async for _ in self.iterate(kept()):
+            pass
+        return found[0]
+
+
+class AsyncStream(Generic[T_parsed]):
+    """The events of one answer, iterated with ``async for``; ``message`` is there at the end.
+
+    An async context manager; `aclose` ends the generation, and so does a cancelled task.
+    """
+
+    def __init__(self, worker: WorkerThread, start: Callable[[], Stream[T_parsed]]) -> None:
+        self._worker = worker
+        self._ended: Stream[T_parsed] | None = None
+        self._events = worker.iterate(self._run(start))
+
+    def _run(self, start: Callable[[], Stream[T_parsed]]) -> Generator[StreamEvent, None, None]:
+        stream = start()
+        try:
+            yield from stream
+        finally:
+            stream.close()
+            self._ended = stream
+
+    def __aiter__(self) -> AsyncStream[T_parsed]:
+        return self
+
+    async def __anext__(self) -> StreamEvent:
+        return await anext(self._events)
+
+    async def __aenter__(self) -> AsyncStream[T_parsed]:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the generation after the running step."""
+        await self._events.aclose()
+        await self._worker.run(lambda: None)  # the thread has closed it then
+
+    @property
+    def message(self) -> Message[T_parsed]:
+        """The message of `Stream.message`; raises `GuidanceError` while the answer is generated."""
+        if self._ended is None:
+            raise GuidanceError("the stream has not ended", place="stream.message", hint="iterate to its end first")
+        return self._ended.message
+
+
+class AsyncMethods(AnswerMethods):
+    """The part of `Guide` that answers an event loop."""
+
+    worker: WorkerThread
+
+    @overload
+    def astream(
+        self, messages: Chat | None = None, plan: None = None, *, response_format: type[T], **options: Unpack[Keywords]
+    ) -> AsyncStream[T]: ...
+    @overload
+    def astream(
+        self,
+        messages: Chat | None = None,
+        plan: None = None,
+        *,
+        response_format: TextFormat,
+        **options: Unpack[Keywords],
+    ) -> AsyncStream[str]: ...
+    @overload
+    def astream(
+        self,
+        messages: Chat | None = None,
+        plan: RowPlan = None,
+        *,
+        response_format: Any = None,
+        **options: Unpack[Keywords],
+    ) -> AsyncStream[Any]: ...
+    @with_options()
+    def astream(
+        self,
+        messages: Chat | None = None,
+        plan: RowPlan = None,
+        *,
+        response_format: Any = None,
+        **options: Unpack[Keywords],
+    ) -> AsyncStream[Any]:
+        """Return the events of `stream` for ``async for``; a wrong argument raises at the first one."""
+        return AsyncStream(self.worker, lambda: self.stream(messages, plan, response_format=response_format, **options))
+
+    @overload
+    async def achat(
+        self, messages: Chat | None = None, plan: None = None, *, response_format: type[T], **options: Unpack[Keywords]
+    ) -> Message[T]: ...
+    @overload
+    async def achat(
+        self,
+        messages: Chat | None = None,
+        plan: None = None,
+        *,
+        response_format: TextFormat,
+        **options: Unpack[Keywords],
+    ) -> Message[str]: ...
+    @overload
+    async def achat(
+        self,
+        messages: Chat | None = None,
+        plan: RowPlan = None,
+        *,
+        response_format: Any = None,
+        **options: Unpack[Keywords],
+    ) -> Message[Any]: ...
+    @with_options()
+    async def achat(
+        self,
+        messages: Chat | None = None,
+        plan: RowPlan = None,
+        *,
+        response_format: Any = None,
+        **options: Unpack[Keywords],
+    ) -> Message[Any]:
+        """Return the message of `chat`."""
+        stream = self.astream(messages, plan, response_format=response_format, **options)
+        async for _ in stream:
+            pass
+        return stream.message
+
+    def complete(
+        self,
+        body: Mapping[str, Any],
+        *,
+        trusted: bool = False,
+        ignore_unknown: bool = False,
+        describe: bool = True,
+    ) -> dict[str, Any] | Chunks:
+        """Answer a Chat Completions body with OpenAI's objects as dicts: a completion, or chunks with ``stream``.
+
+        The body is read as `plan_from_request` reads it, and refused before the first chunk.  A row whose guidance
+        fails raises its error.
+        """
+        run = completing(self.planner, body, trusted=trusted, ignore_unknown=ignore_unknown, describe=describe)
+        if run.is_streamed:
+            return run.chunks()
+        whole = run.whole()
+        while True:
+            try:
+                next(whole)
+            except StopIteration as end:
+                found: dict[str, Any] = end.value
+                return found
+
+    async def acomplete(
+        self,
+        body: Mapping[str, Any],
+        *,
+        trusted: bool = False,
+        ignore_unknown: bool = False,
+        describe: bool = True,
+    ) -> dict[str, Any] | AsyncGenerator[dict[str, Any], None]:
+        """Return what `complete` returns; chunks come as an async iterator."""
+        run = await self.worker.run(
+            lambda: completing(self.planner, body, trusted=trusted, ignore_unknown=ignore_unknown, describe=describe)
+        )
+        return self.worker.iterate(run.chunks()) if run.is_streamed else await self.worker.result(run.whole())

@@ -1,0 +1,100 @@
+"""Request bodies of OpenAI's Chat Completions, answered with its objects."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from guided.hf.answering import generation_of, rows_of
+from guided.hf.loop.generation import Generation
+from guided.hf.options import AnswerOptions
+from guided.hf.planning import Planner
+from guided.openai import Deltas, Head, completion
+from guided.sampling import Sampling
+from special_tokens.errors import RequestError
+
+__all__ = ["Chunks", "Completing", "completing"]
+
+#: The chunks of an answer while it is generated.
+Chunks: TypeAlias = Generator[dict[str, Any], None, None]
+
+#: Keys of other endpoints, and what a Chat Completions body has instead.
+_OTHER_BODIES = {
+    "input": "messages (this is a body of the Responses API)",
+    "instructions": "a system message (this is a body of the Responses API)",
+    "prompt": "messages (this is a body of the older Completions API)",
+    "functions": "tools (functions are older)",
+    "function_call": "tool_choice (function_call is older)",
+}
+
+
+@dataclass(frozen=True)
+class Completing:
+    """One accepted request: its run of the decode loop, not begun, and the form of the answer."""
+
+    generation: Generation
+    head: Head
+    is_streamed: bool
+    with_usage: bool
+    ignored: tuple[str, ...]
+
+    def whole(self) -> Generator[None, None, dict[str, Any]]:
+        """Run the loop, a step at a time; return the ``chat.completion``.  Raises the error of a row that failed."""
+        for _ in self.generation.steps():
+            yield
+        return completion(self.head, self._messages(), self._token_bytes, self.ignored)
+
+    def chunks(self) -> Chunks:
+        """Run the loop; yield the chunks."""
+        deltas, answers = Deltas(self.head, with_usage=self.with_usage), self.generation.answers
+        for i in range(len(answers)):
+            yield deltas.first(i)
+        for _ in self.generation.steps():
+            for i, answer in enumerate(answers):
+                yield from deltas.of(i, answer.read())
+        for i, answer in enumerate(answers):
+            yield from deltas.of(i, answer.finish())
+        yield from deltas.last(self._messages(), self._token_bytes, self.ignored)
+
+    def _messages(self) -> list[Any]:
+        messages = self.generation.messages()
+        failed = next((message.error for message in messages if message.finish_reason == "error"), None)
+        if failed is not None:
+            raise failed
+        return messages
+
+    def _token_bytes(self, token: int) -> bytes:
+        return self.generation.context.engine.token_bytes(token)
+
+
+def completing(
+    planner: Planner, body: Mapping[str, Any], *, trusted: bool, ignore_unknown: bool, describe: bool
+) -> Completing:
+    """Return the request of ``body``, planned and bound; raises `RequestError` for what cannot be answered."""
+    for key, right in _OTHER_BODIES.items():
+        if isinstance(body, Mapping) and body.get(key) is not None:
+            raise RequestError("not a key of Chat Completions", place=key, expected=right)
+    request, plan = planner.request(body, trusted=trusted, ignore_unknown=ignore_unknown)
+    messages, stream = request.prompt.get("messages"), request.prompt.get("stream", False)
+    model, options = request.prompt.get("model"), body.get("stream_options")
+    if messages is None:
+        raise RequestError("there are no messages", place="messages", expected="a list of messages")
+    if isinstance(messages, str):
+        raise RequestError("str is not a list", place="messages", expected="a list of messages")
+    if not isinstance(stream, bool):
+        raise RequestError(f"{stream!r} is not true or false", place="stream")
+    if not isinstance(model, str | None):
+        raise RequestError(f"{type(model).__name__} is not a name", place="model", expected="a text")
+    if not isinstance(options, Mapping | None):
+        raise RequestError(f"{type(options).__name__} is no object", place="stream_options")
+    asked = AnswerOptions(sampling=Sampling(**request.sampling), describe=describe)
+    generation = generation_of(planner, *rows_of(planner, messages, plan, asked, "messages", is_one=True), asked)
+    used = ("stream_options", "include_usage")
+    return Completing(
+        generation,
+        Head(model or str(getattr(planner.context.tokenizer, "name_or_path", "")) or "guided"),
+        stream,
+        bool((options or {}).get("include_usage") or body.get("include_usage")),
+        tuple(key for key in plan.ignored if key not in used),
+    )

@@ -1,0 +1,154 @@
+"""OpenAI's chat objects made of messages and events: ``chat.completion`` and ``chat.completion.chunk``.
+
+Plain dicts, as they go over the wire; nothing of OpenAI's packages is needed.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from guided.output.message import Message
+from guided.output.parser import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallStart
+from guided.sampling import TokenLogprob
+
+__all__ = ["Deltas", "Head", "TokenBytes", "completion", "usage_object"]
+
+#: The bytes of a token by its id.
+TokenBytes: TypeAlias = Callable[[int], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The fields that a completion and all its chunks share."""
+
+    model: str
+    id: str = field(default_factory=lambda: f"chatcmpl-{uuid.uuid4().hex}")
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def object(self, kind: str, choices: Sequence[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        """Return an object of ``kind`` with these choices."""
+        return {
+            "id": self.id,
+            "object": kind,
+            "created": self.created,
+            "model": self.model,
+            "choices": list(choices),
+            **more,
+        }
+
+
+def completion(
+    head: Head, messages: Sequence[Message], token_bytes: TokenBytes, ignored: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the ``chat.completion`` of the answers to one request.
+
+    What OpenAI has no word for is under ``guided``: keys without effect, notes, violations.
+    """
+    choices = [
+        {"index": i, "message": message.to_openai(), **_end_of(message), "logprobs": _logprobs(message, token_bytes)}
+        for i, message in enumerate(messages)
+    ]
+    return head.object("chat.completion", choices, usage=usage_object(messages), **_extras(messages, ignored))
+
+
+class Deltas:
+    """The chunks of the answers to one request, in the order that clients expect.
+
+    Id, type and name of a call are sent exactly once: clients put the pieces of a field together.
+    """
+
+    def __init__(self, head: Head, *, with_usage: bool = False) -> None:
+        self._head = head
+        self._more: dict[str, Any] = {"usage": None} if with_usage else {}
+        self._with_usage = with_usage
+
+    def _chunk(self, index: int, delta: dict[str, Any], **more: Any) -> dict[str, Any]:
+        choice = {"index": index, "delta": delta, "finish_reason": None, "logprobs": None, **more}
+        return self._head.object("chat.completion.chunk", [choice], **self._more)
+
+    def first(self, index: int) -> dict[str, Any]:
+        """Return the chunk that opens answer ``index``."""
+        return self._chunk(index, {"role": "assistant", "content": ""})
+
+    def of(self, index: int, events: Iterable[Event]) -> list[dict[str, Any]]:
+        """Return the chunks of events of answer ``index``; an event that no client is sent has none."""
+        return [self._chunk(index, delta) for event in events if (delta := _delta(event)) is not None]
+
+    def last(
+        self, messages: Sequence[Message], token_bytes: TokenBytes, ignored: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
+        """Return the chunks that end the answers, log-probabilities included, then the one with the usage."""
+        chunks = [
+            self._chunk(i, {}, **_end_of(message), logprobs=_logprobs(message, token_bytes))
+            for i, message in enumerate(messages)
+        ]
+        if chunks:
+            chunks[-1] |= _extras(messages, ignored)
+        if self._with_usage:
+            chunks.append(self._head.object("chat.completion.chunk", [], usage=usage_object(messages)))
+        return chunks
+
+
+def _delta(event: Event) -> dict[str, Any] | None:
+    match event:
+        case ContentDelta(text=text):
+            return {"content": text}
+        case ReasoningDelta(text=text):
+            return {"reasoning_content": text}
+        case ToolCallStart(index=index, id=call_id, name=name):
+            function = {"name": name, "arguments": ""}
+            return {"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": function}]}
+        case ToolCallArguments(index=index, text=text):
+            return {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
+    return None
+
+
+def _end_of(message: Message) -> dict[str, Any]:
+    end: dict[str, Any] = {"finish_reason": message.finish_reason}
+    return end if message.stop_reason is None else {**end, "stop_reason": message.stop_reason}
+
+
+def usage_object(messages: Sequence[Message]) -> dict[str, Any]:
+    """Return the usage of the answers to one prompt together."""
+    used = [message.usage for message in messages]
+    prompt, written = used[0].prompt_tokens, sum(one.completion_tokens for one in used)
+    drafted, accepted = sum(one.drafted_tokens for one in used), sum(one.accepted_tokens for one in used)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": written,
+        "total_tokens": prompt + written,
+        "prompt_tokens_details": {"cached_tokens": used[0].cached_tokens},
+        "completion_tokens_details": {
+            "reasoning_tokens": sum(one.reasoning_tokens for one in used),
+            "accepted_prediction_tokens": accepted,
+            "rejected_prediction_tokens": drafted - accepted,
+        },
+    }
+
+
+def _extras(messages: Sequence[Message], ignored: Sequence[str]) -> dict[str, Any]:
+    found = {
+        "ignored": list(ignored),
+        "notes": sorted({note for message in messages for note in message.notes}),
+        "violations": [text for message in messages for text in message.violations],
+    }
+    found = {key: value for key, value in found.items() if value}
+    return {"guided": found} if found else {}
+
+
+def _logprobs(message: Message, token_bytes: TokenBytes) -> dict[str, Any] | None:
+    if message.logprobs is None:
+        return None
+
+    def entry(token: int, logprob: float) -> dict[str, Any]:
+        data = token_bytes(token)
+        return {"token": data.decode("utf-8", "replace"), "bytes": list(data), "logprob": max(logprob, -9999.0)}
+
+    def whole(one: TokenLogprob) -> dict[str, Any]:
+        return entry(one.token_id, one.logprob) | {"top_logprobs": [entry(*pair) for pair in one.top]}
+
+    return {"content": [whole(one) for one in message.logprobs], "refusal": None}

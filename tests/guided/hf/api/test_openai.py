@@ -1,0 +1,189 @@
+"""OpenAI in, OpenAI out: bodies of Chat Completions, answered with objects that OpenAI's own types read."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+import guided
+from special_tokens.errors import GuidedError, RequestError
+
+USER = [{"role": "user", "content": "Say it."}]
+SCHEMA = {
+    "type": "object",
+    "properties": {"ok": {"type": "boolean"}},
+    "required": ["ok"],
+    "additionalProperties": False,
+}
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "parameters": {"type": "object", "properties": {"x": {"enum": ["a", "b"]}}, "required": ["x"]},
+    },
+}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "o", "schema": SCHEMA}}
+BODIES: dict[str, dict[str, Any]] = {
+    "text": {"max_tokens": 6, "temperature": 0},
+    "schema": {"response_format": FORMAT, "temperature": 1.0, "seed": 3},
+    "reasoning": {"response_format": FORMAT, "reasoning_effort": "minimal", "seed": 1, "temperature": 1.0},
+    "calls": {"tools": [TOOL], "tool_choice": "required", "temperature": 0, "parallel_tool_calls": False},
+    "named": {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "look"}}, "temperature": 0},
+    "stop": {"stop": ["e", "a", "o"], "max_tokens": 30, "temperature": 1.0, "seed": 1},
+    "several": {"n": 3, "temperature": 1.0, "seed": 5, "max_tokens": 5},
+    "logprobs": {"logprobs": True, "top_logprobs": 2, "max_tokens": 4, "temperature": 0},
+    "ignored": {"user": "me", "metadata": {"a": "b"}, "max_tokens": 3, "temperature": 0},
+}
+
+
+@pytest.fixture(scope="module")
+def sdk() -> Any:
+    """OpenAI's own types; skips where the package is absent."""
+    try:
+        return importlib.import_module("openai.types.chat")
+    except ImportError:
+        pytest.skip("needs the package openai as a judge, which is not installed")
+
+
+def body_of(name: str, **more: Any) -> dict[str, Any]:
+    return {"model": "any", "messages": USER, **BODIES[name], **more}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_is_answered_with_a_completion(tiny_guide: Any, sdk: Any, name: str) -> None:
+    body = body_of(name)
+    answer = tiny_guide.complete(body)
+    read = sdk.ChatCompletion.model_validate(answer)
+    assert read.model_dump(exclude_unset=True) == answer
+    assert (read.model, len(read.choices)) == ("any", body.get("n", 1))
+    first = read.choices[0]
+    finish = {"calls": "tool_calls", "text": "length", "several": "length", "logprobs": "length", "ignored": "length"}
+    assert first.finish_reason == finish.get(name, "stop")
+    assert read.usage.total_tokens == read.usage.prompt_tokens + read.usage.completion_tokens
+    if name in ("schema", "reasoning"):
+        assert first.message.content in ('{"ok": true}', '{"ok": false}')
+        assert bool(first.message.model_extra.get("reasoning_content")) == (name == "reasoning")
+        assert (read.usage.completion_tokens_details.reasoning_tokens > 0) == (name == "reasoning")
+    if name in ("calls", "named"):
+        (call,) = first.message.tool_calls
+        assert (call.function.name, call.function.arguments) in {("look", f'{{"x": "{x}"}}') for x in "ab"}
+    if name == "stop":
+        assert answer["choices"][0]["stop_reason"] in ("e", "a", "o")
+    if name == "logprobs":
+        assert len(first.logprobs.content) == 4
+        assert all(len(one.top_logprobs) == 2 and bytes(one.bytes) for one in first.logprobs.content)
+        assert first.message.content == b"".join(bytes(one.bytes) for one in first.logprobs.content).decode()
+    if name == "ignored":
+        assert answer["guided"]["ignored"] == ["user", "metadata"]
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_chunks_put_together_are_the_completion(tiny_guide: Any, sdk: Any, name: str) -> None:
+    """The judge is the accumulator of OpenAI's own client, which concatenates every text that comes twice."""
+    body = body_of(name, stream=True, stream_options={"include_usage": True})
+    whole = tiny_guide.complete(body_of(name))
+    streaming = importlib.import_module("openai.lib.streaming.chat._completions")
+    state = streaming.ChatCompletionStreamState(input_tools=[], response_format=importlib.import_module("openai").omit)
+    chunks = list(tiny_guide.complete(body))
+    for chunk in chunks:
+        list(state.handle_chunk(sdk.ChatCompletionChunk.model_validate(chunk)))
+    assert [c["choices"] == [] for c in chunks] == [False] * (len(chunks) - 1) + [True]
+    assert len({(c["id"], c["created"], c["model"]) for c in chunks}) == 1
+    found = state.current_completion_snapshot
+    for one, judge in zip(found.choices, whole["choices"], strict=True):
+        assert (one.finish_reason, one.message.content or "") == (
+            judge["finish_reason"],
+            judge["message"]["content"] or "",
+        )
+        assert getattr(one.message, "reasoning_content", None) == judge["message"].get("reasoning_content")
+        calls = [(c.type, c.function.name, c.function.arguments) for c in one.message.tool_calls or ()]
+        assert calls == [
+            (c["type"], c["function"]["name"], c["function"]["arguments"])
+            for c in judge["message"].get("tool_calls", ())
+        ]
+    usage, judge = chunks[-1]["usage"], whole["usage"]
+    assert {**usage, "prompt_tokens_details": 0} == {**judge, "prompt_tokens_details": 0}  # kept rows differ
+    if name == "logprobs":
+        last = [c for c in chunks if c["choices"]][-1]["choices"][0]
+        assert [one["token"] for one in last["logprobs"]["content"]] == [
+            one["token"] for one in whole["choices"][0]["logprobs"]["content"]
+        ]
+
+
+def test_usage_comes_only_where_it_is_asked_for(tiny_guide: Any) -> None:
+    chunks = list(tiny_guide.complete(body_of("text", stream=True)))
+    assert all(chunk["choices"] and "usage" not in chunk for chunk in chunks)
+    assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert chunks[-1]["choices"][0]["delta"] == {}
+
+
+def test_a_stream_that_is_closed_ends_the_generation(tiny_guide: Any) -> None:
+    chunks = tiny_guide.complete(body_of("text", stream=True, max_tokens=400))
+    next(chunks), next(chunks)
+    chunks.close()
+    assert list(chunks) == []
+    assert tiny_guide.complete(body_of("text"))["choices"][0]["finish_reason"] == "length"
+
+
+def test_a_message_goes_back_into_the_chat_as_it_is(tiny_guide: Any, sdk: Any) -> None:
+    chat: list[Any] = [*USER]
+    message = tiny_guide.chat(chat, tools=[TOOL], tool_choice="required", reasoning_effort="minimal", seed=2)
+    judge = sdk.ChatCompletionMessage.model_validate(message.to_openai())
+    assert judge.model_dump(exclude_unset=True) == message.to_openai()
+    assert judge.tool_calls[0].function.name == "look"
+    result = {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "seen"}
+    prompts = {
+        tiny_guide.inputs([[*USER, again, result]]).prompt_ids
+        for again in (message, message.to_chat(), message.to_openai(), judge)
+    }
+    assert len(prompts) == 1
+    assert tiny_guide.chat([*USER, message, result], temperature=0, max_tokens=3).content
+    completion = tiny_guide.complete({"messages": [*USER, message.to_openai(), result], "max_tokens": 3})
+    assert completion["choices"][0]["finish_reason"] == "length"
+    assert completion["model"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"input": "hi"}, "input: not a key of Chat Completions; expected messages .*Responses API"),
+        ({"prompt": "hi"}, "prompt: not a key of Chat Completions; expected messages .*older Completions API"),
+        ({"instructions": "hi"}, "instructions: .*a system message"),
+        ({"functions": [{"name": "f"}]}, "functions: .* expected tools"),
+        ({"messages": None}, "messages: there are no messages"),
+        ({"messages": "hi"}, "messages: str is not a list"),
+        ({"messages": [5]}, r"messages\[0\]: int is not a message"),
+        ({"stream": "yes"}, "stream: 'yes' is not true or false"),
+        ({"model": 5}, "model: int is not a name"),
+        ({"stream_options": [1]}, "stream_options: list is no object"),
+        ({"temprature": 1}, "temprature: unknown key"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "objekt"}}}},
+            "objekt",
+        ),
+        ({"audio": {"voice": "x"}}, "audio: .* is not supported"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("stream", [True, False])
+def test_bodies_that_cannot_be_answered(tiny_guide: Any, more: dict[str, Any], words: str, stream: bool) -> None:
+    """They are refused by the call itself, before a first chunk."""
+    with pytest.raises(GuidedError, match=words):
+        tiny_guide.complete(body_of("text", **{"stream": stream, **more}))
+    with pytest.raises(RequestError, match="body: list is no request"):
+        tiny_guide.complete([])
+
+
+def test_a_row_that_fails_raises_its_error(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from guided.state.state import GuidanceState
+
+    def broken(state: GuidanceState) -> Any:
+        raise guided.LimitExceeded("injected")
+
+    monkeypatch.setattr(GuidanceState, "token_mask", broken)
+    with pytest.raises(guided.LimitExceeded, match="injected"):
+        tiny_guide.complete(body_of("schema"))
+    with pytest.raises(guided.LimitExceeded, match="injected"):
+        list(tiny_guide.complete(body_of("schema", stream=True)))

@@ -1,0 +1,37 @@
+"""Text that nothing guided is no silent success: messages read off it say so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import guided
+
+SAID = "nothing guided this text"
+
+
+def said(messages: list[guided.Message]) -> list[bool]:
+    return [any(SAID in note for note in message.notes) for message in messages]
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["none were made", "made, and not passed"])
+def test_forgotten_generate_kwargs_are_a_note(tiny_guide: Any, made: bool) -> None:
+    plans = [tiny_guide.plan(response_format={"enum": [1, 2]}), None, guided.Stops(["never"])]
+    inputs = tiny_guide.inputs(["a", "b", "c"], plans)
+    if made:
+        tiny_guide.generate_kwargs(inputs, plans)
+    out = tiny_guide.model.generate(**inputs, max_new_tokens=4, do_sample=False)
+    assert said(tiny_guide.messages(out, inputs, plans)) == [True, False, False]
+    out = tiny_guide.model.generate(
+        **inputs, **tiny_guide.generate_kwargs(inputs, plans), max_new_tokens=4, do_sample=False
+    )
+    assert said(tiny_guide.messages(out, inputs, plans)) == [False] * 3
+
+
+def test_notes_of_a_plan_are_logged_once(tiny_guide: Any, caplog: pytest.LogCaptureFixture) -> None:
+    schema = {"type": "object", "propertys": {"once": {}}}
+    for _ in range(3):
+        assert tiny_guide.plan(response_format=schema).notes
+    tiny_guide.plan(response_format={"type": "integer"})
+    assert sum("propertys" in record.message for record in caplog.records) == 1

@@ -1,0 +1,65 @@
+"""A stream is closed, tells its end, and shows what is final of its value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pydantic
+import pytest
+
+from guided.output.message import AnswerEnd
+from special_tokens.errors import AnswerError
+from tests.grammars.json_schema.test_partial import is_part
+
+
+class Row(pydantic.BaseModel):
+    name: str = pydantic.Field(max_length=4)
+    flags: list[bool] = pydantic.Field(min_length=2, max_length=3)
+
+
+def test_the_last_event_is_the_end_with_the_message(tiny_guide: Any) -> None:
+    stream = tiny_guide.stream("tell me", response_format=Row, temperature=0, max_tokens=60)
+    events = list(stream)
+    assert [isinstance(event, AnswerEnd) for event in events] == [False] * (len(events) - 1) + [True]
+    assert events[-1].message is stream.message
+    assert stream.message.ok
+    assert list(stream) == []
+    stream.close()  # nothing is left to close
+    assert list(stream) == []
+    assert stream.partial == stream.message.partial == stream.message.parsed
+
+
+def test_leaving_the_block_ends_the_generation(tiny_guide: Any) -> None:
+    forwards: list[int] = []
+    hook = tiny_guide.model.register_forward_hook(lambda *_: forwards.append(1))
+    try:
+        with tiny_guide.stream("tell me", temperature=0, max_tokens=30, reuse=False) as stream:
+            written = [next(stream) for _ in range(3)]
+        num_forwards = len(forwards)
+        message = stream.message
+        assert len(forwards) == num_forwards
+    finally:
+        hook.remove()
+    assert message.content == "".join(event.text for event in written)
+    assert "the stream was closed before the answer ended" in message.notes
+    assert (message.finish_reason, message.ok) == ("length", False)
+    with pytest.raises(AnswerError, match=r"^stream: the stream was closed before .*stream.message holds"):
+        next(stream)
+    with pytest.raises(AnswerError):
+        list(stream)
+
+
+def test_a_stream_that_never_began_is_closed_as_well(tiny_guide: Any) -> None:
+    with tiny_guide.stream("tell me", temperature=0, max_tokens=5) as stream:
+        pass
+    assert (stream.message.content or "", stream.partial) == ("", None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_partial_is_part_of_the_end(tiny_guide: Any, seed: int) -> None:
+    stream = tiny_guide.stream("tell me", response_format=Row, seed=seed, temperature=1.0, max_tokens=80)
+    seen = [stream.partial for _ in stream]
+    assert stream.message.ok
+    assert len({repr(part) for part in seen}) > 3
+    assert all(part is None or is_part(part, stream.message.parsed) for part in seen)
+    assert [isinstance(part, Row) for part in seen if part is not None]
