@@ -25,14 +25,7 @@ __all__ = ["Batch", "batch_of"]
 T = TypeVar("T", default=Any)
 
 #: Keywords that ``model.generate`` cannot follow, with their neutral values.
-_OURS_ALONE = {
-    "trace": (False,),
-    "seed": (None,),
-    "logprobs": (None, False),
-    "top_logprobs": (None,),
-    "landing": (True, False),
-    "short_budget": ("cut",),
-}
+_OURS_ALONE = {"trace": (False,), "seed": (None,), "logprobs": (None, False), "top_logprobs": (None,)}
 
 
 class Batch(UserDict[str, Any], Generic[T]):
