@@ -13,6 +13,7 @@ from guided.landing.control import LandingControl, RowLanding
 from guided.landing.growth import growth_bound
 from guided.landing.landing import LandingSearch
 from guided.landing.options import Budgeting
+from guided.rows.sequence import RowSequence
 from guided.state.entry import Begin
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
@@ -102,4 +103,13 @@ def row_landing(
         return RowLanding()
     if start.search is None or start.way is None or len(start.way) > max_tokens:
         return RowLanding(None, f"the answer may be cut: {note}")
+    if plan.stops and _is_stopped(plan, engine, begin, start.way):
+        return RowLanding(note="the answer may be cut: the shortest answer found contains a stop sequence")
     return RowLanding(LandingControl(start.search, max_tokens, start.way, start.growth, options))
+
+
+def _is_stopped(plan: Plan, engine: Engine, begin: Begin, way: tuple[int, ...]) -> bool:
+    """Whether a stop sequence of the request ends an answer of these tokens before its end."""
+    row = RowSequence(plan, engine, begin=begin)
+    row.extend(way[:-1])
+    return row.is_done

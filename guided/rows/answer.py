@@ -94,6 +94,12 @@ class RowAnswer:
         """The error that ended the answer, or with which it went on without guidance."""
         return self._error or (self.sequence.error if self.sequence is not None else None)
 
+    @property
+    def landed(self) -> int | None:
+        """The index of the first token that the budget chose; None as long as there is none."""
+        row = self.sequence if isinstance(self.sequence, RowSequence) else None
+        return row.landing.begun if row is not None and row.landing is not None else None
+
     def token_mask(self) -> TokenMask | None:
         """Return the mask of the next token, good until the next one comes in; None where nothing is masked."""
         return self.sequence.token_mask() if isinstance(self.sequence, RowSequence) else None
