@@ -159,17 +159,17 @@ def _drive(plan: Any, engine: Engine, row: Row, prompt: Sequence[int], ids: Sequ
     for i, token in enumerate(ids):
         state.fill_bitmask(mask)
         if not is_allowed(mask[0], token):
-            behind = b"".join(map(engine.token_bytes, ids[:i])).decode("utf-8", "replace")[-24:]
+            before = b"".join(map(engine.token_bytes, ids[:i])).decode("utf-8", "replace")[-24:]
             text = engine.token_bytes(token).decode("utf-8", "replace")
-            cause = _cause(text, behind, mask, engine)
-            return Row(row.template, row.tokenizer, row.what, i, f"{text!r} behind {behind!r}", cause)
+            cause = _cause(text, before, mask, engine)
+            return Row(row.template, row.tokenizer, row.what, i, f"{text!r} after {before!r}", cause)
         state.commit([token])
         if state.is_stopped:
             return Row(row.template, row.tokenizer, row.what, i + 1)
     return Row(row.template, row.tokenizer, row.what, len(ids), "" if state.is_accepting else "may not end")
 
 
-def _cause(text: str, behind: str, mask: Any, engine: Engine) -> str:
+def _cause(text: str, before: str, mask: Any, engine: Engine) -> str:
     """Return the kind of an override, from the text written and the tokens allowed instead."""
     if text.strip() in ("True", "False", "None") or text.strip("{[").startswith("'"):
         return "value spelled as Python"

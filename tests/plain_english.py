@@ -43,7 +43,6 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("tests/plain_english.py", ""),
     ("*", "look-behind"),
     ("*", "lookbehind"),
-    ("benchmarks/hostile_schemas.md", "|"),  # names of cases, printed by the benchmark
 )
 
 

@@ -223,7 +223,7 @@ CASES: tuple[Case, ...] = (
         relaxed=frozenset({"pattern"}),
     ),
     Case(
-        "patterns told apart only near the end",
+        "patterns distinguished only near the end",
         lambda: {
             "allOf": [{"type": "string", "pattern": "a.{40}$"}, {"pattern": "b.{41}$"}],
             "not": {"pattern": "c.{42}$"},
@@ -231,12 +231,12 @@ CASES: tuple[Case, ...] = (
         relaxed=frozenset({"allOf", "not"}),
     ),
     Case(
-        "six patternProperties told apart only near the end",
+        "six patternProperties distinguished only near the end",
         lambda: {"type": "object", "patternProperties": {f"a.{{{i}}}$": {"type": "integer"} for i in range(10, 16)}},
         "use fewer or simpler",
     ),
     Case(
-        "thirty patternProperties told apart only near the end",
+        "thirty patternProperties distinguished only near the end",
         lambda: {
             "type": "object",
             "patternProperties": {f"{'abc'[i % 3]}.{{{i}}}$": {"type": "integer"} for i in range(10, 40)},

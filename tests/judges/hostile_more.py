@@ -128,19 +128,19 @@ def _texts() -> Iterator[Row]:
     yield "a class begun 200,000 times in a default", lambda: {"default": {"pattern": endless}}, "", _NONE
     yield "repeats in repeats of everything", lambda: _string("^(([\\s\\S]{0,50}){0,50}x){0,10}$"), "", _NONE
     yield "(.*)* 20 deep", lambda: _string("^" + "(" * 20 + ".*" + ")*" * 20 + "$"), "", _NONE
-    yield "thirteen stars in a row beside a constant", lambda: {
+    yield "thirteen stars in a row next to a constant", lambda: {
         "const": "a" * 40, "pattern": "^" + "a*" * 13 + "b$"
     }, _EMPTY, _NONE  # fmt: skip
-    yield "eight stars in a row beside words", lambda: {
+    yield "eight stars in a row next to words", lambda: {
         "enum": ["a" * 60, "b"], "pattern": "^" + ".*a" * 8 + "b$|^b"
     }, "", _NONE  # fmt: skip
-    yield "words and stars by turns beside a sentence", lambda: {
+    yield "words and stars by turns next to a sentence", lambda: {
         "enum": ["the quick brown fox jumps over the lazy dog " * 3, "x"], "pattern": r"^.*\w+.*\w+.*\w+.*\w+.*!$|^x"
     }, "", _NONE  # fmt: skip
     yield "eight stars in a row over keys", lambda: {
         "properties": {"a" * 60: {}}, "patternProperties": {"^" + ".*a" * 8 + "b$": {}}
     }, "", _NONE  # fmt: skip
-    yield "choices in a row beside a constant", lambda: {
+    yield "choices in a row next to a constant", lambda: {
         "const": "a" * 200, "pattern": "^" + "(a|aa)" * 60 + "b$"
     }, _EMPTY, _NONE  # fmt: skip
     yield "thirty borders of words between stars", lambda: _string("\\ba\\b.*" * 30), "", frozenset({"pattern"})

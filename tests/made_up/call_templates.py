@@ -26,13 +26,13 @@ def listed(begin: str, body: str, between: str, end: str) -> str:
 
 #: Calls that carry their number somewhere, or whose objects stand inside another one.
 NUMBERED: dict[str, str] = {
-    "a number behind letters in a tag": each('<run ref="no_{{ loop.index }}">{"fn": "NAME", "kwargs": JSON}</run>'),
-    "a number behind letters in the object": listed(
+    "a number after letters in a tag": each('<run ref="no_{{ loop.index }}">{"fn": "NAME", "kwargs": JSON}</run>'),
+    "a number after letters in the object": listed(
         "<<calls>>[", '{"ref": "t{{ loop.index0 }}", "fn": "NAME", "args": JSON}', ", ", "]<</calls>>"
     ),
     "a bare number in the object": each('<do>{"step": {{ loop.index }}, "fn": "NAME", "args": JSON}</do>'),
     "a number in both tags": each("<step_{{ loop.index }}>NAME with JSON</step_{{ loop.index }}>"),
-    "a number behind the arguments": each("<do>NAME JSON</do #{{ loop.index0 }}>"),
+    "a number after the arguments": each("<do>NAME JSON</do #{{ loop.index0 }}>"),
     "a number touching the name": listed("<<all>>", "<<one>>{{ loop.index }}NAME=JSON<</one>>", "", "<</all>>"),
     "numbered results": listed(
         "```run\n",
@@ -93,7 +93,7 @@ RENAMED: dict[str, str] = {
 #: JSON in another spelling than the usual one.
 SPELLED: dict[str, str] = {
     "no blanks": each('<do>{"fn":"NAME","kwargs":{{ c.function.arguments | tojson(separators=(",", ":")) }}}</do>'),
-    "no blanks behind commas": each("<do>NAME={{ c.function.arguments | tojson(separators=(',', ': ')) }}</do>"),
+    "no blanks after commas": each("<do>NAME={{ c.function.arguments | tojson(separators=(',', ': ')) }}</do>"),
     "two blanks": turns(
         "{% if m.tool_calls %}{% set all = namespace(l=[]) %}{% for c in m.tool_calls %}"
         "{% set all.l = all.l + [{'fn': c.function.name, 'kwargs': c.function.arguments}] %}{% endfor %}"

@@ -271,7 +271,7 @@ REASONING: dict[str, tuple[str, dict[str, Any]]] = {
                  "{% if reasoning_effort == 'minimal' or reasoning_effort == 'low' %}<t></t>{% endif %}"),
         {"start": "<t>", "switch": ("reasoning_effort", None, "minimal"), "prompt_off": "<t></t>", "default_on": True},
     ),
-    "beside an argument that writes into the question": (
+    "next to an argument that writes into the question": (
         thinking("{% if m.reasoning_content %}<t>{{ m.reasoning_content }}</t>{% endif %}", "<t>").replace(
             "((/)){% endfor %}", "{% if low_effort and m.role == 'user' %} (be brief){% endif %}((/)){% endfor %}"
         ),

@@ -31,8 +31,8 @@ def _one_of(copy: SchemaCopy, value: Any, schema: Mapping[str, Any], out: dict[s
         return
     if all(map(_constrains_objects_only, value)) and "type" not in schema:
         value = [{"type": "object", **sub} for sub in value]  # any other value satisfies all branches
-    beside = {k: v for k, v in schema.items() if k != "oneOf"}
-    if not are_mutually_exclusive(value, beside, copy.resolved):
+    siblings = {k: v for k, v in schema.items() if k != "oneOf"}
+    if not are_mutually_exclusive(value, siblings, copy.resolved):
         raise NotPassedThrough
     _choose(copy, "oneOf", value, schema, out)
 
@@ -99,9 +99,9 @@ def _in_order(schema: dict[str, Any], names: list[str]) -> dict[str, Any]:
 
 def _merge(copy: SchemaCopy, keyword: str, value: list[Any], schema: Mapping[str, Any], out: dict[str, Any]) -> None:
     """Schemas that all hold: left to the engine if their keys do not overlap, so that nothing can contradict."""
-    beside = has_siblings(schema, keyword)
-    if len(value) > 1 or beside:
-        rest = [{k: v for k, v in schema.items() if k != keyword}] if beside else []
+    siblings = has_siblings(schema, keyword)
+    if len(value) > 1 or siblings:
+        rest = [{k: v for k, v in schema.items() if k != keyword}] if siblings else []
         if "allOf" in out or not _is_mergeable([*rest, *map(copy.resolved, value)], copy):
             raise NotPassedThrough
         copy.has_merges = True

@@ -113,8 +113,8 @@ def _absorbed(term: Regular) -> Regular:
     """The same language with a repeat reduced next to a wider class: ``[0-9]+.*`` becomes ``[0-9].*``."""
     parts = list(term.args) if term.op == "cat" else [term]
     for at, part in enumerate(parts):
-        beside = [parts[i] for i in (at - 1, at + 1) if 0 <= i < len(parts)]
-        if part.op == "rep" and part.args[0].op == "chars" and any(_takes_all(one, part.args[0]) for one in beside):
+        neighbours = [parts[i] for i in (at - 1, at + 1) if 0 <= i < len(parts)]
+        if part.op == "rep" and part.args[0].op == "chars" and any(_takes_all(one, part.args[0]) for one in neighbours):
             body, least, _ = part.args
             parts[at] = rep(body, least, least) if least else EPS
     return cat(*(part for part in parts if part != EPS))

@@ -66,7 +66,7 @@ def spelled_on(state: GuidanceState, text: str) -> list[int]:
             if i not in engine.tokens.marker_ids and (b := engine.token_bytes(i)) and data.startswith(b, at)
         ]  # fmt: skip
         assert fitting, (
-            f"a dead end behind {data[:at]!r}: only {[engine.token_bytes(i) for i in allowed_ids(mask[0])][:8]}"
+            f"a dead end after {data[:at]!r}: only {[engine.token_bytes(i) for i in allowed_ids(mask[0])][:8]}"
         )
         token = max(fitting, key=lambda i: len(engine.token_bytes(i)))
         state.commit([token])
@@ -143,7 +143,7 @@ def formats_with(text: str) -> dict[str, tuple[Any, str]]:
         "choice": (Choice([text]), text),
         "choices with a shared beginning": (Choice([text + "1", text + "2"]), text + "2"),
         "regex": (Regex(escaped), text),
-        "regex with more behind it": (Regex(escaped + "[a-z]+"), text + "q"),
+        "regex with more after it": (Regex(escaped + "[a-z]+"), text + "q"),
         "const": ({"const": text}, in_json(text)),
         "enum": ({"enum": [text, text + "x"]}, in_json(text + "x")),
         "key": (

@@ -75,7 +75,7 @@ def test_C2_11_without_reasoning_tokens_there_is_one_note_and_no_token_zero(engi
     assert "<[0]>" not in plan.lark
 
 
-def test_C3_a_choice_behind_reasoning_stays_behind_it(engine: Engine):
+def test_C3_a_choice_after_reasoning_stays_after_it(engine: Engine):
     plan = plan_of(engine, response_format=Choice(["a", "b", "c"]), reasoning_effort="low")
     for option in "abc":
         assert accepts(plan, engine, THOUGHT + option + END)
@@ -148,7 +148,7 @@ def test_C5_an_end_added_to_the_registry_ends_only_its_own_plans(engine: Engine)
     assert accepts(theirs, engine, "Hi<|im_end|>")
 
 
-def test_C7_free_text_with_calls_before_and_after():
+def test_C7_free_text_beside_calls_before_and_after():
     form = FORMAT.tool_calls
     assert form is not None
     text = small_tokenizer(MARKERS, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))

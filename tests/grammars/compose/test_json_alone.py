@@ -20,7 +20,7 @@ FORMATS = {
     "opening": Format("opening", content=ContentFormat(opening="\n\n")),
     "framed": Format("framed", content=ContentFormat(start="<think>", end="</think>")),
     "framed by text": Format("framed by text", content=ContentFormat(start="[%json {}", end="]")),
-    "reasoning that nobody asks for": Format(
+    "reasoning that no one asks for": Format(
         "silent", reasoning=ReasoningFormat("<think>\n", "\n</think>\n\n", closed_lead="\n")
     ),
     "ends": Format("ends", ends=Ends(content=("<|im_end|>", "<|endoftext|>"))),

@@ -249,7 +249,7 @@ def refuse_mutants(
         assert not accepts(plan, engine, cut + answer + variant.ends[0], variant.tail), "the block was not closed"
         assert not accepts(plan, engine, cut + variant.ends[0], variant.tail), "ended inside the block"
         if variant.effort[2] is not None:
-            assert not accepts(plan, engine, opening + variant.ends[0], variant.tail), "nothing behind the block"
+            assert not accepts(plan, engine, opening + variant.ends[0], variant.tail), "nothing after the block"
     mutants = mutants_of(variant, answer, rng)
     for mutant in rng.sample(mutants, min(most, len(mutants))):
         assert not accepts(plan, engine, opening + mutant + variant.ends[0], variant.tail), mutant

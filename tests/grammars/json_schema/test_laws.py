@@ -164,7 +164,7 @@ def test_what_is_written_at_random_is_valid(scorer: Any, judge: Judge, documents
     assert not faults, "\n".join(faults)
 
 
-def test_a_cause_is_found_by_either_validator_beside_documents_of_another_draft() -> None:
+def test_a_cause_is_found_by_either_validator_next_to_documents_of_another_draft() -> None:
     """Division of doubles finds none here; what one draft cannot follow in a document does not end the search."""
     pytest.importorskip("jsonschema_rs")
     draft4 = {"$schema": "http://json-schema.org/draft-04/schema#", "multipleOf": 0.123456789}
@@ -219,7 +219,7 @@ REFERRING: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("schema", "value", "pointer"), REFERRING)
-def test_what_is_violated_behind_a_reference_is_not_taken_for_what_stands_beside_it(
+def test_what_is_violated_after_a_reference_is_not_taken_for_what_stands_next_to_it(
     schema: Any, value: Any, pointer: str
 ) -> None:
     found = {place for causes in violations(schema, value) for place, word in causes if word in ("type", "minimum")}

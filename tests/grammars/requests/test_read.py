@@ -287,7 +287,7 @@ def test_K5_names_of_other_servers_constrain_as_well(engine: Engine, key: str):
 @pytest.mark.parametrize(
     "key", ["guided_jsn", "guided_whitespace_pattern", "guided_options_request", "constraints", "json_schemas"]
 )
-def test_K5_a_constraint_that_nobody_knows_is_never_ignored(key: str):
+def test_K5_a_constraint_that_no_one_knows_is_never_ignored(key: str):
     for lenient in (False, True):
         with pytest.raises(RequestError, match=key):
             read_request({key: "x"}, ignore_unknown=lenient)

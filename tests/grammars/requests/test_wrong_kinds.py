@@ -169,7 +169,7 @@ def test_stops_of_parts_are_a_value_of_their_own(stop: Any):
         Parts(stop=stop)
 
 
-def test_keys_that_clients_send_beside_a_tool_are_taken(engine: Engine):
+def test_keys_that_clients_send_next_to_a_tool_are_taken(engine: Engine):
     tool = {"name": "f", "parameters": SCHEMA, "cache_control": {"type": "ephemeral"}, "returns": {"type": "string"}}
     mcp = {"name": "m", "inputSchema": SCHEMA, "outputSchema": SCHEMA, "annotations": {}, "_meta": {}, "x-own": 1}
     plan = check_request({"tools": [tool, mcp]}, tokens=engine.tokens, format=FORMAT).plan

@@ -87,7 +87,7 @@ def test_what_lark_parses_is_what_we_accept(grammar: str, lengths: range):
 
 
 @pytest.mark.parametrize("word", ["a b", "ab", "a  b", "a b ", "a", "ab b", "a,b", "a , b ,b"])
-def test_ignored_text_may_stand_behind_every_lexeme_and_nowhere_else(word: str):
+def test_ignored_text_may_stand_after_every_lexeme_and_nowhere_else(word: str):
     grammar = 'start: "a" ("," | ) "b"+ ("," "b")*\n%ignore " "'
     parsed = True
     try:

@@ -82,7 +82,7 @@ def test_raw_strings_carry_markup_line_breaks_and_look_alikes(wire_engine: Engin
 
 
 @pytest.mark.parametrize("name", _RAW)
-def test_nothing_runs_on_behind_a_closed_value(wire_engine: Engine, name: str) -> None:
+def test_nothing_runs_on_after_a_closed_value(wire_engine: Engine, name: str) -> None:
     form, tool = FORMS[name], _with({"a": {"type": "string"}}, ("a",))
     text = _one(name, tool, {"a": "x"})
     closed = text.index("x") + 1

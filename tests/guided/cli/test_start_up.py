@@ -138,8 +138,8 @@ def test_the_answer_alone_is_written_to_standard_output(is_terminal: bool) -> No
     for event in events():
         printer(event)
     printer.close()
-    written, beside = out.file.getvalue(), aside.file.getvalue()  # type: ignore[attr-defined]
-    assert "Hm." in beside
+    written, siblings = out.file.getvalue(), aside.file.getvalue()  # type: ignore[attr-defined]
+    assert "Hm." in siblings
     assert "Hm." not in written
     if is_terminal:
         assert [text in written for text in ("f(", '{"a":1}', "select 1")] == [True] * 3

@@ -110,7 +110,7 @@ def test_what_came_out_is_not_tried_again() -> None:
         trial.close()
 
 
-def test_a_verdict_that_nobody_looks_for_is_found_by_who_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verdict_that_no_one_looks_for_is_found_by_who_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("guided.engine.compile_trial._MOST_HASHES", 1)
     trial = Counted(seconds=SECONDS)
     grammars = [f'start: "{i}"' for i in range(3)]

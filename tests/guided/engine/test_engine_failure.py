@@ -313,8 +313,8 @@ AMONG_A_AND_B: dict[str, Callable[[GuidanceState], Any]] = {
     "mask": lambda state: allowed_ids(state.mask()),
     "validate": lambda state: state.validate(state.engine.tokenize("b") + state.engine.tokenize("a")),
     "commit": lambda state: state.commit(state.engine.tokenize("b") + state.engine.tokenize("a")),
-    "commit two behind a mask": lambda state: (state.mask(), AMONG_A_AND_B["commit"](state))[1],
-    "commit behind a rollback": lambda state: (state.rollback(2), AMONG_A_AND_B["commit"](state))[1],
+    "commit two after a mask": lambda state: (state.mask(), AMONG_A_AND_B["commit"](state))[1],
+    "commit after a rollback": lambda state: (state.rollback(2), AMONG_A_AND_B["commit"](state))[1],
     "is_accepting": lambda state: state.is_accepting,
     "commit an end": lambda state: state.commit([state.engine.tokens.end_ids[0]]),
 }

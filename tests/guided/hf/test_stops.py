@@ -223,7 +223,7 @@ def test_the_prompt_never_counts(tiny_guide: Any) -> None:
     assert message.stop_reason is None
 
 
-def test_tokens_behind_a_stop_are_cut_from_what_another_loop_wrote(tiny_guide: Any) -> None:
+def test_tokens_after_a_stop_are_cut_from_what_another_loop_wrote(tiny_guide: Any) -> None:
     """A loop that notices late, as assisted decoding does, changes nothing in the message."""
     chat, stop, before, tokens = cases(tiny_guide)[0]
     inputs = tiny_guide.inputs([chat])

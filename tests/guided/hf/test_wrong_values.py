@@ -68,7 +68,7 @@ def test_inputs_that_are_none_of_ours(tiny_guide: Guide) -> None:
             tiny_guide.messages(out, other, plans)  # type: ignore[arg-type]
 
 
-def test_a_pad_token_may_be_named_beside_our_kwargs(tiny_guide: Guide, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pad_token_may_be_named_next_to_our_kwargs(tiny_guide: Guide, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two values for one keyword; what we name is named only where ``generate`` finds none."""
     end = tiny_guide.tokens.end_ids[0]
     plans = [tiny_guide.plan(response_format=Choice(["a"])), None]

@@ -55,7 +55,7 @@ def test_a_string_of_a_pattern_has_a_shortest_text(engine: Engine, pattern: str)
 
 
 @pytest.mark.parametrize("pattern", [r"\S", "[0-9]", r"(?=.*x)"])
-def test_a_length_beside_a_pattern_is_kept(engine: Engine, pattern: str) -> None:
+def test_a_length_next_to_a_pattern_is_kept(engine: Engine, pattern: str) -> None:
     text = held(engine, {"type": "string", "pattern": pattern, "minLength": 12, "maxLength": 14})
     assert len(json.loads(text)) == 12
 
@@ -140,7 +140,7 @@ def test_whatever_text_is_held_is_legal_and_valid(engine: Engine, seed: int) -> 
 @pytest.mark.parametrize(
     ("pattern", "least", "size"), [("\\n\\P{L}", 4, 4), ("^(ab|cd)*$", 500, 500)], ids=["of many classes", "of pairs"]
 )
-def test_a_pattern_beside_a_length_has_a_text_of_it(engine: Engine, pattern: str, least: int, size: int) -> None:
+def test_a_pattern_next_to_a_length_has_a_text_of_it(engine: Engine, pattern: str, least: int, size: int) -> None:
     text = held(engine, {"type": "string", "pattern": pattern, "minLength": least})
     assert len(json.loads(text)) == size
 

@@ -175,7 +175,7 @@ def test_X2_a_stop_longer_than_any_window() -> None:
     assert as_bytes(pieces, hit.before, hit.before_bytes) == data[:at]
 
 
-def test_stop_ids_are_found_beside_strings_and_come_first() -> None:
+def test_stop_ids_are_found_next_to_strings_and_come_first() -> None:
     matcher, tokens, _ = matcher_of(Stops(("b",), ids=(1,)), [b"a", b"ab"])
     assert matcher.feed(tokens) == StopHit(1, 2, 1, 0, 2, 0)
 

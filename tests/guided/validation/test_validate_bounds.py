@@ -244,7 +244,7 @@ def test_a_clients_pattern_makes_no_warning(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("unique", [False, True])
-def test_a_message_says_that_nobody_judged_it(engine: Engine, monkeypatch: pytest.MonkeyPatch, unique: bool) -> None:
+def test_a_message_says_that_no_one_judged_it(engine: Engine, monkeypatch: pytest.MonkeyPatch, unique: bool) -> None:
     """As a note where the masks alone guarantee it; otherwise the value is not returned."""
     schema = {"type": "array", "uniqueItems": unique, "items": {"type": "object", "required": ["a"]}}
     plan = plan_of(engine, response_format=JsonSchema(schema))

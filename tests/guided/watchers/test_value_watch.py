@@ -394,7 +394,7 @@ def test_a_repeat_stays_legal_where_nothing_else_is_left(byte_tokens: Engine) ->
         state.commit(allowed_ids(state.mask())[:1])
 
 
-def test_the_value_begins_behind_the_marker_that_a_token_completes(plain_engine: Engine) -> None:
+def test_the_value_begins_after_the_marker_that_a_token_completes(plain_engine: Engine) -> None:
     """Reasoning that ends by text: the watcher must not miss the bracket that the same token may write."""
     plan = plan_of(plain_engine, response_format=JsonSchema(STRINGS))
     for text, whole in (('<think>\nx\n</think>\n\n["a", "b"]', True), ('<think>\nx\n</think>\n\n["a", "a"]', False)):
@@ -530,7 +530,7 @@ _LISTED = {"type": "object", "properties": {"b": {"type": "integer"}, "c": _DIST
 
 
 @pytest.mark.parametrize(
-    ("beside", "is_free"),
+    ("siblings", "is_free"),
     [
         ({"type": "object", "properties": {"a": {"type": "integer"}}}, True),
         ({"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False}, False),
@@ -538,9 +538,9 @@ _LISTED = {"type": "object", "properties": {"b": {"type": "integer"}, "c": _DIST
         ({"type": "object", "patternProperties": {"^[x-z]$": True}, "additionalProperties": False}, False),
     ],
 )
-def test_a_key_that_another_branch_takes_as_any_key_is_not_watched(beside: Any, is_free: bool) -> None:
+def test_a_key_that_another_branch_takes_as_any_key_is_not_watched(siblings: Any, is_free: bool) -> None:
     """Its items may be equal there; the row said that they were watched, and a valid answer was stopped."""
-    schema = {"anyOf": [beside, _LISTED]}
+    schema = {"anyOf": [siblings, _LISTED]}
     (row,) = [row for row in build(schema, watch=True).report.rows if row.keyword == "uniqueItems"]
     assert (row.outcome is Outcome.RELAXED) == is_free
     assert byte_judge(None).compiled(schema).accepts('{"c": [3, 3]}') == is_free

@@ -232,7 +232,7 @@ def test_frames_of_answers_and_ends_of_turns_are_read(name: str) -> None:
         assert any(golden.calls and golden.content for golden in found.golden_texts) or not frame[2]
 
 
-def test_a_frame_read_beside_calls_that_fall_back_goes_with_them() -> None:
+def test_a_frame_read_next_to_calls_that_fall_back_goes_with_them() -> None:
     template, *_ = ANSWERS["the call has a key in front of the name"]
     found = inferred(template.replace("arguments | tojson", "arguments | tojson | replace('null', 'nil')"))
     assert dict(found.format.evidence)["tool_calls"] == "fallback"

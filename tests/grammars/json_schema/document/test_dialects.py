@@ -28,7 +28,7 @@ def _schema(part: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("more", [{}, {"$id": "https://example.com/root"}, {"title": "t", "$anchor": "here"}])
 @pytest.mark.parametrize("part", [_BESIDE, {"items": _BESIDE, "type": "array", "minItems": 1}])
-def test_what_stands_beside_a_reference_counts(judge: Judge, part: dict[str, Any], more: dict[str, Any]) -> None:
+def test_what_stands_next_to_a_reference_counts(judge: Judge, part: dict[str, Any], more: dict[str, Any]) -> None:
     """In a schema with identifiers as in one without."""
     schema = _schema(part, **more)
     for value, is_valid in ("x", False), ({}, True):

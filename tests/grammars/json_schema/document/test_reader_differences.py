@@ -45,10 +45,10 @@ def _verdicts(schema: Any, value: Any) -> list[bool | None]:
 # -- OpenAPI's nullable
 
 
-@pytest.mark.parametrize("beside", [{}, {"type": "string"}, {"type": ["string", "integer"]}, {"enum": ["a", "b"]}])
-def test_a_nullable_constant_is_no_other(judge: Judge, beside: dict[str, Any]) -> None:
+@pytest.mark.parametrize("siblings", [{}, {"type": "string"}, {"type": ["string", "integer"]}, {"enum": ["a", "b"]}])
+def test_a_nullable_constant_is_no_other(judge: Judge, siblings: dict[str, Any]) -> None:
     """Both read as validators do: null joins the types and an ``enum``, and a ``const`` leaves one value."""
-    for schema in {"const": "a", "nullable": True, **beside}, {**beside, "nullable": True, "const": "a"}:
+    for schema in {"const": "a", "nullable": True, **siblings}, {**siblings, "nullable": True, "const": "a"}:
         whole = {"type": "object", "properties": {"k": schema}, "required": ["k"]}
         found, inner = judge.compiled(schema), judge.compiled(whole)
         for value in None, "a", "b":
@@ -58,18 +58,18 @@ def test_a_nullable_constant_is_no_other(judge: Judge, beside: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("word", ["anyOf", "oneOf", "allOf"])
-@pytest.mark.parametrize("beside", [{}, {"type": "array"}, {"enum": [[[1], [1]], 1]}])
-def test_what_is_nullable_is_named_where_it_stands(judge: Judge, word: str, beside: dict[str, Any]) -> None:
+@pytest.mark.parametrize("siblings", [{}, {"type": "array"}, {"enum": [[[1], [1]], 1]}])
+def test_what_is_nullable_is_named_where_it_stands(judge: Judge, word: str, siblings: dict[str, Any]) -> None:
     first = {"title": "lists"} if word == "allOf" else {"type": "string"}
-    schema = {word: [first, _LISTS], "nullable": True, **beside}
+    schema = {word: [first, _LISTS], "nullable": True, **siblings}
     found = judge.compiled(schema)
-    assert f"/{word}/1" in {pointer for pointer, _ in _rows(found, "relaxed")} or "enum" in beside
+    assert f"/{word}/1" in {pointer for pointer, _ in _rows(found, "relaxed")} or "enum" in siblings
     assert not [pointer for pointer, _ in _rows(found, "relaxed") if pointer.count("Of") > 1]
     for value in [[1], [1]], None:
         if found.accepts(json.dumps(value)) and False in _verdicts(schema, value):
             assert not unexcused(schema, value, None, found.plan.schema_report.relaxed)
     with pytest.raises(SchemaError) as caught:
-        build({word: [{}, {"type": 5}], "nullable": True, **beside}, watch=True)
+        build({word: [{}, {"type": 5}], "nullable": True, **siblings}, watch=True)
     assert caught.value.pointer == f"/{word}/1"
 
 
@@ -103,7 +103,7 @@ def test_a_resource_is_read_by_its_own_dialect(judge: Judge, around: Any, name: 
 
 @pytest.mark.parametrize("stray", [_2019, _2020])
 @pytest.mark.parametrize("root", [_FOUR, _SEVEN])
-def test_what_a_stray_dialect_reads_beside_a_reference_is_relaxed(judge: Judge, root: str, stray: str) -> None:
+def test_what_a_stray_dialect_reads_next_to_a_reference_is_relaxed(judge: Judge, root: str, stray: str) -> None:
     part = {"$ref": "#/definitions/x", "maximum": 5}
     for at, value, inner in (
         ("", 9, {"$schema": stray, **part}),
@@ -119,7 +119,7 @@ def test_what_a_stray_dialect_reads_beside_a_reference_is_relaxed(judge: Judge, 
 
 
 @pytest.mark.parametrize("more", [{}, {"not": {"required": ["z"]}}])
-def test_what_is_ignored_beside_a_reference_is_said(judge: Judge, more: dict[str, Any]) -> None:
+def test_what_is_ignored_next_to_a_reference_is_said(judge: Judge, more: dict[str, Any]) -> None:
     part = {"title": "t", "$ref": "#/definitions/x", "maximum": 5}
     schema = {"$schema": _SEVEN, "definitions": {"x": {"type": "integer"}}, "properties": {"a": part}, **more}
     found = judge.compiled(schema)
@@ -209,7 +209,7 @@ def test_a_large_schema_of_another_dialect_is_not_looked_through() -> None:
     ("bound", "flag", "value"), [("minimum", "exclusiveMinimum", 5), ("maximum", "exclusiveMaximum", 5)]
 )
 @pytest.mark.parametrize("number", [0, 2, 5, 7])
-def test_a_bound_beside_an_exclusive_one_is_exclusive_in_draft_4(
+def test_a_bound_next_to_an_exclusive_one_is_exclusive_in_draft_4(
     judge: Judge, bound: str, flag: str, value: int, number: int
 ) -> None:
     """Some validators read any number there as true."""

@@ -29,7 +29,7 @@ TOO_FEW: dict[str, dict[str, Any]] = {
     "by position, the third taking the first's": distinct(
         prefixItems=[{"enum": [1, 2]}, {"enum": [2, 1]}, {"enum": [1, 2]}], minItems=3
     ),
-    "behind others": distinct(prefixItems=[{"const": "a"}], items={"enum": [1, 2]}, minItems=4),
+    "after others": distinct(prefixItems=[{"const": "a"}], items={"enum": [1, 2]}, minItems=4),
     "that are contained": distinct(items={"type": "string"}, contains={"const": "a"}, minContains=2),
 }
 

@@ -30,9 +30,9 @@ NOWHERE = (
 
 
 @pytest.mark.parametrize("pattern", NOWHERE)
-@pytest.mark.parametrize("beside", [{}, {"maxLength": 3}], ids=json.dumps)
-def test_a_pattern_that_no_string_has_leaves_no_string(judge: Judge, pattern: str, beside: Any) -> None:
-    text = {"type": "string", "pattern": pattern, **beside}
+@pytest.mark.parametrize("siblings", [{}, {"maxLength": 3}], ids=json.dumps)
+def test_a_pattern_that_no_string_has_leaves_no_string(judge: Judge, pattern: str, siblings: Any) -> None:
+    text = {"type": "string", "pattern": pattern, **siblings}
     for schema in (text, {"type": "object", "properties": {"a": text}, "required": ["a"]}):
         with pytest.raises(SchemaError, match="unsatisfiable"):
             build(schema, watch=True)
@@ -152,18 +152,18 @@ CONTROLLED = {
 
 
 @pytest.mark.parametrize("pattern", CONTROLLED)
-@pytest.mark.parametrize("place", ["alone", "beside open keys", "key"])
+@pytest.mark.parametrize("place", ["alone", "next to open keys", "key"])
 def test_control_characters_are_kept_or_said_not_to_be(judge: Judge, pattern: str, place: str) -> None:
     text: Any = {"type": "string", "pattern": pattern}
     schema = {
         "alone": text,
-        "beside open keys": {"type": "object", "properties": {"a": text}, "required": ["a"]},
+        "next to open keys": {"type": "object", "properties": {"a": text}, "required": ["a"]},
         "key": {"type": "object", "patternProperties": {pattern: {}}, "additionalProperties": False},
     }[place]
     found = judge.compiled(schema)
     narrowed = {row.keyword for row in found.plan.schema_report.narrowed if "control" in row.reason}
     for char in CONTROLS:
-        value: Any = {"alone": char, "beside open keys": {"a": char}, "key": {char: None}}[place]
+        value: Any = {"alone": char, "next to open keys": {"a": char}, "key": {char: None}}[place]
         written = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         takes, has = found.accepts(written), char in CONTROLLED[pattern]
         assert not (takes and not has), repr(char)

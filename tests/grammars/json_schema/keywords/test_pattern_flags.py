@@ -109,7 +109,7 @@ def test_what_one_reader_knows_is_relaxed(pattern: str) -> None:
 @pytest.mark.parametrize(
     "pattern", ["(?<n>a)(?<n>b)", "(?P<n>a)|(?P<n>b)", "(?i", "(?~a)", "(?)", "(?-)", "a**", "(?i:a"]
 )
-def test_what_nobody_reads_is_no_pattern(pattern: str) -> None:
+def test_what_no_one_reads_is_no_pattern(pattern: str) -> None:
     with pytest.raises(InvalidPattern):
         language(pattern)
     with pytest.raises(SchemaError, match="not a regular expression"):

@@ -104,7 +104,7 @@ def test_a_dot_in_a_class_or_escaped_is_no_dot() -> None:
 
 @pytest.mark.parametrize("pattern", ["\\bfoo", "foo\\B", "a\\b.", "(\\b|x)[^a]"])
 @pytest.mark.parametrize("negated", [False, True])
-def test_borders_of_words_beside_other_letters_are_said(pattern: str, negated: bool) -> None:
+def test_borders_of_words_next_to_other_letters_are_said(pattern: str, negated: bool) -> None:
     schema: Any = {"type": "string", "pattern": pattern}
     rows = build({"not": schema} if negated else schema, watch=True).report.relaxed
     assert ("/not" if negated else "", "pattern") in {(row.pointer, row.keyword) for row in rows}
@@ -307,7 +307,7 @@ _BY_UNICODE = (
     ],
 )
 @pytest.mark.parametrize("form", ["pattern", "not", "key", "no key"])
-def test_classes_beside_look_around_are_what_all_readings_share(judge: Judge, pattern: str, form: str) -> None:
+def test_classes_next_to_look_around_are_what_all_readings_share(judge: Judge, pattern: str, form: str) -> None:
     """Both validators read them by Unicode then, ECMA-262 by ASCII."""
     schemas: dict[str, Any] = {
         "pattern": {"type": "string", "pattern": pattern},
@@ -352,7 +352,7 @@ def test_an_end_that_is_negated_is_found_before_a_final_newline_too(
     assert all(found.accepts(json.dumps({"a": other})) for other in others)
 
 
-def test_an_end_behind_counts_that_may_begin_anywhere_has_a_row_that_refuses_nothing() -> None:
+def test_an_end_after_counts_that_may_begin_anywhere_has_a_row_that_refuses_nothing() -> None:
     found = byte_judge(None).compiled({"type": "string", "not": {"pattern": "[a-z]+[0-9]{5,9}$"}}, "strict")
     rows = [row for row in found.plan.schema_report.rows if row.pointer == "/not"]
     assert [row.outcome for row in rows] == [Outcome.EXACT]

@@ -15,7 +15,7 @@ WRONG: list[Any] = [
     None, True, 5, -1, 1.5, "x", "", [], [5], [[1]], [{}], ["a", [1]], {"a": 5}, {"a": [[1]]}, {"^a$": None},
 ]  # fmt: skip
 
-BESIDE: list[dict[str, Any]] = [
+SIBLINGS: list[dict[str, Any]] = [
     {},
     {"type": "object"},
     {"properties": {"a": {"type": "string"}, "b": {}}},
@@ -60,15 +60,15 @@ AROUND: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("keyword", CHECKS)
-def test_a_wrong_kind_is_named_whatever_stands_beside_it(keyword: str) -> None:
+def test_a_wrong_kind_is_named_whatever_stands_next_to_it(keyword: str) -> None:
     is_right, expected = CHECKS[keyword]
     for value in WRONG:
         if is_right(value):
             continue
-        for beside in BESIDE:
-            if keyword in beside:
+        for siblings in SIBLINGS:
+            if keyword in siblings:
                 continue
-            for schema in ({keyword: value, **beside}, {**beside, keyword: value}):
+            for schema in ({keyword: value, **siblings}, {**siblings, keyword: value}):
                 with pytest.raises(SchemaError) as caught:
                     build({**schema, "$defs": {"d": {}}}, watch=True)
                 assert (caught.value.keyword, caught.value.pointer) == (keyword, ""), schema
@@ -83,7 +83,7 @@ def test_a_wrong_kind_is_named_wherever_the_schema_stands(place: str) -> None:
         wrong = [value for value in WRONG if not CHECKS[keyword][0](value)]
         if not wrong:
             continue
-        words = [*rng.choice(BESIDE).items(), *rng.choice(BESIDE).items(), (keyword, rng.choice(wrong))]
+        words = [*rng.choice(SIBLINGS).items(), *rng.choice(SIBLINGS).items(), (keyword, rng.choice(wrong))]
         rng.shuffle(words)
         schema = {k: v for k, v in words if k != keyword or not CHECKS[k][0](v)}
         whole = {**AROUND[place](schema), "$defs": {"d": {}, "q": schema}}

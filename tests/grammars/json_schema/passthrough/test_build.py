@@ -65,11 +65,11 @@ TAKEN: dict[str, tuple[Any, list[Any]]] = {
         },
         ["A", "C", "D", {"type": "A"}, {"type": "D"}, {"type": "C"}, {}],
     ),
-    "a length beside digits and any text behind them": (
+    "a length next to digits and any text after them": (
         {"type": "string", "pattern": "^(\\d+\\.\\d+\\.\\d+.*)$", "maxLength": 8},
         ["1.2.3", "1.2", "1.2.3-rc1", "1.2.3-rc", "1.20.300", "1.20.3000", "1.2.", "12.3.é", "12.3.4é"],
     ),
-    "keys of any text beside others": (
+    "keys of any text next to others": (
         {"type": "object", "patternProperties": {"^.+$": {"type": "integer"}}},
         [{}, {"a": 1}, {"a": "x"}, {"": "x"}, {"a": 1, "": None}, {"\r": "x"}, {"é b": 2}, {"a": 1, "b": []}],
     ),
@@ -119,7 +119,7 @@ TAKEN: dict[str, tuple[Any, list[Any]]] = {
         {"type": "object", "properties": {"a": {"type": "string", "nullable": True, "enum": ["x"]}}},
         [{"a": "x"}, {"a": None}, {"a": "y"}, {}],
     ),
-    "recursion beside merges": (
+    "recursion next to merges": (
         {
             "$schema": DRAFT7,
             "definitions": {
@@ -327,12 +327,12 @@ def test_a_required_key_that_a_pattern_forbids_is_an_error_of_the_schema(listed:
 
 
 @pytest.mark.parametrize("wrong", [True, None, 1, [1], [["x"]]])
-def test_required_of_the_wrong_kind_beside_patterns_is_said_where_it_is_read(wrong: Any) -> None:
+def test_required_of_the_wrong_kind_next_to_patterns_is_said_where_it_is_read(wrong: Any) -> None:
     with pytest.raises(SchemaError, match="required"):
         build({"type": "object", "patternProperties": {"^a": False}, "required": wrong}, watch=True)
 
 
-def test_keys_that_readers_differ_on_satisfy_the_pattern_beside_free_ones() -> None:
+def test_keys_that_readers_differ_on_satisfy_the_pattern_next_to_free_ones() -> None:
     """Our own grammars leave them out; where others may hold anything the engine takes them for keys of the pattern."""
     schema = {"type": "object", "patternProperties": {"^a(\\..*)?$": {"type": "integer"}}}
     assert pass_through(schema, DEFAULT_SPELLING) is not None

@@ -81,7 +81,7 @@ def words(pattern: str, chance: random.Random) -> list[str]:
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_a_pattern_beside_a_length_keeps_both(pattern: str) -> None:
+def test_a_pattern_next_to_a_length_keeps_both(pattern: str) -> None:
     chance = random.Random(pattern)
     for bounds in LENGTHS:
         schema = {"type": "string", "pattern": pattern, **bounds}
@@ -107,7 +107,7 @@ def test_one_class_and_a_length_stay_on_the_fast_path(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
-def test_a_format_beside_a_length_compiles(name: str) -> None:
+def test_a_format_next_to_a_length_compiles(name: str) -> None:
     for bounds in ({"minLength": 3}, {"minLength": 60}, {"maxLength": 40}, {"minLength": 30, "maxLength": 90}):
         try:
             JUDGE.compiled({"type": "string", "format": name, **bounds})
@@ -134,7 +134,7 @@ _PIECES = [
 
 
 @pytest.mark.parametrize("seed", seeds(20, default=2))
-def test_a_repeat_beside_any_text_is_told_apart(seed: int) -> None:
+def test_a_repeat_next_to_any_text_is_told_apart(seed: int) -> None:
     """The engine sees through what is left of it, and the language is the same."""
     chance = random.Random(f"absorbed {seed}")
     num_kept = 0

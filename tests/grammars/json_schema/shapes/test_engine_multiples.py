@@ -141,7 +141,7 @@ FAR_OUT = list(
 
 
 @pytest.mark.parametrize("case", FAR_OUT)
-def test_a_step_beside_a_bound_far_out_is_a_grammar(judge: Judge, case: tuple[str, float, float]) -> None:
+def test_a_step_next_to_a_bound_far_out_is_a_grammar(judge: Judge, case: tuple[str, float, float]) -> None:
     keyword, step, bound = case
     sign = 1 if "in" in keyword[-5:] and "Max" not in keyword and keyword != "maximum" else -1
     schema = {"type": "number", keyword: sign * bound, "multipleOf": step}

@@ -41,7 +41,7 @@ def judge() -> Judge:
         ({"items": {"exclusiveMinimum": 0, "multipleOf": 3}, "minItems": 1}, ["[3]"], ["[0]", "[-3]"]),
     ],
 )
-def test_exclusive_bounds_hold_beside_steps(
+def test_exclusive_bounds_hold_next_to_steps(
     judge: Judge, schema: dict[str, Any], right: list[str], wrong: list[str]
 ) -> None:
     found = judge.compiled(schema)

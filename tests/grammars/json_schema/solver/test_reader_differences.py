@@ -277,14 +277,14 @@ def test_nothing_that_all_validators_refuse_is_written(judge: Judge, seed: int) 
     rng = random.Random(seed)
     accepted = 0
     for _ in range(20):
-        (schema_around, value_around), (beside, value_beside) = rng.choice(AROUND), rng.choice(SIBLINGS)
-        schema = beside(*(schema_around(rng.choice(PARTS)) for _ in range(2)))
+        (schema_around, value_around), (siblings, value_siblings) = rng.choice(AROUND), rng.choice(SIBLINGS)
+        schema = siblings(*(schema_around(rng.choice(PARTS)) for _ in range(2)))
         try:
             found = judge.compiled(schema, "strict")
         except GuidedError:
             continue
         for word in WORDS:
-            value = value_beside(value_around(word))
+            value = value_siblings(value_around(word))
             if found.accepts(json.dumps(value, ensure_ascii=False)):
                 accepted += 1
                 assert True in {verdict.is_valid for verdict in verdicts(schema, value)}, (schema, value)

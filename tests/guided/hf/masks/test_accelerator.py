@@ -336,7 +336,7 @@ def test_forms_are_bounded_and_found_again(few_masked: float) -> None:
 
 
 @pytest.mark.parametrize("hold", ["tensor", "view", "array", "storage", "nothing"])
-def test_memory_is_used_again_only_when_nobody_holds_it(hold: str) -> None:
+def test_memory_is_used_again_only_when_no_one_holds_it(hold: str) -> None:
     """Whoever keeps a result, or any part of it, keeps its numbers."""
     holds: dict[str, Callable[[torch.Tensor], Any]] = {
         "tensor": lambda out: out,

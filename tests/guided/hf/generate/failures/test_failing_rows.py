@@ -310,7 +310,7 @@ def test_G4_after_a_failure_the_same_objects_serve_again(tiny_guide: Any, monkey
         assert message.guidance.masks == message.guidance.commits == len(message.token_ids)
 
 
-def test_a_processor_behind_ours_that_chooses_against_the_mask(tiny_guide: Any) -> None:
+def test_a_processor_after_ours_that_chooses_against_the_mask(tiny_guide: Any) -> None:
     """The row ends with an error at that token: what was written until then is kept."""
     plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "choice")]
     inputs = tiny_guide.inputs(CHATS[:2], plans)

@@ -39,7 +39,7 @@ def test_G6_narrow_logits_are_refused_when_the_guide_is_made(tiny_guide: Any) ->
         guide_of(tiny_guide, 200)
 
 
-def test_a_model_that_was_resized_behind_the_guides_back(tiny_guide: Any) -> None:
+def test_a_model_that_was_resized_after_the_guides_back(tiny_guide: Any) -> None:
     """Wider: right all the same; so narrow that nothing legal is left: an error and no accident."""
     width = len(tiny_guide.tokenizer)
     guide = guide_of(tiny_guide, width)

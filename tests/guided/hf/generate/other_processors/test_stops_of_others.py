@@ -99,11 +99,11 @@ def test_a_pad_token_that_only_the_call_names(tiny_guide: Any, names: Any, on_er
 
 
 @pytest.mark.parametrize("strings", [None, ["zzz"], ["end"]], ids=str)  # the pad token's name has an "end" in it
-@pytest.mark.parametrize("beside", ["json", None])
-def test_the_padding_of_rows_without_a_grammar_is_not_read(tiny_guide: Any, strings: Any, beside: str | None) -> None:
+@pytest.mark.parametrize("siblings", ["json", None])
+def test_the_padding_of_rows_without_a_grammar_is_not_read(tiny_guide: Any, strings: Any, siblings: str | None) -> None:
     first = Stops(strings=tuple(strings)) if strings else None
     found = []
-    for others in ([], [plan_of(tiny_guide, beside) if beside else Stops(strings=("zzzz",))]):
+    for others in ([], [plan_of(tiny_guide, siblings) if siblings else Stops(strings=("zzzz",))]):
         plans = [first, *others]
         inputs = tiny_guide.inputs(CHATS[: len(plans)], plans)
         kwargs = {"stopping_criteria": [], "pad_token_id": tiny_guide.pad_id}

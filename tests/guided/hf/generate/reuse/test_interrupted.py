@@ -62,7 +62,7 @@ COUNTED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    "case", list(product([True, False], ["before ours", "behind ours"], COUNTED, [1, 2, 3, 4, 7])), ids=str
+    "case", list(product([True, False], ["before ours", "after ours"], COUNTED, [1, 2, 3, 4, 7])), ids=str
 )
 def test_counters_are_those_of_the_last_call(tiny_guide: Any, case: tuple[bool, str, str, int]) -> None:
     """An exception at the first step, or among the first drafts, left its counters set."""

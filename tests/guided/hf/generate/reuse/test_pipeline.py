@@ -203,7 +203,7 @@ WAYS = {
     "slice": lambda items: items[:],
     "copy": lambda items: items.copy(),
     "copy.copy": lambda items: copy.copy(items),
-    "mine behind": lambda items: items + MINE,
+    "mine after": lambda items: items + MINE,
     "mine before": lambda items: LogitsProcessorList(MINE) + items,
     "added in place": lambda items: operator.iadd(items, MINE),
     "added to mine": lambda items: operator.iadd([*MINE], items),
@@ -279,7 +279,7 @@ def test_what_becomes_of_the_criterion_does_not_matter(tiny_guide: Any, options:
         assert found[: len(expected)] == expected
 
 
-def test_drafts_that_nobody_says_are_taken_back_are_refused(tiny_guide: Any) -> None:
+def test_drafts_that_no_one_says_are_taken_back_are_refused(tiny_guide: Any) -> None:
     """Without inputs and without the criterion they look like a new prompt."""
     kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
     del kwargs["stopping_criteria"]
@@ -291,7 +291,7 @@ def test_drafts_that_nobody_says_are_taken_back_are_refused(tiny_guide: Any) -> 
 @pytest.mark.parametrize("drafts", ["prompt_lookup", "assisted"])
 @pytest.mark.parametrize("bound", [True, False])
 @pytest.mark.parametrize("text", ['Say {"ok": true, "n": 1} {"ok": true, "n": 2}', "assistant"])
-def test_drafts_beside_processors_of_others(tiny_guide: Any, drafts: str, bound: bool, text: str) -> None:
+def test_drafts_next_to_processors_of_others(tiny_guide: Any, drafts: str, bound: bool, text: str) -> None:
     """Candidate generators run the processors by themselves: taken-back drafts were taken for a call without us."""
     plan = plan_of(tiny_guide, "json")
     inputs = tiny_guide.inputs([text], [plan])
