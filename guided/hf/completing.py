@@ -37,6 +37,7 @@ class Completing:
     head: Head
     is_streamed: bool
     with_usage: bool
+    custom: tuple[str, ...]  #: names of custom tools
     ignored: tuple[str, ...]
 
     def whole(self) -> Generator[None, None, dict[str, Any]]:
@@ -47,7 +48,8 @@ class Completing:
 
     def chunks(self) -> Chunks:
         """Run the loop; yield the chunks."""
-        deltas, answers = Deltas(self.head, with_usage=self.with_usage), self.generation.answers
+        answers = self.generation.answers
+        deltas = Deltas(self.head, custom=self.custom, with_usage=self.with_usage)
         for i in range(len(answers)):
             yield deltas.first(i)
         for _ in self.generation.steps():
@@ -88,7 +90,11 @@ def completing(
         raise RequestError(f"{type(model).__name__} is not a name", place="model", expected="a text")
     if not isinstance(options, Mapping | None):
         raise RequestError(f"{type(options).__name__} is no object", place="stream_options")
-    asked = AnswerOptions(sampling=Sampling(**request.sampling), describe=describe)
+    asked = AnswerOptions(
+        sampling=Sampling(**request.sampling),
+        describe=describe,
+        return_last_hidden_state=request.return_last_hidden_state,
+    )
     generation = generation_of(planner, *rows_of(planner, messages, plan, asked, "messages", is_one=True), asked)
     used = ("stream_options", "include_usage")
     return Completing(
@@ -96,5 +102,6 @@ def completing(
         Head(model or str(getattr(planner.context.tokenizer, "name_or_path", "")) or "guided"),
         stream,
         bool((options or {}).get("include_usage") or body.get("include_usage")),
+        tuple(tool.name for tool in plan.tools if tool.kind == "custom"),
         tuple(key for key in plan.ignored if key not in used),
     )

@@ -19,14 +19,18 @@ from guided.hf.generate.session import Session
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
+from guided.inspect.land import row_landing
+from guided.landing.control import RowLanding
+from guided.landing.options import Budgeting
 from guided.output.message import Message, Prompt
 from guided.rows.answer import read_answer
 from guided.rows.beams import Row
 from guided.rows.sequence import OnError, RowSequence, check_on_error
 from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin, begin_of
+from guided.state.state import GuidanceState
 from guided.stops.automaton import compile_stops
-from special_tokens.errors import PlanError, RequestError, shown
+from special_tokens.errors import GuidanceError, PlanError, RequestError, shown
 
 __all__ = ["Rows", "generate_kwargs", "parsed_answer", "read_messages"]
 
@@ -39,11 +43,14 @@ class Rows:
     on_error: OnError = "end"
     max_rollbacks: int | None = None
     in_place: bool = False
+    max_tokens: int | None = None
+    budget: Budgeting = Budgeting()
 
     def __post_init__(self) -> None:
         check_on_error(self.on_error)
         _check_count(self.expand, "expand", 1)
         _check_count(self.max_rollbacks, "max_rollbacks", 0)
+        _check_count(self.max_tokens, "max_tokens", 1)
 
     def row(self, plan: RowPlan, engine: Engine, begin: Begin, number: int) -> Row | None:
         """Return a new row for ``plan``; None if there is no plan."""
@@ -51,9 +58,22 @@ class Rows:
             return None
         if isinstance(plan, Stops):
             return UnguidedSequence(plan, engine, row=number)
+        landing = RowLanding()
+        if self.max_tokens is not None:
+            landing = row_landing(plan, engine, begin, self.max_tokens, self.budget)
         return RowSequence(
-            plan, engine, begin=begin, on_error=self.on_error, max_rollbacks=self.max_rollbacks, row=number
+            plan,
+            engine,
+            begin=begin,
+            on_error=self.on_error,
+            max_rollbacks=self.max_rollbacks,
+            row=number,
+            landing=landing,
         )
+
+    def words(self) -> dict[str, Any]:
+        """Return the limit of tokens in the words of ``generate``."""
+        return {} if self.max_tokens is None else {"max_new_tokens": self.max_tokens}
 
 
 def _check_count(value: object, name: str, least: int) -> None:
@@ -88,12 +108,12 @@ def generate_kwargs(
     """Return the keyword arguments of `guided.Guide.generate_kwargs`, with the settings ``how``."""
     engine = context.engine
     if inputs is None:
-        return _hooks(context, SessionPerThread(_unbound(context, plans, how)))
+        return how.words() | _hooks(context, SessionPerThread(_unbound(context, plans, how)))
     inputs, rows = _bound(context, inputs, plans, "generate_kwargs")
     begins = inputs.begins
     if all(plan is None for plan in rows):
         inputs.session = None
-        return {}
+        return how.words()
 
     def make(prompt: int, number: int, ids: Sequence[int]) -> Row | None:
         return how.row(rows[prompt], engine, begins[prompt], number)
@@ -109,7 +129,7 @@ def generate_kwargs(
         in_place=how.in_place,
         widths=logits_widths(context.model),
     )
-    return _hooks(context, OneSession(inputs.session))
+    return how.words() | _hooks(context, OneSession(inputs.session))
 
 
 def _unbound(context: ModelContext, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Callable[[], Session]:
@@ -181,12 +201,29 @@ def read_messages(
 
 
 def parsed_answer(context: ModelContext, ids: Any, plan: RowPlan) -> Message:
-    """Return the message of `guided.Guide.parse`."""
+    """Return the message of `guided.Guide.parse`.
+
+    Ids without an end token that are a whole answer under a response format are read as one.
+    """
     ids = ids.tolist() if isinstance(ids, torch.Tensor) else ids
     if isinstance(ids, str | bytes) or not isinstance(ids, Sequence) or not all(isinstance(i, int) for i in ids):
         raise RequestError(f"{type(ids).__name__} holds no answer", place="ids", expected="a list of token ids")
     (plan,) = check_rows([plan], 1)
-    return read_answer(list(ids), plan, context.engine, begin=context.usual_begin(plan))
+    begin = context.usual_begin(plan)
+    message = read_answer(list(ids), plan, context.engine, begin=begin)
+    if message.finish_reason != "length" or not isinstance(plan, Plan) or plan.response is None:
+        return message
+    state = GuidanceState(plan, context.engine, entry=begin.entry)
+    try:
+        state.commit(list(ids))
+        ends = state.open_end_ids()
+    except GuidanceError:
+        return message  # no answer of this plan
+    if not ends:
+        return message
+    whole = read_answer([*ids, ends[0]], plan, context.engine, begin=begin)
+    usage = replace(whole.usage, completion_tokens=len(ids))
+    return replace(whole, token_ids=tuple(ids), usage=usage)
 
 
 def _sequences(output: Any) -> torch.Tensor:
