@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -58,11 +58,14 @@ def completion(
 class Deltas:
     """The chunks of the answers to one request, in the order that clients expect.
 
-    Id, type and name of a call are sent exactly once: clients put the pieces of a field together.
+    Id, type and name of a call are sent exactly once: clients put the pieces of a field together.  Calls of ``custom``
+    tools (their names) come whole before the end, since their text is written as JSON.
     """
 
-    def __init__(self, head: Head, *, with_usage: bool = False) -> None:
+    def __init__(self, head: Head, *, custom: Collection[str] = (), with_usage: bool = False) -> None:
         self._head = head
+        self._custom = frozenset(custom)
+        self._held: set[tuple[int, int]] = set()  # answer and index of calls of custom tools
         self._more: dict[str, Any] = {"usage": None} if with_usage else {}
         self._with_usage = with_usage
 
@@ -76,16 +79,27 @@ class Deltas:
 
     def of(self, index: int, events: Iterable[Event]) -> list[dict[str, Any]]:
         """Return the chunks of events of answer ``index``; an event that no client is sent has none."""
-        return [self._chunk(index, delta) for event in events if (delta := _delta(event)) is not None]
+        chunks = []
+        for event in events:
+            if isinstance(event, ToolCallStart) and event.name in self._custom:
+                self._held.add((index, event.index))
+            if isinstance(event, ToolCallStart | ToolCallArguments) and (index, event.index) in self._held:
+                continue
+            delta = _delta(event)
+            if delta is not None:
+                chunks.append(self._chunk(index, delta))
+        return chunks
 
     def last(
         self, messages: Sequence[Message], token_bytes: TokenBytes, ignored: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
         """Return the chunks that end the answers, log-probabilities included, then the one with the usage."""
-        chunks = [
-            self._chunk(i, {}, **_end_of(message), logprobs=_logprobs(message, token_bytes))
-            for i, message in enumerate(messages)
-        ]
+        chunks = []
+        for i, message in enumerate(messages):
+            for j, call in enumerate(message.tool_calls):
+                if (i, j) in self._held:
+                    chunks.append(self._chunk(i, {"tool_calls": [{"index": j, **call.to_openai()}]}))
+            chunks.append(self._chunk(i, {}, **_end_of(message), logprobs=_logprobs(message, token_bytes)))
         if chunks:
             chunks[-1] |= _extras(messages, ignored)
         if self._with_usage:

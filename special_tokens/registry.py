@@ -311,8 +311,8 @@ class SpecialTokens:
 
     def add_end(self, token: str | int) -> SpecialTokens:
         """Return a registry in which this added token also ends a turn; raises `TokenizerError` for other tokens."""
-        token_id = token if isinstance(token, int) else self.id_of(token)
-        if token_id is None or token_id not in self.added:
+        token_id = self.id_of(token) if isinstance(token, str) else token
+        if type(token_id) is not int or token_id not in self.added:
             raise TokenizerError(
                 f"{shown(token)} is not an added token",
                 place="ends",

@@ -28,6 +28,7 @@ from grammars.plan.plan import (
     RegionName,
     Stops,
 )
+from grammars.reasoning.levels import effort_note
 from grammars.reasoning.part import ReasoningPart, reasoning_part
 from grammars.shortest.node_texts import shortest_text
 from grammars.tool_calls.syntaxes.lookup import syntax
@@ -174,8 +175,11 @@ class _Composer:
     def _whole(self, grammar: Rendered, entries: tuple[Entry, ...], regions: tuple[Region, ...]) -> Plan:
         reasoning = self.reasoning
         budgets: tuple[Budget, ...] = ()
+        effort: tuple[str, ...] = ()
         if reasoning.mode in ("required", "optional") and reasoning.budget is not None:
             budgets = (Budget(1, reasoning.budget, reasoning.plan.end),)
+            if reasoning.plan.effort is not None and self.parts.max_tokens is not None:
+                effort = effort_note(reasoning.plan.effort, reasoning.budget, self.parts.max_tokens)
         return Plan(
             fingerprint=self.tokens.fingerprint,
             vocab_size=self.tokens.vocab_size,
@@ -197,7 +201,7 @@ class _Composer:
             template_kwargs=reasoning.template_kwargs,
             max_tokens=self.parts.max_tokens,
             ignored=self.parts.ignored,
-            notes=(*reasoning.notes, *self._schema_notes()),
+            notes=(*reasoning.notes, *effort, *self._schema_notes()),
             anchors=self._anchors(),
             python_type=self.response.python_type if self.response else None,
         )

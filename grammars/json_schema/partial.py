@@ -28,6 +28,7 @@ from grammars.json_schema.python_types import read_value
 __all__ = ["partial_value"]
 
 _SPACE = re.compile(r"[\s,:]*")
+_SIGNS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 _DIGITS = re.compile("[-+.eE0-9]*")
 _decode = json.JSONDecoder().raw_decode
 
@@ -50,7 +51,7 @@ def partial_value(python_type: Any, text: str) -> Any:
     ``python_type`` None: plain JSON values.
     """
     try:
-        found = _read(text.lstrip(), 0)[0]
+        found = _Reader(text.lstrip()).value(0)[0]
         return _plain(found) if python_type is None else _typed(python_type, found)
     except (_Absent, RecursionError):
         return None
@@ -59,33 +60,50 @@ def partial_value(python_type: Any, text: str) -> Any:
 # -- the text
 
 
-def _read(text: str, at: int) -> tuple[str | _Open, int]:
-    """Return the value at ``at``, whole or open, and where it ends."""
-    try:
-        _, end = _decode(text, at)
+class _Reader:
+    """Reads one text: each whole value once, and on the way to the end the objects and lists that are open there."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        opened: list[int] = []
+        for found in _SIGNS.finditer(text):
+            if found[0] in ("{", "["):
+                opened.append(found.start())
+            elif found[0] in ("}", "]") and opened:
+                opened.pop()
+        self.opened = frozenset(opened)
+
+    def value(self, at: int) -> tuple[str | _Open, int]:
+        """Return the value at ``at``, whole or open, and where it ends; raises `_Absent` where it is neither."""
+        text = self.text
+        if at in self.opened:
+            return self._open(at), len(text)
+        try:
+            _, end = _decode(text, at)
+        except (ValueError, IndexError):
+            raise _Absent from None
         if text[at] in "-0123456789" and _DIGITS.fullmatch(text, end):
             raise _Absent  # more of the number may follow
         return text[at:end], end
-    except (ValueError, IndexError):
-        if text[at : at + 1] not in ("{", "["):
-            raise _Absent from None
-    found = _Open(text[at] == "{")
-    at += 1
-    try:
-        while (at := _skipped(text, at)) < len(text):
-            key: Any = len(found.members)
-            if found.is_object:
-                key, at = _decode(text, at)
-                at = _skipped(text, at)
-            found.members[key], at = _read(text, at)
-    except (_Absent, ValueError):
-        pass
-    return found, len(text)
 
+    def _open(self, at: int) -> _Open:
+        text = self.text
+        found = _Open(text[at] == "{")
+        at += 1
+        try:
+            while (at := self._skipped(at)) < len(text):
+                key: Any = len(found.members)
+                if found.is_object:
+                    key, at = _decode(text, at)
+                    at = self._skipped(at)
+                found.members[key], at = self.value(at)
+        except (_Absent, ValueError):
+            pass
+        return found
 
-def _skipped(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found is not None else at
+    def _skipped(self, at: int) -> int:
+        found = _SPACE.match(self.text, at)
+        return found.end() if found is not None else at
 
 
 # -- the value

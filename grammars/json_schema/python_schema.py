@@ -228,6 +228,11 @@ class PythonSchema(GenerateJsonSchema):
         self._check_aliases([(field["name"], field) for field in schema["fields"]])
         return super().dataclass_args_schema(schema)
 
+    def arguments_schema(self, schema: Any) -> dict[str, Any]:
+        asked = [(each["name"], each.get("alias", each["name"])) for each in schema["arguments_schema"]]
+        self._check_aliases([(name, {"validation_alias": alias}) for name, alias in asked])
+        return super().arguments_schema(schema)
+
     def _check_aliases(self, fields: Any) -> None:
         """Raise where two members are read from one key, or one from no key of its own."""
         seen: dict[str, str] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["ALIASES", "LEVELS", "NATIVE_BUDGETS", "normal_effort"]
+__all__ = ["ALIASES", "LEVELS", "NATIVE_BUDGETS", "effort_note", "normal_effort"]
 
 #: The levels of OpenAI's ``reasoning_effort``, weakest first, and ``chain_of_thought``, which is always a template.
 LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "chain_of_thought")
@@ -21,6 +21,14 @@ NATIVE_BUDGETS: dict[str, int | None] = {
     "xhigh": 16384,
     "max": None,
 }
+
+
+def effort_note(effort: str | None, budget: int, max_tokens: int) -> tuple[str, ...]:
+    """Return a note where ``max_tokens`` holds less than the ``budget`` of this effort; () where it holds more."""
+    if budget < max_tokens:
+        return ()
+    name = f"reasoning_effort={shown(effort)}" if effort else "the reasoning"
+    return (f"{name} may take {budget} tokens, max_tokens is {max_tokens}: the answer is reserved a part of them",)
 
 
 def normal_effort(effort: str | None) -> str | None:

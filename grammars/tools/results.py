@@ -1,14 +1,17 @@
-"""Results of tools as the text that a model reads."""
+"""Python values as plain JSON, and results of tools as the text that a model reads."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pydantic
+import pydantic_core
 
-__all__ = ["result_text"]
+__all__ = ["plain_value", "result_text"]
 
-_ANY: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(Any)
+
+def plain_value(value: Any) -> Any:
+    """Return the JSON value that a Python value is written as: models by alias, odd values by their ``str``."""
+    return pydantic_core.to_jsonable_python(value, by_alias=True, fallback=str)
 
 
 def result_text(value: Any) -> str:
@@ -21,6 +24,6 @@ def result_text(value: Any) -> str:
         texts = "\n".join(str(getattr(part, "text", part)) for part in parts)
         return f"Error: {texts}" if failed else texts
     try:
-        return _ANY.dump_json(value, by_alias=True, fallback=str).decode()
+        return pydantic_core.to_json(value, by_alias=True, fallback=str).decode()
     except ValueError:  # a circle, or a text that is no Unicode
         return str(value)

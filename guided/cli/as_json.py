@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
 from grammars.formats.provenance import by_field
 from grammars.plan.plan import Plan
 from grammars.tool_calls.syntaxes.anchors import anchored
+from grammars.tools.results import plain_value
 from grammars.values.format import Format
 from guided.output.message import Message
 from special_tokens import SpecialTokens
@@ -29,19 +28,14 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
 
-def _plain(value: Any) -> Any:
-    """A Python value as JSON writes it."""
-    return TypeAdapter(Any).dump_python(value, mode="json", by_alias=True, fallback=str)
-
-
 def message_json(message: Message) -> dict[str, Any]:
     """A message; what its trace holds is written to a file of its own."""
     bare = replace(message, parsed=None, partial=None, tool_calls=(), error=None, parse_error=None, trace=None)
     data = asdict(bare)
     del data["trace"], data["partial"], data["has_format"]
-    data["parsed"] = _plain(message.parsed)
+    data["parsed"] = plain_value(message.parsed)
     data["tool_calls"] = [
-        {"id": call.id, "name": call.name, "arguments": call.arguments, "parsed": _plain(call.parsed)}
+        {"id": call.id, "name": call.name, "arguments": call.arguments, "parsed": plain_value(call.parsed)}
         for call in message.tool_calls
     ]
     for name, error in (("error", message.error), ("parse_error", message.parse_error)):

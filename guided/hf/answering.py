@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from grammars.plan.plan import Plan, RowPlan, Stops
+from grammars.reasoning.levels import effort_note
 from guided.hf.drafts.settings import draft_settings
 from guided.hf.generate.inputs import Inputs, bind, check_rows, checked_inputs
 from guided.hf.generate.raw_prompts import heal, read_prompts
@@ -88,7 +90,7 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
     return Generation(
         context,
         inputs.repeated(counts),
-        [rows[r] for r in index],
+        [_noted(rows[r], limits[r]) for r in index],
         [row for group in samplings for row in group],
         [limits[r] for r in index],
         on_error=asked.on_error,
@@ -99,6 +101,14 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
         hidden=hidden,
         budget=budget,
     )
+
+
+def _noted(row: RowPlan, max_tokens: int) -> RowPlan:
+    """Return ``row`` with a note where this limit, and not the plan's own, is below the effort that it asks for."""
+    if not isinstance(row, Plan) or row.reasoning.effort is None or max_tokens == row.max_tokens or not row.budgets:
+        return row
+    note = effort_note(row.reasoning.effort, row.budgets[0].max_tokens, max_tokens)
+    return replace(row, notes=(*row.notes, *note)) if note else row
 
 
 def check_one(asked: AnswerOptions) -> None:

@@ -22,6 +22,8 @@ from guided.hf.answer_methods import AnswerMethods
 from guided.hf.completing import Chunks, completing
 from guided.hf.loop.stream import Stream, StreamEvent
 from guided.hf.options import Chat, Keywords, TextFormat, with_options
+from guided.hf.retries import aanswered
+from guided.hf.tool_loop import CallTool, ToolRun, arun_tools
 from guided.output.message import Message
 from special_tokens.errors import GuidanceError
 
@@ -184,10 +186,49 @@ class AsyncMethods(AnswerMethods):
         **options: Unpack[Keywords],
     ) -> Message[Any]:
         """Return the message of `chat`."""
-        stream = self.astream(messages, plan, response_format=response_format, **options)
-        async for _ in stream:
-            pass
-        return stream.message
+        retries = options.pop("retries", 0)
+
+        async def ask(messages: Chat | None) -> Message[Any]:
+            stream = self.astream(messages, plan, response_format=response_format, **options)
+            async for _ in stream:
+                pass
+            return stream.message
+
+        return await aanswered(ask, messages, retries)
+
+    @overload
+    async def arun(
+        self,
+        messages: Chat,
+        *,
+        response_format: type[T],
+        max_turns: int = 10,
+        call_tool: CallTool | None = None,
+        **options: Unpack[Keywords],
+    ) -> ToolRun[T]: ...
+    @overload
+    async def arun(
+        self,
+        messages: Chat,
+        *,
+        response_format: Any = None,
+        max_turns: int = 10,
+        call_tool: CallTool | None = None,
+        **options: Unpack[Keywords],
+    ) -> ToolRun[Any]: ...
+    @with_options()
+    async def arun(
+        self,
+        messages: Chat,
+        *,
+        response_format: Any = None,
+        max_turns: int = 10,
+        call_tool: CallTool | None = None,
+        **options: Unpack[Keywords],
+    ) -> ToolRun[Any]:
+        """Return what `run` returns; async functions run in the event loop, others in threads."""
+        asked = {**options, "response_format": response_format}
+        return await arun_tools(self.achat, messages, max_turns, call_tool, asked)
 
     def complete(
         self,

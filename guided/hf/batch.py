@@ -24,11 +24,20 @@ __all__ = ["Batch", "batch_of"]
 T = TypeVar("T", default=Any)
 
 #: Keywords that ``model.generate`` cannot follow, with their neutral values.
-_OURS_ALONE = {"trace": (False,), "seed": (None,), "logprobs": (None, False), "top_logprobs": (None,)}
+_OURS_ALONE = {
+    "trace": (False,),
+    "seed": (None,),
+    "logprobs": (None, False),
+    "top_logprobs": (None,),
+    "landing": (True, False),
+    "short_budget": ("cut",),
+}
 
 
 class Batch(UserDict[str, Any], Generic[T]):
     """The keyword arguments of ``model.generate(**batch)``; `messages` reads what it returns.
+
+    ``generate`` cuts answers at its limit: only our own loop lands them.
 
     ``inputs`` are the bound prompts and ``plans`` the plan of each.
     """

@@ -37,6 +37,7 @@ class Completing:
     head: Head
     is_streamed: bool
     with_usage: bool
+    custom: tuple[str, ...]  #: names of custom tools
     ignored: tuple[str, ...]
 
     def whole(self) -> Generator[None, None, dict[str, Any]]:
@@ -47,7 +48,8 @@ class Completing:
 
     def chunks(self) -> Chunks:
         """Run the loop; yield the chunks."""
-        deltas, answers = Deltas(self.head, with_usage=self.with_usage), self.generation.answers
+        answers = self.generation.answers
+        deltas = Deltas(self.head, custom=self.custom, with_usage=self.with_usage)
         for i in range(len(answers)):
             yield deltas.first(i)
         for _ in self.generation.steps():
@@ -96,5 +98,6 @@ def completing(
         Head(model or str(getattr(planner.context.tokenizer, "name_or_path", "")) or "guided"),
         stream,
         bool((options or {}).get("include_usage") or body.get("include_usage")),
+        tuple(tool.name for tool in plan.tools if tool.kind == "custom"),
         tuple(key for key in plan.ignored if key not in used),
     )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from guided.hf.model.chat_template import messages_of
 from guided.hf.options import Chat
 from guided.output.message import Message
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["answered"]
+__all__ = ["aanswered", "answered"]
 
 T = TypeVar("T")
 
@@ -22,18 +22,49 @@ def answered(ask: Callable[[Chat | None], Message[T]], messages: Chat | None, re
     The model gets the reasons; notes of the message say how often and why it was asked again.  Raises `RequestError` if
     ``retries`` is no count.
     """
+    steps, wanted = _begun(messages, retries)
+    while True:
+        try:
+            wanted = steps.send(ask(wanted))
+        except StopIteration as end:
+            return cast(Message[T], end.value)
+
+
+async def aanswered(
+    ask: Callable[[Chat | None], Awaitable[Message[T]]], messages: Chat | None, retries: int
+) -> Message[T]:
+    """The same for an event loop."""
+    steps, wanted = _begun(messages, retries)
+    while True:
+        message = await ask(wanted)
+        try:
+            wanted = steps.send(message)
+        except StopIteration as end:
+            return cast(Message[T], end.value)
+
+
+_Steps: TypeAlias = Generator[Chat | None, Message[Any], Message[Any]]
+
+
+def _begun(messages: Chat | None, retries: int) -> tuple[_Steps, Chat | None]:
+    """Return what is sent each answer and yields what to ask next, and what to ask first."""
     if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
         raise RequestError(f"{shown(retries)} is no count", place="retries", expected="an integer of 0 or more")
     if retries and messages is None:
         raise RequestError("a prompt is not asked for again", place="retries", expected="messages")
-    message, notes = ask(messages), list[str]()
+    steps = _steps(messages, retries)
+    return steps, next(steps)
+
+
+def _steps(messages: Chat | None, retries: int) -> _Steps:
+    message, notes = (yield messages), list[str]()
     for _ in range(retries):
         reasons = _reasons(message)
         if not reasons:
             break
         notes.append(f"an answer was refused and asked for again: {reasons}")
         messages = [*messages_of(messages), *_refusal(message, reasons)]
-        message = ask(messages)
+        message = yield messages
     return replace(message, notes=(*message.notes, *notes)) if notes else message
 
 

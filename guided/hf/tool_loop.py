@@ -150,11 +150,26 @@ def _result(call: ToolCall, call_tool: CallTool | None, *, is_awaited: bool = Tr
             value = call.run()
         else:
             value = call_tool(call.name, call.parsed)
-        if is_awaited and inspect.isawaitable(value):
-            value = asyncio.run(_awaited(value))
-        return ToolResult(call, value)
+        if not is_awaited or not inspect.isawaitable(value):
+            return ToolResult(call, value)
     except Exception as error:
         return ToolResult(call, error=error)
+    _check_no_event_loop(call, value)
+    try:
+        return ToolResult(call, asyncio.run(_awaited(value)))
+    except Exception as error:
+        return ToolResult(call, error=error)
+
+
+def _check_no_event_loop(call: ToolCall, value: Any) -> None:
+    """Raise `ToolError` where an event loop runs in this thread, which would have to wait for itself."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    getattr(value, "close", lambda: None)()
+    place = f"tools.{call.name}"
+    raise ToolError("an async function inside an event loop", place=place, hint="await guide.arun(...)")
 
 
 async def _awaited(value: Any) -> Any:

@@ -137,7 +137,7 @@ class Message(Generic[T]):
     content: str | None = None
     reasoning: str | None = None
     parsed: T | None = None
-    partial: T | None = field(default=None, compare=False)
+    partial: T | None = field(default=None, repr=False, compare=False)
     tool_calls: tuple[ToolCall, ...] = ()
     unfinished: UnfinishedMarkup | None = None
     finish_reason: FinishReason = "stop"
@@ -148,8 +148,8 @@ class Message(Generic[T]):
     landed: int | None = None
     violations: tuple[str, ...] = ()
     parse_error: ParseError | None = field(default=None, compare=False)
-    complete: bool = True  #: neither cut nor broken off, and no stop cut a response format
-    has_format: bool = False  #: a response format was asked for: then ``parsed`` may be null
+    complete: bool = field(default=True, repr=False)  #: neither cut nor broken off, and no stop cut a response format
+    has_format: bool = field(default=False, repr=False)  #: a response format was asked for: then ``parsed`` may be null
     notes: tuple[str, ...] = ()
     token_ids: tuple[int, ...] = field(default=(), repr=False)
     logprobs: tuple[TokenLogprob, ...] | None = field(default=None, repr=False)

@@ -163,7 +163,7 @@ def test_E1_an_added_end_does_not_leak_into_the_registry_it_came_from():
     assert more.add_end(101).end_ids == (100, 101)
 
 
-@pytest.mark.parametrize("token", ["hello", 5, "<nosuch>"])
+@pytest.mark.parametrize("token", ["hello", 5, "<nosuch>", None, True, [100]])
 def test_an_end_must_be_an_added_token(token):
     with pytest.raises(TokenizerError, match="is not an added token"):
         registry("<|im_end|>").add_end(token)

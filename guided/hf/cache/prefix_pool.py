@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -72,7 +72,7 @@ class PrefixPool:
             self._off = reason
 
     def longest(
-        self, ids: Sequence[int], most: int, state: Any, *, is_whole: bool = False, is_counted: bool = True
+        self, prompt: Sequence[int], most: int, state: Any, *, is_whole: bool = False, is_counted: bool = True
     ) -> tuple[TakenRow, int] | None:
         """Return the kept row that shares the longest prefix with ``ids``, and that prefix's length, at most ``most``.
 
@@ -80,17 +80,21 @@ class PrefixPool:
         that were computed in another ``state`` of the model are dropped.  Of equally long ones the newest is returned.
         With ``is_counted`` the counters count it.
         """
-        wanted = tuple(ids[:most])
+        wanted = tuple(prompt[:most])
+        gone: list[int] = []
         with self._lock:
             self._add_waiting()
             best, length = -1, 0
-            for number, kept in [*self._rows.items()]:
+            for number, kept in reversed(self._rows.items()):
+                ids = kept.row.ids
                 if kept.state != state:
-                    self._drop(number)
-                    continue
-                shared = _num_common(kept.row.ids, wanted)
-                if shared and shared >= length and (not is_whole or shared == len(kept.row.ids)):
-                    best, length = number, shared
+                    gone.append(number)
+                elif length < min(len(ids), len(wanted)) and ids[length] == wanted[length]:
+                    shared = _num_common(ids, wanted)
+                    if shared > length and (not is_whole or shared == len(ids)):
+                        best, length = number, shared
+            for number in gone:
+                self._drop(number)
             if best < 0:
                 self._misses += is_counted
                 return None
@@ -171,10 +175,12 @@ class PrefixPool:
 
 
 def _num_common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
-    """Return the length of the common prefix, by halving: slices are compared at once."""
-    low, high = 0, min(len(one), len(other))
-    if one[:high] == other[:high]:
-        return high
+    """Return the length of the common prefix; slices are compared at once, twice as long each, then halved."""
+    low, size, end = 0, 32, min(len(one), len(other))
+    while one[low : (high := min(low + size, end))] == other[low:high]:
+        if high == end:
+            return end
+        low, size = high, 2 * size
     while low < high - 1:
         middle = (low + high) // 2
         if one[low:middle] == other[low:middle]:
@@ -196,10 +202,27 @@ def model_state(model: Any) -> Any:
     except (ValueError, TypeError):  # a model without adapters raises
         active = ()
     attention = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
-    weights = hash(tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in model.parameters()))
-    layers = [vars(module) for module in model.modules() if "_disable_adapters" in vars(module)]
+    parts = list(_modules(model))
+    weights = hash(
+        tuple(
+            (p.data_ptr(), 0 if p.is_inference() else p._version)
+            for part in parts
+            for p in part._parameters.values()
+            if p is not None
+        )
+    )
+    layers = [vars(part) for part in parts if "_disable_adapters" in vars(part)]
     switched = tuple((layer["_disable_adapters"], len(layer.get("merged_adapters", ()))) for layer in layers)
     return weights, switched, str(model.dtype), str(model.device), attention, active, model.training
+
+
+def _modules(model: Any) -> Iterator[Any]:
+    """Yield the model and all modules in it; ``model.modules()`` builds names as well and takes three times as long."""
+    rest = [model]
+    while rest:
+        module = rest.pop()
+        yield module
+        rest.extend(part for part in module._modules.values() if part is not None)
 
 
 def checked_cache_bytes(value: object) -> int:

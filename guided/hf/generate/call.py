@@ -25,8 +25,9 @@ from guided.rows.beams import Row
 from guided.rows.sequence import OnError, RowSequence, check_on_error
 from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin, begin_of
+from guided.state.state import GuidanceState
 from guided.stops.automaton import compile_stops
-from special_tokens.errors import PlanError, RequestError, shown
+from special_tokens.errors import GuidanceError, PlanError, RequestError, shown
 
 __all__ = ["Rows", "generate_kwargs", "parsed_answer", "read_messages"]
 
@@ -181,12 +182,29 @@ def read_messages(
 
 
 def parsed_answer(context: ModelContext, ids: Any, plan: RowPlan) -> Message:
-    """Return the message of `guided.Guide.parse`."""
+    """Return the message of `guided.Guide.parse`.
+
+    Ids without an end token that are a whole answer under a response format are read as one.
+    """
     ids = ids.tolist() if isinstance(ids, torch.Tensor) else ids
     if isinstance(ids, str | bytes) or not isinstance(ids, Sequence) or not all(isinstance(i, int) for i in ids):
         raise RequestError(f"{type(ids).__name__} holds no answer", place="ids", expected="a list of token ids")
     (plan,) = check_rows([plan], 1)
-    return read_answer(list(ids), plan, context.engine, begin=context.usual_begin(plan))
+    begin = context.usual_begin(plan)
+    message = read_answer(list(ids), plan, context.engine, begin=begin)
+    if message.finish_reason != "length" or not isinstance(plan, Plan) or plan.response is None:
+        return message
+    state = GuidanceState(plan, context.engine, entry=begin.entry)
+    try:
+        state.commit(list(ids))
+        ends = state.open_end_ids()
+    except GuidanceError:
+        return message  # no answer of this plan
+    if not ends:
+        return message
+    whole = read_answer([*ids, ends[0]], plan, context.engine, begin=begin)
+    usage = replace(whole.usage, completion_tokens=len(ids))
+    return replace(whole, token_ids=tuple(ids), usage=usage)
 
 
 def _sequences(output: Any) -> torch.Tensor:

@@ -12,6 +12,7 @@ from grammars.plan.plan import Plan
 from guided.engine.engine import Engine
 from guided.hf.cache.kv_cache import RowKV
 from guided.hf.cache.self_test import abilities_of
+from guided.hf.loop.settings import token_limit
 from guided.hf.masks.logits_check import not_numbers
 from guided.hf.model.context import ModelContext
 from guided.sampling import ChoiceProbability
@@ -28,12 +29,16 @@ def choice_probabilities(context: ModelContext, prompt_ids: Sequence[int], plan:
 
     An option's log-probability is the sum over its tokens (the tokenizer's own tokenization) and any of the plan's end
     tokens after them.  A special token that an option spells counts as ordinary text, split into pieces as under
-    guidance.  Raises `GuidanceError` for logits that are NaN or all infinite.
+    guidance.  Raises `GuidanceError` for logits that are NaN or all infinite, `RequestError` past the context.
     """
     assert plan.response is not None
     texts = plan.response.choices
     options = [_written(text, context.engine) for text in texts]
     ends = sorted(plan.end_ids())
+    room = token_limit(None, None, prompt_ids, context.model)
+    longest = max(map(len, options))
+    if longest > room:
+        raise RequestError(f"a choice has {longest} tokens, the context leaves {room}", place="messages")
     with torch.no_grad():
         logprobs = _logprobs(context.model, prompt_ids, options, ends)
     best = max(logprobs)

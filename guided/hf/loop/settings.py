@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from grammars.plan.plan import Plan, RowPlan
+from guided.hf.drafts.settings import say_once
 from guided.sampling import RowSampling, Sampling, per_row, resolve
 from special_tokens.errors import RequestError, shown
 
 __all__ = ["row_samplings", "sampling_defaults", "token_limit"]
-
-log = logging.getLogger("guided")
 
 #: Fields of a generation config that `guided.Sampling` has as well, and those that it lacks with their neutral values.
 _OURS = ("do_sample", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
@@ -27,7 +25,7 @@ def sampling_defaults(model: Any) -> dict[str, Any]:
     if found["do_sample"]:
         for name, neutral in _FOREIGN.items():
             if getattr(config, name, None) not in (None, neutral):
-                log.warning("the model's generation config sets %s, which is not applied here", name)
+                say_once(model, f"the model's generation config sets {name}, which is not applied here")
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -57,14 +57,16 @@ class IncrementalTokenizer:
     def _read(self, text: str) -> list[int]:
         with self._lock:
             known = list(self._known.items())
-        shared, before = max(((_num_common(text, old), ids) for old, ids in known), default=(0, []), key=lambda k: k[0])
+        shared, old, before = max(
+            ((_num_common(text, old), old, ids) for old, ids in known), default=(0, "", []), key=lambda k: k[0]
+        )
         at, boundary = max(((text.rfind(mark, 0, shared), mark) for mark in self._boundaries), default=(-1, ""))
         if at <= 0:
             return self._whole(text)
         token = self._boundaries[boundary]
         number = text.count(boundary, 0, at)
         places = [i for i, other in enumerate(before) if other == token]
-        if number >= len(places):  # the text spells the token somewhere without being it
+        if len(places) != old.count(boundary):  # the text spells the token without being it, or otherwise
             return self._whole(text)
         ids = before[: places[number]] + self._whole(text[at:])
         if self.is_incremental is None:

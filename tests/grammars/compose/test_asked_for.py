@@ -6,7 +6,7 @@ import json
 import os
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from guided.output.parser import ContentDelta, OutputParser, ToolCallEnd, ToolCa
 from guided.rows.answer import read_answer
 from guided.rows.sequence import RowSequence
 from guided.state.entry import Begin
+from tests.guided.output.test_cut_answers import REAL
 from tests.judges.plans import THINKING, write_to_the_end
 from tests.made_up.wire_forms import FORMS
 
@@ -99,9 +100,11 @@ def parts_of(choice: str, has_format: bool, rng: random.Random) -> tuple[dict[st
     }, pattern
 
 
-def troubles(format: Format, row: tuple[str, bool], walks: int, seed: int) -> Iterator[str]:
+def troubles(
+    format: Format, row: tuple[str, bool], walks: int, seed: int, engine: Engine | None = None
+) -> Iterator[str]:
     """Yield what random answers do against the table."""
-    rng, engine, asked = random.Random(f"{seed} {row}"), engine_for(format), TABLE[row]
+    rng, engine, asked = random.Random(f"{seed} {row}"), engine or engine_for(format), TABLE[row]
     assert format.tool_calls is not None
     for number in range(walks):
         parts, pattern = parts_of(*row, rng)
@@ -202,6 +205,13 @@ def format_of(shared: Path, name: str) -> Format:
 def test_C2_T1_a_random_model_of_a_family_writes_only_what_is_asked(shared: Path, name: str, walks: int) -> None:
     format = format_of(shared, name)
     assert [wrong for row in TABLE for wrong in troubles(format, row, walks, walks)][:3] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_C2_T1_with_the_real_tokenizer(shared: Path, real_engine: Callable[[str], Engine], name: str) -> None:
+    format, engine = format_of(shared, name), real_engine(REAL[name])
+    assert [wrong for row in TABLE for wrong in troubles(format, row, 5, 1, engine)][:3] == []
 
 
 @pytest.mark.parametrize("walks", [FEW, pytest.param(SOME_MORE, marks=pytest.mark.slow)])

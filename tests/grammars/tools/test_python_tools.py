@@ -268,6 +268,9 @@ def takes(kind: Any) -> Callable[..., None]:
     return f
 
 
+def takes_two(a: Annotated[int, Field(alias="x")], b: Annotated[int, Field(alias="x")]) -> None: ...
+
+
 class Endless(pydantic.BaseModel):
     more: Endless
 
@@ -288,6 +291,7 @@ class Clash(pydantic.BaseModel):
         (Endless, "tools"),
         (Clash, "tools.Clash"),
         (takes(Clash), "tools.f"),
+        (takes_two, "tools.takes_two"),
         (pydantic.RootModel[list[int]], "tools[0].parameters.type"),
     ],
 )  # fmt: skip

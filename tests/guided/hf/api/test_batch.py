@@ -81,6 +81,7 @@ def test_sampling_in_the_words_of_generate(tiny_guide: Any, options: dict[str, A
         ({"seed": 3}, "seed: model.generate has no word for it .*torch.manual_seed"),
         ({"trace": True}, "trace: model.generate has no word for it"),
         ({"logprobs": True}, "logprobs: model.generate"),
+        ({"short_budget": "error"}, "short_budget: model.generate"),
         ({"presence_penalty": 0.5}, "presence_penalty: model.generate"),
         ({"sampling": [Sampling()] * 3}, "sampling: a sampling for each chat"),
         ({"on_error": "raise"}, "on_error"),
@@ -132,6 +133,11 @@ def test_ids_are_read_as_the_message_that_they_are(tiny_guide: Any) -> None:
         found = tiny_guide.parse(ids, plan)
         assert (found.parsed, found.content, found.finish_reason) == (message.parsed, message.content, "stop")
     assert tiny_guide.parse(message.token_ids[:3], plan).finish_reason == "length"
+    encoded = tiny_guide.parse(tiny_guide.tokenizer.encode(message.content), plan)  # without an end
+    assert (encoded.parsed, encoded.finish_reason) == (message.parsed, "stop")
+    assert encoded.usage.completion_tokens == len(encoded.token_ids)
+    refused = tiny_guide.parse(tiny_guide.tokenizer.encode("no JSON"), plan)
+    assert (refused.parsed, refused.content) == (None, "no JSON")
     assert tiny_guide.parse(tiny_guide.tokenizer.encode("free text")).content == "free text"
     with pytest.raises(GuidedError, match=r"ids: .* expected a list of token ids"):
         tiny_guide.parse("text", plan)

@@ -112,6 +112,21 @@ def test_chunks_put_together_are_the_completion(tiny_guide: Any, sdk: Any, name:
         ]
 
 
+def test_a_call_of_a_custom_tool(tiny_guide: Any, sdk: Any) -> None:
+    """Its text is no JSON; a stream gives it whole, in the shape of a whole message."""
+    tool = {"type": "custom", "custom": {"name": "say", "format": {"type": "grammar", "grammar": {
+        "syntax": "regex", "definition": "[a-c]{4}\"x"}}}}  # fmt: skip
+    body = {"messages": USER, "tools": [tool], "tool_choice": "required", "temperature": 0, "max_tokens": 60}
+    answer = tiny_guide.complete(body)
+    (call,) = sdk.ChatCompletion.model_validate(answer).choices[0].message.tool_calls
+    assert (call.type, call.custom.name, call.custom.input[4:]) == ("custom", "say", '"x')
+    deltas = [c["delta"] for chunk in tiny_guide.complete(body | {"stream": True}) for c in chunk["choices"]]
+    (streamed,) = [one for delta in deltas for one in delta.get("tool_calls", ())]
+    assert {key: streamed[key] for key in ("index", "type", "custom")} == {
+        "index": 0, "type": "custom", "custom": call.custom.model_dump()
+    }  # fmt: skip
+
+
 def test_usage_comes_only_where_it_is_asked_for(tiny_guide: Any) -> None:
     chunks = list(tiny_guide.complete(body_of("text", stream=True)))
     assert all(chunk["choices"] and "usage" not in chunk for chunk in chunks)

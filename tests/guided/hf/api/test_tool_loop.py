@@ -127,6 +127,14 @@ def test_a_program_with_an_event_loop_runs_the_same(engine: Any) -> None:
     assert run.message.content == "Done."
 
 
+def test_an_async_tool_inside_an_event_loop_is_refused(engine: Any) -> None:
+    async def program() -> None:
+        Scripted(engine, [call("later", {"day": "2024-02-03"})]).run([later])
+
+    with pytest.raises(ToolError, match=r"tools.later: an async function inside an event loop .await guide.arun"):
+        asyncio.run(program())
+
+
 @pytest.mark.parametrize(("arguments", "text"), [
     ({"day": "1999-02-03", "nights": 2}, "Error: LookupError: too early"),
     ({"day": "2024-02-03", "nights": 3}, "Error: nights: Value error, odd"),
@@ -285,6 +293,10 @@ def test_a_guide_runs_its_tools(tiny_guide: Any) -> None:
     assert isinstance(run, guided.ToolRun)
     assert run.turns[0].tool_calls[0].parsed["flag"] is seen[0]
     assert (run.message.tool_calls, len(run.turns)) == ((), 2)
+    options: dict[str, Any] = {"tools": [note], "tool_choice": "required", "max_tokens": 80, "temperature": 0}
+    twin = asyncio.run(tiny_guide.arun("Go.", max_turns=1, **options))
+    assert [turn.content for turn in twin.turns] == [turn.content for turn in run.turns]
+    assert [result.value for result in twin.results] == ["noted"]
 
 
 def test_a_guide_asks_again(tiny_guide: Any) -> None:
@@ -297,5 +309,9 @@ def test_a_guide_asks_again(tiny_guide: Any) -> None:
         return value
 
     kind = Annotated[int, pydantic.Field(ge=0, le=9), pydantic.AfterValidator(counted)]
-    message = tiny_guide.chat("Go.", response_format=kind, retries=2, temperature=0, max_tokens=9)
+    options: dict[str, Any] = {"response_format": kind, "retries": 2, "temperature": 0, "max_tokens": 9}
+    message = tiny_guide.chat("Go.", **options)
     assert (message.parsed, len(asked)) == (asked[-1], 3)
+    asked.clear()
+    twin = asyncio.run(tiny_guide.achat("Go.", **options))
+    assert (twin.parsed, twin.notes, len(asked)) == (message.parsed, message.notes, 3)

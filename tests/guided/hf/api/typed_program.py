@@ -51,6 +51,9 @@ def typed_answers(guide: Guide, text: str) -> str:
     assert_type(guide.chat(text, response_format={"type": "object"}), Message[Any])
     assert_type(guide.chat(text, guide.plan(response_format=Person)), Message[Any])
     assert_type(guide.chat(prompt=text, response_format=Person), Message[Person])
+    assert_type(message.unwrap(), Person)
+    assert_type(message.partial, Person | None)
+    assert_type(guide.run(text, tools=[len], response_format=Person).message, Message[Person])
     if message.parsed is None:
         return message.content or ""
     return message.parsed.name

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import guided
-from guided.hf.cache.prefix_pool import PrefixPool
+from guided.hf.cache.prefix_pool import PrefixPool, _num_common
 from guided.hf.loop.row_loop import RowLoop
 from guided.sampling import Sampling
 from special_tokens.errors import RequestError
@@ -369,6 +369,15 @@ def test_the_longest_beginning_wins_and_the_oldest_row_goes() -> None:
             kept = [k for k in kept if ids[: len(k)] != k] + [ids]
             kept = kept[-5:]
         assert sorted(k.row.ids for k in pool._rows.values()) == sorted(kept)
+
+
+@pytest.mark.parametrize("seed", seeds(9, default=2))
+def test_long_rows_are_compared_to_the_token(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(300):
+        one, at = [rng.randrange(9) for _ in range(rng.randrange(1, 200))], rng.randrange(200)
+        other = [*one[:at], 9, *one[at + 1 :]] if at < len(one) else [*one, *one[: rng.randrange(3)]]
+        assert _num_common(tuple(one), tuple(other)) == min(at, len(one))
 
 
 def test_a_stream_that_is_dropped_keeps_its_row_at_once(tiny_guide: Any) -> None:

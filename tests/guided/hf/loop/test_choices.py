@@ -106,3 +106,10 @@ def test_choice_probabilities_of_logits_that_are_no_numbers_are_an_error(
 def test_choices_that_are_no_list_are_refused(tiny_guide: Any, choices: Any) -> None:
     with pytest.raises(RequestError, match="choice: .* is no list; expected a list of texts"):
         tiny_guide.choice_probabilities("which?", choices)
+
+
+def test_what_passes_the_context_is_refused(tiny_guide: Any) -> None:
+    with pytest.raises(RequestError, match="messages: the prompt fills the context"):
+        tiny_guide.choice_probabilities("word " * 3000, ["a", "b"])
+    with pytest.raises(RequestError, match="messages: a choice has .* tokens, the context leaves"):
+        tiny_guide.choice_probabilities("which?", ["a", "bcd " * 2000], describe=False)

@@ -35,3 +35,14 @@ def test_notes_of_a_plan_are_logged_once(tiny_guide: Any, caplog: pytest.LogCapt
         assert tiny_guide.plan(response_format=schema).notes
     tiny_guide.plan(response_format={"type": "integer"})
     assert sum("propertys" in record.message for record in caplog.records) == 1
+
+
+def test_what_a_generation_config_asks_in_vain_is_logged_once(
+    tiny_guide: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = tiny_guide.model.generation_config
+    monkeypatch.setattr(config, "do_sample", True)
+    monkeypatch.setattr(config, "typical_p", 0.5)
+    for _ in range(3):
+        tiny_guide.chat("hi", max_tokens=2)
+    assert sum("typical_p" in record.message for record in caplog.records) == 1
