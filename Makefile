@@ -60,6 +60,7 @@ PEERS := xgrammar outlines outlines-core apache-tvm-ffi jinja2 cloudpickle diskc
 bench-peers: $(STAMP)  ## structured answers next to xgrammar's and outlines', which go to a folder of their own
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target build/peers $(PEERS)
 	PYTHONPATH=build/peers $(BIN)/python benchmarks/loop.py --only formats
+	PYTHONPATH=build/peers $(BIN)/python benchmarks/modes_peers.py
 
 bench-%: $(STAMP)  ## one benchmark: benchmarks/NAME.py with - for _
 	$(BIN)/python benchmarks/$(subst -,_,$*).py

@@ -26,7 +26,7 @@ def run_page(text: str, names: dict[str, Any] | None = None) -> str:
     def run(match: re.Match[str]) -> str:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(match["code"], "page", "exec"), namespace)
+            exec(compile(match["code"], "page", "exec", dont_inherit=True), namespace)
         block = f"```python\n{match['code']}```\n"
         if match["output"] is None:
             return block
