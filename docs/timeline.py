@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draw docs/loop.svg, the forwards of one tool call of the embedded model, docs/conversations.svg, three turns, and
-docs/hidden_states.svg, the positions of hidden states.
+"""Draw docs/loop.svg, the forwards of one tool call of the embedded model, docs/conversations.svg, three turns,
+docs/hidden_states.svg, the positions of hidden states, and docs/landing.svg, one answer at four budgets.
 
 python docs/timeline.py
 """
@@ -143,9 +143,41 @@ def positions(guide: guided.Guide) -> str:
     return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>', page, *lines, "</svg>\n"])
 
 
+def landings(guide: guided.Guide) -> str:
+    """Return one answer at several budgets: tokens of the model, and those where the budget decided as well."""
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "job": {"type": "string"}, "age": {"type": "integer"}},
+        "required": ["name", "job", "age"],
+    }
+    plan = guide.plan(response_format=schema)
+    lines, widest = [], 0.0
+    for number, most in enumerate((24, 30, 40, 100), start=1):
+        message = guide.chat("Ada Lovelace, 36, wrote the first program.", plan, temperature=0, max_tokens=most)
+        y, x = 34 + number * 34, float(LEFT)
+        lines.append(f'<text x="10" y="{y}" fill="#555">{most} tokens</text>')
+        size = len(message.token_ids) if message.landed is None else message.landed
+        for ids, colour in ((message.token_ids[:size], SAMPLED), (message.token_ids[size:], FORCED)):
+            text = b"".join(guide.engine.token_bytes(i) for i in ids if i not in plan.end_ids()).decode(
+                errors="replace"
+            )
+            if text:
+                drawn_box, x = box(x, y, text, colour)
+                lines.append(drawn_box)
+        widest = max(widest, x)
+    x = 10.0
+    for text, colour in (("the model", SAMPLED), ("the budget decides as well", FORCED)):
+        drawn_box, x = box(x, 24, text, colour)
+        lines.append(drawn_box.replace("·", " "))
+    style = 'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{widest + 20:.0f}" height="190" {style}>'
+    return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', *lines, "</svg>\n"])
+
+
 def main() -> None:
     guide = guided.demo()
     (ROOT / "docs" / "conversations.svg").write_text(turns(guide), encoding="utf-8")
+    (ROOT / "docs" / "landing.svg").write_text(landings(guide), encoding="utf-8")
     (ROOT / "docs" / "hidden_states.svg").write_text(positions(guide), encoding="utf-8")
     plan = guide.plan(tools=[weather], tool_choice="required", parallel_tool_calls=False)
     message = guide.chat("What is the weather in Paris, in celsius?", plan, temperature=0, max_tokens=60, trace=True)

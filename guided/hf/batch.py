@@ -15,6 +15,7 @@ from guided.hf.hidden.messages import with_last_states
 from guided.hf.hidden.settings import HiddenStates, hidden_settings
 from guided.hf.model.context import ModelContext
 from guided.hf.options import AnswerOptions
+from guided.landing.options import budgeting
 from guided.output.message import Message
 from guided.sampling import LEAST_TEMPERATURE, Sampling
 from special_tokens.errors import RequestError
@@ -24,14 +25,7 @@ __all__ = ["Batch", "batch_of"]
 T = TypeVar("T", default=Any)
 
 #: Keywords that ``model.generate`` cannot follow, with their neutral values.
-_OURS_ALONE = {
-    "trace": (False,),
-    "seed": (None,),
-    "logprobs": (None, False),
-    "top_logprobs": (None,),
-    "landing": (True, False),
-    "short_budget": ("cut",),
-}
+_OURS_ALONE = {"trace": (False,), "seed": (None,), "logprobs": (None, False), "top_logprobs": (None,)}
 
 
 class Batch(UserDict[str, Any], Generic[T]):
@@ -72,8 +66,10 @@ def batch_of(context: ModelContext, inputs: Inputs, plans: Sequence[RowPlan], as
             hint = "use torch.manual_seed, or guide.generate" if name == "seed" else "use guide.generate"
             raise RequestError("model.generate has no word for it", place=name, hint=hint)
     hidden = hidden_settings(asked.return_last_hidden_state, context.model)
-    kwargs = generate_kwargs(context, inputs, plans, Rows(on_error=asked.on_error))
-    return Batch(context, inputs, plans, kwargs | _sampling_words(asked) | _other_words(plans, asked), hidden)
+    words, budget = _other_words(plans, asked), budgeting(asked.landing, asked.short_budget)
+    rows = Rows(on_error=asked.on_error, max_tokens=words.get("max_new_tokens"), budget=budget)
+    kwargs = generate_kwargs(context, inputs, plans, rows)
+    return Batch(context, inputs, plans, kwargs | _sampling_words(asked) | words, hidden)
 
 
 def _sampling_words(asked: AnswerOptions) -> dict[str, Any]:

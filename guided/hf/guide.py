@@ -30,6 +30,7 @@ from guided.hf.options import OF_PLAN, Chat, PlanKeywords, options_of, with_opti
 from guided.hf.planning import Planner, checked_plan
 from guided.inspect.accepts import Acceptance, acceptance
 from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_texts
+from guided.landing.options import LandingOptions, ShortBudget, budgeting
 from guided.output.message import Message
 from guided.rows.sequence import OnError
 from special_tokens import SpecialTokens
@@ -253,6 +254,9 @@ class Guide(AsyncMethods):
         on_error: OnError = "end",
         max_rollbacks: int | None = None,
         in_place: bool = False,
+        max_tokens: int | None = None,
+        landing: bool | LandingOptions = True,
+        short_budget: ShortBudget = "cut",
     ) -> dict[str, Any]:
         """Return the keyword arguments for ``model.generate(**inputs, ...)``; reusable for one call after another.
 
@@ -260,9 +264,12 @@ class Guide(AsyncMethods):
         result is empty.  ``expand`` is num_beams or num_return_sequences; by default it is read off the call.  Without
         ``inputs``, one plan guides every row of any prompts, as in a pipeline.  ``max_rollbacks`` fails a row that beam
         search or drafts roll back more often.  ``in_place`` writes masks into the tensor that ``generate`` passes:
-        this saves a copy of all scores and leaves ``output_logits`` masked.
+        this saves a copy of all scores and leaves ``output_logits`` masked.  Answers end within ``max_tokens``, which
+        ``generate`` gets as ``max_new_tokens``, see `guided.hf.options.AnswerOptions`.
         """
-        return generate_kwargs(self.context, inputs, plans, Rows(expand, on_error, max_rollbacks, in_place))
+        budget = budgeting(landing, short_budget)
+        rows = Rows(expand, on_error, max_rollbacks, in_place, max_tokens, budget)
+        return generate_kwargs(self.context, inputs, plans, rows)
 
     def messages(
         self,

@@ -9,25 +9,19 @@ from typing import NamedTuple
 from grammars.plan.plan import Plan, RowPlan
 from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest_output
-from guided.landing.control import LandingControl
+from guided.landing.control import LandingControl, RowLanding
 from guided.landing.growth import growth_bound
 from guided.landing.landing import LandingSearch
 from guided.landing.options import Budgeting
+from guided.rows.sequence import RowSequence
 from guided.state.entry import Begin
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
 
-__all__ = ["RowLanding", "row_landing"]
+__all__ = ["row_landing"]
 
 #: Plans whose shortest answers are kept.
 _KEPT = 64
-
-
-class RowLanding(NamedTuple):
-    """The control of one row; None if no end was found or the budget is too small: ``note`` says which."""
-
-    control: LandingControl | None
-    note: str = ""
 
 
 class _Start(NamedTuple):
@@ -96,7 +90,7 @@ def row_landing(
     """
     options, must_fit = budget or Budgeting()
     if not isinstance(plan, Plan) or (options is None and not must_fit):
-        return RowLanding(None)
+        return RowLanding()
     start = engine.derived(_Starts).of(plan, begin.entry, max_tokens)
     if start.way is not None and len(start.way) > max_tokens:
         least = len(start.way)
@@ -106,7 +100,16 @@ def row_landing(
     else:
         note = start.reason
     if options is None:
-        return RowLanding(None)
+        return RowLanding()
     if start.search is None or start.way is None or len(start.way) > max_tokens:
         return RowLanding(None, f"the answer may be cut: {note}")
+    if plan.stops and _is_stopped(plan, engine, begin, start.way):
+        return RowLanding(note="the answer may be cut: the shortest answer found contains a stop sequence")
     return RowLanding(LandingControl(start.search, max_tokens, start.way, start.growth, options))
+
+
+def _is_stopped(plan: Plan, engine: Engine, begin: Begin, way: tuple[int, ...]) -> bool:
+    """Whether a stop sequence of the request ends an answer of these tokens before its end."""
+    row = RowSequence(plan, engine, begin=begin)
+    row.extend(way[:-1])
+    return row.is_done

@@ -141,6 +141,8 @@ def _rename(names: list[str], starts: Sequence[int], first: int, name: str) -> N
 def _events(message: Message, plan: Plan | None, regions: Sequence[str]) -> dict[int, list[str]]:
     last = len(regions) - 1
     out: dict[int, list[str]] = {}
+    if message.landed is not None:
+        out[message.landed] = ["landing begins: from here on max_tokens decides as well"]
     for budget in plan.budgets if plan is not None else ():
         inside = [i for i, name in enumerate(regions) if name == RegionName.REASONING.value]
         if len(inside) >= budget.max_tokens and inside[-1] < last:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from copy import copy
+from typing import NamedTuple
 
 from grammars.plan.plan import RegionName
 from guided.landing.byte_twin import ByteMatcher
@@ -24,7 +25,7 @@ from guided.state.state import GuidanceState
 from guided.watchers.persistent_set import Mode
 from special_tokens.errors import GuidanceError
 
-__all__ = ["LandingControl"]
+__all__ = ["LandingControl", "RowLanding"]
 
 #: Processor time of this thread in seconds: for all tokens tried in one step; for a search after counted tokens.
 _STEP_CPU_S, _LOOK_CPU_S = 0.010, 0.060
@@ -290,6 +291,13 @@ class LandingControl:
             text = place.scan.text
             return len(text) - len(text.rstrip(_DIGITS)) + len(data) > _MOST_DIGITS
         return False
+
+
+class RowLanding(NamedTuple):
+    """The control of one row; None where its answer is not landed, and ``note`` says why it cannot be."""
+
+    control: LandingControl | None = None
+    note: str = ""
 
 
 def _is_torn(state: GuidanceState) -> bool:

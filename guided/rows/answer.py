@@ -12,7 +12,7 @@ from typing import Any
 from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.landing.control import LandingControl
+from guided.landing.control import RowLanding
 from guided.output.answer_end import end_of_answer
 from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import (
@@ -55,7 +55,7 @@ class RowAnswer:
         on_error: OnError = "end",
         prompt_tokens: int = 0,
         make_call_id: MakeId | None = None,
-        landing: LandingControl | None = None,
+        landing: RowLanding = RowLanding(),  # noqa: B008
     ) -> None:
         self.plan = plan
         self.begin = begin
@@ -93,6 +93,12 @@ class RowAnswer:
     def error(self) -> GuidedError | None:
         """The error that ended the answer, or with which it went on without guidance."""
         return self._error or (self.sequence.error if self.sequence is not None else None)
+
+    @property
+    def landed(self) -> int | None:
+        """The index of the first token that the budget chose; None as long as there is none."""
+        row = self.sequence if isinstance(self.sequence, RowSequence) else None
+        return row.landing.begun if row is not None and row.landing is not None else None
 
     def token_mask(self) -> TokenMask | None:
         """Return the mask of the next token, good until the next one comes in; None where nothing is masked."""
@@ -250,6 +256,8 @@ def read_answer(
 
 def _with_landing(message: Message, row: RowSequence | None, engine: Engine) -> Message:
     """Return the message with the place at which its row began to land, and marks at the calls that end after it."""
+    if row is not None and row.budget_note:
+        return replace(message, notes=(*message.notes, row.budget_note))
     begun = row.landing.begun if row is not None and row.landing is not None else None
     if row is None or begun is None or begun >= len(message.token_ids):
         return message

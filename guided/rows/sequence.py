@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from grammars.plan.plan import Plan, RowPlan
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.landing.control import LandingControl
+from guided.landing.control import RowLanding
 from guided.state.entry import FRESH, Begin
 from guided.state.mask import TokenMask
 from guided.state.state import GuidanceState
@@ -58,7 +58,7 @@ class RowSequence:
         on_error: OnError = "end",
         max_rollbacks: int | None = None,
         row: int = 0,
-        landing: LandingControl | None = None,
+        landing: RowLanding = RowLanding(),  # noqa: B008
     ) -> None:
         check_on_error(on_error)
         self.plan = plan
@@ -70,7 +70,7 @@ class RowSequence:
         self.ends_by_id = self.stops is None and bool(plan.end_ids())
         self.on_error = on_error
         self.max_rollbacks = max_rollbacks
-        self.landing = landing
+        self.landing, self.budget_note = landing
         self.error: GuidedError | None = None
         self.overridden = 0
         self.rescued = 0

@@ -19,6 +19,9 @@ from guided.hf.generate.session import Session
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
+from guided.inspect.land import row_landing
+from guided.landing.control import RowLanding
+from guided.landing.options import Budgeting
 from guided.output.message import Message, Prompt
 from guided.rows.answer import read_answer
 from guided.rows.beams import Row
@@ -40,11 +43,14 @@ class Rows:
     on_error: OnError = "end"
     max_rollbacks: int | None = None
     in_place: bool = False
+    max_tokens: int | None = None
+    budget: Budgeting = Budgeting()
 
     def __post_init__(self) -> None:
         check_on_error(self.on_error)
         _check_count(self.expand, "expand", 1)
         _check_count(self.max_rollbacks, "max_rollbacks", 0)
+        _check_count(self.max_tokens, "max_tokens", 1)
 
     def row(self, plan: RowPlan, engine: Engine, begin: Begin, number: int) -> Row | None:
         """Return a new row for ``plan``; None if there is no plan."""
@@ -52,9 +58,22 @@ class Rows:
             return None
         if isinstance(plan, Stops):
             return UnguidedSequence(plan, engine, row=number)
+        landing = RowLanding()
+        if self.max_tokens is not None:
+            landing = row_landing(plan, engine, begin, self.max_tokens, self.budget)
         return RowSequence(
-            plan, engine, begin=begin, on_error=self.on_error, max_rollbacks=self.max_rollbacks, row=number
+            plan,
+            engine,
+            begin=begin,
+            on_error=self.on_error,
+            max_rollbacks=self.max_rollbacks,
+            row=number,
+            landing=landing,
         )
+
+    def words(self) -> dict[str, Any]:
+        """Return the limit of tokens in the words of ``generate``."""
+        return {} if self.max_tokens is None else {"max_new_tokens": self.max_tokens}
 
 
 def _check_count(value: object, name: str, least: int) -> None:
@@ -89,12 +108,12 @@ def generate_kwargs(
     """Return the keyword arguments of `guided.Guide.generate_kwargs`, with the settings ``how``."""
     engine = context.engine
     if inputs is None:
-        return _hooks(context, SessionPerThread(_unbound(context, plans, how)))
+        return how.words() | _hooks(context, SessionPerThread(_unbound(context, plans, how)))
     inputs, rows = _bound(context, inputs, plans, "generate_kwargs")
     begins = inputs.begins
     if all(plan is None for plan in rows):
         inputs.session = None
-        return {}
+        return how.words()
 
     def make(prompt: int, number: int, ids: Sequence[int]) -> Row | None:
         return how.row(rows[prompt], engine, begins[prompt], number)
@@ -110,7 +129,7 @@ def generate_kwargs(
         in_place=how.in_place,
         widths=logits_widths(context.model),
     )
-    return _hooks(context, OneSession(inputs.session))
+    return how.words() | _hooks(context, OneSession(inputs.session))
 
 
 def _unbound(context: ModelContext, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Callable[[], Session]:

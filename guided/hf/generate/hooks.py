@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor, StoppingCriteria
 
+from guided.hf.generate.landing import narrow
 from guided.hf.generate.new_call import at_once
 from guided.hf.generate.session import Session
 from special_tokens.errors import PlanError
@@ -79,12 +80,13 @@ class GuidanceProcessor(_OfSession, LogitsProcessor):
                 return scores
             masks = session.masks()
             if not scores.is_cpu:
-                return session.link(scores.device).apply(scores, masks, session.is_done())
+                out = session.link(scores.device).apply(scores, masks, session.is_done())
+                return narrow(session.rows, out)
             if not masks:
                 return scores
             out = session.host.apply(scores, masks, in_place=session.in_place)
             session.count(masks)
-            return out
+            return narrow(session.rows, out)
         finally:
             lock.release()
 

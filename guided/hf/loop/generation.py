@@ -91,7 +91,6 @@ class Generation:
             row_landing(plan, context.engine, begin, most, budget)
             for plan, begin, most in zip(plans, inputs.begins, max_tokens, strict=True)
         ]
-        self._short = [landing.note for landing in landings]
         self.answers = [
             RowAnswer(
                 plan,
@@ -100,7 +99,7 @@ class Generation:
                 number=r,
                 on_error=on_error,
                 prompt_tokens=len(inputs.prompt_ids[r]),
-                landing=landings[r].control,
+                landing=landings[r],
             )
             for r, plan in enumerate(plans)
         ]
@@ -213,9 +212,8 @@ class Generation:
                 accepted_tokens=row.accepted,
             )
         )
-        short = (self._short[r],) if self._short[r] else ()
         prompt = Prompt(self.inputs.prompt_ids[r], self.inputs.chats[r])
-        message = replace(message, notes=(*message.notes, *short, *self._notes), prompt=prompt)
+        message = replace(message, notes=(*message.notes, *self._notes), prompt=prompt)
         if self._recorder is None or r not in self._recorder.rows:
             return message
         plan, engine = self.plans[r], self.context.engine

@@ -55,6 +55,11 @@ class Stream(Generic[T]):
             self._message, self._is_finished = event.message, True
         return event
 
+    @property
+    def landed(self) -> int | None:
+        """The index of the token at which landing began, as in `Message.landed`; None as long as it has not."""
+        return self._generation.answers[0].landed
+
     def close(self) -> None:
         """End the generation now; the rows of its cache are kept for later turns, ``message`` is what was written."""
         self._events.close()

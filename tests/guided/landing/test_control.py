@@ -38,7 +38,7 @@ BUDGETS = (0, 1, 2, 3, 5, 10, 30, 100)
 def row_of(plan: Plan, engine: Engine, max_tokens: int, options: LandingOptions | None = None) -> RowSequence:
     landing = row_landing(plan, engine, FRESH, max_tokens, Budgeting(options or LandingOptions()))
     assert landing.control is not None, landing.note
-    return RowSequence(plan, engine, landing=landing.control)
+    return RowSequence(plan, engine, landing=landing)
 
 
 def drawn(ids: list[int], engine: Engine, chance: random.Random) -> Iterator[int]:
@@ -163,9 +163,10 @@ def test_a_row_that_is_taken_back_or_copied_lands_as_well(engine: Engine, kind: 
 def test_the_message_says_where_landing_began_and_which_calls_it_chose(engine: Engine) -> None:
     plan = made(engine, "calls: tags")
     most = min_tokens(plan, engine) + 4
-    control = row_landing(plan, engine, FRESH, most).control
+    landing = row_landing(plan, engine, FRESH, most)
+    control = landing.control
     assert control is not None
-    answer, chance = RowAnswer(plan, engine, landing=control), random.Random(0)
+    answer, chance = RowAnswer(plan, engine, landing=landing), random.Random(0)
     row = answer.sequence
     assert isinstance(row, RowSequence)
     while not answer.is_done:

@@ -81,7 +81,6 @@ def test_sampling_in_the_words_of_generate(tiny_guide: Any, options: dict[str, A
         ({"seed": 3}, "seed: model.generate has no word for it .*torch.manual_seed"),
         ({"trace": True}, "trace: model.generate has no word for it"),
         ({"logprobs": True}, "logprobs: model.generate"),
-        ({"short_budget": "error"}, "short_budget: model.generate"),
         ({"presence_penalty": 0.5}, "presence_penalty: model.generate"),
         ({"sampling": [Sampling()] * 3}, "sampling: a sampling for each chat"),
         ({"on_error": "raise"}, "on_error"),

@@ -91,6 +91,28 @@ def test_drafts_land_where_the_loop_without_them_lands(tiny_guide: Any) -> None:
     assert drafted.landed == plain.landed
 
 
+def test_a_stream_and_a_trace_show_where_landing_began(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(**REQUESTS["json"])
+    most = tiny_guide.min_tokens(plan) + 6
+    stream = tiny_guide.stream(CHATS[0], plan, max_tokens=most, temperature=2.0, seed=1, trace=True)
+    seen = [stream.landed for _ in stream]
+    landed = stream.message.landed
+    assert landed is not None
+    assert seen[-1] == stream.landed == landed
+    assert set(seen) <= {None, landed}
+    events = {i: token.events for i, token in enumerate(stream.message.trace.tokens) if token.events}
+    assert events[landed] == ("landing begins: from here on max_tokens decides as well",)
+    assert "landing begins" in stream.message.trace.to_html()
+
+
+def test_a_stop_sequence_in_the_shortest_answer_is_said(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(**REQUESTS["json"], stop=", ")
+    message = tiny_guide.chat(CHATS[0], plan, max_tokens=200, temperature=2.0, seed=1)
+    note = "the answer may be cut: the shortest answer found contains a stop sequence"
+    assert message.notes[-1] == note
+    assert message.landed is None
+
+
 def test_without_landing_the_budget_cuts_and_nothing_is_said(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(**REQUESTS["json"])
     message = tiny_guide.chat(CHATS[0], plan, max_tokens=25, landing=False, temperature=2.0, seed=1)

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Benchmark: answers that end within their budgets, of random sampling and of the embedded model.
+
+    python benchmarks/landing_answers.py random      # plans of benchmarks/landing.py, sampled at random
+    python benchmarks/landing_answers.py reserve     # reasoning and JSON, the least number of tokens and 40 more
+    python benchmarks/landing_answers.py extraction  # texts of benchmarks/extraction.py at 40, 80 and 160 tokens
+
+*random*: tokens are drawn evenly under the masks, more than half of them by their first byte; *whole*: answers that
+ended and that validators accept.  *near*: mean processor time in us of what landing does in a step in which tokens are
+tried; *far*: in all others, by the tokens that the shortest answer leaves over at the beginning.  *reserve*: required
+strings that the answer leaves empty, without and with what is kept for them.  *extraction*: answers that are whole, of
+those whose shortest answer fits, and answers that are exactly right, with landing and without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import guided  # noqa: E402
+from benchmarks.extraction import answers  # noqa: E402
+from benchmarks.extraction_cases import extraction_cases, is_right  # noqa: E402
+from benchmarks.json_schema_tables import table  # noqa: E402
+from benchmarks.landing import plans  # noqa: E402
+from grammars.plan.plan import Plan  # noqa: E402
+from guided.bitmask import allowed_ids  # noqa: E402
+from guided.engine.engine import Engine  # noqa: E402
+from guided.inspect.land import row_landing  # noqa: E402
+from guided.inspect.shortest import min_tokens  # noqa: E402
+from guided.rows.answer import read_answer  # noqa: E402
+from guided.rows.sequence import RowSequence  # noqa: E402
+from guided.state.entry import FRESH  # noqa: E402
+from special_tokens.errors import GuidedError  # noqa: E402
+
+BUDGETS = (0, 1, 2, 3, 5, 10, 30, 100, 400, 1500)
+DRAWS = 8
+SLACKS = ((30, "30-100"), (100, "100-1,000"), (1_000, "more"))
+
+
+def drawn(ids: list[int], engine: Engine, chance: random.Random) -> list[int]:
+    """Return tokens in the order in which they are tried."""
+    firsts = sorted({engine.token_bytes(i)[:1] for i in ids})
+    found = []
+    for _ in range(DRAWS):
+        first = chance.choice(firsts) if chance.random() < 0.6 else None
+        found.append(chance.choice(ids if first is None else [i for i in ids if engine.token_bytes(i)[:1] == first]))
+    return found
+
+
+def write(
+    plan: Plan, engine: Engine, extra: int, least: int, chance: random.Random, us: dict[str, list[float]]
+) -> bool:
+    """Write one answer; return whether it is whole, and add the times of its steps to ``us``."""
+    most = least + extra
+    landing = row_landing(plan, engine, FRESH, most)
+    if landing.control is None:
+        return False
+    row = RowSequence(plan, engine, landing=landing)
+    far = next((name for slack, name in reversed(SLACKS) if extra >= slack), "")
+    tokens: list[int] = []
+    while not row.is_done and len(tokens) < most:
+        mask = row.token_mask()
+        assert mask is not None, row.error
+        order = drawn(allowed_ids(mask.words), engine, chance)
+        begun = time.thread_time()
+        is_near, token = row.is_landing(), order[0]
+        if is_near:
+            until = landing.control.step_end()
+            chosen = next((i for i in order if row.lands(i, until)), None)
+            token = row.landing_token() if chosen is None else chosen  # type: ignore[assignment]
+        us["near" if is_near else far].append(1e6 * (time.thread_time() - begun))
+        row.extend([token])
+        tokens.append(token)
+    if row.error is not None or not row.state.is_stopped:
+        return False
+    message = read_answer(tokens, plan, engine, sequence=row)
+    return not message.violations and message.finish_reason in ("stop", "tool_calls")
+
+
+def random_answers(options: argparse.Namespace) -> None:
+    chance, engine = random.Random(options.seed), guided.demo().engine
+    rows: dict[str, Counter[str]] = defaultdict(Counter)
+    us: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    lost: list[str] = []
+    for kind, name, plan in plans(engine, options.limit, chance):
+        try:
+            least = min_tokens(plan, engine)
+        except GuidedError as error:
+            lost.append(f"{name}: {error}")
+            continue
+        if least > 400:
+            rows[kind]["long"] += 1
+            continue
+        for extra in BUDGETS:
+            rows[kind]["answers"] += 1
+            is_whole = write(plan, engine, extra, least, chance, us[kind])
+            rows[kind]["whole"] += is_whole
+            if not is_whole:
+                lost.append(f"{kind}, {name}, least {least} + {extra}")
+    head = ("plans", "answers", "whole", "near, us", *(f"far, {name}" for _, name in SLACKS))
+    body = [
+        (kind, row["answers"], row["whole"],
+         *(f"{sum(us[kind][n]) / max(1, len(us[kind][n])):,.0f}" for n in ("near", *(name for _, name in SLACKS))))
+        for kind, row in rows.items()
+    ]  # fmt: skip
+    print(table(head, body))
+    for line in lost:
+        print(f"- not whole: {line}")
+
+
+def reserve(options: argparse.Namespace) -> None:
+    guide = guided.demo()
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in ("answer", "reason", "source")},
+              "required": ["answer", "reason", "source"], "additionalProperties": False}  # fmt: skip
+    plan = guide.plan(response_format=schema, reasoning_effort="low")
+    most = guide.min_tokens(plan) + 40
+    cases = extraction_cases(options.limit, seed=options.seed)
+    body = []
+    for kept in (0, 8):
+        landing = guided.LandingOptions(string_tokens=kept)
+        found = [guide.chat(case.prompt, plan, max_tokens=most, temperature=0.0, landing=landing) for case in cases]
+        values = [value for message in found for value in json.loads(message.content or "").values()]
+        body.append((kept, len(found), sum(not value for value in values), len(values)))
+    print(table(("tokens kept for a string", "answers", "strings empty", "of"), body))
+
+
+def extraction(options: argparse.Namespace) -> None:
+    guide, cases = guided.demo(), extraction_cases(options.limit, seed=options.seed)
+    least = {case.id: guide.min_tokens(guide.plan(response_format=case.schema)) for case in cases}
+    body = []
+    for most in (40, 80, 160):
+        row: list[object] = [most, sum(size <= most for size in least.values())]
+        for landing in (True, False):
+            whole = right = 0
+            for case, message, _ in answers(guide, cases, max_tokens=most, landing=landing):
+                whole += message.finish_reason == "stop" and least[case.id] <= most
+                right += is_right(case, message.parsed)
+            row += [whole, right]
+        body.append(row)
+    print(table(("max_tokens", "fits", "whole", "right", "whole, cut", "right, cut"), body))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=("random", "reserve", "extraction"))
+    parser.add_argument("--limit", type=int, default=20, help="schemas or texts (default 20)")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    {"random": random_answers, "reserve": reserve, "extraction": extraction}[options.part](options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Scores of rows that are near their budgets: only tokens after which an end within the budget was found stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from guided.hf.masks.apply import RESCUE
+from guided.rows.beams import Row
+from guided.rows.sequence import RowSequence
+
+__all__ = ["narrow"]
+
+#: Tokens that are tried in the order of their scores; beam search takes more than one of them.
+_TRIED = 16
+
+
+def narrow(rows: Sequence[Row | None], masked: torch.Tensor) -> torch.Tensor:
+    """Take the tokens that budgets forbid out of ``masked`` float ``[rows, vocab]``, the scores under the masks."""
+    for r, row in enumerate(rows):
+        if isinstance(row, RowSequence) and row.landing is not None and row.is_landing():
+            mask = row.token_mask()
+            if mask is not None and mask.forced is None:
+                masked[r] = _narrowed(row, masked[r])
+    return masked
+
+
+def _narrowed(row: RowSequence, scores: torch.Tensor) -> torch.Tensor:
+    assert row.landing is not None
+    until = row.landing.step_end()
+    top = scores.topk(min(_TRIED, len(scores)))
+    ids = [i for i, score in zip(top.indices.tolist(), top.values.tolist(), strict=True) if score > -torch.inf]
+    safe = [i for i in ids if row.lands(i, until)]
+    nearest = row.landing_token()
+    if nearest is None or (len(safe) == len(ids) < _TRIED):
+        return scores
+    if safe[:1] != ids[:1]:
+        row.note_landing()
+    kept = torch.tensor([*safe, nearest], device=scores.device)
+    out = torch.full_like(scores, -torch.inf)
+    out[kept] = scores[kept]
+    if not safe and scores[nearest] == -torch.inf:
+        out[nearest] = RESCUE
+    return out

@@ -1,0 +1,102 @@
+"""With ``max_tokens`` answers of ``model.generate`` are whole within it, in every way of searching."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+import torch
+
+from guided.inspect.shortest import min_tokens
+from special_tokens.errors import PlanError, RequestError
+from tests.cases import seeds
+from tests.conftest import make_tiny_guide
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "n": {"type": "integer"}, "tags": {"type": "array", "minItems": 1,
+                   "items": {"type": "string"}}},
+    "required": ["name", "n", "tags"],
+    "additionalProperties": False,
+}  # fmt: skip
+CHATS = ["tell me a thing", 'say {"name": "aaaa", "n": 12, "tags": ["x", "y"]} again, and again']
+
+#: How `generate` is called, by name.
+SEARCHES: dict[str, dict[str, Any]] = {
+    "greedy": {"do_sample": False},
+    "sampling": {"do_sample": True, "temperature": 2.0},
+    "several rows": {"do_sample": True, "num_return_sequences": 3},
+    "beams": {"num_beams": 3, "do_sample": False},
+    "beams, all returned": {"num_beams": 3, "num_return_sequences": 3, "do_sample": False},
+    "beam sampling": {"num_beams": 2, "do_sample": True},
+    "prompt look-up": {"prompt_lookup_num_tokens": 4, "do_sample": False},
+    "an assistant": {"assistant_model": ..., "do_sample": False},
+}
+
+
+@pytest.mark.parametrize("seed", seeds(6, default=1))
+@pytest.mark.parametrize("name", SEARCHES)
+def test_answers_are_whole(tiny_guide: Any, name: str, seed: int) -> None:
+    plan = tiny_guide.plan(response_format=SCHEMA, thinking=False)
+    options = dict(SEARCHES[name])
+    if options.get("assistant_model") is ...:
+        options["assistant_model"] = make_tiny_guide(seed=7).model
+    is_drafted = "assistant_model" in options or "prompt_lookup_num_tokens" in options
+    chats = CHATS[1:] if is_drafted else CHATS
+    plans = [plan] if is_drafted else [plan, None]
+    for extra in (0, 1, 4, 9) if seed else (0, 4):
+        most = min_tokens(plan, tiny_guide.engine) + extra
+        inputs = tiny_guide.inputs(chats, plans)
+        torch.manual_seed(seed)
+        kwargs = tiny_guide.generate_kwargs(inputs, plans, max_tokens=most)
+        out = tiny_guide.model.generate(**inputs, **options, **kwargs)
+        messages = tiny_guide.messages(out, inputs, plans)
+        guided = messages if is_drafted else messages[: len(messages) // 2]
+        for message in guided:
+            assert message.finish_reason == "stop", (extra, message.content, message.error)
+            assert len(message.token_ids) <= most
+            jsonschema.validate(json.loads(message.content or ""), SCHEMA)
+
+
+def test_greedy_tokens_are_those_of_our_own_loop(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format=SCHEMA, thinking=False)
+    most = min_tokens(plan, tiny_guide.engine) + 8
+    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    out = tiny_guide.model.generate(
+        **inputs, do_sample=False, **tiny_guide.generate_kwargs(inputs, [plan], max_tokens=most)
+    )
+    (found,) = tiny_guide.messages(out, inputs, [plan])
+    (own,) = tiny_guide.generate(CHATS[:1], [plan], temperature=0.0, max_tokens=most, describe=False)
+    assert found.token_ids == own.token_ids
+    assert found.landed == own.landed
+
+
+def test_kwargs_without_inputs_land_as_well(tiny_guide: Any) -> None:
+    plan = tiny_guide.plan(response_format=SCHEMA, thinking=False)
+    most = min_tokens(plan, tiny_guide.engine) + 3
+    kwargs = tiny_guide.generate_kwargs(None, plan, max_tokens=most)
+    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    for _ in range(2):
+        out = tiny_guide.model.generate(**inputs, do_sample=True, **kwargs)
+        (message,) = tiny_guide.messages(out, inputs, [plan])
+        jsonschema.validate(json.loads(message.content or ""), SCHEMA)
+
+
+def test_a_batch_lands_by_its_max_tokens(tiny_guide: Any) -> None:
+    least = min_tokens(tiny_guide.plan(response_format=SCHEMA, thinking=False), tiny_guide.engine)
+    options = {"response_format": SCHEMA, "thinking": False, "temperature": 2.0}
+    batch = tiny_guide.batch(CHATS, max_tokens=least + 2, **options)
+    for message in batch.messages(tiny_guide.model.generate(**batch)):
+        jsonschema.validate(json.loads(message.content or ""), SCHEMA)
+    with pytest.raises(RequestError, match="max_tokens too small"):
+        tiny_guide.batch(CHATS, max_tokens=least - 1, short_budget="error", **options)
+    short = tiny_guide.batch(CHATS, max_tokens=least - 1, **options)
+    for message in short.messages(tiny_guide.model.generate(**short)):
+        assert message.notes[-1].startswith("the answer may be cut: ")
+
+
+def test_a_limit_that_is_none_is_refused(tiny_guide: Any) -> None:
+    with pytest.raises(PlanError, match="max_tokens=0"):
+        tiny_guide.generate_kwargs(None, tiny_guide.plan(), max_tokens=0)
