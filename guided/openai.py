@@ -46,7 +46,7 @@ def completion(
 ) -> dict[str, Any]:
     """Return the ``chat.completion`` of the answers to one request.
 
-    What OpenAI has no word for is under ``guided``: keys without effect, notes, violations.
+    The key ``guided`` holds the fields that OpenAI does not have: keys without effect, notes, violations.
     """
     choices = [
         {"index": i, "message": message.to_openai(), **_end_of(message), "logprobs": _logprobs(message, token_bytes)}
