@@ -1,4 +1,6 @@
-"""Events while the answer is written.  You will see reasoning, then the tool call's name, then its arguments."""
+"""Events while the answer is written.  You will see reasoning, a tool call, then an object, field by field."""
+
+from pydantic import BaseModel
 
 import guided
 
@@ -6,6 +8,11 @@ import guided
 def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
+
+
+class Person(BaseModel):
+    name: str
+    age: int
 
 
 guide = guided.demo()
@@ -25,3 +32,7 @@ for event in stream:
         print(f"\n[{kind.__name__}]", end=" ")
     print(getattr(event, "text", getattr(event, "name", "")), end="", flush=True)
 print(f"\n{stream.message.finish_reason}: {stream.message.tool_calls[0].parsed}")
+
+with guide.stream("Alice is 31 years old.", response_format=Person, temperature=0, max_tokens=40) as stream:
+    for _ in stream:
+        print(repr(stream.partial))

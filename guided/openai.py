@@ -46,7 +46,7 @@ def completion(
 ) -> dict[str, Any]:
     """Return the ``chat.completion`` of the answers to one request.
 
-    What OpenAI has no word for is under ``guided``: keys without effect, notes, violations.
+    The key ``guided`` holds the fields that OpenAI does not have: keys without effect, notes, violations.
     """
     choices = [
         {"index": i, "message": message.to_openai(), **_end_of(message), "logprobs": _logprobs(message, token_bytes)}
@@ -123,7 +123,11 @@ def _delta(event: Event) -> dict[str, Any] | None:
 
 def _end_of(message: Message) -> dict[str, Any]:
     end: dict[str, Any] = {"finish_reason": message.finish_reason}
-    return end if message.stop_reason is None else {**end, "stop_reason": message.stop_reason}
+    if message.stop_reason is not None:
+        end["stop_reason"] = message.stop_reason
+    if message.last_hidden_state is not None:
+        end["hidden_states"] = message.last_hidden_state.at_token.tolist()
+    return end
 
 
 def usage_object(messages: Sequence[Message]) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""The value of a JSON text that is still being written, as far as it is final, in the Python type that was asked for.
+"""The part of a JSON value that is final while its text is still being written, in the Python type that was asked for.
 
-A text, number or literal is there once it is whole, and stays as it is; objects and lists grow.  A pydantic model is
-an instance that lacks the fields that are not there yet (``model_fields_set`` has those that are), a list, set, tuple
-or dict holds what is there, and dataclasses, TypedDicts and NamedTuples are dicts by field until they are whole.  What
-a value cannot be known before it is whole for (a model with validators of its own, a union whose member is not yet
-decided) is left out until then.
+Texts, numbers and literals appear when they are complete and never change afterwards; objects and lists grow.  A
+pydantic model is an instance without the fields that are not complete (``model_fields_set`` has the others); a list,
+set, tuple or dict holds its complete members; dataclasses, TypedDicts and NamedTuples are dicts by field until they are
+complete.  A value whose parts mean nothing alone (a model with its own validators, a union whose member is not decided
+yet) is left out until it is complete.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Absent(Exception):
 
 
 def partial_value(python_type: Any, text: str) -> Any:
-    """Return what is final of the value that ``text`` begins, None where nothing is; see the module.
+    """Return the final part of the value that ``text`` begins, None if no part is final; see the module.
 
     ``python_type`` None: plain JSON values.
     """

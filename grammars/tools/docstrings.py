@@ -1,4 +1,4 @@
-"""Reads the description of a function and its parameters off docstrings in the styles of Google, NumPy and Sphinx."""
+"""Read the descriptions of a function and its parameters from docstrings in the styles of Google, NumPy and Sphinx."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Docstring:
 
 
 def read_docstring(doc: str) -> Docstring:
-    """Return what a docstring says; ``doc`` is dedented, as `inspect.getdoc` gives it."""
+    """Return the contents of a docstring; ``doc`` is dedented, as `inspect.getdoc` returns it."""
     lines = [line.rstrip() for line in doc.strip().splitlines()]
     first = next((i for i in range(len(lines)) if _begins_section(lines, i)), len(lines))
     parameters: dict[str, ParameterDoc] = {}

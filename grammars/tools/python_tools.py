@@ -1,4 +1,4 @@
-"""Python functions and pydantic models as tools: their schema, and what the arguments of a call become."""
+"""Python functions and pydantic models as tools: their schemas, and the conversion of a call's arguments."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _with_text(hint: Any) -> Any:
 def _check_docstring(
     function: Callable[..., Any], stand_in: Any, found: Mapping[str, ParameterDoc], place: str
 ) -> None:
-    """Raise where the docstring describes what is no parameter, or names another plain type than the annotation."""
+    """Raise if the docstring describes something that is no parameter, or names another type than the annotation."""
     parameters = inspect.signature(inspect.unwrap(function)).parameters  # of a partial: those given as well
     takes_more = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     for name, doc in found.items():

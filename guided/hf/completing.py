@@ -90,7 +90,11 @@ def completing(
         raise RequestError(f"{type(model).__name__} is not a name", place="model", expected="a text")
     if not isinstance(options, Mapping | None):
         raise RequestError(f"{type(options).__name__} is no object", place="stream_options")
-    asked = AnswerOptions(sampling=Sampling(**request.sampling), describe=describe)
+    asked = AnswerOptions(
+        sampling=Sampling(**request.sampling),
+        describe=describe,
+        return_last_hidden_state=request.return_last_hidden_state,
+    )
     generation = generation_of(planner, *rows_of(planner, messages, plan, asked, "messages", is_one=True), asked)
     used = ("stream_options", "include_usage")
     return Completing(

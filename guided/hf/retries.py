@@ -1,4 +1,4 @@
-"""Asking again, with what was wrong, after an answer that its schema or its Python type refuses."""
+"""Ask the model again, with the reasons, after an answer that its schema or its Python type refuses."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 def answered(ask: Callable[[Chat | None], Message[T]], messages: Chat | None, retries: int) -> Message[T]:
-    """Return the answer of ``ask``, asked again up to ``retries`` times while the answer is refused.
+    """Return the answer of ``ask``, which is called again up to ``retries`` times while the answer is refused.
 
-    The model is given the reasons; notes of the message say how often and why.  Raises `RequestError` for a number
-    that is none.
+    The model gets the reasons; notes of the message say how often and why it was asked again.  Raises `RequestError` if
+    ``retries`` is no count.
     """
     steps, wanted = _begun(messages, retries)
     while True:

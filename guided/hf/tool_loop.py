@@ -27,7 +27,7 @@ CallTool = Callable[[str, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """One call and its result: ``value``, or ``error``, of which the model was given the text."""
+    """One call and its result: ``value``, or the ``error`` whose text the model got."""
 
     call: ToolCall
     value: Any = None

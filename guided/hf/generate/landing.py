@@ -1,4 +1,4 @@
-"""Scores of rows that are near their budgets: only tokens after which an end within the budget was found stay."""
+"""Mask the scores of rows near their budgets: only tokens after which an end within the budget was found stay."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class Generation:
         return Reuse(pool, self.context.model) if self._reuse and pool.is_on and not prepared.off else None
 
     def _make_drafts(self, prepared: Prepared, can_crop: bool) -> Drafts | None:
-        """Return what guesses; None where the call asks for nothing, or the cache cannot forget what was wrong."""
+        """Return the drafts of the run; None if the call asks for none, or the cache cannot be cropped."""
         settings, context = self._drafts, self.context
         if settings is None:
             return None

@@ -79,6 +79,18 @@ def test_a_body_is_answered_with_a_completion(tiny_guide: Any, sdk: Any, name: s
         assert answer["guided"]["ignored"] == ["user", "metadata"]
 
 
+@pytest.mark.parametrize("value", [True, "last"])
+def test_hidden_states_are_numbers_of_each_choice(tiny_guide: Any, value: Any) -> None:
+    """The judge is the state of the same answer from `Guide.chat`."""
+    body = body_of("text", return_hidden_states=value)
+    right = tiny_guide.chat(USER, max_tokens=6, temperature=0, return_last_hidden_state=True).last_hidden_state
+    (choice,) = tiny_guide.complete(body)["choices"]
+    *_, last = tiny_guide.complete({**body, "stream": True})
+    for found in (choice, last["choices"][0]):
+        assert found["hidden_states"] == pytest.approx(right.at_token.tolist(), abs=1e-4)
+    assert "hidden_states" not in tiny_guide.complete(body_of("text"))["choices"][0]
+
+
 @pytest.mark.parametrize("name", BODIES)
 def test_chunks_put_together_are_the_completion(tiny_guide: Any, sdk: Any, name: str) -> None:
     """The judge is the accumulator of OpenAI's own client, which concatenates every text that comes twice."""
@@ -125,6 +137,15 @@ def test_a_call_of_a_custom_tool(tiny_guide: Any, sdk: Any) -> None:
     assert {key: streamed[key] for key in ("index", "type", "custom")} == {
         "index": 0, "type": "custom", "custom": call.custom.model_dump()
     }  # fmt: skip
+
+
+def test_the_last_hidden_state_is_in_the_choice(tiny_guide: Any, sdk: Any) -> None:
+    body = body_of("text", return_hidden_states=True)
+    state = tiny_guide.chat(USER, max_tokens=6, temperature=0, return_last_hidden_state=True).last_hidden_state
+    (choice,) = sdk.ChatCompletion.model_validate(tiny_guide.complete(body)).choices
+    assert choice.hidden_states == pytest.approx(state.at_token.tolist(), abs=1e-5)
+    last = list(tiny_guide.complete(body | {"stream": True}))[-1]["choices"][0]
+    assert last["hidden_states"] == pytest.approx(choice.hidden_states, abs=1e-5)
 
 
 def test_usage_comes_only_where_it_is_asked_for(tiny_guide: Any) -> None:

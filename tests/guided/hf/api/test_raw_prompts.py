@@ -6,10 +6,13 @@ import copy
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
 import guided
 from guided import Choice, Regex, Stops
+from guided.hf.generate.raw_prompts import heal
 from special_tokens.errors import RequestError
+from tests.judges.plans import plan_of
 
 FORMAT = {
     "type": "object",
@@ -82,6 +85,29 @@ def test_a_text_cut_anywhere_plus_its_answer_parses_as_uncut(base_guide: Any, op
         judge = base_guide.parse(base_guide.tokenizer.encode(answer), whole)
         assert (message.content, message.reasoning, message.parsed) == (judge.content, judge.reasoning, judge.parsed)
         assert message.finish_reason == "length" or not message.violations
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["qwen3", "llama3_1", "mistral", "gemma3", "gptoss", "llama2", "smollm2"])
+def test_what_is_kept_and_what_is_written_again_are_the_prompt(
+    real_engine: Any, tokenizer_folder: Any, name: str
+) -> None:
+    """For every cut of a text in every kind of vocabulary, and never more than some longer token begins with."""
+    engine = real_engine(name)
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder(name))
+    plan = plan_of(engine, response_format=Choice(["a"]))
+    text = "def f(x):\n    return x  # « héllo » 12345 of the international\t日本語\n\n"
+    vocabulary = [engine.token_bytes(i) for i in range(engine.vocab_size)]
+    healed = 0
+    for cut in range(1, len(text) + 1):
+        ids = tokenizer(text[:cut])["input_ids"]
+        kept, row = heal(ids, plan, engine)
+        again = row.regions[-1].exits[0].trigger[0] if row is not plan else ""
+        assert list(ids[: len(kept)]) == kept
+        assert b"".join(map(engine.token_bytes, ids)) == b"".join(map(engine.token_bytes, kept)) + again.encode()
+        assert not again or any(token.startswith(again.encode()) and token != again.encode() for token in vocabulary)
+        healed += bool(again)
+    assert healed > len(text) // 3
 
 
 def test_the_end_of_a_prompt_may_be_written_in_another_token(word_guide: Any) -> None:
