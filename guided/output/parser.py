@@ -86,8 +86,8 @@ class ToolCallEnd:
 class UnfinishedMarkup:
     """Markup that the end of the output cut: its text, and a call's name where known.
 
-    It comes once, last, and is part of no text.  Where a limit cut the answer, whatever may begin a marker counts (a
-    ``<`` at its end); where the model ended it, only what holds a whole token of one, or follows a call.
+    It comes once, after all text, and is part of none.  Where a limit cut the answer, whatever may begin a marker
+    counts (a ``<`` at its end); where the model ended it, only what holds a whole token of one, or follows a call.
     """
 
     text: str

@@ -209,6 +209,21 @@ def test_an_answer_that_is_all_forced_takes_no_forward(tiny_guide: Any) -> None:
         hook.remove()
 
 
+def test_the_trace_shows_runs_and_what_was_kept(tiny_guide: Any) -> None:
+    """A token of a run was not sampled; a token was sampled at each forward."""
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    plan = guide.plan(response_format=OBJECT)
+    for turn in range(2):
+        message = guide.chat("why?", plan, temperature=0, trace=True)
+        trace = message.trace
+        assert trace is not None
+        assert sum(not token.in_run for token in trace.tokens) == message.usage.forwards < len(trace.tokens)
+        assert all(token.forced for token in trace.tokens if token.in_run)
+        assert trace.to_html().count('<span class="t r-response run') == sum(token.in_run for token in trace.tokens)
+        assert (trace.cached_tokens > 0) == bool(turn)
+        assert f'"kept":{message.usage.cached_tokens},' in trace.to_html()
+
+
 def test_overridden_counts_by_the_models_own_scores_wherever_they_are_asked_for(
     tiny_guide: Any, step_by_step: Any
 ) -> None:
