@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import NamedTuple
 
+from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import RegionName
 from guided.landing.byte_twin import ByteMatcher
 from guided.landing.landing import LandingSearch, write
@@ -27,8 +28,6 @@ from special_tokens.errors import GuidanceError
 
 __all__ = ["LandingControl", "RowLanding"]
 
-#: Processor time of this thread in seconds: for all tokens tried in one step; for a search after counted tokens.
-_STEP_CPU_S, _LOOK_CPU_S = 0.010, 0.060
 #: After this many tokens a search that found no way is repeated.
 _RETRY = 4
 #: Tokens of margin, in addition to the bound, while tokens are only counted.
@@ -123,7 +122,7 @@ class LandingControl:
         if way is None:
             matcher, place = self._followed(state)
             if matcher is not None and place is not None:
-                until = time.thread_time() + _LOOK_CPU_S
+                until = time.thread_time() + time_limits().landing_look_cpu_s
                 way = self._found(state, matcher, place, remaining, until, in_haste=False)
         if way is not None and self._left(state, way, remaining) <= 0 and way.tokens is None:
             tokens = write(state, way.symbols)
@@ -209,7 +208,7 @@ class LandingControl:
     @staticmethod
     def step_end() -> float:
         """Return the processor time of this thread at which the searches of a step that begins now must stop."""
-        return time.thread_time() + _STEP_CPU_S
+        return time.thread_time() + time_limits().landing_step_cpu_s
 
     def _after(self, state: GuidanceState, token: int, until: float) -> Way | None:
         """Return a way after ``token`` that fits into the budget; None if none was found."""
@@ -250,7 +249,7 @@ class LandingControl:
         except GuidanceError:
             return None
         places, hint = self._search.places(state), self._hint
-        limits = SearchLimits(cpu_s=_STEP_CPU_S, cost=2.0 * most + 8 if in_haste else float("inf"))
+        limits = SearchLimits(cpu_s=time_limits().landing_step_cpu_s, cost=2.0 * most + 8 if in_haste else float("inf"))
         if state.region is RegionName.CONTENT and _is_torn(state):
             found = next(self._search.ends(matcher, place, places, limits, until, in_haste=True), None)
             if found is not None and len(found) < _CHARACTER:
