@@ -29,13 +29,13 @@ def by_generate(guide: Any, chats: list[str], plans: list[RowPlan]) -> list[Mess
 
 
 def by_loop(guide: Any, chats: list[str], plans: list[RowPlan]) -> list[Message]:
-    return list(guide.generate(chats, plans, sampling=GREEDY, max_tokens=MAX, landing=False))
+    return list(guide.generate(chats, plans, sampling=GREEDY, max_tokens=MAX))
 
 
 def by_stream(guide: Any, chats: list[str], plans: list[RowPlan]) -> list[Message]:
     out = []
     for chat, plan in zip(chats, plans, strict=True):
-        stream = guide.stream(chat, plan, describe=False, temperature=0, max_tokens=MAX, landing=False)
+        stream = guide.stream(chat, plan, describe=False, temperature=0, max_tokens=MAX)
         text = "".join(event.text for event in stream)
         assert text == (stream.message.content or "")
         out.append(stream.message)
