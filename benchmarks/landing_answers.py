@@ -22,6 +22,9 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
@@ -45,13 +48,20 @@ DRAWS = 8
 SLACKS = ((30, "30-100"), (100, "100-1,000"), (1_000, "more"))
 
 
+def first_bytes(engine: Engine) -> NDArray[np.int16]:
+    """Return the first byte of each token, -1 for those that write nothing."""
+    return np.array([(*engine.token_bytes(i)[:1], -1)[0] for i in range(engine.vocab_size)], dtype=np.int16)
+
+
 def drawn(ids: list[int], engine: Engine, chance: random.Random) -> list[int]:
     """Return tokens in the order in which they are tried."""
-    firsts = sorted({engine.token_bytes(i)[:1] for i in ids})
+    all_ids = np.array(ids)
+    firsts = engine.derived(first_bytes)[all_ids]
+    kinds = np.unique(firsts)
     found = []
     for _ in range(DRAWS):
-        first = chance.choice(firsts) if chance.random() < 0.6 else None
-        found.append(chance.choice(ids if first is None else [i for i in ids if engine.token_bytes(i)[:1] == first]))
+        pool = all_ids[firsts == chance.choice(kinds)] if chance.random() < 0.6 else all_ids
+        found.append(int(chance.choice(pool)))
     return found
 
 
@@ -99,7 +109,7 @@ def random_answers(options: argparse.Namespace) -> None:
         if least > 400:
             rows[kind]["long"] += 1
             continue
-        for extra in BUDGETS:
+        for extra in options.budgets:
             rows[kind]["answers"] += 1
             is_whole = write(plan, engine, extra, least, chance, us[kind])
             rows[kind]["whole"] += is_whole
@@ -153,6 +163,7 @@ def main() -> None:
     parser.add_argument("part", choices=("random", "reserve", "extraction"))
     parser.add_argument("--limit", type=int, default=20, help="schemas or texts (default 20)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS, help="tokens more than the least")
     options = parser.parse_args()
     {"random": random_answers, "reserve": reserve, "extraction": extraction}[options.part](options)
 

@@ -260,7 +260,7 @@ def _string_ended(state: GuidanceState, compiled: Compiled) -> GuidanceState | N
 def _words(compiled: Compiled) -> list[str]:
     """The strings of the plan's shortest answer, shortest first."""
     plan = compiled.plan
-    text = response_text(plan.response, plan.format.spelling) if plan.response is not None else None
+    text = response_text(plan.response) if plan.response is not None else None
     return sorted(set(_STRING.findall(text or "")), key=len)
 
 

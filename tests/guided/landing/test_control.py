@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 import guided
+from grammars.limits.time_limits import time_limits, use_time_limits
 from grammars.plan.plan import Plan, RegionName
 from grammars.values.constraints import JsonSchema
 from guided.bitmask import allowed_ids
@@ -26,7 +27,7 @@ from guided.rows.sequence import RowSequence
 from guided.state.entry import FRESH
 from special_tokens.errors import RequestError
 from tests.cases import seeds
-from tests.guided.landing.test_landing import KINDS, check_value, made
+from tests.guided.landing.test_landing import HOSTILE, KINDS, check_value, made
 from tests.judges.plans import FORMAT, plan_of
 
 #: Kinds that the default run tries; the others differ by the syntax of calls or the level of effort alone.
@@ -212,3 +213,43 @@ def test_free_text_is_never_ended_and_never_opens_what_it_cannot_close(engine: E
         row.extend(engine.tokenize("a"))
     assert row.state.region is RegionName.CONTENT
     assert not row.is_done
+
+
+@pytest.mark.parametrize(
+    ("name", "max_tokens", "reason"),
+    [
+        ("long words", 3_000, "no end was found within"),
+        ("a thousand items", 500, "500 tokens cannot hold the shortest"),
+    ],
+)
+def test_an_end_that_is_not_found_or_too_far_is_said(engine: Engine, name: str, max_tokens: int, reason: str) -> None:
+    plan = plan_of(engine, response_format=HOSTILE[name], thinking=False)
+    limits = replace(time_limits(), landing_cpu_s=-1.0, shortest_cpu_s=-1.0, first_walk_cpu_s=-1.0)
+    with use_time_limits(limits if name == "long words" else time_limits()):
+        landing = row_landing(plan, engine, FRESH, max_tokens)
+    assert landing.control is None
+    assert landing.note.startswith("the answer may be cut: ")
+    assert reason in landing.note
+
+
+def test_a_number_ends_and_a_string_ends_at_a_word_where_the_reserve_is_reached(engine: Engine) -> None:
+    members = {"n": {"type": "integer"}, "s": {"type": "string"}}
+    schema = {"type": "object", "properties": members, "required": ["n", "s"], "additionalProperties": False}
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema(schema))
+    most = min_tokens(plan, engine) + 24
+    row = row_of(plan, engine, most)
+    row.extend(engine.tokenize('{"n": '))
+    digits = engine.tokenize("1")
+    while not row.is_done:
+        mask = row.token_mask()
+        assert mask is not None
+        word = engine.tokenize("a")[0]
+        wanted = next((i for i in (*digits, word) if i in allowed_ids(mask.words)), allowed_ids(mask.words)[0])
+        if row.is_landing():
+            assert row.landing is not None
+            until = row.landing.step_end()
+            wanted = wanted if row.lands(wanted, until) else row.landing_token()  # type: ignore[assignment]
+        row.extend([wanted])
+    value = json.loads(read_answer(row.state.tokens, plan, engine).content or "")
+    assert len(str(value["n"])) <= 15
+    assert len(value["s"]) >= 8  # what was kept for it

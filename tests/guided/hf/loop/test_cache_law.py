@@ -288,6 +288,23 @@ def test_a_static_cache_keeps_nothing_and_says_why(tiny_guide: Any, monkeypatch:
     assert (guide.cache_stats().rows, guide.cache_stats().off) == (0, "this call is decoded step by step")
 
 
+def test_a_conversation_that_fills_the_context_in_mid_run_is_cut_there(tiny_guide: Any) -> None:
+    """The answer ends with the context, right up to there; the next turn is refused before it costs anything."""
+    guide = make_tiny_guide()  # 512 tokens
+    chat = [{"role": "user", "content": "word " * 95}]
+    for _ in range(2):
+        message = guide.chat(chat, temperature=1.0, seed=1, max_tokens=400)
+        judge = guide.chat(chat, temperature=1.0, seed=1, max_tokens=400, reuse=False)
+        assert message.token_ids == judge.token_ids
+        assert message.finish_reason == "length"
+        assert message.usage.prompt_tokens + message.usage.completion_tokens == 512
+        assert message.usage.cached_tokens in (0, message.usage.prompt_tokens - 1)
+    before = guide.cache_stats()
+    with pytest.raises(RequestError, match="messages: the prompt fills the context of 512 tokens"):
+        guide.chat([*chat, message.to_chat(), {"role": "user", "content": "go on " * 99}], max_tokens=5)
+    assert guide.cache_stats() == before
+
+
 def test_a_full_hit_feeds_one_token(tiny_guide: Any) -> None:
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     first = guide.chat("why?", temperature=0, max_tokens=5)

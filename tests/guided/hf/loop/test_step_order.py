@@ -41,7 +41,7 @@ class _Cache:
     def select(self, rows: Sequence[int]) -> None:
         self.ids = [list(self.ids[r]) for r in rows]
 
-    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1) -> torch.Tensor:
+    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1, hidden: bool = False) -> torch.Tensor:
         self._log.append("launch")
         for ids, chunk in zip(self.ids, chunks, strict=True):
             ids += chunk
