@@ -81,12 +81,12 @@ class GuidanceProcessor(_OfSession, LogitsProcessor):
             masks = session.masks()
             if not scores.is_cpu:
                 out = session.link(scores.device).apply(scores, masks, session.is_done())
-                return narrow(session.rows, out)
+                return narrow(session.rows, out) if session.has_budgets else out
             if not masks:
                 return scores
             out = session.host.apply(scores, masks, in_place=session.in_place)
             session.count(masks)
-            return narrow(session.rows, out)
+            return narrow(session.rows, out) if session.has_budgets else out
         finally:
             lock.release()
 

@@ -71,6 +71,7 @@ class Session:
         self.engine = engine
         self.lock = Lock()  # held while a hook runs
         self.in_place = in_place
+        self.has_budgets = False  # whether a row must end within a budget
         self.filler = filler
         self.prompt_len: int | None = None
         self.candidates: list[bool] = []  # of beam search, as the criterion was last shown them: which had ended
@@ -104,6 +105,7 @@ class Session:
         self._rows = tuple(
             row for tracker in self._trackers for row in (tracker.rows if tracker is not None else [None] * self.expand)
         )
+        self.has_budgets = any(isinstance(row, RowSequence) and row.landing is not None for row in self._rows)
 
     def _make_rows(self, num_rows: int, prompts: Sequence[Sequence[int]]) -> None:
         self.expand = expand = self.prompts.expand_of(num_rows, prompts)
