@@ -22,6 +22,8 @@ from grammars.text_grammars.structural_tag.free_text import (
     firing_triggers,
     json_then,
     literal_prefix,
+    may_be_number,
+    may_begin_like_number,
     merge_lexemes,
     number_before_literal,
     without_prefix,
@@ -180,6 +182,16 @@ class TagBuilder:
                 parts.append(self.build(element, (skip,), at))
             else:
                 parts.append(self.build(element, None, at))
+                if (
+                    may_begin_like_number(elements[i + 1])
+                    and element["type"] == "json_schema"
+                    and may_be_number(parts[-1])
+                ):
+                    raise GrammarError(
+                        "what follows a JSON number may begin like more of the number",
+                        place=f"{place}.elements[{i + 1}]",
+                        hint="begin it with another text, or write one sequence for each option",
+                    )
         return merge_lexemes(parts)
 
     def options(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:

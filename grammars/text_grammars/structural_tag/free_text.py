@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from grammars.regular.languages import surely_empty
+from grammars.regular.syntax.rust import InvalidRegex, approximate_language
+from grammars.regular.terms import derive
 from grammars.tree.nodes import (
     Alt,
     Group,
@@ -32,6 +35,8 @@ __all__ = [
     "firing_triggers",
     "json_then",
     "literal_prefix",
+    "may_be_number",
+    "may_begin_like_number",
     "merge_lexemes",
     "number_before_literal",
     "without_prefix",
@@ -127,7 +132,43 @@ def alternatives(options: Sequence[Node]) -> Node:
 
 def begins_like_number(text: str) -> bool:
     """Whether a JSON number may continue with the first character of ``text``."""
-    return text[:1] in tuple("0123456789.eE")
+    return text[:1] in tuple(_IN_NUMBERS)
+
+
+_IN_NUMBERS = "0123456789.eE"
+
+
+def may_begin_like_number(spec: Any) -> bool:
+    """Whether a text of ``spec``, which is a regex or a choice of formats, may begin like more of a JSON number."""
+    match spec:
+        case {"type": "regex", "pattern": str(pattern)}:
+            try:
+                language = approximate_language(pattern)
+            except InvalidRegex:
+                return False  # refused where it is built
+            return not all(surely_empty(derive(language, ord(c))) for c in _IN_NUMBERS)
+        case {"type": "or", "elements": [*options]}:
+            return any(
+                may_begin_like_number(option) or number_before_literal({"type": "json_schema"}, option)
+                for option in options
+            )
+    return False
+
+
+def may_be_number(node: Node, rules: Mapping[str, RuleDef] | None = None) -> bool:
+    """Whether a number is among the JSON values of ``node``, which our own compiler of schemas made."""
+    match node:
+        case Lexeme(name=name):
+            return name in ("number", "integer")
+        case Rule(body=body):
+            return may_be_number(body, rules)
+        case Group(start=start, rules=own):
+            return may_be_number(start, own)
+        case Ref(name=name) if rules and name in rules:
+            return may_be_number(rules[name].body, {key: rules[key] for key in rules if key != name})
+        case Alt(options=options):
+            return any(may_be_number(option, rules) for option in options)
+    return False
 
 
 def json_then(node: Node, after: Node, rules: Mapping[str, RuleDef] | None = None) -> Node:

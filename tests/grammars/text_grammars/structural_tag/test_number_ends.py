@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
 
 import jsonschema
@@ -12,6 +13,7 @@ import pytest
 from grammars.values.constraints import StructuralTag
 from grammars.values.format import Format
 from guided.engine.engine import Engine
+from special_tokens.errors import GrammarError
 from tests.cases import seeds
 from tests.judges.plans import END, accepts, plan_of, write_to_the_end
 
@@ -62,6 +64,39 @@ def test_a_number_is_told_from_an_end_that_begins_like_more_of_it(byte_engine: E
             assert not accepts(plan, byte_engine, text[: -len(one)] + END) or _is_written(
                 text[: -len(one)], schema, ends
             )
+
+
+FOLLOWING = {
+    "0x[a-f]": True, "e(ur)?": True, "[.;]": True, "[a-z]+": True, "€": False, "(?:<n>)+": False,
+    ("END", "<n>"): True, ("<n>", "pieces"): False, ("0",): True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", [*SCHEMAS, {"type": "string"}, {"type": "object"}, {"enum": ["1", None]}], ids=str)
+@pytest.mark.parametrize("following", FOLLOWING, ids=str)
+def test_a_number_before_a_regex_or_a_choice_is_writable_or_refused(
+    byte_engine: Engine, schema: Any, following: str | tuple[str, ...]
+) -> None:
+    """The masks led into numbers after which nothing could be written: refused where the table says "may go on"."""
+    if isinstance(following, str):
+        then: dict[str, Any] = {"type": "regex", "pattern": following}
+    else:
+        then = {"type": "or", "elements": [{"type": "const_string", "value": text} for text in following]}
+    tag = StructuralTag(
+        {"type": "structural_tag", "format": {"type": "sequence", "elements": [
+            {"type": "json_schema", "json_schema": schema}, then, {"type": "const_string", "value": ";"}]}}
+    )  # fmt: skip
+    judge = jsonschema.Draft202012Validator(schema)
+    numbers = [value for value in VALUES if type(value) in (int, float) and judge.is_valid(value)]
+    if numbers and FOLLOWING[following]:
+        with pytest.raises(GrammarError, match=r"elements\[1\]"):
+            plan_of(byte_engine, Format("plain"), response_format=tag)
+        return
+    plan = plan_of(byte_engine, Format("plain"), response_format=tag)
+    written = {"0x[a-f]": "0xa", "[a-z]+": "eur", "[.;]": "."}.get(str(following), "")
+    written = following[0] if isinstance(following, tuple) else written or re.sub(r"[()?:+]", "", following)
+    for value in VALUES:
+        assert accepts(plan, byte_engine, f"{json.dumps(value)}{written};" + END) == judge.is_valid(value)
 
 
 @pytest.mark.parametrize("seed", seeds(12, default=2))
