@@ -74,11 +74,11 @@ class PrefixPool:
     def longest(
         self, prompt: Sequence[int], most: int, state: Any, *, is_whole: bool = False, is_counted: bool = True
     ) -> tuple[TakenRow, int] | None:
-        """Return the kept row that shares the longest prefix with ``ids``, and that prefix's length, at most ``most``.
+        """Return the kept row that shares the longest prefix with ``prompt``, and its length, at most ``most``.
 
-        ``is_whole``: only a row that is a prefix of ``ids`` as a whole counts, for caches that cannot be cropped.  Rows
-        that were computed in another ``state`` of the model are dropped.  Of equally long ones the newest is returned.
-        With ``is_counted`` the counters count it.
+        ``is_whole``: only a row that is a prefix of ``prompt`` as a whole counts, for caches that cannot be cropped.
+        Rows that were computed in another ``state`` of the model are dropped.  Of equally long ones the newest is
+        returned.  With ``is_counted`` the counters count it.
         """
         wanted = tuple(prompt[:most])
         gone: list[int] = []
