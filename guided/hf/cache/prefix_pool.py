@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+from torch.nn.modules import module as of_all_modules
+
+from guided.hf.cache.head_input import foreign_hooks
 from guided.hf.cache.kv_cache import TakenRow
 from special_tokens.errors import RequestError, shown
 
@@ -206,11 +209,17 @@ def _num_common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     return low
 
 
+#: What peft's layers note of their adapters.
+_OF_ADAPTERS = ("_disable_adapters", "_active_adapter", "merged_adapters", "scaling")
+
+
 def model_state(model: Any) -> Any:
     """Return a value that changes with anything that changes the model's results, so that kept rows can be dropped.
 
-    That is weights, dtype, device, attention and adapters.  Weights are compared by their memory and by torch's counts
-    of writes to it, which do not include writes to ``.data``; adapters by what peft notes in its layers.
+    That is weights, buffers, dtype, device, attention, hooks, modules whose forward was replaced, adapters, training
+    mode.  Weights and buffers are compared by their memory and by torch's counts of writes, which do not include
+    writes to ``.data`` and to tensors of inference mode; adapters by what peft notes in its layers.  Not seen are
+    patched classes and other attributes of modules.
     """
     adapters = getattr(model, "active_adapters", None)
     try:
@@ -218,18 +227,20 @@ def model_state(model: Any) -> Any:
     except (ValueError, TypeError):  # a model without adapters raises
         active = ()
     attention = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
-    parts = list(_modules(model))
-    weights = hash(
-        tuple(
-            (p.data_ptr(), 0 if p.is_inference() else p._version)
-            for part in parts
-            for p in part._parameters.values()
-            if p is not None
-        )
-    )
-    layers = [vars(part) for part in parts if "_disable_adapters" in vars(part)]
-    switched = tuple((layer["_disable_adapters"], len(layer.get("merged_adapters", ()))) for layer in layers)
-    return weights, switched, str(model.dtype), str(model.device), attention, active, model.training
+    tensors: list[tuple[int, int]] = []
+    changed: list[Any] = [foreign_hooks(of_all_modules._global_forward_hooks, of_all_modules._global_forward_pre_hooks)]
+    for number, own in enumerate(map(vars, _modules(model))):
+        tensors += [
+            (tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version)
+            for tensor in (*own["_parameters"].values(), *own["_buffers"].values())
+            if tensor is not None
+        ]
+        if own["_forward_hooks"] or own["_forward_pre_hooks"] or "forward" in own:
+            hooks = foreign_hooks(own["_forward_hooks"], own["_forward_pre_hooks"])
+            changed += [(number, hooks, own.get("forward"))] if hooks or "forward" in own else []
+        if "_disable_adapters" in own:
+            changed.append((number, *(str(own.get(name)) for name in _OF_ADAPTERS)))
+    return hash(tuple(tensors)), changed, str(model.dtype), str(model.device), attention, active, model.training
 
 
 def _modules(model: Any) -> Iterator[Any]:

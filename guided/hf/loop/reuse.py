@@ -48,7 +48,8 @@ class Reuse:
         size = cache.size_bytes // max(1, len(cache))
         try:
             if model_state(self._model) != self._state:
-                return  # nothing says when it was changed
+                self._pool.note_off("the model changed while it answered")  # nothing says when
+                return
             if size > self._pool.max_bytes:
                 self._pool.note_off(f"a row of {size} bytes is larger than cache_bytes ({self._pool.max_bytes})")
                 return
