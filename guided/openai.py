@@ -49,7 +49,12 @@ def completion(
     The key ``guided`` holds the fields that OpenAI does not have: keys without effect, notes, violations.
     """
     choices = [
-        {"index": i, "message": message.to_openai(), **_end_of(message), "logprobs": _logprobs(message, token_bytes)}
+        {
+            "index": i,
+            "message": message.to_openai(),
+            **_end_of(message),
+            "logprobs": _logprobs(message.logprobs, token_bytes),
+        }
         for i, message in enumerate(messages)
     ]
     return head.object("chat.completion", choices, usage=usage_object(messages), **_extras(messages, ignored))
@@ -62,8 +67,11 @@ class Deltas:
     tools (their names) come whole before the end, since their text is written as JSON.
     """
 
-    def __init__(self, head: Head, *, custom: Collection[str] = (), with_usage: bool = False) -> None:
+    def __init__(
+        self, head: Head, token_bytes: TokenBytes, *, custom: Collection[str] = (), with_usage: bool = False
+    ) -> None:
         self._head = head
+        self._token_bytes = token_bytes
         self._custom = frozenset(custom)
         self._held: set[tuple[int, int]] = set()  # answer and index of calls of custom tools
         self._more: dict[str, Any] = {"usage": None} if with_usage else {}
@@ -77,8 +85,11 @@ class Deltas:
         """Return the chunk that opens answer ``index``."""
         return self._chunk(index, {"role": "assistant", "content": ""})
 
-    def of(self, index: int, events: Iterable[Event]) -> list[dict[str, Any]]:
-        """Return the chunks of events of answer ``index``; an event that no client is sent has none."""
+    def of(self, index: int, events: Iterable[Event], logprobs: Sequence[TokenLogprob] = ()) -> list[dict[str, Any]]:
+        """Return the chunks of events of answer ``index``; an event that no client is sent has none.
+
+        The last chunk holds the ``logprobs`` of the tokens that the events come from.
+        """
         chunks = []
         for event in events:
             if isinstance(event, ToolCallStart) and event.name in self._custom:
@@ -88,18 +99,24 @@ class Deltas:
             delta = _delta(event)
             if delta is not None:
                 chunks.append(self._chunk(index, delta))
+        if chunks and logprobs:
+            chunks[-1]["choices"][0]["logprobs"] = _logprobs(logprobs, self._token_bytes)
         return chunks
 
     def last(
-        self, messages: Sequence[Message], token_bytes: TokenBytes, ignored: Sequence[str] = ()
+        self, messages: Sequence[Message], sent: Sequence[int], ignored: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
-        """Return the chunks that end the answers, log-probabilities included, then the one with the usage."""
+        """Return the chunks that end the answers, then the one with the usage.
+
+        They hold the log-probabilities of the tokens after the first ``sent`` of each answer.
+        """
         chunks = []
         for i, message in enumerate(messages):
             for j, call in enumerate(message.tool_calls):
                 if (i, j) in self._held:
                     chunks.append(self._chunk(i, {"tool_calls": [{"index": j, **call.to_openai()}]}))
-            chunks.append(self._chunk(i, {}, **_end_of(message), logprobs=_logprobs(message, token_bytes)))
+            rest = _logprobs(message.logprobs and message.logprobs[sent[i] :], self._token_bytes)
+            chunks.append(self._chunk(i, {}, **_end_of(message), logprobs=rest))
         if chunks:
             chunks[-1] |= _extras(messages, ignored)
         if self._with_usage:
@@ -158,8 +175,8 @@ def _extras(messages: Sequence[Message], ignored: Sequence[str]) -> dict[str, An
     return {"guided": found} if found else {}
 
 
-def _logprobs(message: Message, token_bytes: TokenBytes) -> dict[str, Any] | None:
-    if message.logprobs is None:
+def _logprobs(found: Sequence[TokenLogprob] | None, token_bytes: TokenBytes) -> dict[str, Any] | None:
+    if found is None:
         return None
 
     def entry(token: int, logprob: float) -> dict[str, Any]:
@@ -169,4 +186,4 @@ def _logprobs(message: Message, token_bytes: TokenBytes) -> dict[str, Any] | Non
     def whole(one: TokenLogprob) -> dict[str, Any]:
         return entry(one.token_id, one.logprob) | {"top_logprobs": [entry(*pair) for pair in one.top]}
 
-    return {"content": [whole(one) for one in message.logprobs], "refusal": None}
+    return {"content": [whole(one) for one in found], "refusal": None}

@@ -20,24 +20,29 @@ _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t-\\r\\x20"}
 _PIECE = re.compile(r"\\.|\[\^?\]?|.", re.DOTALL)
 _LOOKS = re.compile(r"\(\?<?[=!]|\\[bB]")
 _NAMED = re.compile(r"\(\?P<")
+_IGNORES_CASE = re.compile(r"\(\?[a-zA-Z]*i")
+#: The two characters beyond ASCII that fold to letters of ASCII (the long s, the Kelvin sign), as patterns spell them.
+_FOLDED = re.compile("17[fF]|212[aA]|\u017f|\u212a")
+_UNFOLDED = Pattern("[^\\u{17f}\\u{212a}]*")
 
 
 def regex_node(pattern: Any, place: str, *, unicode: bool) -> tuple[Node, str]:
-    r"""Return the node of the texts that the whole pattern matches, and the pattern of exactly these texts.
+    r"""Return the node of the texts that the whole pattern matches, and the pattern that the plan shows.
 
-    ``\d``, ``\w`` and ``\s`` are ASCII unless ``unicode``.  Patterns with look-around or word boundaries are read as
-    those of JSON schemas are, others as the engine reads them.  Raises `GrammarError` with the column for a text that
-    is no regular expression or matches nothing.
+    ``\d``, ``\w``, ``\s`` and what ``(?i)k`` matches are ASCII unless ``unicode``.  Patterns with look-around or word
+    boundaries are read as those of JSON schemas are, others as the engine reads them.  Raises `GrammarError` with the
+    column for a text that is no regular expression or matches nothing.
     """
     if not isinstance(pattern, str):
         raise GrammarError(f"{type(pattern).__name__} is no pattern", place=place, expected="a regular expression")
     if not pattern:
         raise GrammarError("the pattern is empty", place=place, expected="a regular expression")
-    if _has_looks(pattern):
+    folds = not unicode and _outside_classes(_IGNORES_CASE, pattern) and not _FOLDED.search(pattern)
+    if _outside_classes(_LOOKS, pattern):
         term = _looking(pattern, place, unicode=unicode)
         if shortest(term) is None:
             raise GrammarError("no text matches this pattern", place=place)
-        return _raw(term), pattern
+        return _unfolded(_raw(term), folds), pattern
     shown = pattern if unicode else ascii_classes(pattern)
     try:
         check_pattern(pattern, place=place)
@@ -49,7 +54,7 @@ def regex_node(pattern: Any, place: str, *, unicode: bool) -> tuple[Node, str]:
         raise GrammarError(str(error), line=1, column=error.at + 1, place=place) from None
     if is_empty:
         raise GrammarError("no text matches this pattern", place=place)
-    return Pattern(shown), shown
+    return _unfolded(Pattern(shown), folds), shown
 
 
 def ascii_classes(pattern: str) -> str:
@@ -68,8 +73,13 @@ def ascii_classes(pattern: str) -> str:
     return "".join(out)
 
 
-def _has_looks(pattern: str) -> bool:
-    """Whether there is look-around or a word boundary outside character classes."""
+def _unfolded(node: Node, folds: bool) -> Node:
+    """Return the node without texts that hold one of the two folded characters, if it ``folds`` letters."""
+    return And((node, _UNFOLDED)) if folds else node
+
+
+def _outside_classes(wanted: re.Pattern[str], pattern: str) -> bool:
+    """Whether ``wanted`` matches somewhere outside the pattern's character classes."""
     depth = 0
     found = list(_PIECE.finditer(pattern))
     for piece in found:
@@ -77,7 +87,7 @@ def _has_looks(pattern: str) -> bool:
             depth += 1
         elif piece[0] == "]" and depth:
             depth -= 1
-        elif not depth and _LOOKS.match(pattern, piece.start()):
+        elif not depth and wanted.match(pattern, piece.start()):
             return True
     return False
 

@@ -11,6 +11,7 @@ from guided.hf.loop.generation import Generation
 from guided.hf.options import AnswerOptions
 from guided.hf.planning import Planner
 from guided.openai import Deltas, Head, completion
+from guided.output.parser import Event
 from guided.sampling import Sampling
 from special_tokens.errors import RequestError
 
@@ -47,17 +48,30 @@ class Completing:
         return completion(self.head, self._messages(), self._token_bytes, self.ignored)
 
     def chunks(self) -> Chunks:
-        """Run the loop; yield the chunks."""
+        """Run the loop; yield the chunks.  Text waits for log-probabilities of its tokens that are asked for."""
         answers = self.generation.answers
-        deltas = Deltas(self.head, custom=self.custom, with_usage=self.with_usage)
+        deltas = Deltas(self.head, self._token_bytes, custom=self.custom, with_usage=self.with_usage)
         for i in range(len(answers)):
             yield deltas.first(i)
+        waiting: list[list[tuple[int, list[Event]]]] = [[] for _ in answers]  # events, and the tokens written then
+        sent = [0] * len(answers)  # tokens whose log-probabilities have been sent
+
+        def ready(i: int) -> Chunks:
+            known = self.generation.num_recorded(i)
+            while waiting[i] and (known is None or waiting[i][0][0] <= known):
+                size, events = waiting[i].pop(0)
+                chunks = deltas.of(i, events, self.generation.logprobs(i, sent[i], size))
+                sent[i] = size if chunks else sent[i]
+                yield from chunks
+
         for _ in self.generation.steps():
             for i, answer in enumerate(answers):
-                yield from deltas.of(i, answer.read())
+                waiting[i].append((len(answer.tokens), answer.read()))
+                yield from ready(i)
         for i, answer in enumerate(answers):
-            yield from deltas.of(i, answer.finish())
-        yield from deltas.last(self._messages(), self._token_bytes, self.ignored)
+            waiting[i].append((len(answer.tokens), answer.finish()))
+            yield from ready(i)
+        yield from deltas.last(self._messages(), sent, self.ignored)
 
     def _messages(self) -> list[Any]:
         messages = self.generation.messages()

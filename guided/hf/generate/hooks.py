@@ -90,6 +90,9 @@ class GuidanceProcessor(_OfSession, LogitsProcessor):
         finally:
             lock.release()
 
+    def __repr__(self) -> str:
+        return "GuidanceProcessor()"
+
 
 class GuidanceCriteria(_OfSession, StoppingCriteria):
     """True for the guided rows that have ended.
@@ -116,5 +119,4 @@ class GuidanceCriteria(_OfSession, StoppingCriteria):
             lock.release()
 
     def __repr__(self) -> str:
-        # ``generate(cache_implementation="paged")`` refuses stopping criteria and shows them in its message.
-        return f"<guided: {_PAGED}>"
+        return f"GuidanceCriteria(eos_token_id={self.eos_token_id})"

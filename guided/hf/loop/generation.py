@@ -33,7 +33,7 @@ from guided.landing.options import Budgeting
 from guided.output.message import Message, Prompt, Usage
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import OnError
-from guided.sampling import RowSampling
+from guided.sampling import RowSampling, TokenLogprob
 
 __all__ = ["Generation", "Streamer"]
 
@@ -227,8 +227,21 @@ class Generation:
             )
             text = self.context.tokenizer.decode(self.inputs.prompt_ids[r])
             message = replace(message, trace=trace.of_run(self._recorder.seconds(r), self.context.name, text))
-        size = self.rows[r].logprobs
-        if size is None:
+        if self.rows[r].logprobs is None:
             return message
-        cut = [replace(t, top=t.top[:size], top_masked=t.top_masked[:size]) for t in records]
-        return replace(message, logprobs=tuple(cut))
+        return replace(message, logprobs=self._cut(r, records))
+
+    def num_recorded(self, r: int) -> int | None:
+        """Return the number of tokens of row ``r`` whose log-probabilities are there; None if none are asked for."""
+        return None if self._recorder is None or self.rows[r].logprobs is None else self._recorder.num_recorded(r)
+
+    def logprobs(self, r: int, first: int, end: int) -> tuple[TokenLogprob, ...]:
+        """Return the log-probabilities of the tokens ``first`` to ``end`` of row ``r``, of those that are there."""
+        if self.num_recorded(r) is None or self._recorder is None:
+            return ()
+        return self._cut(r, self._recorder.logprobs(r, self.answers[r].tokens[first:end], first))
+
+    def _cut(self, r: int, records: Sequence[TokenLogprob]) -> tuple[TokenLogprob, ...]:
+        """Return the records with as many top tokens as row ``r`` asks for."""
+        size = self.rows[r].logprobs
+        return tuple(replace(t, top=t.top[:size], top_masked=t.top_masked[:size]) for t in records)

@@ -85,9 +85,13 @@ class Recorder:
         """Return for each token of ``row`` the seconds since the one before it; of the first since the beginning."""
         return tuple(after - before for before, after in pairwise(self._times[row]))
 
-    def logprobs(self, row: int, token_ids: tuple[int, ...]) -> tuple[TokenLogprob, ...]:
-        """Return the records of ``row``, one for each of its ``token_ids``."""
-        kept = self._tokens[row][: len(token_ids)]
+    def num_recorded(self, row: int) -> int:
+        """Return the number of tokens of ``row`` that have records."""
+        return len(self._tokens[row])
+
+    def logprobs(self, row: int, token_ids: Sequence[int], first: int = 0) -> tuple[TokenLogprob, ...]:
+        """Return the records of ``row`` for its ``token_ids``, the first of which is its token number ``first``."""
+        kept = self._tokens[row][first : first + len(token_ids)]
         if not kept:
             return ()
         numbers, top, ids = (torch.stack(column).tolist() for column in zip(*kept, strict=True))

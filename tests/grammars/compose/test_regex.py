@@ -42,6 +42,25 @@ def test_unicode_classes_when_asked_for(engine: Engine) -> None:
     assert plan.response.pattern == "[0-9][0-9A-Za-z_]"
 
 
+@pytest.mark.parametrize("pattern", ["(?i)ok|yes", "o(?i:k)|(?i)YES", "(?i)[j-l]{2}|[^a]es", r"(?i)(?=o|y)[a-z]+"])
+def test_ascii_letters_match_ascii_letters_alone_where_case_is_ignored(engine: Engine, pattern: str) -> None:
+    plan = plan_of(engine, response_format=guided.Regex(pattern))
+    for text in ("oK", "ok", "yes", "yeS", "kK", "o\u212a", "ye\u017f", "k\u212a"):  # the Kelvin sign, the long s
+        wanted = re.fullmatch(_inline(pattern), text, re.ASCII) is not None
+        assert accepts(plan, engine, text, "after") == wanted, text
+
+
+def _inline(pattern: str) -> str:
+    """Python takes flags of a whole pattern in front alone."""
+    return pattern.replace("|(?i)YES", "|(?i:YES)")
+
+
+def test_letters_beyond_ascii_and_a_spelled_kelvin_sign_ignore_case_too(engine: Engine) -> None:
+    for pattern, text in (("(?i)é", "É"), ("(?i)\u212a", "\u212a"), (r"(?i)[\u{17f}]", "\u017f")):
+        assert accepts(plan_of(engine, response_format=guided.Regex(pattern)), engine, text, "after"), pattern
+    assert accepts(plan_of(engine, response_format=guided.Regex("(?i)k", unicode=True)), engine, "\u212a", "after")
+
+
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [

@@ -117,11 +117,29 @@ def test_chunks_put_together_are_the_completion(tiny_guide: Any, sdk: Any, name:
         ]
     usage, judge = chunks[-1]["usage"], whole["usage"]
     assert {**usage, "prompt_tokens_details": 0} == {**judge, "prompt_tokens_details": 0}  # kept rows differ
-    if name == "logprobs":
-        last = [c for c in chunks if c["choices"]][-1]["choices"][0]
-        assert [one["token"] for one in last["logprobs"]["content"]] == [
-            one["token"] for one in whole["choices"][0]["logprobs"]["content"]
+
+
+@pytest.mark.parametrize("name", ["logprobs", "schema", "reasoning", "calls", "stop", "several", "text"])
+def test_log_probabilities_come_with_the_text_of_their_tokens(tiny_guide: Any, sdk: Any, name: str) -> None:
+    """The judge is the whole completion; a chunk of text holds its tokens, forced ones included."""
+    body = body_of(name, logprobs=True, top_logprobs=1)
+    wanted = [choice["logprobs"]["content"] for choice in tiny_guide.complete(body)["choices"]]
+    found: list[list[Any]] = [[] for _ in wanted]
+    texts = [""] * len(wanted)
+    for chunk in tiny_guide.complete({**body, "stream": True}):
+        (choice,) = sdk.ChatCompletionChunk.model_validate(chunk).choices
+        new = choice.logprobs.content if choice.logprobs else []
+        found[choice.index] += [one.model_dump() for one in new]
+        texts[choice.index] += choice.delta.content or ""
+        if choice.delta.content and name in ("schema", "logprobs", "text", "several"):
+            so_far = b"".join(bytes(one["bytes"]) for one in found[choice.index])
+            assert new
+            assert so_far.decode("utf-8", "replace") == texts[choice.index]
+    for mine, right in zip(found, wanted, strict=True):
+        assert [(one["bytes"], len(one["top_logprobs"])) for one in mine] == [
+            (one["bytes"], len(one["top_logprobs"])) for one in right
         ]
+        assert [one["logprob"] for one in mine] == pytest.approx([one["logprob"] for one in right], abs=1e-4)
 
 
 def test_a_call_of_a_custom_tool(tiny_guide: Any, sdk: Any) -> None:

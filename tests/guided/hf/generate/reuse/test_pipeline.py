@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import pickle
+import re
 from itertools import product
 from typing import Any
 
@@ -226,6 +227,15 @@ def test_F9_the_lists_are_plain_lists(tiny_guide: Any, case: tuple[bool, bool, s
     for which in (other, kwargs, other, other):
         out = tiny_guide.model.generate(**inputs, **options, **which)
         assert out[0, inputs.prompt_len :][: len(expected)].tolist() == expected
+
+
+def test_F9_the_hooks_print_what_they_are(tiny_guide: Any) -> None:
+    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    hooks = [*kwargs["logits_processor"], *kwargs["stopping_criteria"]]
+    assert [re.sub(r"\[.*\]", "[...]", repr(hook)) for hook in hooks] == [
+        "GuidanceProcessor()",
+        "GuidanceCriteria(eos_token_id=[...])",
+    ]
 
 
 @pytest.mark.parametrize("way", [copy.deepcopy, pickle.dumps])

@@ -17,7 +17,7 @@ def test_paged_generate_is_refused_and_the_message_says_why(tiny_guide: Any) -> 
     plans = [plan_of(tiny_guide, "choice")]
     inputs = tiny_guide.inputs(CHATS[:1], plans)
     kwargs = tiny_guide.generate_kwargs(inputs, plans)
-    with pytest.raises(NotImplementedError, match=r"guided: guidance needs the history of every row.*call generate"):
+    with pytest.raises(NotImplementedError, match=r"not supported for continuous batching.*GuidanceCriteria"):
         tiny_guide.model.generate(**inputs, max_new_tokens=5, cache_implementation="paged", **kwargs)
 
 
