@@ -1,7 +1,7 @@
 """Control of one answer under a token budget: a way to its end is known at all times that fits into the budget's rest.
 
-Far from the budget, tokens are only counted, with the most by which they can lengthen the way (`growth_bound`); when this
-credit is used up, the way is searched again.  Near the budget each token is tried before it is chosen, on a copy
+Far from the budget, tokens are only counted, with the most by which they can lengthen the way (`growth_bound`); when
+this credit is used up, the way is searched again.  Near the budget each token is tried before it is chosen, on a copy
 of the state: with the rest of the known way if that still ends the answer, else with a short search.  A token after
 which no way fits is refused.  The next token of the known way is always allowed, so the answer ends in time, whatever
 the sampler draws.
@@ -45,7 +45,7 @@ _DIGITS = b"0123456789"
 class LandingControl:
     """The control of one row.  ``way`` are the tokens of a whole answer, ``growth`` is `growth_bound` of the plan.
 
-    Not thread-safe.  The caller passes the row's state, which is never changed, and calls `rolled_back` when that is.
+    Not thread-safe.  The caller passes the row's state, which is never changed here, and reports rollbacks to `rolled_back`.
     """
 
     def __init__(
