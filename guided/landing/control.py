@@ -45,7 +45,7 @@ _DIGITS = b"0123456789"
 class LandingControl:
     """The control of one row.  ``way`` are the tokens of a whole answer, ``growth`` is `growth_bound` of the plan.
 
-    Not thread-safe.  The caller passes the row's state, which is never changed here, and reports rollbacks to `rolled_back`.
+    Not thread-safe.  The caller passes the row's state, which stays as it is, and reports its rollbacks.
     """
 
     def __init__(
