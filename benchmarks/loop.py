@@ -391,6 +391,7 @@ def main() -> None:
             "prompt look-up",
             "forwards per token without",
             "with",
+            "with the best pick",
             "CPU time / without",
             "guesses right",
             "changed",

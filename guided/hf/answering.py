@@ -77,7 +77,9 @@ def _plans(planner: Planner, num: int, plans: Any, asked: AnswerOptions, place: 
 def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], asked: AnswerOptions) -> Generation:
     """Return the run of the loop that answers the prompts of ``inputs``, each under its row's plan."""
     context = planner.context
-    drafts = draft_settings(asked.prompt_lookup_num_tokens, asked.assistant_model, context.model)
+    if not isinstance(asked.reuse, bool):
+        raise RequestError(f"{shown(asked.reuse)} is no switch", place="reuse", expected="True or False")
+    drafts = draft_settings(asked.prompt_lookup_num_tokens, asked.assistant_model, context)
     hidden = hidden_settings(asked.return_last_hidden_state, context.model)
     budget = budgeting(asked.landing, asked.short_budget)
     samplings = row_samplings(asked.samplings(), asked.seed, inputs.num_rows, context.model, context.tokens.vocab_size)

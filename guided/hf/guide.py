@@ -80,6 +80,7 @@ class Guide(AsyncMethods):
         format: Format | None = None,
         anchors: Anchors = False,
         text_after_calls: bool | None = None,
+        cache_bytes: int | None = None,
         **model_kwargs: Any,
     ) -> Guide:
         """Return the guide of a chat model that transformers can load; raise `ModelError` when it cannot be loaded."""
@@ -94,7 +95,14 @@ class Guide(AsyncMethods):
                 place="model",
                 expected="a model name or a folder with config.json, weights and tokenizer.json",
             ) from error
-        return cls(model, tokenizer, format=format, anchors=anchors, text_after_calls=text_after_calls)
+        return cls(
+            model,
+            tokenizer,
+            format=format,
+            anchors=anchors,
+            text_after_calls=text_after_calls,
+            cache_bytes=cache_bytes,
+        )
 
     def __repr__(self) -> str:
         return f"Guide({type(self.model).__name__}, format={self.format.name!r}, {self.tokens.vocab_size} token ids)"
@@ -150,10 +158,13 @@ class Guide(AsyncMethods):
     def forget(self, messages: Chat | None = None) -> int:
         """Drop the kept rows of the conversation that begins with ``messages``, all with None; return how many.
 
-        Messages of the system do not count: whatever they say, the rows are found.  Raises `RequestError` where no
-        others are given.
+        Roles, content and calls are compared, in whatever form they are sent, messages of the system or developer left
+        out.  Rows of a shorter conversation that ``messages`` go on from are dropped too.  An empty text is a message
+        as any other.  No text of a prompt is kept afterwards.  Raises `RequestError` where no messages are given.
         """
-        return self.context.pool.forget(None if messages is None else forgotten_chat(messages))
+        chat = None if messages is None else forgotten_chat(messages)
+        self.context.tokenised.forget()
+        return self.context.pool.forget(chat)
 
     def cache_info(self) -> CacheInfo:
         """Return the counters of the engine's compile cache; those of the plan cache are ``guide.plans.info()``."""

@@ -10,7 +10,7 @@ from grammars.plan.plan import Plan, RowPlan
 from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest_output
 from guided.landing.control import LandingControl, RowLanding
-from guided.landing.growth import growth_bound
+from guided.landing.growth import Growth, growth_bound
 from guided.landing.landing import LandingSearch
 from guided.landing.options import Budgeting
 from guided.rows.sequence import RowSequence
@@ -30,7 +30,7 @@ class _Start(NamedTuple):
     plan: Plan
     search: LandingSearch | None
     way: tuple[int, ...] | None
-    growth: int
+    growth: Growth
     reason: str
     is_shortest: bool
 
@@ -65,7 +65,7 @@ class _Starts:
                 GuidanceState(plan, self._engine, entry=entry),
             )
         except GuidanceError as error:
-            return _Start(plan, None, None, 0, str(error), True)
+            return _Start(plan, None, None, Growth(0), str(error), True)
         landing = search.shortest_end(state)
         size = sum(len(state.regions.symbols(token)) for token in landing.tokens or ())
         return _Start(plan, search, landing.tokens, growth_bound(plan, size), landing.reason, False)

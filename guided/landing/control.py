@@ -1,6 +1,6 @@
 """Control of one answer under a token budget: a way to its end is known at all times that fits into the budget's rest.
 
-Far from the budget, tokens are only counted, each with the most by which it can lengthen the way (`growth_bound`); when
+Far from the budget, tokens are only counted, with the most by which they can lengthen the way (`growth_bound`); when
 this credit is used up, the way is searched again.  Near the budget each token is tried before it is chosen, on a copy
 of the state: with the rest of the known way if that still ends the answer, else with a short search.  A token after
 which no way fits is refused.  The next token of the known way is always allowed, so the answer ends in time, whatever
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import RegionName
 from guided.landing.byte_twin import ByteMatcher
+from guided.landing.growth import Growth
 from guided.landing.landing import LandingSearch, write
 from guided.landing.options import LandingOptions
 from guided.landing.place import AnswerPlace
@@ -44,7 +45,7 @@ _DIGITS = b"0123456789"
 class LandingControl:
     """The control of one row.  ``way`` are the tokens of a whole answer, ``growth`` is `growth_bound` of the plan.
 
-    Not thread-safe.  The caller passes the row's state, which is never changed; the row may have been rolled back.
+    Not thread-safe.  The caller passes the row's state, which stays as it is, and reports its rollbacks.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class LandingControl:
         search: LandingSearch,
         max_tokens: int,
         way: Sequence[int],
-        growth: int,
+        growth: Growth,
         options: LandingOptions | None = None,
     ) -> None:
         self.max_tokens = max_tokens
@@ -70,7 +71,7 @@ class LandingControl:
         """Go back to the beginning of the answer."""
         self.begun, self.lost = None, ""
         self._counted = 0  # tokens that have been counted
-        self._credit = self.max_tokens - len(self._first) - self._growth - _NEAR
+        self._credit = self.max_tokens - len(self._first) - self._growth.most - _NEAR
         self._at = 0  # tokens after which the way is known
         self._way: Way | None = None
         self._hint = NOTHING  # the last way that was known
@@ -80,6 +81,13 @@ class LandingControl:
         self._place: AnswerPlace | None = None
         self._fed = 0  # tokens that the matcher has read
         self._ratio, self._wanted = 1.0, -1
+
+    def rolled_back(self, size: int) -> None:
+        """Forget what is known of tokens after the first ``size``, which have been undone."""
+        if size < self._counted:
+            begun = self.begun
+            self.restart()
+            self.begun = begun if begun is not None and begun < size else None
 
     def fork(self) -> LandingControl:
         """Return an independent copy."""
@@ -96,24 +104,14 @@ class LandingControl:
         In most cases this only counts the new tokens.
         """
         size = state.num_tokens
-        if size != self._counted:
-            self._count(state, size)
+        while self._counted < size:
+            self._credit -= 1 + self._growth.of(state.engine.token_bytes(state.tokens[self._counted]))
+            self._counted += 1
         if self._credit > 0:
             return False
         if not (self._is_near and self._at == size):
             self._is_near = self._look_up(state)
         return self._is_near
-
-    def _count(self, state: GuidanceState, size: int) -> None:
-        if size < self._counted:
-            begun = self.begun
-            self.restart()
-            self.begun = begun if begun is not None and begun < size else None
-        tokens, token_bytes = state.tokens, state.engine.token_bytes
-        for i in range(self._counted, size):
-            data = token_bytes(tokens[i])
-            self._credit -= 1 + self._growth * max(1, data.count(b"{") + data.count(b"[") + data.count(b","))
-        self._counted = size
 
     def _look_up(self, state: GuidanceState) -> bool:
         """Find the way from the row's position, and return whether the row is near its budget there."""
@@ -147,7 +145,7 @@ class LandingControl:
             whole = max(wanted, self._wanted)
             self._ratio = min(1.0, max(0, slack) / whole) if whole else 1.0
             self._wanted = wanted
-        return slack - self._kept(state, way) - self._growth - _NEAR
+        return slack - self._kept(state, way) - self._growth.most - _NEAR
 
     def _brought(self, state: GuidanceState) -> Way | None:
         """Return the rest of the way after the new tokens, if they are on the way or have been tried; else None."""
@@ -172,12 +170,12 @@ class LandingControl:
         places = self._search.places(state)
         if self._matcher is None or self._place is None:
             self._matcher, self._place, self._fed = self._search.matcher(), places.start(state.entry.region), 0
-        for i in range(self._fed, size):
-            symbols = state.regions.symbols(tokens[i])
-            if tokens[i] in state.plan.end_ids() or not self._matcher.feed(symbols):
-                self._matcher, self.lost = None, "the byte twin refuses the answer so far"
-                return None, None
-            self._place = places.advance(self._place, symbols)._replace(is_refused=False)
+        new = tokens[self._fed : size]
+        symbols = [symbol for token in new for symbol in state.regions.symbols(token)]
+        if not state.plan.end_ids().isdisjoint(new) or not self._matcher.feed(symbols):
+            self._matcher, self.lost = None, "the byte twin refuses the answer so far"
+            return None, None
+        self._place = places.advance(self._place, symbols)._replace(is_refused=False)
         self._fed = size
         return self._matcher, self._place
 

@@ -1,56 +1,87 @@
-"""An upper bound on the bytes by which one token can lengthen the way to the end of an answer.
+"""An upper bound on the bytes by which tokens can lengthen the way to the end of an answer.
 
-A token that opens a value, or chooses an alternative, makes it necessary to write the shortest text of that value.  So
-the bound is the longest of the shortest texts of all parts of a plan.  It is estimated from schemas and grammar texts
-without solving them, and rounded up where a keyword does not show the length.
+A token that begins a value, or chooses an alternative, makes it necessary to write the shortest text of that value.
+After any number of tokens, of the values that were open before only the innermost that still is open has changed: it
+costs the longest of these texts once, and each value opened since costs it once more.  The bound is estimated from
+schemas and grammar texts without solving them, and rounded up where a keyword does not show the length.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from grammars.plan.plan import Plan
 
-__all__ = ["growth_bound"]
+__all__ = ["Growth", "growth_bound"]
 
 #: Bytes of the frame of a value (a marker, brackets, separators), and of a string format.
 _FRAME, _FORMAT = 16, 40
 _MOST = 1 << 16
 _NUMBER = re.compile("[0-9]+")
+_REPEAT = re.compile(r"\{([0-9]+)")
 _BRANCHES = ("anyOf", "oneOf")
 _CONDITIONS = ("then", "else", "not", "if")
+_ITEMS = ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
+_DEPENDENT = ("dependentRequired", "dependentSchemas", "dependencies")
+_MEMBERS = ("patternProperties", "additionalProperties", "unevaluatedProperties", *_DEPENDENT)
+#: Responses in which no value nests that is not opened by a bracket.
+_SEEN = ("json", "regex", "choice")
 
 
-def growth_bound(plan: Plan, first: int) -> int:
-    """Return the bound in bytes; ``first`` is the length of the whole answer's shortest text."""
+class Growth(NamedTuple):
+    """``most`` bytes are the bound for any number of tokens that open no value, and for each value that they open.
+
+    ``is_seen``: whether each value that nests is opened by a bracket; else every token may open one.
+    """
+
+    most: int
+    is_seen: bool = True
+
+    def of(self, token: bytes) -> int:
+        """Return the bytes by which one more token can lengthen the way."""
+        opened = token.count(b"{") + token.count(b"[")
+        return self.most * (opened if self.is_seen else max(1, opened + token.count(b",")))
+
+
+def growth_bound(plan: Plan, first: int) -> Growth:
+    """Return the bound of a plan; ``first`` is the length in bytes of the whole answer's shortest text."""
+    response = plan.response
     try:
-        return min(_MOST, _bound(plan, first) + 8)
+        most = min(_MOST, _bound(plan, first) + 8)
     except RecursionError:  # a schema that is nested too deeply to be measured
-        return _MOST
+        most = _MOST
+    is_seen = response is None or response.kind in _SEEN
+    return Growth(most, is_seen and all(tool.kind != "custom" for tool in plan.tools))
 
 
 def _bound(plan: Plan, first: int) -> int:
-    found = [_FRAME, *(_Schema(tool.parameters).longest() + len(tool.name) + 4 * _FRAME for tool in plan.tools)]
+    found = [_FRAME]
+    for tool in plan.tools:  # a call is chosen, and then what is optional in it
+        schema = _Schema(tool.parameters)
+        found.append(schema.least() + schema.longest() + len(tool.name) + 4 * _FRAME)
+        found.append(_of_source(tool.grammar[1] if tool.grammar is not None else "") + len(tool.name) + 4 * _FRAME)
     response = plan.response
     if response is not None and response.kind == "json":
-        schema = _Schema(response.schema)
-        found += [schema.longest(), *(_Schema(document).longest() for document in response.documents.values())]
+        found.append(_Schema(response.schema).longest())
+        found += [_Schema(document).longest(everywhere=True) for document in response.documents.values()]
     elif response is not None and response.kind == "choice":
         found.append(max(len(text.encode()) for text in response.choices))
     elif response is not None:
         found.append(_of_source(response.pattern or response.source))
-    if plan.reasoning.applied and plan.reasoning.preset != "native":
-        found.append(first)
-    return max(found)
+    return max(found) + (first if plan.reasoning.applied and plan.reasoning.preset != "native" else 0)
 
 
 def _of_source(source: str) -> int:
-    """Return a source's length times the largest number in it, which may be the count of a repeat."""
-    largest = max((int(number) for number in _NUMBER.findall(source) if len(number) < 7), default=1)
-    return len(source.encode()) * max(1, largest)
+    """Return a source's length times the largest least count of a repeat in it."""
+    return len(source.encode()) * _repeats(source)
+
+
+def _repeats(source: str) -> int:
+    return max((min(_MOST, int(number)) for number in _REPEAT.findall(source)), default=1) or 1
 
 
 class _Schema:
@@ -59,10 +90,45 @@ class _Schema:
     def __init__(self, schema: Any) -> None:
         self._document = schema
         self._known: dict[int, int] = {}
+        self._named: defaultdict[str, list[Any]] = defaultdict(list)
+        for node in _nodes(schema):
+            for name, member in _mapping(node, "properties").items():
+                self._named[name].append(member)
 
-    def longest(self) -> int:
-        """Return the longest of the shortest texts of all subschemas, and of the texts written in them."""
-        return max((max(self._least(node), *_texts(node), 0) for node in _nodes(self._document)), default=0)
+    def least(self) -> int:
+        """Return the bound of the shortest text of the document."""
+        return self._least(self._document)
+
+    def longest(self, *, everywhere: bool = False) -> int:
+        """Return the longest of the texts that a token can make necessary.
+
+        What every value needs is on the way from the beginning; so a subschema counts where a value may do without it
+        (``everywhere``: wherever it is), as do the texts, patterns and bounds written in any.
+        """
+        nodes = list(_nodes(self._document))
+        references = [node[key] for node in nodes for key in ("$ref", "$dynamicRef") if isinstance(node.get(key), str)]
+        if everywhere or any(not reference.startswith("#/") for reference in references):
+            return max((max(self._least(node), *_texts(node)) for node in nodes), default=0)
+        largest, todo, seen = 0, [self._document], set()
+        while todo:
+            node = todo.pop()
+            if not isinstance(node, Mapping) or id(node) in seen:
+                continue
+            seen.add(id(node))
+            largest = max(largest, self._scalar(node), *_texts(node))
+            needed = _listed(node, "required")
+            if any(key in node for key in _DEPENDENT):
+                largest = max(largest, self._least(node))
+            for name, member in _mapping(node, "properties").items():
+                largest = max(largest, 0 if name in needed else _size(name) + 4 + self._least(member))
+                todo.append(member)
+            for child in _optional(node):
+                largest = max(largest, _FRAME + self._least(child))
+                todo.append(child)
+            todo += _listed(node, "allOf")
+            if isinstance(node.get("$ref"), str):
+                todo.append(self._target(node["$ref"]))
+        return largest
 
     def _least(self, node: Any) -> int:
         if not isinstance(node, Mapping):
@@ -73,34 +139,43 @@ class _Schema:
             found = self._known[id(node)] = min(_MOST, self._worked_out(node))
         return found
 
+    def _scalar(self, node: Mapping[str, Any]) -> int:
+        """Return what the keywords of texts and numbers alone may ask for."""
+        pattern = str(node.get("pattern", ""))
+        size = 1 + _number(node, "minLength") + min(_MOST, len(pattern) * _repeats(pattern))
+        size += _FORMAT if "format" in node else 0
+        for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
+            size += len(str(node[key])) if key in node else 0
+        return size
+
     def _worked_out(self, node: Mapping[str, Any]) -> int:
         if "const" in node:
             return _size(node["const"])
         if isinstance(node.get("enum"), Sequence):
             return min(map(_size, node["enum"]), default=1)
-        size = 1 + _number(node, "minLength") + self._object(node) + self._array(node)
-        size += len(str(node["pattern"])) if "pattern" in node else 0
-        size *= max(map(int, _NUMBER.findall(str(node.get("pattern", ""))[:200])), default=1) or 1
-        size += _FORMAT if "format" in node else 0
-        for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
-            size += len(str(node[key])) if key in node else 0
+        size = self._scalar(node) + self._object(node) + self._array(node)
         if isinstance(node.get("$ref"), str):
             size += self._least(self._target(node["$ref"]))
         for key in _BRANCHES:
             size += max(map(self._least, _listed(node, key)), default=0)
-        return size + sum(map(self._least, _listed(node, "allOf"))) + sum(self._least(node.get(k)) for k in _CONDITIONS)
+        size += sum(map(self._least, _listed(node, "allOf"))) + sum(self._least(node.get(k)) for k in _CONDITIONS)
+        return size + sum(map(self._least, _mapping(node, "dependentSchemas").values()))
 
     def _object(self, node: Mapping[str, Any]) -> int:
-        properties = node.get("properties")
-        members = properties if isinstance(properties, Mapping) else {}
-        names = [name for name in _listed(node, "required") if isinstance(name, str)]
-        size = sum(len(json.dumps(name)) + 4 + self._least(members.get(name)) for name in names)
+        members, names = _mapping(node, "properties"), dict.fromkeys(_needed(node))
+        size = 0
+        for name in names:
+            values = [members[name]] if name in members else self._named.get(name, ())
+            size += _size(name) + 4 + max(map(self._least, values), default=1)
         return size + max(0, _number(node, "minProperties") - len(names)) * _FRAME
 
     def _array(self, node: Mapping[str, Any]) -> int:
         count, first = _number(node, "minItems"), [*_listed(node, "prefixItems"), *_listed(node, "items")]
         size = sum(2 + self._least(item) for item in first[:count])
-        return size + max(0, count - len(first)) * (2 + self._least(node.get("items")))
+        size += max(0, count - len(first)) * (2 + self._least(node.get("items")))
+        if "contains" in node:
+            size += max(1, _number(node, "minContains")) * (2 + self._least(node["contains"]))
+        return size
 
     def _target(self, reference: str) -> Any:
         """Return the subschema of a local reference; the document itself for any other reference."""
@@ -130,11 +205,33 @@ def _nodes(schema: Any) -> Iterator[Any]:
             todo += value
 
 
+def _optional(node: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the subschemas that a value may need only after a choice, members by name excepted."""
+    for key in (*_BRANCHES, *_CONDITIONS, *_ITEMS, *_MEMBERS):
+        value = node.get(key)
+        if key in _MEMBERS and isinstance(value, Mapping):
+            yield from value.values()
+        yield from value if isinstance(value, list | tuple) else (value,)
+
+
 def _texts(node: Mapping[str, Any]) -> Iterator[int]:
     """Yield the sizes of the texts that one token may choose: alternatives, and names of members."""
+    yield 0
     yield from (_size(value) for value in _listed(node, "enum"))
-    properties = node.get("properties")
-    yield from (len(name) + 6 for name in (properties if isinstance(properties, Mapping) else ()))
+    yield from (len(name) + 6 for name in _mapping(node, "properties"))
+
+
+def _mapping(node: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = node.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _needed(node: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names that an object must have, or may have to have."""
+    for key in ("required", "dependentRequired", "dependencies"):
+        value = node.get(key)
+        for names in value.values() if isinstance(value, Mapping) else (value,):
+            yield from (name for name in names if isinstance(name, str)) if isinstance(names, list | tuple) else ()
 
 
 def _listed(node: Mapping[str, Any], key: str) -> Sequence[Any]:

@@ -259,6 +259,8 @@ class RowSequence:
     def _rollback(self, num_tokens: int) -> None:
         try:
             self.state.rollback(num_tokens)
+            if self.landing is not None:
+                self.landing.rolled_back(self.num_tokens)
             if self.max_rollbacks is not None and self.state.counters.rollbacks > self.max_rollbacks:
                 raise LimitExceeded(
                     f"the row was taken back {self.state.counters.rollbacks} times",

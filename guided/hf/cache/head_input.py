@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,10 @@ import torch
 
 from special_tokens.errors import ModelError
 
-__all__ = ["head_input", "last_columns"]
+__all__ = ["foreign_hooks", "head_input", "last_columns"]
+
+
+_READERS = (__name__, "transformers.utils.output_capturing")
 
 
 @contextmanager
@@ -41,6 +44,11 @@ def head_input(model: Any, is_wanted: bool = True) -> Iterator[list[torch.Tensor
         yield seen
     finally:
         hook.remove()
+
+
+def foreign_hooks(*hooks: Mapping[int, Any]) -> list[int]:
+    """Return the numbers of the hooks that are neither `head_input`'s nor those with which transformers only reads."""
+    return [n for own in hooks for n, hook in [*own.items()] if getattr(hook, "__module__", "") not in _READERS]
 
 
 def last_columns(seen: list[torch.Tensor], keep: int) -> torch.Tensor | None:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+from torch.nn.modules import module as of_all_modules
+
+from guided.hf.cache.head_input import foreign_hooks
 from guided.hf.cache.kv_cache import TakenRow
 from special_tokens.errors import RequestError, shown
 
@@ -27,7 +30,8 @@ class CacheStats:
 
     ``rows`` rows are kept now, in ``size_bytes`` of at most ``max_bytes``.  Since the guide was created, ``hits``
     prompts found a prefix in a kept row and ``misses`` did not; ``reused_tokens`` were not computed again, and
-    ``evicted`` rows were dropped to make room.  ``off`` says why no rows are kept, and is empty if they are.
+    ``evicted`` rows were dropped to make room.  ``off`` says why the last call kept no rows; it is empty if rows are
+    kept.
     """
 
     rows: int = 0
@@ -43,7 +47,8 @@ class CacheStats:
 @dataclass(frozen=True, slots=True)
 class _Kept:
     row: TakenRow
-    chat: tuple[int, ...]  # digests of the messages that the row's prompt showed, system texts left out
+    #: Of each conversation that had these tokens: digests of the messages of its prompt, system texts left out.
+    chats: frozenset[tuple[int, ...]]
     state: Any  # the model's when the row was computed
     size_bytes: int
 
@@ -103,9 +108,12 @@ class PrefixPool:
             self._rows.move_to_end(best)
             return self._rows[best].row, length
 
-    def keep(self, row: TakenRow, chat: tuple[int, ...], state: Any, epoch: int, *, is_whole: bool = False) -> None:
+    def keep(
+        self, row: TakenRow, chats: Iterable[tuple[int, ...]], state: Any, epoch: int, *, is_whole: bool = False
+    ) -> None:
         """Keep a row that nothing else writes to; a kept row that is a prefix of it is dropped, unless ``is_whole``.
 
+        It belongs to the conversations ``chats``, and to those of the rows that are dropped for it.
         Not kept are a row larger than the pool, and a row of a run that began before the last `forget`; ``epoch`` is
         the pool's when the run began.  Never waits for the lock: a stream that is garbage-collected may end here while
         the same thread holds it.
@@ -114,7 +122,7 @@ class PrefixPool:
         if size > self.max_bytes:
             self.note_off(f"a row of {size} bytes is larger than cache_bytes ({self.max_bytes})")
         elif row.ids:
-            self._waiting.append((_Kept(row, chat, state, size), epoch, is_whole))
+            self._waiting.append((_Kept(row, frozenset(chats), state, size), epoch, is_whole))
             if self._lock.acquire(blocking=False):
                 try:
                     self._add_waiting()
@@ -129,15 +137,19 @@ class PrefixPool:
                 self._add(kept, is_whole=is_whole)
 
     def _add(self, new: _Kept, *, is_whole: bool) -> None:
-        ids = new.row.ids
+        ids, chats = new.row.ids, new.chats
         for number, kept in [*self._rows.items()]:
             shared = _num_common(kept.row.ids, ids)
             is_same = shared == len(ids) == len(kept.row.ids)
-            if kept.state != new.state or is_same or (shared == len(kept.row.ids) and not is_whole):
+            if kept.state != new.state:
                 self._drop(number)
-            elif shared == len(ids) and not is_whole:
-                return  # a longer one has it
-        self._rows[next(self._numbers)] = new
+            elif is_same or (shared == len(kept.row.ids) and not is_whole):
+                chats |= kept.chats
+                self._drop(number)
+            elif shared == len(ids) and not is_whole:  # a longer one has it
+                self._rows[number] = replace(kept, chats=_longest_ones(kept.chats | chats))
+                return
+        self._rows[next(self._numbers)] = replace(new, chats=_longest_ones(chats))
         self._size += new.size_bytes
         while self._size > self.max_bytes:
             self._drop(next(iter(self._rows)))
@@ -146,17 +158,13 @@ class PrefixPool:
     def forget(self, chat: tuple[int, ...] | None = None) -> int:
         """Drop the rows of the conversation ``chat``, or all rows for None; return how many were dropped.
 
-        A row belongs to the conversation if its messages begin with those of ``chat``, or those of ``chat`` with its
-        own.  Runs that are going on keep nothing.
+        A row belongs to the conversation if the messages of one of its chats begin with those of ``chat``, or those of
+        ``chat`` with them.  Runs that are going on keep nothing.
         """
         with self._lock:
             self._add_waiting()
             self.epoch += 1
-            gone = []
-            for number, kept in self._rows.items():
-                size = min(len(kept.chat), len(chat)) if chat is not None else 0
-                if chat is None or (size and kept.chat[:size] == chat[:size]):
-                    gone.append(number)
+            gone = [n for n, kept in self._rows.items() if chat is None or any(_are_one(chat, o) for o in kept.chats)]
             for number in gone:
                 self._drop(number)
             return len(gone)
@@ -172,6 +180,17 @@ class PrefixPool:
 
     def _drop(self, number: int) -> None:
         self._size -= self._rows.pop(number).size_bytes
+
+
+def _are_one(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether one of two chats goes on from the other."""
+    size = min(len(one), len(other))
+    return size > 0 and one[:size] == other[:size]
+
+
+def _longest_ones(chats: frozenset[tuple[int, ...]]) -> frozenset[tuple[int, ...]]:
+    """Return the chats from which no other one goes on."""
+    return frozenset(one for one in chats if not any(len(o) > len(one) and o[: len(one)] == one for o in chats))
 
 
 def _num_common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
@@ -190,11 +209,17 @@ def _num_common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     return low
 
 
+#: What peft's layers note of their adapters.
+_OF_ADAPTERS = ("_disable_adapters", "_active_adapter", "merged_adapters", "scaling")
+
+
 def model_state(model: Any) -> Any:
     """Return a value that changes with anything that changes the model's results, so that kept rows can be dropped.
 
-    That is weights, dtype, device, attention and adapters.  Weights are compared by their memory and by torch's counts
-    of writes to it, which do not include writes to ``.data``; adapters by what peft notes in its layers.
+    That is weights, buffers, dtype, device, attention, hooks, modules whose forward was replaced, adapters, training
+    mode.  Weights and buffers are compared by their memory and by torch's counts of writes, which do not include
+    writes to ``.data`` and to tensors of inference mode; adapters by what peft notes in its layers.  Not seen are
+    patched classes and other attributes of modules.
     """
     adapters = getattr(model, "active_adapters", None)
     try:
@@ -202,18 +227,20 @@ def model_state(model: Any) -> Any:
     except (ValueError, TypeError):  # a model without adapters raises
         active = ()
     attention = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
-    parts = list(_modules(model))
-    weights = hash(
-        tuple(
-            (p.data_ptr(), 0 if p.is_inference() else p._version)
-            for part in parts
-            for p in part._parameters.values()
-            if p is not None
-        )
-    )
-    layers = [vars(part) for part in parts if "_disable_adapters" in vars(part)]
-    switched = tuple((layer["_disable_adapters"], len(layer.get("merged_adapters", ()))) for layer in layers)
-    return weights, switched, str(model.dtype), str(model.device), attention, active, model.training
+    tensors: list[tuple[int, int]] = []
+    changed: list[Any] = [foreign_hooks(of_all_modules._global_forward_hooks, of_all_modules._global_forward_pre_hooks)]
+    for number, own in enumerate(map(vars, _modules(model))):
+        tensors += [
+            (tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version)
+            for tensor in (*own["_parameters"].values(), *own["_buffers"].values())
+            if tensor is not None
+        ]
+        if own["_forward_hooks"] or own["_forward_pre_hooks"] or "forward" in own:
+            hooks = foreign_hooks(own["_forward_hooks"], own["_forward_pre_hooks"])
+            changed += [(number, hooks, own.get("forward"))] if hooks or "forward" in own else []
+        if "_disable_adapters" in own:
+            changed.append((number, *(str(own.get(name)) for name in _OF_ADAPTERS)))
+    return hash(tuple(tensors)), changed, str(model.dtype), str(model.device), attention, active, model.training
 
 
 def _modules(model: Any) -> Iterator[Any]:

@@ -6,6 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from grammars.plan.plan import RegionName
+from guided.bitmask import is_allowed
 from guided.rows.sequence import RowSequence
 from guided.rows.unguided import UnguidedSequence
 from guided.state.mask import TokenMask
@@ -26,7 +28,7 @@ class Guess(NamedTuple):
 
     at: int
     chance: float
-    evidence: int = 0
+    evidence: tuple[int, bool] | None = None
 
 
 @dataclass(slots=True)
@@ -62,7 +64,22 @@ class DraftTrial:
         """Return the mask of the next guess, good until it is taken; None where all tokens are legal."""
         return self._sequence.token_mask() if isinstance(self._sequence, RowSequence) else None
 
-    def guess(self, token: int, chance: float, evidence: int = 0) -> list[int] | None:
+    @property
+    def is_formatted(self) -> bool:
+        """Whether the next guess is part of a response format or of a tool call."""
+        sequence = self._sequence
+        return (
+            isinstance(sequence, RowSequence)
+            and sequence.is_guided
+            and sequence.state.region in (RegionName.RESPONSE, RegionName.TOOL_CALLS)
+        )
+
+    def allows(self, token: int) -> bool:
+        """Whether ``token`` is legal next."""
+        mask = self.token_mask()
+        return mask is None or is_allowed(mask.words, token)
+
+    def guess(self, token: int, chance: float, evidence: tuple[int, bool] | None = None) -> list[int] | None:
         """Add one token; return the tokens forced after it.  None if it is refused, which completes the draft."""
         draft, sequence = self.draft, self._sequence
         size = len(draft.tokens)

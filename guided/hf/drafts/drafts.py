@@ -10,8 +10,8 @@ from guided.hf.drafts.draft import Ask, Draft
 
 __all__ = ["Drafts", "Guesser"]
 
-#: Drafts of a row that are refused at their first guess, one after the other, before it pauses.
-MOST_REFUSED = 2
+#: Drafts of a row that are refused at their first guess, one after the other, before it pauses; after a pause one is.
+MOST_REFUSED = 4
 
 #: Forwards of the first pause; each pause that follows without an accepted guess is twice as long, up to the last.
 FIRST_PAUSE, LAST_PAUSE = 8, 128
@@ -49,7 +49,7 @@ class _Pace:
             return
         self._refused += 1
         if self._refused == MOST_REFUSED:
-            self._left, self._refused = self._next + 1, 0
+            self._left, self._refused = self._next + 1, MOST_REFUSED - 1
             self._next = min(2 * self._next, LAST_PAUSE)
 
 

@@ -1,4 +1,4 @@
-"""Prompt look-up: guess the tokens that followed an earlier occurrence of the answer's last words.
+"""Prompt look-up: guess the text that followed an earlier occurrence of the answer's last bytes.
 
 Occurrences are searched in prompt and answer.  Texts are compared, not tokens: a word that follows a space in the
 prompt is also found after a quote.
@@ -6,76 +6,103 @@ prompt is also found after a quote.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from guided.engine.engine import Engine
 from guided.hf.drafts.draft import Ask, Draft, DraftTrial
 from guided.rows.answer import RowAnswer
 
-__all__ = ["History", "PromptLookup"]
+__all__ = ["PromptLookup"]
 
-#: Bytes at the end of the answer that are looked for, the most first, each with the share of guesses that are right
-#: before any was tried, as right ones and all.
-LENGTHS = {32: (7, 8), 16: (5, 7), 8: (3, 6), 4: (1, 5)}
+#: Bytes at the end of the answer that are looked for, the surest first; `WORD` is the word that has begun, which is
+#: looked for at the beginning of words.
+WORD = 0
+ENDS = (8, 4, WORD, 3, 2)
 
+#: Of them those that are looked for in free text, where the others find too much.
+FREE_ENDS = (8,)
 
-class History:
-    """The tokens of one row with their text; `found` searches for earlier occurrences of the text's end."""
+#: By end, and by whether the guess goes on inside a word: the share of guesses that are right before any was tried,
+#: as right ones and all.
+RATES = {
+    (8, False): (5, 6), (8, True): (6, 7), (4, False): (3, 6), (4, True): (4, 6), (WORD, False): (4, 6),
+    (WORD, True): (5, 6), (3, False): (2, 6), (3, True): (3, 6), (2, False): (3, 6), (2, True): (3, 6),
+}  # fmt: skip
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._text = bytearray()
-        self._ids: list[int] = []
-        self._starts: list[int] = []
+#: Occurrences of one end that are tried, the latest first.
+OCCURRENCES = 4
 
-    def __len__(self) -> int:
-        return len(self._ids)
+#: Bytes of text that are tokenised for one guess.
+BYTES = 5
 
-    def add(self, tokens: Sequence[int]) -> None:
-        """Append tokens."""
-        for token in tokens:
-            self._starts.append(len(self._text))
-            self._ids.append(token)
-            self._text += self._engine.token_bytes(token)
-
-    def cut(self, size: int) -> None:
-        """Forget the tokens after the first ``size``."""
-        if size < len(self._ids):
-            del self._text[self._starts[size] :]
-            del self._ids[size:], self._starts[size:]
-
-    def found(self, most: int) -> tuple[list[int], int]:
-        """Return up to ``most`` tokens that followed the latest earlier occurrence of the text's end.
-
-        Also returns the length in bytes of the text that occurred: the longest is taken; no tokens and 0 without any.
-        """
-        text, end = self._text, len(self._text)
-        for length in LENGTHS:
-            place = text.rfind(text[end - length :], 0, end - 1) if end > length else -1
-            if place >= 0:
-                return self._after(place + length, most), length
-        return [], 0
-
-    def _after(self, place: int, most: int) -> list[int]:
-        """The tokens from byte ``place`` on; where it lies inside a token, its rest is tokenised."""
-        at = bisect_right(self._starts, place) - 1
-        if self._starts[at] == place:
-            return self._ids[at : at + most]
-        end = self._starts[at + 1] if at + 1 < len(self._ids) else len(self._text)
-        rest = list(self._engine.ll_tokenizer.tokenize_bytes(bytes(self._text[place:end])))
-        return (rest + self._ids[at + 1 : at + 1 + most])[:most]
+_WORD = re.compile(rb"[\w\x80-\xff]+")
+_LAST_WORD = re.compile(rb"[\w\x80-\xff]+\Z")
 
 
 class _Row:
-    """The look-up of one row: its history, and how often guesses of each length were right."""
+    """The look-up of one row: the text of prompt and answer, and how often guesses after each end were right."""
 
     def __init__(self, engine: Engine, answer: RowAnswer, prompt: Sequence[int]) -> None:
+        self._engine = engine
         self.answer = answer
-        self.history = History(engine)
-        self.history.add(prompt)
-        self.num_prompt = len(prompt)
-        self.rates = {length: list(rate) for length, rate in LENGTHS.items()}
+        self.text = bytearray()
+        self.num_read = 0  # tokens of the answer in the text
+        self.rates = {kind: list(rate) for kind, rate in RATES.items()}
+        self.add(prompt)
+
+    def add(self, tokens: Sequence[int]) -> None:
+        """Append the text of tokens."""
+        for token in tokens:
+            self.text += self._engine.token_bytes(token)
+
+    def kind(self, end: int, token: int) -> tuple[int, bool]:
+        """Return the key of the rate of a guess."""
+        both = self.text[-1:] + self._engine.token_bytes(token)[:1]
+        return end, len(both) == 2 and _WORD.fullmatch(both) is not None
+
+    def found(self, trial: DraftTrial, most: int) -> tuple[list[int], int]:
+        """Return up to ``most`` tokens that followed an earlier occurrence of an end, the first one legal, and the end.
+
+        No tokens where there is none.
+        """
+        text = self.text
+        begun = _LAST_WORD.search(text[-32:])
+        word = begun.group() if begun is not None else b""
+        for end in ENDS if trial.is_formatted else FREE_ENDS:
+            sought = bytes(word if end == WORD else text[-end:])
+            for place in self._occurrences(sought) if len(sought) < len(text) else ():
+                if end == WORD and place and _WORD.match(text, place - 1):
+                    continue  # inside another word
+                tokens = self._after(place + len(sought), word if len(word) <= len(sought) else b"", most)
+                if tokens and trial.allows(tokens[0]):
+                    return tokens, end
+        return [], 0
+
+    def _occurrences(self, sought: bytes) -> Iterator[int]:
+        """Yield the places of ``sought`` before the text's end, the latest first."""
+        place = len(self.text) - len(sought)
+        for _ in range(OCCURRENCES if sought else 0):
+            place = self.text.rfind(sought, 0, place + len(sought) - 1)
+            if place < 0:
+                return
+            yield place
+
+    def _after(self, place: int, word: bytes, most: int) -> list[int]:
+        """Return the tokens from byte ``place`` on, of which ``word`` stands before: as a model would write them."""
+        rest = bytes(self.text[place : place + BYTES * most])
+        tokens = self._tokens(word + rest)
+        size = skipped = 0
+        while size < len(word):
+            size += len(self._engine.token_bytes(tokens[skipped]))
+            skipped += 1
+        tokens = tokens[skipped:] if size == len(word) else self._tokens(rest)
+        if place + len(rest) < len(self.text):
+            tokens = tokens[:-1]  # it may be cut
+        return tokens[:most]
+
+    def _tokens(self, text: bytes) -> list[int]:
+        return list(self._engine.ll_tokenizer.tokenize_bytes(text))
 
 
 class PromptLookup:
@@ -84,7 +111,7 @@ class PromptLookup:
     def __init__(
         self, engine: Engine, answers: Sequence[RowAnswer], prompts: Sequence[Sequence[int]], most: int
     ) -> None:
-        self._engine = engine
+        self._ends = engine.tokens.end_ids
         self._most = most
         self._rows = [_Row(engine, answer, prompt) for answer, prompt in zip(answers, prompts, strict=True)]
 
@@ -95,35 +122,32 @@ class PromptLookup:
     def learn(self, number: int, draft: Draft, num_accepted: int) -> None:
         """Note that the first ``num_accepted`` guesses of ``draft`` were right, and the next one wrong."""
         for i, guess in enumerate(draft.guesses[: num_accepted + 1]):
+            assert guess.evidence is not None
             rate = self._rows[number].rates[guess.evidence]
             rate[0] += i < num_accepted
             rate[1] += 1
 
     def _propose(self, row: _Row, room: int) -> Draft:
-        history, answer = row.history, row.answer
-        history.add(answer.tokens[len(history) - row.num_prompt :])
-        size = len(history)
-        trial: DraftTrial | None = None
-        while True:
-            left = self._most - (0 if trial is None else len(trial.draft.guesses))
-            tokens, length = history.found(left) if left else ([], 0)
-            if trial is None:
-                if not tokens:
-                    return Draft()
-                trial = DraftTrial(answer.sequence, self._engine.tokens.end_ids, room)
-            if not self._guess(row, trial, tokens, length):
-                history.cut(size)
-                return trial.draft
+        tokens = row.answer.tokens
+        row.add(tokens[row.num_read :])
+        row.num_read = len(tokens)
+        size = len(row.text)
+        trial = DraftTrial(row.answer.sequence, self._ends, room)
+        while len(trial.draft.guesses) < self._most and self._guess(row, trial):
+            pass
+        del row.text[size:]
+        return trial.draft
 
-    @staticmethod
-    def _guess(row: _Row, trial: DraftTrial, tokens: Sequence[int], length: int) -> bool:
-        """Whether to look up again: all ``tokens`` were taken, or one that forces others."""
+    def _guess(self, row: _Row, trial: DraftTrial) -> bool:
+        """Look up and guess; return whether to look up again: all was taken, or a guess that forces others."""
+        tokens, end = row.found(trial, self._most - len(trial.draft.guesses))
         for token in tokens:
-            right, all_of_them = row.rates[length]
-            run = trial.guess(token, right / all_of_them, length)
+            kind = row.kind(end, token)
+            right, tried = row.rates[kind]
+            run = trial.guess(token, right / tried, kind)
             if run is None:
                 return False
-            row.history.add([token, *run])
+            row.add([token, *run])
             if run:
                 return True
         return bool(tokens)

@@ -37,23 +37,26 @@ class Reuse:
             cache.begin(found, max(map(len, chunks)))
         return [0 if prefix is None else prefix[1] for prefix in found]
 
-    def keep(self, cache: RowKV | AppendKV, rows: Iterable[int] | None, chats: Sequence[tuple[int, ...]]) -> None:
+    def keep(
+        self, cache: RowKV | AppendKV, rows: Iterable[int] | None, chats: Sequence[frozenset[tuple[int, ...]]]
+    ) -> None:
         """Keep these rows of ``cache``, or all rows for None, after which the cache is empty.
 
-        ``chats`` has one entry for each row of the cache.  Never raises: an answer must not be lost because its row
-        cannot be kept, for example for lack of memory.
+        ``chats`` are the conversations of each row of the cache.  Never raises: an answer must not be lost because its
+        row cannot be kept, for example for lack of memory.
         """
         size = cache.size_bytes // max(1, len(cache))
         try:
             if model_state(self._model) != self._state:
-                return  # nothing says when it was changed
+                self._pool.note_off("the model changed while it answered")  # nothing says when
+                return
             if size > self._pool.max_bytes:
                 self._pool.note_off(f"a row of {size} bytes is larger than cache_bytes ({self._pool.max_bytes})")
                 return
             numbers = list(range(len(cache)) if rows is None else rows)
             taken = cache.hand_over() if rows is None else [cache.take(row) for row in numbers]
             for number, row in zip(numbers, taken, strict=False):
-                chat = chats[number] if number < len(chats) else ()
-                self._pool.keep(row, chat, self._state, self._epoch, is_whole=isinstance(cache, AppendKV))
+                own = chats[number] if number < len(chats) else ()
+                self._pool.keep(row, own, self._state, self._epoch, is_whole=isinstance(cache, AppendKV))
         except Exception as error:
             log.warning("rows could not be kept: %s: %s", type(error).__name__, error)

@@ -110,7 +110,7 @@ class RowLoop:
     drafts: Drafts | None = None
     states: LastStates | None = None
     _active: list[LoopRow] = field(default_factory=list)  # row i of the cache belongs to the i-th
-    _chats: list[tuple[int, ...]] = field(default_factory=list)  # of the rows of the cache
+    _chats: list[frozenset[tuple[int, ...]]] = field(default_factory=list)  # of the rows of the cache
 
     def steps(self) -> Iterator[Step]:
         """Decode until every row has ended.  On an accelerator a step is yielded after the next one was launched."""
@@ -219,7 +219,7 @@ class RowLoop:
         for chunk, row in zip(chunks, self._active, strict=True):
             kinds.setdefault(tuple(chunk), []).append(row)
         cache.select(list(range(len(kinds))))
-        self._chats = [rows[0].chat for rows in kinds.values()]
+        self._chats = [frozenset(row.chat for row in rows) for rows in kinds.values()]
         reused = [0] * len(kinds)
         if self.reuse is not None:
             needed = [max(map(self._num_columns, rows)) for rows in kinds.values()]

@@ -43,13 +43,18 @@ class IncrementalTokenizer:
         """Return what the tokenizer returns; of a known beginning only the rest is read."""
         if options != {"add_special_tokens": False} or len(text) < _LEAST or self.is_incremental is False:
             return self._tokenizer(text, **options)
+        known = self._known  # another one after `forget`
         ids = self._read(text)
         with self._lock:
-            self._known[text] = ids
-            self._known.move_to_end(text)
-            while len(self._known) > _PROMPTS:
-                self._known.popitem(last=False)
+            known[text] = ids
+            known.move_to_end(text)
+            while len(known) > _PROMPTS:
+                known.popitem(last=False)
         return {"input_ids": list(ids)}
+
+    def forget(self) -> None:
+        """Remember no prompt, nor those that are being read."""
+        self._known = OrderedDict()
 
     def _whole(self, text: str) -> list[int]:
         return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])

@@ -20,11 +20,14 @@ from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.inspect.land import row_landing
 from guided.inspect.shortest import min_tokens
+from guided.landing.growth import growth_bound
+from guided.landing.landing import LandingSearch
 from guided.landing.options import Budgeting, LandingOptions
 from guided.output.parser import ToolCallEnd
 from guided.rows.answer import RowAnswer, parser_of, read_answer
 from guided.rows.sequence import RowSequence
 from guided.state.entry import FRESH
+from guided.state.state import GuidanceState
 from special_tokens.errors import RequestError
 from tests.cases import seeds
 from tests.guided.landing.test_landing import HOSTILE, KINDS, check_value, made
@@ -253,3 +256,49 @@ def test_a_number_ends_and_a_string_ends_at_a_word_where_the_reserve_is_reached(
     value = json.loads(read_answer(row.state.tokens, plan, engine).content or "")
     assert len(str(value["n"])) <= 15
     assert len(value["s"]) >= 8  # what was kept for it
+
+
+def test_a_row_whose_last_token_is_exchanged_forgets_what_was_known_after_it(engine: Engine) -> None:
+    """Assisted generation may take a draft token back and choose another: the history is as long as before."""
+    plan = made(engine, "json")
+    least = min_tokens(plan, engine)
+    row = row_of(plan, engine, least + 8)
+    nearest = []
+    for last in ("a", '"', "a"):
+        row.sync([*engine.tokenize('{"name": "Ad'), *engine.tokenize(last)])
+        assert row.is_landing()
+        nearest.append(row.landing_token())
+    assert None not in nearest
+    assert nearest[0] == nearest[2] != nearest[1]
+
+
+#: A schema, an open answer, and a text after which the shortest end is longer; the bound must hold each time.
+GROWN = [
+    ({"type": "object", "properties": {"a": {"enum": ["x", "a long text"]}}}, "{", '"a": "a'),
+    ({"type": "array", "items": {"type": "array", "minItems": 9}}, "[", "[[["),
+    ({"anyOf": [{"type": "null"}, {"const": "some text that is much longer"}]}, "", '"'),
+    ({"type": "object", "dependentRequired": {"a": ["first name", "last name"]}}, "{", '"a": 1'),
+    ({"type": "object", "properties": {"name": {"type": "string", "minLength": 30}},
+      "anyOf": [{"required": ["name"]}, {"required": ["b"]}]}, "{", '"name"'),
+    ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "properties": {
+        "kid": {"$ref": "#/$defs/n"}, "value": {"type": "integer", "minimum": 10_000}}, "required": ["value"]}}},
+     "{", '"kid": {"kid": {'),
+    ({"type": "string", "pattern": "^a(-[0-9]{30})?$"}, '"a', "-"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "before", "text"), GROWN, ids=[text for _, _, text in GROWN])
+def test_no_text_lengthens_the_way_by_more_than_the_bound(
+    engine: Engine, schema: dict[str, Any], before: str, text: str
+) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
+    ends = []
+    for written in (before, before + text):
+        state = GuidanceState(plan, engine, entry="after" if len(plan.entries) > 1 else "fresh")
+        state.commit(engine.tokenize(written))
+        tokens = LandingSearch(plan, engine, entry=state.entry.name).shortest_end(state).tokens
+        assert tokens is not None
+        ends.append(sum(len(state.regions.symbols(token)) for token in tokens))
+    growth = growth_bound(plan, 0)
+    assert growth.is_seen
+    assert 0 < ends[1] - ends[0] <= growth.most + growth.of(text.encode())

@@ -333,11 +333,13 @@ def test_a_run_that_breaks_off_keeps_what_the_cache_has(tiny_guide: Any, seen: S
             raise error("in mid-forward")
 
     hook = guide.model.model.layers[1].register_forward_pre_hook(breaks)
-    with pytest.raises(error):
-        guide.chat("tell me", temperature=0, max_tokens=9)
-    hook.remove()
-    seen.choices.clear()
-    message = guide.chat("tell me", temperature=0, max_tokens=9)
+    try:
+        with pytest.raises(error):
+            guide.chat("tell me", temperature=0, max_tokens=9)
+        seen.choices.clear()
+        message = guide.chat("tell me", temperature=0, max_tokens=9)
+    finally:
+        hook.remove()
     assert message.usage.cached_tokens == message.usage.prompt_tokens - 1
     seen.check(guide.model)
     assert guide.cache_stats().rows == 1
