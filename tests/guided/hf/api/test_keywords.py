@@ -38,6 +38,14 @@ def test_a_misspelt_keyword_is_refused_with_the_right_one(tiny_guide: Any, metho
         getattr(tiny_guide, method)(*arguments, reponse_format=int)
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"), [("do_sample", "temperature=0"), ("num_beams", "guide.batch"), ("max_new_tokens", "max_tokens")]
+)
+def test_words_of_generate_name_ours(tiny_guide: Any, word: str, hint: str) -> None:
+    with pytest.raises(RequestError, match=f"unknown keyword '{word}' .*{hint}"):
+        tiny_guide.chat("hi", **{word: 2})
+
+
 def test_a_plan_takes_nothing_that_it_would_ignore(tiny_guide: Any) -> None:
     with pytest.raises(RequestError, match="plan: unknown keyword 'temperature'"):
         tiny_guide.plan(temperature=0.5)
