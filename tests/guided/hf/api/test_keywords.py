@@ -90,3 +90,11 @@ def test_old_names_work_for_one_release_and_say_so(tiny_guide: Any) -> None:
 def test_keywords_that_contradict_each_other(tiny_guide: Any, call: Any, words: str) -> None:
     with pytest.raises(RequestError, match=words):
         call(tiny_guide)
+
+
+def test_F14_what_is_printed_is_one_short_line(tiny_guide: Any) -> None:
+    schema = {"type": "object", "properties": {f"key{i}": {"type": "string"} for i in range(50)}}
+    plan = tiny_guide.plan(response_format=schema, stop="x")
+    assert repr(plan).startswith("Plan(response='json'")
+    assert repr(tiny_guide).startswith("Guide(LlamaForCausalLM")
+    assert max(map(len, (repr(plan), repr(tiny_guide)))) < 120
