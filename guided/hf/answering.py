@@ -79,7 +79,7 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
     context = planner.context
     if not isinstance(asked.reuse, bool):
         raise RequestError(f"{shown(asked.reuse)} is no switch", place="reuse", expected="True or False")
-    drafts = draft_settings(asked.prompt_lookup_num_tokens, asked.assistant_model, context.model)
+    drafts = draft_settings(asked.prompt_lookup_num_tokens, asked.assistant_model, context)
     hidden = hidden_settings(asked.return_last_hidden_state, context.model)
     budget = budgeting(asked.landing, asked.short_budget)
     samplings = row_samplings(asked.samplings(), asked.seed, inputs.num_rows, context.model, context.tokens.vocab_size)

@@ -107,7 +107,7 @@ class AnswerOptions:
     tools and response format.  ``reuse`` takes what is kept of earlier answers, and keeps these.
     ``prompt_lookup_num_tokens`` lets each forward check at most that many tokens that are guessed from prompt and
     answer: the same answers, in fewer forwards where they repeat the prompt.  ``assistant_model``, a smaller model of
-    the same vocabulary, guesses instead.  ``return_last_hidden_state`` fills
+    the same vocabulary or its guide, guesses instead.  ``return_last_hidden_state`` fills
     ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.  ``retries`` is how often at most
     `chat` and `run` ask again, with what was wrong, while the schema or the Python type refuses the answer.  An answer
     whose shortest text its budget holds ends within it unless ``landing`` is False (`guided.LandingOptions` says what
@@ -181,12 +181,20 @@ _OF_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", 
                 "frequency_penalty", "logit_bias", "n", "logprobs", "top_logprobs")  # fmt: skip
 
 
+#: Words of ``model.generate``, and what is said here instead.
+_OF_GENERATE = {
+    "do_sample": "temperature=0 is greedy",
+    "num_return_sequences": "n=2 gives two answers",
+    "num_beams": "model.generate(**guide.batch(chats), num_beams=3) searches with beams",
+}
+
+
 def options_of(place: str, given: Mapping[str, Any], names: Sequence[str] = ALL) -> AnswerOptions:
     """Return the keyword arguments of a call of ``place``; raise `RequestError` for a name that is not in ``names``."""
     for name in given:
         if name not in names:
             near = difflib.get_close_matches(name, ("messages", "chats", "plan", "plans", *names), 1)
-            hint = f"is it {shown(near[0])}?" if near else ""
+            hint = _OF_GENERATE.get(name) or (f"is it {shown(near[0])}?" if near else "")
             raise RequestError(f"unknown keyword {shown(name)}", place=place, hint=hint)
     return AnswerOptions(**given)
 

@@ -7,6 +7,8 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
+from guided.engine.engine import Engine
+from guided.hf.model.context import ModelContext
 from special_tokens.errors import RequestError, shown
 
 __all__ = ["DraftSettings", "draft_settings", "say_once"]
@@ -14,7 +16,10 @@ __all__ = ["DraftSettings", "draft_settings", "say_once"]
 log = logging.getLogger("guided")
 
 _said: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
+#: Assistants of which all tokens are those of an engine.
+_compared: weakref.WeakKeyDictionary[Engine, weakref.WeakSet[Engine]] = weakref.WeakKeyDictionary()
 
+_HINT = "model.generate takes assistants with other tokenizers (docs/generate.md)"
 
 #: Guesses of one draft that an assistant makes, at most; as in transformers.
 _OF_ASSISTANT = 20
@@ -29,17 +34,22 @@ class DraftSettings:
 
 
 def draft_settings(
-    prompt_lookup_num_tokens: object, assistant_model: Any = None, model: Any = None
+    prompt_lookup_num_tokens: object, assistant_model: Any, context: ModelContext
 ) -> DraftSettings | None:
     """Return the drafts that a call asks for; None if it asks for none.
 
-    Raises `RequestError` for a wrong value, and for an assistant whose vocabulary is not that of ``model``.
+    Raises `RequestError` for a wrong value, and for an assistant whose vocabulary is not that of ``context``.  Its
+    tokens are compared where it is a guide: a model alone shows only how many it has.
     """
     if assistant_model is not None:
         if prompt_lookup_num_tokens is not None:
             raise RequestError("prompt_lookup_num_tokens is there as well", place="assistant_model",
                                expected="one of the two")  # fmt: skip
-        _check_vocabulary(assistant_model, model)
+        guide = getattr(assistant_model, "context", None)
+        if isinstance(guide, ModelContext):
+            _check_tokens(guide.engine, context.engine)
+            assistant_model = guide.model
+        _check_size(assistant_model, context.model)
         return DraftSettings(_OF_ASSISTANT, assistant_model)
     if prompt_lookup_num_tokens is None:
         return None
@@ -51,7 +61,7 @@ def draft_settings(
     return DraftSettings(number)
 
 
-def _check_vocabulary(assistant: Any, model: Any) -> None:
+def _check_size(assistant: Any, model: Any) -> None:
     try:
         size, right = (one.get_input_embeddings().weight.shape[0] for one in (assistant, model))
     except (AttributeError, NotImplementedError):
@@ -63,8 +73,24 @@ def _check_vocabulary(assistant: Any, model: Any) -> None:
             f"the assistant has {size} tokens, the model {right}",
             place="assistant_model",
             expected="a model with the same vocabulary",
-            hint="model.generate takes assistants with other tokenizers (docs/generate.md)",
+            hint=_HINT,
         )
+
+
+def _check_tokens(assistant: Engine, model: Engine) -> None:
+    compared = _compared.setdefault(model, weakref.WeakSet())
+    if assistant is model or assistant in compared:
+        return
+    for token in range(model.vocab_size):
+        found, right = (engine.token_bytes(token) for engine in (assistant, model))
+        if found != right:
+            raise RequestError(
+                f"token {token} is {shown(found)} for the assistant, {shown(right)} for the model",
+                place="assistant_model",
+                expected="a model with the same vocabulary",
+                hint=_HINT,
+            )
+    compared.add(assistant)
 
 
 def say_once(model: Any, note: str) -> None:
