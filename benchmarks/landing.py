@@ -2,24 +2,28 @@
 """Benchmark: the search for the nearest end of an answer, from its beginning and from random places.
 
     python benchmarks/landing.py                    # 150 archive schemas by seed, the embedded model's vocabulary
-    python benchmarks/landing.py --schemas 30 --no-walks
+    python benchmarks/landing.py --schemas 30 --no-walks --vocabulary qwen3
 
-Schemas are those of the shared data (``../shared`` or GUIDED_SHARED); next to them are every call syntax and all levels
-of both presets of effort.  *start*: CPU time of one search with all of its preferences from the beginning, compiled
-grammars kept; *quick*: with its first preference alone, as a step of a loop takes it.  *places*: the quick search after
-random allowed tokens.  *fewer, more*: tokens of the shortest output found against those of walks through the masks
-alone, which took up to 1.5 s.  Every landing is checked by the masks.
+Schemas are those of the shared data (``../shared`` or GUIDED_SHARED), as are regexes (patterns in the schemas) and
+choices (lists of texts); next to them are Lark grammars made from the seed, every call syntax, and all levels of both
+presets of effort.  Other vocabularies than the embedded model's are those of `make tokenizers`.  *start*: CPU time of
+one search with all of its preferences from the beginning, compiled grammars kept; *quick*: with its first preference
+alone, as a step of a loop takes it.  *places*: the quick search after random allowed tokens.  *fewer, more*: tokens of
+the shortest output found against those of walks through the masks alone, which took up to 1.5 s.
+Every landing is checked by the masks.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -30,13 +34,15 @@ from grammars.compose.compose import Parts, compose  # noqa: E402
 from grammars.limits.time_limits import time_limits, use_time_limits  # noqa: E402
 from grammars.plan.plan import Plan  # noqa: E402
 from grammars.values.constraints import JsonSchema  # noqa: E402
+from grammars.values.format import Ends  # noqa: E402
 from guided.bitmask import allowed_ids  # noqa: E402
 from guided.engine.engine import Engine  # noqa: E402
 from guided.inspect.shortest import shortest_output  # noqa: E402
 from guided.landing.landing import LandingSearch  # noqa: E402
 from guided.state.state import GuidanceState  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
-from tests.judges.plans import FORMAT, walk  # noqa: E402
+from special_tokens.registry import SpecialTokens  # noqa: E402
+from tests.judges.plans import END, FORMAT, walk  # noqa: E402
 from tests.judges.schema_scorer import scorer_module  # noqa: E402
 from tests.made_up.wire_forms import FORMS, TOOLS  # noqa: E402
 
@@ -58,11 +64,21 @@ class Row:
     compared: int = 0
 
 
+def engine_of(vocabulary: str) -> Engine:
+    """Return the engine of the embedded model, or of a vocabulary of `make tokenizers`."""
+    if vocabulary == "embedded":
+        return guided.demo().engine
+    base = Path(os.environ.get("GUIDED_TOKENIZERS", Path.home() / ".cache" / "guided" / "tokenizers"))
+    return Engine((base / vocabulary / "tokenizer.json").read_text(), SpecialTokens.from_folder(base / vocabulary))
+
+
 def plans(engine: Engine, number: int, chance: random.Random) -> Iterator[tuple[str, str, Plan]]:
     """Yield a kind, a name and a plan."""
+    end = END if engine.tokens.id_of(END) is not None else engine.tokens.facts.named["eos_token"]
+    like = replace(FORMAT, ends=Ends((end,)))
 
     def made(form: str = "", **parts: object) -> Plan:
-        format = FORMAT if not form else replace(FORMAT, tool_calls=FORMS[form])
+        format = like if not form else replace(like, tool_calls=FORMS[form])
         return compose(Parts(**parts), tokens=engine.tokens, format=format)  # type: ignore[arg-type]
 
     scorer = scorer_module()
@@ -72,6 +88,23 @@ def plans(engine: Engine, number: int, chance: random.Random) -> Iterator[tuple[
             yield "archive schemas", record["name"], made(response_format=JsonSchema(record["schema"]))
         except GuidedError:
             continue  # refused when it is planned
+    few = max(1, 2 * number // 15)
+    patterns, choices = _written(record["schema"] for record in records)
+    larks = (_lark(chance) for _ in range(1_000))
+    for kind, formats in (
+        ("regexes", map(guided.Regex, chance.sample(patterns, len(patterns)))),
+        ("choices", map(guided.Choice, chance.sample(choices, len(choices)))),
+        ("Lark", map(guided.Lark, larks)),
+    ):
+        count = 0
+        for format in formats:
+            if count < few:
+                try:
+                    plan = made(response_format=format)
+                except GuidedError:
+                    continue
+                yield kind, str(format), plan
+                count += 1
     for name in FORMS:
         tools = [tool.to_openai() for tool in TOOLS.values()]
         yield "call syntaxes", name, made(name, tools=tools, tool_choice="required")
@@ -81,6 +114,47 @@ def plans(engine: Engine, number: int, chance: random.Random) -> Iterator[tuple[
         for level in LEVELS:
             options = {"reasoning_effort": level, "reasoning_preset": preset}
             yield f"effort, {preset}", level, made(response_format=JsonSchema(person), **options)
+
+
+def _written(schemas: Iterator[Any]) -> tuple[list[str], list[list[str]]]:
+    """Return the patterns in the schemas, and the lists of several texts, each once."""
+    patterns: dict[str, None] = {}
+    choices: dict[tuple[str, ...], None] = {}
+    todo = list(schemas)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Mapping):
+            pattern, texts = node.get("pattern"), node.get("enum")
+            if isinstance(pattern, str):
+                patterns[pattern] = None
+            if isinstance(texts, list) and len(texts) > 1 and all(isinstance(text, str) and text for text in texts):
+                choices[tuple(texts)] = None
+            todo += node.values()
+        elif isinstance(node, list):
+            todo += node
+    return sorted(patterns), [list(texts) for texts in sorted(choices)]
+
+
+def _lark(chance: random.Random) -> str:
+    """Return a grammar of a few rules that call each other; the last alternative of each ends."""
+    rules = "abcd"[: chance.randint(1, 4)]
+    words = ["let", "if", "(", ")", "+", "=", ";", "end", "->", "[", "]", ", "]
+
+    def part() -> str:
+        kind = chance.random()
+        if kind < 0.4:
+            return f'"{chance.choice(words)}"'
+        if kind < 0.6:
+            return chance.choice(["/[a-z]{2,5}/", "/[0-9]+/", "/[A-Z][a-z]*/"])
+        if kind < 0.9:
+            return chance.choice(rules)
+        return f'("{chance.choice(words)}" {chance.choice(rules)}){chance.choice("?*+")}'
+
+    lines = [f"start: {rules[0]}"]
+    for rule in rules:
+        alternatives = [" ".join(part() for _ in range(chance.randint(1, 4))) for _ in range(chance.randint(0, 2))]
+        lines.append(f"{rule}: " + " | ".join([*alternatives, f'"{chance.choice(words)}" /[0-9]+/ "!"']))
+    return "\n".join(lines)
 
 
 def measure(row: Row, name: str, plan: Plan, engine: Engine, chance: random.Random, *, walks: bool) -> None:
@@ -149,9 +223,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schemas", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--vocabulary", default="embedded", help="embedded, smollm2, qwen3, llama2 ...")
     parser.add_argument("--no-walks", action="store_true", help="do not compare with walks through the masks")
     options = parser.parse_args()
-    chance, engine = random.Random(options.seed), guided.demo().engine
+    chance, engine = random.Random(options.seed), engine_of(options.vocabulary)
     rows: dict[str, Row] = {}
     for kind, name, plan in plans(engine, options.schemas, chance):
         measure(rows.setdefault(kind, Row()), name, plan, engine, chance, walks=not options.no_walks)

@@ -6,10 +6,11 @@
     python benchmarks/landing_answers.py extraction  # texts of benchmarks/extraction.py at 40, 80 and 160 tokens
 
 *random*: tokens are drawn evenly under the masks, more than half of them by their first byte; *whole*: answers that
-ended and that validators accept.  *near*: mean processor time in us of what landing does in a step in which tokens are
-tried; *far*: in all others, by the tokens that the shortest answer leaves over at the beginning.  *reserve*: required
-strings that the answer leaves empty, without and with what is kept for them.  *extraction*: answers that are whole, of
-those whose shortest answer fits, and answers that are exactly right, with landing and without.
+ended and that validators accept (where the schema's report says that the masks enforce all of it).  *near*: mean
+processor time in us of what landing does in a step in which tokens are tried; *far*: in all others, by the tokens that
+the shortest answer leaves over at the beginning.  *reserve*: required strings that the answer leaves empty, without and
+with what is kept for them.  *extraction*: answers that are whole, of those whose shortest answer fits, and answers that
+are exactly right, with landing and without.
 """
 
 from __future__ import annotations
@@ -32,9 +33,8 @@ import guided  # noqa: E402
 from benchmarks.extraction import answers  # noqa: E402
 from benchmarks.extraction_cases import extraction_cases, is_right  # noqa: E402
 from benchmarks.json_schema_tables import table  # noqa: E402
-from benchmarks.landing import plans  # noqa: E402
+from benchmarks.landing import engine_of, plans  # noqa: E402
 from grammars.plan.plan import Plan  # noqa: E402
-from guided.bitmask import allowed_ids  # noqa: E402
 from guided.engine.engine import Engine  # noqa: E402
 from guided.inspect.land import row_landing  # noqa: E402
 from guided.inspect.shortest import min_tokens  # noqa: E402
@@ -53,9 +53,9 @@ def first_bytes(engine: Engine) -> NDArray[np.int16]:
     return np.array([(*engine.token_bytes(i)[:1], -1)[0] for i in range(engine.vocab_size)], dtype=np.int16)
 
 
-def drawn(ids: list[int], engine: Engine, chance: random.Random) -> list[int]:
-    """Return tokens in the order in which they are tried."""
-    all_ids = np.array(ids)
+def drawn(words: NDArray[np.int32], engine: Engine, chance: random.Random) -> list[int]:
+    """Return tokens that a mask allows, in the order in which they are tried."""
+    all_ids = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
     firsts = engine.derived(first_bytes)[all_ids]
     kinds = np.unique(firsts)
     found = []
@@ -79,7 +79,7 @@ def write(
     while not row.is_done and len(tokens) < most:
         mask = row.token_mask()
         assert mask is not None, row.error
-        order = drawn(allowed_ids(mask.words), engine, chance)
+        order = drawn(mask.words, engine, chance)
         begun = time.thread_time()
         is_near, token = row.is_landing(), order[0]
         if is_near:
@@ -92,15 +92,18 @@ def write(
     if row.error is not None or not row.state.is_stopped:
         return False
     message = read_answer(tokens, plan, engine, sequence=row)
-    return not message.violations and message.finish_reason in ("stop", "tool_calls")
+    is_exact = plan.response is None or not plan.response.report.relaxed
+    return message.finish_reason in ("stop", "tool_calls") and not (is_exact and message.violations)
 
 
 def random_answers(options: argparse.Namespace) -> None:
-    chance, engine = random.Random(options.seed), guided.demo().engine
+    chance, engine = random.Random(options.seed), engine_of(options.vocabulary)
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     us: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     lost: list[str] = []
     for kind, name, plan in plans(engine, options.limit, chance):
+        if options.kind not in kind:
+            continue
         try:
             least = min_tokens(plan, engine)
         except GuidedError as error:
@@ -109,19 +112,23 @@ def random_answers(options: argparse.Namespace) -> None:
         if least > 400:
             rows[kind]["long"] += 1
             continue
-        for extra in options.budgets:
+        rows[kind]["plans"] += 1
+        for extra in chance.sample(options.budgets, min(options.draws, len(options.budgets))):
             rows[kind]["answers"] += 1
             is_whole = write(plan, engine, extra, least, chance, us[kind])
             rows[kind]["whole"] += is_whole
             if not is_whole:
                 lost.append(f"{kind}, {name}, least {least} + {extra}")
-    head = ("plans", "answers", "whole", "near, us", *(f"far, {name}" for _, name in SLACKS))
+    head = ("plans", "number", "answers", "whole", "near, us", *(f"far, {name}" for _, name in SLACKS))
     body = [
-        (kind, row["answers"], row["whole"],
+        (kind, row["plans"], row["answers"], row["whole"],
          *(f"{sum(us[kind][n]) / max(1, len(us[kind][n])):,.0f}" for n in ("near", *(name for _, name in SLACKS))))
         for kind, row in rows.items()
     ]  # fmt: skip
     print(table(head, body))
+    for kind, row in rows.items():
+        if row["long"]:
+            print(f"- {kind}: {row['long']} plans whose shortest answers have more than 400 tokens were left out")
     for line in lost:
         print(f"- not whole: {line}")
 
@@ -163,6 +170,9 @@ def main() -> None:
     parser.add_argument("part", choices=("random", "reserve", "extraction"))
     parser.add_argument("--limit", type=int, default=20, help="schemas or texts (default 20)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--vocabulary", default="embedded", help="of random: embedded, smollm2, qwen3, llama2 ...")
+    parser.add_argument("--kind", default="", help="of random: only kinds of plans with this in their names")
+    parser.add_argument("--draws", type=int, default=len(BUDGETS), help="of random: budgets of each plan, at random")
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS, help="tokens more than the least")
     options = parser.parse_args()
     {"random": random_answers, "reserve": reserve, "extraction": extraction}[options.part](options)

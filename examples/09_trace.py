@@ -25,4 +25,4 @@ for token in tokens:
     if token.overridden:
         print(f"at {token.text!r} the model wanted {token.top[0][0]!r} ({token.top[0][1]:.0%})")
 page = message.trace.write(Path(tempfile.gettempdir()) / "guided-trace.html")
-print(page.name)
+print(f"open {page}")

@@ -1,14 +1,16 @@
-"""Marks for the cases that the default run leaves to the slow one: table rows, seeds, Hypothesis examples."""
+"""Marks of cases: those left to the slow run (table rows, seeds, examples), and those that need newer packages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import metadata
 from typing import Any
 
 import pytest
 from hypothesis import settings
+from packaging.version import Version
 
-__all__ = ["costly", "seeds", "slow_where"]
+__all__ = ["costly", "seeds", "since_transformers", "slow_where"]
 
 #: Hypothesis looks at a quarter of the examples of the profile: for tests that take long over each.
 costly = settings(max_examples=settings().max_examples // 4)
@@ -22,3 +24,9 @@ def seeds(number: int, *, default: int) -> list[Any]:
 def slow_where(is_slow: Callable[[Any], bool], values: Iterable[Any]) -> list[Any]:
     """Return the values as parameters; those that ``is_slow`` is true of are marked slow."""
     return [pytest.param(value, marks=pytest.mark.slow) if is_slow(value) else value for value in values]
+
+
+def since_transformers(version: str, why: str) -> pytest.MarkDecorator:
+    """Skip with older releases of transformers, which differ in ``why``."""
+    found = metadata.version("transformers")
+    return pytest.mark.skipif(Version(found) < Version(version), reason=f"transformers {found}, not {version}: {why}")

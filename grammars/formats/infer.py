@@ -190,7 +190,9 @@ def _with_rendered_text(form: ToolCallFormat, shown: ToolCallFormat) -> ToolCall
 def completed(found: Format, tokens: SpecialTokens, notes: tuple[str, ...] = ()) -> Inference:
     """Complete a format from family data and vocabulary, and with the fallback if its calls are still unknown."""
     if tokens.family is not None:
-        found = _with_family(found, format_of_family(tokens.family), tokens.family.id)
+        known = _with_family(found, format_of_family(tokens.family), tokens.family.id)
+        notes = notes if found.tool_calls is known.tool_calls else ()  # its file says what the template does not
+        found = known
     if found.reasoning is None:
         found = _with_vocabulary(found, tokens)
     if found.tool_calls is None:

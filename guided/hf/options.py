@@ -181,12 +181,20 @@ _OF_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", 
                 "frequency_penalty", "logit_bias", "n", "logprobs", "top_logprobs")  # fmt: skip
 
 
+#: Words of ``model.generate``, and what is said here instead.
+_OF_GENERATE = {
+    "do_sample": "temperature=0 is greedy",
+    "num_return_sequences": "n=2 gives two answers",
+    "num_beams": "model.generate(**guide.batch(chats), num_beams=3) searches with beams",
+}
+
+
 def options_of(place: str, given: Mapping[str, Any], names: Sequence[str] = ALL) -> AnswerOptions:
     """Return the keyword arguments of a call of ``place``; raise `RequestError` for a name that is not in ``names``."""
     for name in given:
         if name not in names:
             near = difflib.get_close_matches(name, ("messages", "chats", "plan", "plans", *names), 1)
-            hint = f"is it {shown(near[0])}?" if near else ""
+            hint = _OF_GENERATE.get(name) or (f"is it {shown(near[0])}?" if near else "")
             raise RequestError(f"unknown keyword {shown(name)}", place=place, hint=hint)
     return AnswerOptions(**given)
 

@@ -127,6 +127,9 @@ class Candidates:
                 if allowed >> 0x7D & 1:
                     return [Candidate((0x7D,), 1.0)]
                 return self._key(matcher, mask)
+            case Mode.IN_KEY if _is_guess(allowed) and (found := self._named(matcher, b'"' + scan.text)):
+                rests = [candidate._replace(settles=False) for candidate in found]
+                return [*rests, *_each(self._classes_of(matcher, mask))]
             case Mode.STRING | Mode.IN_KEY:
                 if allowed >> 0x22 & 1:
                     return [Candidate((0x22,), 1.0)]
@@ -161,14 +164,20 @@ class Candidates:
         """The member names that may be written: the last required one, or else some of them."""
         if not mask.bytes >> 0x22 & 1:
             return []
-        for is_required in (True, False):
-            names = [name for name, required in self._names if required is is_required and matcher.fits(name)]
-            if names and is_required:
-                return [Candidate(tuple(names[-1]), self._cost(names[-1]), settles=True)]
-            if names:
-                found = [Candidate(tuple(name), self._cost(name), settles=False) for name in names[-_NAMES_AT_ONCE:]]
-                return [*found, Candidate((0x22,), 1.0)]
+        found = self._named(matcher)
+        if found:
+            return found if found[0].settles else [*found, Candidate((0x22,), 1.0)]
         return [Candidate((0x22,), 1.0, settles=True)]
+
+    def _named(self, matcher: ByteMatcher, begun: bytes = b"") -> list[Candidate]:
+        """The rests of known names after ``begun``: of the last required one, or else of some."""
+        for is_required in (True, False):
+            names = [name for name, needed in self._names if needed is is_required and name.startswith(begun)]
+            rests = [rest for rest in (name[len(begun) :] for name in names) if matcher.fits(rest)]
+            if rests:
+                last = rests[-1:] if is_required else rests[-_NAMES_AT_ONCE:]
+                return [Candidate(tuple(rest), self._cost(rest), settles=is_required) for rest in last]
+        return []
 
     def _cost(self, text: bytes) -> float:
         return 1.0 + self.forced_cost * (len(text) - 1)
@@ -219,3 +228,8 @@ def open_parts(place: AnswerPlace) -> int:
     if scan.mode in (Mode.IN_KEY, Mode.AFTER_KEY, Mode.VALUE, Mode.KEY):
         found += 1
     return found
+
+
+def _is_guess(allowed: int) -> bool:
+    """Whether bytes alone do not show which name is being written."""
+    return allowed.bit_count() > _FEW and not allowed >> 0x22 & 1

@@ -29,8 +29,8 @@ from special_tokens.errors import GuidanceError
 
 __all__ = ["LandingControl", "RowLanding"]
 
-#: After this many tokens a search that found no way is repeated.
-_RETRY = 4
+#: A search that found no way is repeated after this many tokens, or this part of the remaining ones if that is more.
+_RETRY, _RETRIES = 4, 8
 #: Tokens of margin, in addition to the bound, while tokens are only counted.
 _NEAR = 12
 #: The most digits of a number near the budget.
@@ -127,7 +127,7 @@ class LandingControl:
             way = Way(way.symbols, tokens, way.values) if tokens is not None and len(tokens) <= remaining else None
         self._way, self._tried = way, {}
         if way is None:
-            self._credit = _RETRY
+            self._credit = max(_RETRY, remaining // _RETRIES)
             self.lost = self.lost or f"no end was found within {remaining} tokens"
             return False
         self.lost = ""

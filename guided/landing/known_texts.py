@@ -49,7 +49,7 @@ def member_names(plan: Plan) -> tuple[tuple[bytes, bool], ...]:
 
 
 def _names(schema: Any) -> Iterator[tuple[str, bool]]:
-    """The names that objects anywhere in a schema list or require; without recursion, schemas may be deep."""
+    """The names that objects anywhere in a schema list or require, and constants; without recursion."""
     todo = [schema]
     while todo:
         value = todo.pop()
@@ -58,6 +58,8 @@ def _names(schema: Any) -> Iterator[tuple[str, bool]]:
                 listed = value.get(key)
                 if isinstance(listed, Mapping | list | tuple):
                     yield from ((name, key == "required") for name in listed if isinstance(name, str))
+            if isinstance(value.get("const"), str):
+                yield value["const"], False  # it may be a name
             todo += reversed(list(value.values()))
         elif isinstance(value, list | tuple):
             todo += reversed(value)

@@ -96,10 +96,11 @@ def summed(events: Sequence[CallEvent], markers: Markers) -> list[Any]:
         last = out[-1] if out else None
         match event:
             case ArgumentsDelta(index=index, text=text):
+                plain = markers.plain(text)
                 if isinstance(last, ArgumentsDelta) and last.index == index:
-                    out[-1] = ArgumentsDelta(index, last.text + text)
+                    out[-1] = ArgumentsDelta(index, last.text + plain)
                 else:
-                    out.append(event)
+                    out.append(ArgumentsDelta(index, plain))
             case StrayText(text=text):
                 plain = markers.plain(text)
                 out[-1:] = (

@@ -13,6 +13,7 @@ import torch
 from guided.hf.cache.attention_masks import attention_masks
 from guided.hf.cache.head_input import head_input, last_columns
 from guided.hf.cache.row_layers import Columns, RowCache
+from guided.hf.cache.step_kv import CACHE_NAMES, cache_of
 from guided.hf.masks.transfer import on_device
 from special_tokens.errors import ModelError
 
@@ -81,7 +82,7 @@ class _Forward:
     def __init__(self, model: Any) -> None:
         self.model = model
         names = inspect.signature(model.forward).parameters
-        self.cache_name = "cache_params" if "cache_params" in names else "past_key_values"
+        self.cache_name = next((name for name in CACHE_NAMES if name in names), CACHE_NAMES[-1])
         #: A forward that names no cache hands its arguments on: to a model that takes the usual ones.
         self._hands_on = self.cache_name not in names
         self.takes_positions = self._hands_on or "position_ids" in names
@@ -99,7 +100,7 @@ class _Forward:
         inputs |= {} if cache is None else {self.cache_name: cache}
         with torch.no_grad(), head_input(self.model, hidden) as seen:
             out = self.model(input_ids=ids, use_cache=True, return_dict=True, **inputs)
-        return out.logits[:, -keep:], out.get(self.cache_name), last_columns(seen, keep)
+        return out.logits[:, -keep:], cache_of(out), last_columns(seen, keep)
 
 
 class _Rows:

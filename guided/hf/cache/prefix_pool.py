@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+import torch
 from torch.nn.modules import module as of_all_modules
 
 from guided.hf.cache.head_input import foreign_hooks
@@ -216,10 +217,10 @@ _OF_ADAPTERS = ("_disable_adapters", "_active_adapter", "merged_adapters", "scal
 def model_state(model: Any) -> Any:
     """Return a value that changes with anything that changes the model's results, so that kept rows can be dropped.
 
-    That is weights, buffers, dtype, device, attention, hooks, modules whose forward was replaced, adapters, training
-    mode.  Weights and buffers are compared by their memory and by torch's counts of writes, which do not include
-    writes to ``.data`` and to tensors of inference mode; adapters by what peft notes in its layers.  Not seen are
-    patched classes and other attributes of modules.
+    That is weights, buffers, dtype, autocast, device, attention, hooks, modules whose forward was replaced, adapters,
+    training mode.  Weights and buffers are compared by their memory and by torch's counts of writes, which do not
+    include writes to ``.data`` and to tensors of inference mode; adapters by what peft notes in its layers.  Not seen
+    are patched classes and other attributes of modules.
     """
     adapters = getattr(model, "active_adapters", None)
     try:
@@ -240,7 +241,10 @@ def model_state(model: Any) -> Any:
             changed += [(number, hooks, own.get("forward"))] if hooks or "forward" in own else []
         if "_disable_adapters" in own:
             changed.append((number, *(str(own.get(name)) for name in _OF_ADAPTERS)))
-    return hash(tuple(tensors)), changed, str(model.dtype), str(model.device), attention, active, model.training
+    kind = model.device.type
+    autocast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    dtype = str(model.dtype), str(torch.get_autocast_dtype(kind)) if autocast else ""
+    return hash(tuple(tensors)), changed, dtype, str(model.device), attention, active, model.training
 
 
 def _modules(model: Any) -> Iterator[Any]:

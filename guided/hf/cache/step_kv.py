@@ -6,7 +6,7 @@ and logits processors of the caller, which must see every step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,10 +15,18 @@ from transformers import DynamicCache, GenerationMixin
 from guided.hf.cache.head_input import head_input, last_columns
 from guided.hf.masks.transfer import on_device
 
-__all__ = ["StepKV"]
+__all__ = ["CACHE_NAMES", "PLAIN_INPUTS", "StepKV", "cache_of"]
+
+#: What models call their cache: the name since transformers 5.24, and two older ones.
+CACHE_NAMES = ("cache", "cache_params", "past_key_values")
 
 #: Model inputs with which the model can be called directly.
-_PLAIN_INPUTS = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"}
+PLAIN_INPUTS = {"attention_mask", "position_ids", "cache", "past_key_values", "use_cache", "logits_to_keep"}
+
+
+def cache_of(named: Mapping[str, Any]) -> Any:
+    """Return the cache among inputs or outputs of a model; None where there is none."""
+    return next((named[name] for name in CACHE_NAMES if name in named), None)
 
 
 class StepKV:
@@ -70,7 +78,7 @@ class StepKV:
     @property
     def size_bytes(self) -> int:
         """Bytes of the cache's keys and values; 0 if the model's cache does not show them."""
-        cache = self._kwargs.get("past_key_values")
+        cache = cache_of(self._kwargs)
         tensors = [getattr(layer, name, None) for layer in getattr(cache, "layers", ()) for name in ("keys", "values")]
         return sum(t.nbytes for t in tensors if isinstance(t, torch.Tensor))
 
@@ -80,7 +88,7 @@ class _DirectForward:
 
     def __init__(self, model: Any, history: torch.Tensor, model_kwargs: dict[str, Any]) -> None:
         self._model = model
-        self._cache = model_kwargs["past_key_values"]
+        self._cache = {name: model_kwargs[name] for name in CACHE_NAMES if name in model_kwargs}
         self._mask = model_kwargs.get("attention_mask")
         self._columns = int(history.shape[1])
         if self._mask is not None:
@@ -90,7 +98,7 @@ class _DirectForward:
 
     def next(self, history: torch.Tensor) -> Any:
         self._columns += 1
-        inputs: dict[str, Any] = {"input_ids": history[:, -1:].contiguous(), "past_key_values": self._cache}
+        inputs: dict[str, Any] = {"input_ids": history[:, -1:].contiguous(), **self._cache}
         if self._mask is not None:
             if self._columns > self._mask.shape[1]:
                 self._mask = _grown(self._mask, self._columns, fill=1)
@@ -124,7 +132,7 @@ def _forward_of(
 ) -> _DirectForward | _PreparedForward:
     own = type(model).prepare_inputs_for_generation is GenerationMixin.prepare_inputs_for_generation
     own &= not model.is_remote_code()
-    plain = type(model_kwargs.get("past_key_values")) is DynamicCache and set(model_kwargs) <= _PLAIN_INPUTS
+    plain = type(cache_of(model_kwargs)) is DynamicCache and set(model_kwargs) <= PLAIN_INPUTS
     if own and plain and model_kwargs.get("use_cache", True) and not model.config.is_encoder_decoder:
         return _DirectForward(model, history, model_kwargs)
     return _PreparedForward(model, outputs, config, model_kwargs)

@@ -12,7 +12,7 @@ from transformers.generation import EosTokenCriteria, MaxLengthCriteria
 
 from guided.hf.cache.kv_cache import AppendKV, RowKV
 from guided.hf.cache.self_test import abilities_of
-from guided.hf.cache.step_kv import StepKV
+from guided.hf.cache.step_kv import PLAIN_INPUTS, StepKV, cache_of
 from guided.hf.generate.inputs import Inputs
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import first_line
@@ -31,9 +31,6 @@ _NEUTRAL: dict[str, Any] = {
     "num_beams": 1,
     "num_return_sequences": 1,
 }
-
-#: The inputs that a prepared call may have if the loop is to feed a cache of its own.
-_PLAIN_KWARGS = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_s
         ) from error
     criteria = [one for one in criteria if not isinstance(one, EosTokenCriteria | MaxLengthCriteria)]
     step = StepKV(context.model, ids, config, kwargs)
-    is_plain = set(kwargs) <= _PLAIN_KWARGS and type(kwargs.get("past_key_values")) is DynamicCache
+    is_plain = set(kwargs) <= PLAIN_INPUTS and type(cache_of(kwargs)) is DynamicCache
     is_plain &= bool(kwargs.get("use_cache", True)) and config.prefill_chunk_size is None
     if step_by_step or processors or criteria or not is_plain:
         return Prepared(step, None, list(processors), criteria, "this call is decoded step by step")

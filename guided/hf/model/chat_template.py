@@ -49,6 +49,8 @@ def messages_of(chat: Any) -> list[dict[str, Any]]:
             raise RequestError(
                 f"{type(message).__name__} is not a message", place=f"messages[{i}]", expected="an object with a role"
             )
+        if message.get("role") in ("system", "developer", "user", "tool") and "content" not in message:
+            raise RequestError("there is no content", place=f"messages[{i}]", expected="content, a text or parts")
         try:
             json.dumps(dict(message), ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError:

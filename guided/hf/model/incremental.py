@@ -18,6 +18,9 @@ _PROMPTS = 16
 #: Shorter texts are read whole: that takes less than a millisecond.
 _LEAST = 1000
 
+#: A tokenizer of transformers keeps the options of a call in itself: other threads would read with them.
+_one_at_a_time = threading.Lock()
+
 
 class IncrementalTokenizer:
     """A transformers tokenizer that remembers the prompts it has read; other attributes are those of ``tokenizer``."""
@@ -42,7 +45,7 @@ class IncrementalTokenizer:
     def __call__(self, text: str, **options: Any) -> Any:
         """Return what the tokenizer returns; of a known beginning only the rest is read."""
         if options != {"add_special_tokens": False} or len(text) < _LEAST or self.is_incremental is False:
-            return self._tokenizer(text, **options)
+            return self._call(text, **options)
         known = self._known  # another one after `forget`
         ids = self._read(text)
         with self._lock:
@@ -52,12 +55,16 @@ class IncrementalTokenizer:
                 known.popitem(last=False)
         return {"input_ids": list(ids)}
 
+    def _call(self, text: str, **options: Any) -> Any:
+        with _one_at_a_time:
+            return self._tokenizer(text, **options)
+
     def forget(self) -> None:
         """Remember no prompt, nor those that are being read."""
         self._known = OrderedDict()
 
     def _whole(self, text: str) -> list[int]:
-        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+        return list(self._call(text, add_special_tokens=False)["input_ids"])
 
     def _read(self, text: str) -> list[int]:
         with self._lock:

@@ -224,6 +224,15 @@ def test_the_vocabulary_knows_markers_that_the_template_does_not() -> None:
     assert dict(found.format.evidence)["reasoning"] == "vocabulary"
 
 
+def test_a_family_that_says_how_calls_are_written_leaves_nothing_to_warn_of() -> None:
+    (smollm2,) = (family for family in families() if family.id == "smollm2")
+    for match, noted in ((smollm2.signature, False), (smollm2.signature[:1], True)):
+        added = tuple(AddedToken(i, text, True) for i, text in enumerate(match))
+        tokens = SpecialTokens(TokenizerFacts(added, len(added), chat_template=SILENT["no tools"]))
+        found = infer(template_renderer(SILENT["no tools"]), tokens, template=SILENT["no tools"])
+        assert bool(found.call_notes) == noted
+
+
 def test_an_inference_is_kept_by_template_and_tokens() -> None:
     first, _ = inference_of_template(READABLE["other keys"])
     again, _ = inference_of_template(READABLE["other keys"])

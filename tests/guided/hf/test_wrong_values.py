@@ -136,6 +136,7 @@ def test_one_stop_is_a_list_of_one() -> None:
         (5, "messages: int is not a chat"),
         ([5], r"messages\[0\]: int is not a message"),
         (["x"], r"messages\[0\]: str is not a message"),
+        ([{"role": "user", "text": "x"}], r"messages\[0\]: there is no content"),
         ({"role": "user", "content": "x"}, "messages: dict is not a chat"),
         ("\ud800", r"messages\[0\]: a lone surrogate is not text"),
     ],

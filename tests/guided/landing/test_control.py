@@ -66,8 +66,9 @@ def step(row: RowSequence, chance: random.Random) -> int:
         assert row.landing is not None
         until = row.landing.step_end()
         nearest = row.landing_token()
-        assert nearest in ids
-        token = next((i for i in order if row.lands(i, until)), nearest)
+        # free text may be cut, and it has no nearest end inside a character
+        assert nearest in ids or (nearest is None and row.state.region is RegionName.CONTENT)
+        token = next((i for i in order if row.lands(i, until)), nearest if nearest is not None else token)
         if token != order[0]:
             row.note_landing()
     row.extend([token])
@@ -117,6 +118,14 @@ def random_schema(chance: random.Random, depth: int = 0) -> dict[str, Any]:
     return {"anyOf": [inner(), inner()]}
 
 
+def _without(schema: Any, keywords: set[str]) -> Any:
+    if isinstance(schema, list):
+        return [_without(part, keywords) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _without(part, keywords) for key, part in schema.items() if key not in keywords}
+
+
 @pytest.mark.parametrize("seed", seeds(60, default=8))
 def test_random_schemas_land(engine: Engine, seed: int) -> None:
     chance = random.Random(seed)
@@ -127,11 +136,14 @@ def test_random_schemas_land(engine: Engine, seed: int) -> None:
         least = min_tokens(plan, engine)
     except guided.GuidedError:
         pytest.skip("no value is valid, or none was found")
+    relaxed = {row.keyword for row in plan.schema_report.relaxed}
+    assert relaxed <= {"uniqueItems"}
+    enforced = _without(schema, relaxed)
     for extra in chance.sample(BUDGETS, 3):
         row = row_of(plan, engine, least + extra)
         tokens = written(row, chance, least + extra)
         assert row.state.is_stopped, (schema, extra, b"".join(map(engine.token_bytes, tokens)))
-        jsonschema.validate(json.loads(read_answer(tokens, plan, engine).content or ""), schema)
+        jsonschema.validate(json.loads(read_answer(tokens, plan, engine).content or ""), enforced)
 
 
 def test_far_from_the_budget_nothing_is_looked_up(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

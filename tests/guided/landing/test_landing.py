@@ -171,6 +171,20 @@ def test_a_landing_ends_an_answer_from_any_place(engine: Engine, kind: str, seed
         check_value(plan, engine, whole)
 
 
+def test_keys_that_patterns_and_constants_ask_for_are_found(engine: Engine) -> None:
+    """No list of properties shows them, and a key by a pattern has no nearest end that a byte shows."""
+    needed = [{"not": {"propertyNames": {"not": {"const": name}}}} for name in ("a4", "a4d3")]
+    schema = {"type": "object", "allOf": [*needed, {"propertyNames": {"pattern": "^([a-z][0-9])+$"}}]}
+    plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
+    entry = "after" if len(plan.entries) > 1 else "fresh"
+    state = GuidanceState(plan, engine, entry=entry)
+    state.commit(engine.tokenize('{"k9": 0'))
+    landing = LandingSearch(plan, engine, entry=entry).shortest_end(state)
+    assert landing.tokens is not None, landing.reason
+    text = b"".join(map(engine.token_bytes, [*state.tokens, *landing.tokens[:-1]]))
+    assert json.loads(text).keys() == {"k9", "a4", "a4d3"}
+
+
 def check_value(plan: Plan, engine: Engine, tokens: list[int]) -> None:
     """By judges that know nothing of masks: what was written is valid."""
     message = read_answer(tokens, plan, engine)

@@ -38,6 +38,14 @@ def test_a_misspelt_keyword_is_refused_with_the_right_one(tiny_guide: Any, metho
         getattr(tiny_guide, method)(*arguments, reponse_format=int)
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"), [("do_sample", "temperature=0"), ("num_beams", "guide.batch"), ("max_new_tokens", "max_tokens")]
+)
+def test_words_of_generate_name_ours(tiny_guide: Any, word: str, hint: str) -> None:
+    with pytest.raises(RequestError, match=f"unknown keyword '{word}' .*{hint}"):
+        tiny_guide.chat("hi", **{word: 2})
+
+
 def test_a_plan_takes_nothing_that_it_would_ignore(tiny_guide: Any) -> None:
     with pytest.raises(RequestError, match="plan: unknown keyword 'temperature'"):
         tiny_guide.plan(temperature=0.5)
@@ -82,3 +90,11 @@ def test_old_names_work_for_one_release_and_say_so(tiny_guide: Any) -> None:
 def test_keywords_that_contradict_each_other(tiny_guide: Any, call: Any, words: str) -> None:
     with pytest.raises(RequestError, match=words):
         call(tiny_guide)
+
+
+def test_F14_what_is_printed_is_one_short_line(tiny_guide: Any) -> None:
+    schema = {"type": "object", "properties": {f"key{i}": {"type": "string"} for i in range(50)}}
+    plan = tiny_guide.plan(response_format=schema, stop="x")
+    assert repr(plan).startswith("Plan(response='json'")
+    assert repr(tiny_guide).startswith("Guide(LlamaForCausalLM")
+    assert max(map(len, (repr(plan), repr(tiny_guide)))) < 120

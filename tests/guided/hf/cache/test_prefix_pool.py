@@ -200,6 +200,17 @@ def test_rows_of_a_model_before_a_change_are_not_taken(name: str) -> None:
         assert guide.chat("tell me", **options).usage.cached_tokens == 0
 
 
+def test_autocast_is_another_model() -> None:
+    """Values of one dtype do not go with keys of another."""
+    guide = make_tiny_guide()
+    options: dict[str, Any] = {"temperature": 0, "max_tokens": 8}
+    guide.chat("tell me", **options)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert guide.chat("tell me", **options).usage.cached_tokens == 0
+        assert guide.chat("tell me", **options).usage.cached_tokens > 0
+    assert guide.chat("tell me", **options).usage.cached_tokens == 0
+
+
 def test_adapters_are_seen_in_the_layers_of_peft() -> None:
     model = make_tiny_guide().model
     layer = model.model.layers[0].mlp

@@ -253,7 +253,7 @@ def test_an_assistant_whose_cache_cannot_be_cropped_writes_no_drafts(tiny_guide:
     assert any(note.startswith("no drafts: MambaForCausalLM") for note in message.notes)
     guide = guided.Guide(assistant, tiny_guide.tokenizer)
     message = guide.chat("x", max_tokens=4, assistant_model=tiny_guide.model)
-    assert "no drafts: this call is decoded step by step" in message.notes
+    assert any(note.startswith("no drafts: ") for note in message.notes)
 
 
 def test_an_assistant_as_slow_as_the_model_writes_no_drafts(tiny_guide: Any, small: Any, monkeypatch: Any) -> None:

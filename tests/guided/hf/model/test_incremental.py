@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tokenizers import AddedToken
@@ -27,3 +29,26 @@ def test_an_added_token_that_begins_before_a_boundary_swallows_it() -> None:
     assert is_right(spelled)
     assert is_right("tell me why<|im_end|>" + turn * 4 + "another thing")
     assert read.is_incremental
+
+
+class KeepsOptions:
+    """Like a tokenizer of transformers, it keeps the options of a call in itself while it reads."""
+
+    added_tokens_decoder: dict[int, Any] = {}  # noqa: RUF012
+
+    def __call__(self, text: str, *, split_special_tokens: bool = False, **_: Any) -> dict[str, list[int]]:
+        self.splits = split_special_tokens
+        time.sleep(0.001)
+        return {"input_ids": [int(self.splits)] * len(text)}
+
+
+def test_text_that_spells_special_tokens_changes_nothing_in_other_threads() -> None:
+    tokenizer = KeepsOptions()
+
+    def read(is_text: bool) -> bool:
+        one = IncrementalTokenizer(tokenizer)  # each guide of a tokenizer has one
+        found = [one("xy", add_special_tokens=False, split_special_tokens=is_text)["input_ids"] for _ in range(20)]
+        return found == [[is_text] * 2] * 20
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(read, [True, False] * 4))

@@ -13,6 +13,7 @@ from grammars.values.constraints import Choice
 from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
 from guided.hf.model import conflicts
 from special_tokens.errors import ModelError
+from tests.cases import since_transformers
 from tests.judges.generation import CHATS, FORMATS, check_all, check_answer, generate, plan_of, with_spy
 
 MODE = (
@@ -55,6 +56,10 @@ FLAGS = [
     "remove_invalid_values", "invalid values and suppressed", "exponential_decay", "prefix_allowed_tokens_fn",
     "watermark",
 ]  # fmt: skip
+CASES = [
+    pytest.param(flag, marks=since_transformers("5.19", "it makes NaN of a masked end")) if "decay" in flag else flag
+    for flag in FLAGS
+]
 
 
 def test_the_list_is_complete(tiny_guide: Any) -> None:
@@ -62,7 +67,7 @@ def test_the_list_is_complete(tiny_guide: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Unfeasible length constraints")
-@pytest.mark.parametrize("flag", FLAGS)
+@pytest.mark.parametrize("flag", CASES)
 @pytest.mark.parametrize("mode", [{"do_sample": True, "top_k": 20}, {"do_sample": False}], ids=str)
 def test_G9_the_grammar_wins(tiny_guide: Any, flag: str, mode: dict[str, Any]) -> None:
     names = list(FORMATS)
@@ -81,7 +86,7 @@ def test_G9_the_grammar_wins(tiny_guide: Any, flag: str, mode: dict[str, Any]) -
 
 
 @pytest.mark.filterwarnings("ignore:Unfeasible length constraints")
-@pytest.mark.parametrize("flag", FLAGS)
+@pytest.mark.parametrize("flag", CASES)
 def test_beams_under_such_flags(tiny_guide: Any, flag: str) -> None:
     result = generate(tiny_guide, CHATS[:1], ["json"], num_beams=3, **flags(tiny_guide)[flag])
     check_all(tiny_guide, ["json"], result)

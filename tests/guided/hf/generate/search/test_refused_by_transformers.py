@@ -11,7 +11,8 @@ from tests.judges.generation import CHATS, check_answer, plan_of
 
 MODE = ("contrastive search, DoLa, group beams, constrained beams", "refused", "by transformers: moved to the hub")
 MODES = [
-    ("drafts in a batch, with num_return_sequences or a static cache", "refused", "by transformers: one row, dynamic"),
+    ("drafts in a batch, or with num_return_sequences", "refused", "by transformers: one row"),
+    ("drafts over a static cache", "refused", "by transformers before 5.24; since then right"),
     ("a streamer with beams", "refused", "by transformers"),
 ]
 
@@ -23,8 +24,7 @@ MOVED: list[dict[str, Any]] = [
 ]
 REFUSED: list[tuple[dict[str, Any], str]] = [
     *[(options, "requires `trust_remote_code=True`") for options in MOVED],
-    ({"prompt_lookup_num_tokens": 2, "cache_implementation": "static"}, "not supported with Static cache"),
-    ({"prompt_lookup_num_tokens": 2, "use_cache": False}, "requires `use_cache=True`"),
+    ({"prompt_lookup_num_tokens": 2, "use_cache": False}, "requires (`use_cache=True`|a cache)"),
     ({"prompt_lookup_num_tokens": 2, "num_return_sequences": 2, "do_sample": True}, "has to be 1"),
     ({"num_beams": 2, "streamer": "text"}, "`streamer` cannot be used with beam search"),
     ({"use_mtp": True}, "Could not find `num_mtp_layers`"),
@@ -38,7 +38,7 @@ def test_it_says_so_and_the_kwargs_serve_again(tiny_guide: Any, options: dict[st
     if "streamer" in options:
         options = options | {"streamer": TextStreamer(tiny_guide.tokenizer)}
     for kwargs in ({}, tiny_guide.generate_kwargs(inputs, plans)):
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises((ValueError, RuntimeError), match=match):
             tiny_guide.model.generate(**inputs, **{"max_new_tokens": 9, "do_sample": False} | options, **kwargs)
     out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
     check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), tiny_guide.messages(out, inputs, plans)[0])
@@ -51,3 +51,21 @@ def test_drafts_for_several_rows(tiny_guide: Any) -> None:
         tiny_guide.model.generate(
             **inputs, max_new_tokens=9, prompt_lookup_num_tokens=2, **tiny_guide.generate_kwargs(inputs, plans)
         )
+
+
+def test_drafts_over_a_static_cache_are_refused_or_right(tiny_guide: Any) -> None:
+    plans = [plan_of(tiny_guide, "json")]
+    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    options = {
+        "max_new_tokens": 40,
+        "do_sample": False,
+        "prompt_lookup_num_tokens": 2,
+        "cache_implementation": "static",
+    }
+    try:
+        out = tiny_guide.model.generate(**inputs, **options, **kwargs)
+    except ValueError as error:
+        assert "not supported with Static cache" in str(error)
+        return
+    check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), tiny_guide.messages(out, inputs, plans)[0])
