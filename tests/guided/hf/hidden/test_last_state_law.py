@@ -84,7 +84,7 @@ def test_the_states_of_any_answer_are_those_of_a_full_forward(tiny_guide: Any, m
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("reuse", [True, False])
 def test_each_way_to_stop(tiny_guide: Any, strategy: Any, reuse: bool) -> None:
-    """Length, end token, stop string, stop id, a complete grammar, nothing sampled at all, landing; one batch, padded."""
+    """Length, end token, stop string, stop id, a complete grammar, none sampled, landing; one batch, padded."""
     ends = tiny_guide.tokens.end_ids
     plans = [
         None,
