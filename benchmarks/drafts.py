@@ -12,9 +12,10 @@ from typing import Any
 import guided
 from benchmarks.extraction_cases import extraction_cases
 from benchmarks.tool_calls import CATEGORIES, load_cases
+from guided.hf.drafts import choose
 from guided.rows.answer import RowAnswer
 
-__all__ = ["PROSE", "draft_rows"]
+__all__ = ["PROSE", "assistant_rows", "draft_rows"]
 
 GREEDY = guided.Sampling(temperature=0)
 
@@ -87,11 +88,31 @@ def draft_rows(
     return rows
 
 
-def _call(guide: Any, job: Job, guesses: int | None) -> tuple[float, Any]:
+def assistant_rows(guide: Any, limit: int, max_tokens: int) -> list[tuple[str, ...]]:
+    """Return rows of counts with the model as its own assistant, which is never wrong: the most that one can save.
+
+    An assistant as slow as the model guesses nothing, so its time is set to nothing.
+    """
+    rows: list[tuple[str, ...]] = []
+    found, choose.relative_cost = choose.relative_cost, lambda assistant, model: 1e-9
+    try:
+        for name, jobs in _jobs(guide, limit, max_tokens).items():
+            messages = [_call(guide, job, None, assistant_model=guide.model)[1] for job in jobs[:limit]]
+            total = [sum(getattr(message.usage, field) for message in messages) for field in _COUNTS]
+            rows.append((name, f"{total[0] / total[1]:.3f}", f"{total[2]} of {total[3]}"))
+    finally:
+        choose.relative_cost = found
+    return rows
+
+
+_COUNTS = ("forwards", "completion_tokens", "accepted_tokens", "drafted_tokens")
+
+
+def _call(guide: Any, job: Job, guesses: int | None, **more: Any) -> tuple[float, Any]:
     chat, plan, options = job
     began = time.process_time()
     (message,) = guide.generate(
-        [chat], [plan], sampling=GREEDY, reuse=False, prompt_lookup_num_tokens=guesses, **options
+        [chat], [plan], sampling=GREEDY, reuse=False, prompt_lookup_num_tokens=guesses, **options, **more
     )
     return time.process_time() - began, message
 

@@ -45,7 +45,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import guided  # noqa: E402
-from benchmarks.drafts import draft_rows  # noqa: E402
+from benchmarks.drafts import assistant_rows, draft_rows  # noqa: E402
 from benchmarks.in_turns import in_turns  # noqa: E402
 from benchmarks.json_schema_tables import write_page  # noqa: E402
 from benchmarks.tool_calls import CATEGORIES, Case, load_cases  # noqa: E402
@@ -397,6 +397,8 @@ def main() -> None:
             "changed",
         )
         add(head, draft_rows(guide, args.limit, args.max_tokens, shown))
+        head = ("the model as its own assistant", "forwards per token", "guesses right")
+        add(head, assistant_rows(guide, min(args.limit, 5), args.max_tokens))
     if args.page is not None:
         write_page(args.page, "loop", "benchmarks/loop.py", "\n\n".join(tables))
 
