@@ -33,7 +33,7 @@ _PREFERENCES = (
 )
 
 
-#: When an end has been found, others are sought in this many times the places, and at least so many.
+#: When an end has been found, other searches try this many times its places, and at least the second number of places.
 _TIMES, _FEW = 6, 300
 
 
