@@ -33,6 +33,9 @@ RATES = {
 #: Occurrences of one end that are tried, the latest first.
 OCCURRENCES = 4
 
+#: Searches for them: a word that has begun also stands inside other words.
+SEARCHES = 64
+
 #: Bytes of text that are tokenised for one guess.
 BYTES = 5
 
@@ -71,22 +74,22 @@ class _Row:
         word = begun.group() if begun is not None else b""
         for end in ENDS if trial.is_formatted else FREE_ENDS:
             sought = bytes(word if end == WORD else text[-end:])
-            for place in self._occurrences(sought) if len(sought) < len(text) else ():
-                if end == WORD and place and _WORD.match(text, place - 1):
-                    continue  # inside another word
+            for place in self._occurrences(sought, end == WORD) if len(sought) < len(text) else ():
                 tokens = self._after(place + len(sought), word if len(word) <= len(sought) else b"", most)
                 if tokens and trial.allows(tokens[0]):
                     return tokens, end
         return [], 0
 
-    def _occurrences(self, sought: bytes) -> Iterator[int]:
-        """Yield the places of ``sought`` before the text's end, the latest first."""
-        place = len(self.text) - len(sought)
-        for _ in range(OCCURRENCES if sought else 0):
+    def _occurrences(self, sought: bytes, is_word: bool) -> Iterator[int]:
+        """Yield the places of ``sought`` before the text's end, the latest first; of a word, only where one begins."""
+        place, left = len(self.text) - len(sought), OCCURRENCES
+        for _ in range(SEARCHES if sought else 0):
             place = self.text.rfind(sought, 0, place + len(sought) - 1)
-            if place < 0:
+            if place < 0 or not left:
                 return
-            yield place
+            if not is_word or not place or not _WORD.match(self.text, place - 1):
+                yield place
+                left -= 1
 
     def _after(self, place: int, word: bytes, most: int) -> list[int]:
         """Return the tokens from byte ``place`` on, of which ``word`` stands before: as a model would write them."""

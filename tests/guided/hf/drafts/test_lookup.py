@@ -49,6 +49,11 @@ def test_a_word_of_the_prompt_is_guessed_after_a_quote(tiny_guide: Any) -> None:
     assert draft.startswith("uimby in Ulm")
 
 
+def test_a_letter_inside_words_hides_no_word(tiny_guide: Any) -> None:
+    draft = guessed(tiny_guide, "We met Quimby: xQ, yQ, zQ, aQ, bQ.", '{"name": "Q', name=TEXT)
+    assert draft.startswith("uimby")
+
+
 def test_the_tokens_that_go_on_are_those_of_the_whole_word(tiny_guide: Any) -> None:
     """A token of the prompt that begins before the guess cannot be written any more."""
     draft = guessed(tiny_guide, "the weather, the weather", '{"name": "w', name=TEXT)

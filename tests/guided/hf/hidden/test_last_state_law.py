@@ -84,7 +84,7 @@ def test_the_states_of_any_answer_are_those_of_a_full_forward(tiny_guide: Any, m
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("reuse", [True, False])
 def test_each_way_to_stop(tiny_guide: Any, strategy: Any, reuse: bool) -> None:
-    """Length, end token, stop string, stop id, a complete grammar, nothing sampled at all; one batch, padded."""
+    """Length, end token, stop string, stop id, a complete grammar, none sampled, landing; one batch, padded."""
     ends = tiny_guide.tokens.end_ids
     plans = [
         None,
@@ -97,6 +97,7 @@ def test_each_way_to_stop(tiny_guide: Any, strategy: Any, reuse: bool) -> None:
         ),
         tiny_guide.plan(response_format=guided.Regex("[a-z]{2}")),
         guided.Stops(strings=tuple("abcdefghijklmnopqrstuvwxyz ")),
+        tiny_guide.plan(response_format={"type": "array", "items": {"type": "string"}, "minItems": 4}),
     ]
     chats = [CHATS[i % len(CHATS)] for i in range(len(plans))]
     how = guided.HiddenStates(strategy, max_prefill_batch_size=3)
@@ -110,6 +111,7 @@ def test_each_way_to_stop(tiny_guide: Any, strategy: Any, reuse: bool) -> None:
     assert any(isinstance(message.stop_reason, int) for message in found)
     assert any(isinstance(message.stop_reason, str) for message in found)
     assert any(message.token_ids[-1] in ends for message in found)
+    assert found[-1].landed is not None
     assert found[5].usage.forwards == (strategy != "prefill")
 
 
