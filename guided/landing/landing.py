@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
@@ -30,6 +31,10 @@ _PREFERENCES = (
     Preference(dict.fromkeys(b'0123456789-"', 2.0)),
     Preference({}, takes_known=True),
 )
+
+
+#: When an end has been found, other searches try this many times its places, and at least the second number of places.
+_TIMES, _FEW = 6, 300
 
 
 class Landing(NamedTuple):
@@ -80,7 +85,9 @@ class LandingSearch:
             tokens = write(state, found.symbols)
             if tokens is None:
                 reason = reason or "the masks refuse the text that was found"
-            elif best is None or len(tokens) < len(best):
+                continue
+            limits = replace(limits, expansions=min(limits.expansions, max(_FEW, _TIMES * found.expansions)))
+            if best is None or len(tokens) < len(best):
                 best = tokens
         return Landing(best, "" if best is not None else reason, tried)
 
