@@ -89,7 +89,7 @@ def draft_rows(
 
 
 def assistant_rows(guide: Any, limit: int, max_tokens: int) -> list[tuple[str, ...]]:
-    """Return rows of counts with the model as its own assistant, which is rarely wrong: about the most that one can save.
+    """Return rows of counts with the model as its own assistant, rarely wrong: about the most that one can save.
 
     An assistant as slow as the model guesses nothing, so its time is set to nothing.
     """
@@ -120,7 +120,7 @@ def _call(guide: Any, job: Job, guesses: int | None, **more: Any) -> tuple[float
 def best_pick(guide: Any, job: Job, message: Any) -> int:
     """Return the forwards of an answer if each draft were the longest text of ``GUESSES`` guesses found before it.
 
-    No rule that takes one place for a draft does better.  Forced runs are free, as in the loop; nothing is measured here.
+    No rule that takes one place for a draft does better.  Forced runs are free, as in the loop; no time is measured.
     """
     chat, plan, _ = job
     inputs = guide.inputs([chat], [plan], describe=True)
