@@ -8,6 +8,7 @@ vocabulary.
 from __future__ import annotations
 
 import re
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -49,8 +50,19 @@ class _Tokenizer:
         return [self._first + byte for byte in (data.encode() if isinstance(data, str) else data)]
 
 
+class _Row(threading.local):
+    """The mask that matchers write into: one row of memory per thread, since the engine lets other threads run."""
+
+    def __init__(self, num_words: int) -> None:
+        self.words = np.zeros(num_words, dtype=np.int32)
+        self.view, self.address, self.nbytes = self.words.view(np.uint8), self.words.ctypes.data, self.words.nbytes
+
+
 class ByteTwin:
-    """The byte twin of one engine: ``engine.derived(ByteTwin)``.  Building it takes some ms per 10,000 tokens."""
+    """The byte twin of one engine: ``engine.derived(ByteTwin)``.  Building it takes some ms per 10,000 tokens.
+
+    Thread-safe; its matchers are not.
+    """
 
     def __init__(self, engine: Engine) -> None:
         size = int(engine.ll_tokenizer.vocab_size)
@@ -63,9 +75,10 @@ class ByteTwin:
         self._words = np.unique(np.array(wrapped.special_token_ids) >> 5)
         self._compile = partial(compile_grammar, self.tokenizer)
         self._kept: OrderedDict[str, Any] = OrderedDict()
-        row = np.zeros(-(-(self.first + 256) // 32), dtype=np.int32)
-        self._row, self._view, self._address, self._nbytes = row, row.view(np.uint8), row.ctypes.data, row.nbytes
-        self._special = np.zeros(len(row), dtype=np.int32)
+        self._lock = threading.Lock()
+        num_words = -(-(self.first + 256) // 32)
+        self._row = _Row(num_words)
+        self._special = np.zeros(num_words, dtype=np.int32)
         for i in wrapped.special_token_ids:
             self._special[i >> 5] |= np.uint32(1 << (i & 31)).astype(np.int32)
         self._special = self._special[self._words]
@@ -73,22 +86,21 @@ class ByteTwin:
     def matcher(self, plan: Plan, entry: str = "") -> ByteMatcher:
         """Return a matcher at the beginning of an entry of a plan; raises as `compile_grammar` does."""
         text, eos = self._engine.grammar_of(plan, entry)
-        found = self._kept.get(text)
-        if found is None:
-            found = self._kept[text] = self._compile(text)
+        with self._lock:
+            found = self._kept.pop(text, None) or self._compile(text)
+            self._kept[text] = found
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
-        else:
-            self._kept.move_to_end(text)
         ends = frozenset(end.sentinel for end in plan.ends) if eos is None else frozenset((eos,))
         return ByteMatcher(self, found.deep_copy(), ends)
 
     def mask(self, matcher: Any) -> ByteMask:
         """Return the symbols that ``matcher`` allows next."""
-        matcher.unsafe_compute_mask_ptr(self._address, self._nbytes)
+        row = self._row
+        matcher.unsafe_compute_mask_ptr(row.address, row.nbytes)
         at = self.first >> 3
-        written = int.from_bytes(self._view[at : at + 32].tobytes(), "little")
-        found = self._row[self._words] & self._special
+        written = int.from_bytes(row.view[at : at + 32].tobytes(), "little")
+        found = row.words[self._words] & self._special
         ids: tuple[int, ...] = ()
         if found.any():
             ids = tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import threading
 import time
 from dataclasses import replace
 from typing import Any
@@ -265,3 +266,26 @@ def test_the_twin_takes_the_text_of_a_grammar_and_its_markers_as_they_are(engine
     for byte in range(0x80):
         if mask.bytes >> byte & 1:
             assert state.validate(engine.tokens_within(bytes((byte,)))[:1]) == 1
+
+
+def test_threads_read_masks_of_their_own(engine: Engine) -> None:
+    """Found by calls in four threads, of which some landed otherwise than alone: one row of memory held all masks."""
+    twin = engine.derived(ByteTwin)
+    choices = [guided.Choice(list(letters)) for letters in ("ab", "cd", "ef", "gh")]
+    plans = [plan_of(engine, response_format=choice, thinking=False) for choice in choices]
+    matchers = [twin.matcher(plan) for plan in plans]
+    for matcher in matchers:
+        assert matcher.feed(matcher.forced())
+    alone = [matcher.mask() for matcher in matchers]
+    assert len(set(alone)) == len(alone)
+    wrong: list[int] = []
+
+    def read(number: int) -> None:
+        wrong.append(sum(matchers[number].mask() != alone[number] for _ in range(3_000)))
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(len(plans))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [0] * len(plans)
