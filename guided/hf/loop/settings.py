@@ -13,6 +13,8 @@ from special_tokens.errors import RequestError, shown
 
 __all__ = ["row_samplings", "sampling_defaults", "token_limit"]
 
+#: The token limit where neither the call, the plan nor the model's context has one.
+_WITHOUT_CONTEXT = 4096
 #: Fields of a generation config that `guided.Sampling` has as well, and those that it lacks with their neutral values.
 _OURS = ("do_sample", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 _FOREIGN = {"typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "top_h": None}
@@ -55,16 +57,19 @@ def token_limit(plan: RowPlan, max_tokens: int | None, prompt_ids: Sequence[int]
         max_tokens = plan.max_tokens if isinstance(plan, Plan) else None
     room = _room(len(prompt_ids), model)
     if max_tokens is None:
-        return room
+        return room if room is not None else _WITHOUT_CONTEXT
     if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
         raise RequestError(
             f"{shown(max_tokens)} is out of range", place="max_tokens", expected="an integer of 1 or more for all chats"
         )
-    return min(max_tokens, room)
+    return max_tokens if room is None else min(max_tokens, room)
 
 
-def _room(prompt_len: int, model: Any) -> int:
-    context = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 4096
+def _room(prompt_len: int, model: Any) -> int | None:
+    """Return the rest of the context; None for a model without one, as recurrent models are."""
+    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if not context:
+        return None
     room = int(context) - prompt_len
     if room < 1:
         raise RequestError(f"the prompt fills the context of {context} tokens", place="messages")

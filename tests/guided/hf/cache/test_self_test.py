@@ -54,6 +54,16 @@ def test_several_tokens_on_a_warm_mamba_are_found_wrong() -> None:
     assert "several tokens in one forward off" in " ".join(abilities_of(ARCHITECTURES["mamba"]()).notes)
 
 
+def test_models_that_count_columns_have_no_rows_of_different_lengths() -> None:
+    """Found by a row of 23 tokens next to one of 419: GPT-Neo's local window left the short one without its keys."""
+    kinds = [[["global", "local"], 1]]
+    sizes: dict[str, Any] = {"vocab_size": 96, "hidden_size": 32, "num_heads": 2, "num_layers": 2}
+    model = transformers.GPTNeoForCausalLM(transformers.GPTNeoConfig(**sizes, attention_types=kinds)).eval()
+    found = abilities_of(model)
+    assert switches(found) == (True, True, True, False)
+    assert "counts columns" in " ".join(found.notes)
+
+
 def test_a_bool_mask_on_eager_attention_is_found_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     def as_bool(config: Any, positions: torch.Tensor, columns: int, dtype: torch.dtype) -> Any:
         masks = attention_masks(config, positions, columns, dtype)

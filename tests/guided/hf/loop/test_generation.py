@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from transformers import MambaConfig
 
 from guided.hf.cache.step_kv import StepKV
 from guided.hf.loop.row_loop import RowLoop
+from guided.hf.loop.settings import token_limit
 from guided.sampling import Sampling
 from special_tokens.errors import GuidanceError, ModelError, RequestError
 
@@ -94,6 +97,13 @@ def test_a_processor_that_changes_shapes_is_an_error(tiny_guide: Any, monkeypatc
 def test_a_prompt_longer_than_the_context_is_refused(tiny_guide: Any) -> None:
     with pytest.raises(RequestError, match="messages: the prompt fills the context of 2048 tokens"):
         tiny_guide.generate(["x", "word " * 3000], sampling=GREEDY, max_tokens=9)
+
+
+def test_a_model_without_a_context_reads_prompts_of_any_length() -> None:
+    model = SimpleNamespace(config=MambaConfig())
+    assert token_limit(None, 7, [5] * 9_000, model) == 7
+    assert token_limit(None, 9_000, [5], model) == 9_000
+    assert token_limit(None, None, [5] * 9_000, model) == 4096
 
 
 @pytest.mark.parametrize("chats", [CHATS[:2], CHATS[:1]], ids=["batch2", "batch1"])
