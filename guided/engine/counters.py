@@ -1,4 +1,4 @@
-"""The counters of one sequence: its state and its row count in this record, and its message carries it."""
+"""The counters of one sequence: updated by its state and its row, and returned in its message."""
 
 from __future__ import annotations
 
