@@ -136,7 +136,9 @@ def test_an_empty_message_is_a_message(tiny_guide: Any) -> None:
     guide.chat("hello", max_tokens=3)
     assert guide.forget("") == 0
     guide.chat("", max_tokens=3)
-    assert guide.forget([{"role": "user"}]) == 1
+    assert guide.forget([{"role": "user", "content": ""}]) == 1
+    with pytest.raises(RequestError, match=r"messages\[0\]: there is no content"):
+        guide.forget([{"role": "user"}])
     with pytest.raises(RequestError, match=r"messages\[0\]: this is no message"):
         guide.forget([{"content": "hello"}])
 
