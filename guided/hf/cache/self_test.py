@@ -68,6 +68,9 @@ def _test(model: Any) -> Abilities:
     name = type(model).__name__
     if getattr(model.config, "is_encoder_decoder", False):
         return Abilities(notes=(f"{name} has an encoder: decoded step by step",))
+    if getattr(model.config.get_text_config(decoder=True), "index_topk", None):  # DeepSeek-V3.2, GLM-MoE-DSA
+        # After that number of tokens the choice, and so the logits, depend on how many are fed at once.
+        return Abilities(notes=(f"{name} chooses the tokens that it attends to: decoded step by step",))
     if _turns_by_length(model.config.get_text_config(decoder=True)):
         return Abilities(notes=(f"{name} turns its positions by the length of the text: decoded step by step",))
     try:
