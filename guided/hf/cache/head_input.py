@@ -13,7 +13,7 @@ from special_tokens.errors import ModelError
 
 __all__ = ["foreign_hooks", "head_input", "last_columns"]
 
-
+#: Modules whose hooks read states and change nothing.
 _READERS = (__name__, "transformers.utils.output_capturing")
 
 

@@ -16,8 +16,6 @@ __all__ = ["DraftSettings", "draft_settings", "say_once"]
 log = logging.getLogger("guided")
 
 _said: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
-#: Assistants of which all tokens are those of an engine.
-_compared: weakref.WeakKeyDictionary[Engine, weakref.WeakSet[Engine]] = weakref.WeakKeyDictionary()
 
 _HINT = "model.generate takes assistants with other tokenizers (docs/generate.md)"
 
@@ -77,8 +75,13 @@ def _check_size(assistant: Any, model: Any) -> None:
         )
 
 
+def _same_tokens(_: Engine) -> weakref.WeakSet[Engine]:
+    """Return the assistants of which all tokens are those of an engine, for `Engine.derived`: none so far."""
+    return weakref.WeakSet()
+
+
 def _check_tokens(assistant: Engine, model: Engine) -> None:
-    compared = _compared.setdefault(model, weakref.WeakSet())
+    compared = model.derived(_same_tokens)
     if assistant is model or assistant in compared:
         return
     for token in range(model.vocab_size):
