@@ -47,7 +47,9 @@ def test_the_greedy_choice_is_torchs(seed: int, rows: int, dtype: torch.dtype) -
     odd = torch.tensor([float("nan"), float("inf"), float("-inf")], dtype=dtype)
     where = torch.randint(0, VOCAB, (rows,), generator=generator)
     scores[torch.arange(rows), where] = odd[torch.randint(0, 3, (rows,), generator=generator)]
-    assert torch.equal(module._best(scores), scores.argmax(dim=-1))
+    tokens, sound = module._best(scores)
+    assert torch.equal(tokens, scores.argmax(dim=-1))
+    assert torch.equal(sound, scores.gather(-1, tokens[:, None]).squeeze(-1).isfinite())
 
 
 def warped(logits: torch.Tensor, row: RowSampling) -> torch.Tensor:
