@@ -88,12 +88,19 @@ class PlaceMap:
 
     def advance(self, place: AnswerPlace, symbols: Sequence[int]) -> AnswerPlace:
         """Return the place after ``symbols``: bytes, and markers as 256 + id."""
-        if place.call is None and not self.regions.reads_bytes[place.position.state] and not place.position.node:
-            data = bytes(symbols) if not symbols or max(symbols) < 256 else b""  # a marker may lead elsewhere
-            if data:  # the usual case
-                return place if place.scan is None else self._scanned(place, self._response, data)
-        for symbol in symbols:
-            place = self._step(place, symbol)
+        if place.call is None and self.regions.stays(place.position, symbols):  # the usual case
+            if place.scan is None:
+                return place
+            return self._scanned(place, self._response, bytes(symbol for symbol in symbols if symbol < 256))
+        at = 0
+        while at < len(symbols):
+            rest = symbols[at:] if place.call is not None and place.scan is not None else ()
+            if rest and max(rest) < 256 and self.regions.stays(place.position, rest):
+                place, used = self._in_call_value(place, bytes(rest))
+                at += used
+            else:
+                place = self._step(place, symbols[at])
+                at += 1
         return place
 
     def _scanned(self, place: AnswerPlace, value: _Value, data: bytes) -> AnswerPlace:
@@ -128,13 +135,22 @@ class PlaceMap:
     def _in_calls(self, calls: CallValueTable, place: AnswerPlace, symbol: int) -> AnswerPlace:
         assert place.call is not None
         if place.scan is not None:
-            value = self._values[place.call.state]
-            scan, used = read_value(place.scan, bytes((symbol,)), value.nodes) if symbol < 256 else (place.scan, 0)
-            if not scan.is_complete and used:
-                return place._replace(scan=scan, is_refused=place.is_refused or value.refuses(scan))
-            place = self._with_value(place._replace(call=calls.after_value(place.call.state), scan=None))
+            place, used = self._in_call_value(place, bytes((symbol,)) if symbol < 256 else b"")
             if used:
-                return place._replace(is_refused=place.is_refused or scan.is_duplicate)
-            assert place.call is not None
+                return place
         assert place.call is not None
         return self._with_value(place._replace(call=calls.advance(place.call, symbol)))
+
+    def _in_call_value(self, place: AnswerPlace, data: bytes) -> tuple[AnswerPlace, int]:
+        """Return the place after what belongs to the value of ``data``, and its size; without data the value ends."""
+        assert place.call is not None
+        assert place.scan is not None
+        assert self._calls is not None
+        value = self._values[place.call.state]
+        scan, used = read_value(place.scan, data, value.nodes)
+        if not scan.is_complete and used:
+            return place._replace(scan=scan, is_refused=place.is_refused or value.refuses(scan)), used
+        after = place._replace(
+            call=self._calls.after_value(place.call.state), scan=None, is_refused=place.is_refused or scan.is_duplicate
+        )
+        return self._with_value(after), used

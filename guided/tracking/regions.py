@@ -142,6 +142,11 @@ class RegionMap:
         position, found = self._step(position, symbol)
         return position, None if found is None else found.exit
 
+    def stays(self, position: Position, symbols: Iterable[int]) -> bool:
+        """Whether none of ``symbols`` begins to lead anywhere from a position; False also where it is not sure."""
+        state = self._states[position.state]
+        return position.node == 0 and state.any_to is None and state.goto[0].keys().isdisjoint(symbols)
+
     def spans(self, position: Position, symbols: Sequence[int]) -> tuple[list[Span], Position]:
         """Return the parts of ``symbols`` by region, and the position after them."""
         after, exits = self._follow(position, symbols)
