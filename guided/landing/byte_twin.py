@@ -20,7 +20,7 @@ import numpy as np
 from grammars.plan.plan import Plan
 from guided.engine.engine import Engine, compile_grammar
 
-__all__ = ["ByteMask", "ByteMatcher", "ByteTwin"]
+__all__ = ["ByteMask", "ByteMatcher", "ByteTwin", "Outcome"]
 
 #: Most compiled grammars that a twin keeps.
 _KEPT = 32
@@ -34,6 +34,13 @@ class ByteMask(NamedTuple):
 
     bytes: int
     ids: tuple[int, ...]
+
+
+class Outcome(NamedTuple):
+    """The mask at a place and the bytes that must come next, as the engine writes them."""
+
+    mask: ByteMask
+    forced: bytes
 
 
 class _Tokenizer:
@@ -57,7 +64,7 @@ class _Row(threading.local):
 
     def __init__(self, num_words: int) -> None:
         words = np.zeros(num_words, dtype=np.int32)
-        self.place = memoryview(words).cast("B"), words.ctypes.data, words.nbytes
+        self.place = memoryview(words.data).cast("B"), words.ctypes.data, words.nbytes
 
 
 class ByteTwin:
@@ -152,13 +159,13 @@ class ByteMatcher:
             found += [256 + int(part)] if i % 2 else part
         return found
 
-    def class_of(self, symbol: int) -> tuple[object, ...]:
-        """Return the mask and forced bytes after ``symbol``, as a key of that place; the matcher stays here."""
-        copy = self._matcher
-        if not copy.consume_token(self._twin.first + symbol):
-            return ()
-        found = (self._twin.mask(copy), bytes(copy.compute_ff_bytes()))
-        copy.rollback(1)
+    def outcome(self, symbols: Sequence[int]) -> Outcome:
+        """Return what is seen after ``symbols``, which may be written here; the matcher stays here."""
+        matcher, first = self._matcher, self._twin.first
+        if not matcher.consume_tokens([first + s if s < 256 else s - 256 for s in symbols]):
+            return Outcome(ByteMask(0, ()), b"")
+        found = Outcome(self._twin.mask(matcher), bytes(matcher.compute_ff_bytes()))
+        matcher.rollback(len(symbols))
         return found
 
     @property
