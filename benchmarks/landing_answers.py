@@ -2,15 +2,18 @@
 """Benchmark: answers that end within their budgets, of random sampling and of the embedded model.
 
     python benchmarks/landing_answers.py random      # plans of benchmarks/landing.py, sampled at random
+    python benchmarks/landing_answers.py embedded    # the same plans written by the embedded model
     python benchmarks/landing_answers.py reserve     # reasoning and JSON, the least number of tokens and 40 more
     python benchmarks/landing_answers.py extraction  # texts of benchmarks/extraction.py at 40, 80 and 160 tokens
+    python benchmarks/landing_answers.py calls       # calls of benchmarks/tool_calls.py at 40, 80 and 160 tokens
 
 *random*: tokens are drawn evenly under the masks, more than half of them by their first byte; *whole*: answers that
 ended and that validators accept (where the schema's report says that the masks enforce all of it).  *near*: mean
 processor time in us of what landing does in a step in which tokens are tried; *far*: in all others, by the tokens that
-the shortest answer leaves over at the beginning.  *reserve*: required strings that the answer leaves empty, without and
-with what is kept for them.  *extraction*: answers that are whole, of those whose shortest answer fits, and answers that
-are exactly right, with landing and without.
+the shortest answer leaves over at the beginning.  *embedded*: the embedded model at temperature 1, ``--limit`` answers
+a budget, each of a plan drawn from all kinds.  *reserve*: required strings that the answer leaves empty, without and
+with what is kept for them.  *extraction*, *calls*: answers that are whole, of those whose shortest answer fits, and
+answers that are exactly right, with landing and without.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ import random
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +39,7 @@ from benchmarks.extraction import answers  # noqa: E402
 from benchmarks.extraction_cases import extraction_cases, is_right  # noqa: E402
 from benchmarks.json_schema_tables import table  # noqa: E402
 from benchmarks.landing import engine_of, plans  # noqa: E402
+from benchmarks.tool_calls import CATEGORIES, load_cases, load_checker  # noqa: E402
 from grammars.plan.plan import Plan  # noqa: E402
 from guided.engine.engine import Engine  # noqa: E402
 from guided.inspect.land import row_landing  # noqa: E402
@@ -149,25 +155,83 @@ def reserve(options: argparse.Namespace) -> None:
     print(table(("tokens kept for a string", "answers", "strings empty", "of"), body))
 
 
-def extraction(options: argparse.Namespace) -> None:
-    guide, cases = guided.demo(), extraction_cases(options.limit, seed=options.seed)
-    least = {case.id: guide.min_tokens(guide.plan(response_format=case.schema)) for case in cases}
+def embedded(options: argparse.Namespace) -> None:
+    guide, chance = guided.demo(), random.Random(options.seed)
+    known = [(kind, name, plan) for kind, name, plan in plans(guide.engine, 30, chance)]
+    body, lost = [], []
+    for extra in (0, 1, 2, 3, 5, 10, 30, 100):
+        whole = landed = 0
+        for kind, name, plan in chance.sample(known, min(options.limit, len(known))):
+            try:
+                most = guide.min_tokens(plan) + extra
+            except GuidedError as error:
+                lost.append(f"{kind}, {name}: {error}")
+                continue
+            message = guide.chat("Please answer.", plan, max_tokens=most, temperature=1.0, seed=chance.randrange(99))
+            is_exact = plan.response is None or not plan.response.report.relaxed
+            is_whole = message.finish_reason in ("stop", "tool_calls") and not (is_exact and message.violations)
+            whole, landed = whole + is_whole, landed + (message.landed is not None)
+            if not is_whole:
+                lost.append(f"{kind}, {name}, {most} tokens: {message.finish_reason}, {message.violations}")
+        body.append((extra, min(options.limit, len(known)), whole, landed))
+    print(table(("more than the least", "answers", "whole", "landed"), body))
+    for line in lost:
+        print(f"- not whole: {line}")
+
+
+def at_budgets(guide: Any, plan_of: dict[str, Plan], run: Callable[..., Iterator[tuple[str, Any, bool]]]) -> str:
+    """Return the table of whole and right answers at three budgets; ``run`` yields a case's id, answer and verdict."""
+    least = {case: guide.min_tokens(plan) for case, plan in plan_of.items()}
     body = []
     for most in (40, 80, 160):
         row: list[object] = [most, sum(size <= most for size in least.values())]
         for landing in (True, False):
             whole = right = 0
-            for case, message, _ in answers(guide, cases, max_tokens=most, landing=landing):
-                whole += message.finish_reason == "stop" and least[case.id] <= most
-                right += is_right(case, message.parsed)
+            for case, message, is_right_one in run(max_tokens=most, landing=landing):
+                whole += message.finish_reason in ("stop", "tool_calls") and least[case] <= most
+                right += is_right_one
             row += [whole, right]
         body.append(row)
-    print(table(("max_tokens", "fits", "whole", "right", "whole, cut", "right, cut"), body))
+    return table(("max_tokens", "fits", "whole", "right", "whole, cut", "right, cut"), body)
+
+
+def extraction(options: argparse.Namespace) -> None:
+    guide, cases = guided.demo(), extraction_cases(options.limit, seed=options.seed)
+
+    def run(**settings: Any) -> Iterator[tuple[str, Any, bool]]:
+        for case, message, _ in answers(guide, cases, **settings):
+            yield case.id, message, is_right(case, message.parsed)
+
+    print(at_budgets(guide, {case.id: guide.plan(response_format=case.schema) for case in cases}, run))
+
+
+def calls(options: argparse.Namespace) -> None:
+    guide, is_right_call = guided.demo(), load_checker()
+    cases = [case for name in CATEGORIES for case in load_cases(name, options.limit // len(CATEGORIES))]
+    plan_of = {
+        case.id: guide.plan(tools=[case.tool], tool_choice="required", parallel_tool_calls=False) for case in cases
+    }
+
+    def run(**settings: Any) -> Iterator[tuple[str, Any, bool]]:
+        for at in range(0, len(cases), 4):
+            some = cases[at : at + 4]
+            chats, some_plans = [case.messages for case in some], [plan_of[case.id] for case in some]
+            greedy = guided.Sampling(temperature=0.0)
+            found = guide.generate(chats, some_plans, sampling=greedy, describe=True, **settings)
+            for case, message in zip(some, found, strict=True):
+                call = message.tool_calls[0] if message.tool_calls else None
+                is_call = call is not None and isinstance(call.parsed, dict)
+                yield case.id, message, is_call and is_right_call(case, call.name, call.parsed)
+
+    print(at_budgets(guide, plan_of, run))
+
+
+PARTS = {"random": random_answers, "embedded": embedded, "reserve": reserve, "extraction": extraction, "calls": calls}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("random", "reserve", "extraction"))
+    parser.add_argument("part", choices=tuple(PARTS))
     parser.add_argument("--limit", type=int, default=20, help="schemas or texts (default 20)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--vocabulary", default="embedded", help="of random: embedded, smollm2, qwen3, llama2 ...")
@@ -175,7 +239,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=len(BUDGETS), help="of random: budgets of each plan, at random")
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS, help="tokens more than the least")
     options = parser.parse_args()
-    {"random": random_answers, "reserve": reserve, "extraction": extraction}[options.part](options)
+    PARTS[options.part](options)
 
 
 if __name__ == "__main__":

@@ -200,10 +200,10 @@ def run(guide: Any, cases: Sequence[Case], args: argparse.Namespace, *, guided_r
         plans = [guide.plan(tools=[c.tool], tool_choice="required", parallel_tool_calls=False) for c in batch]
         inputs = guide.inputs([c.messages for c in batch], plans, describe=True)
         before, began = forwards.count, time.perf_counter()
-        kwargs = guide.generate_kwargs(inputs, plans) if guided_run else {}
-        output = guide.model.generate(
-            **inputs, max_new_tokens=args.max_tokens, do_sample=False, pad_token_id=guide.pad_id, **kwargs
-        )
+        kwargs: dict[str, Any] = {"max_new_tokens": args.max_tokens}
+        if guided_run:  # the limit is in its keywords: a call ends within it
+            kwargs = guide.generate_kwargs(inputs, plans, max_tokens=args.max_tokens)
+        output = guide.model.generate(**inputs, do_sample=False, pad_token_id=guide.pad_id, **kwargs)
         seconds = time.perf_counter() - began
         for row in rows:
             row.seconds += seconds

@@ -247,6 +247,7 @@ class Plan:
         """Every id that may end this answer somewhere."""
         return frozenset(i for end in self.ends for i in end.ids)
 
+    @property
     def tool_names(self) -> tuple[str, ...]:
         """The names of the tools that may be called."""
         return tuple(tool.name for tool in self.tools)
@@ -255,7 +256,7 @@ class Plan:
         """One line of what is asked for; `lark` is the grammar, the fields are all of the plan."""
         asked: dict[str, Any] = {
             "response": self.response.kind if self.response else None,
-            "tools": self.tool_names(),
+            "tools": self.tool_names,
             "tool_choice": self.tool_choice if self.tools else None,
             "reasoning": self.reasoning.effort,
             "stops": self.stops or None,

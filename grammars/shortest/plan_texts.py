@@ -77,7 +77,7 @@ def subschema_texts(plan: Plan, tool: str | None = None) -> Mapping[str, str | N
 def _parameter_texts(plan: Plan, name: str) -> Mapping[str, str | None]:
     tool = next((tool for tool in plan.tools if tool.name == name), None)
     if tool is None:
-        known = ", ".join(plan.tool_names()) or "none"
+        known = ", ".join(plan.tool_names) or "none"
         raise ToolError(f"there is no tool {shown(name)}", place="tool", expected=f"one of the plan's: {known}")
     if tool.kind == "custom":
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from guided.hf.hidden.messages import with_last_states
 from guided.hf.hidden.settings import HiddenStates, hidden_settings
 from guided.hf.model.chat_template import forgotten_chat
 from guided.hf.model.context import ModelContext
+from guided.hf.model.hub import check_reachable
 from guided.hf.model.registry import registry_of
 from guided.hf.model.tokenizer import first_line
 from guided.hf.model.wire_format import format_of
@@ -57,7 +59,7 @@ class Guide(AsyncMethods):
     def __init__(
         self,
         model: Any,
-        tokenizer: Any,
+        tokenizer: Any = None,
         *,
         format: Format | None = None,
         tokens: SpecialTokens | None = None,
@@ -86,6 +88,7 @@ class Guide(AsyncMethods):
         """Return the guide of a chat model that transformers can load; raise `ModelError` when it cannot be loaded."""
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
+        check_reachable(name, **model_kwargs)
         try:
             tokenizer = AutoTokenizer.from_pretrained(name)
             model = AutoModelForCausalLM.from_pretrained(name, **model_kwargs).eval()
@@ -106,6 +109,10 @@ class Guide(AsyncMethods):
 
     def __repr__(self) -> str:
         return f"Guide({type(self.model).__name__}, format={self.format.name!r}, {self.tokens.vocab_size} token ids)"
+
+    def __deepcopy__(self, memo: object) -> Guide:
+        """Return a guide of the same model, tokenizer, engine and caches, none of which is copied."""
+        return copy(self)
 
     def with_tokens(self, tokens: SpecialTokens) -> Guide:
         """Return a guide of the same model and format with another registry: ``guide.tokens.add_end(...)``, say.

@@ -68,7 +68,7 @@ class CheckedRequest:
         return {
             "source": self.source,
             "kind": plan.response.kind if plan.response else None,
-            "tools": list(plan.tool_names()),
+            "tools": list(plan.tool_names),
             "tool_choice": plan.tool_choice if plan.tools else None,
             "reasoning": {"effort": plan.reasoning.effort, "applied": plan.reasoning.applied},
             "sampling": dict(self.sampling),

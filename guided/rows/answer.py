@@ -80,6 +80,7 @@ class RowAnswer:
         self._parser = _parser(plan, engine, begin, matcher, make_call_id, is_shared=True)
         self._builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
         self._num_read = 0
+        self._num_calls = 0  # calls that ended before landing began
         self._is_finished = False
 
     @property
@@ -97,8 +98,7 @@ class RowAnswer:
     @property
     def landed(self) -> int | None:
         """The index of the first token that the budget chose; None as long as there is none."""
-        row = self.sequence if isinstance(self.sequence, RowSequence) else None
-        return row.landing.begun if row is not None and row.landing is not None else None
+        return _landed(self.sequence)
 
     def token_mask(self) -> TokenMask | None:
         """Return the mask of the next token, good until the next one comes in; None where nothing is masked."""
@@ -155,9 +155,10 @@ class RowAnswer:
         size = len(self.tokens) if self._end is None else self._end
         while size > self._num_read and self.tokens[size - 1] in self._ends:
             size -= 1  # it ends the answer unless the row goes on
-        tokens = self.tokens[self._num_read : size]
+        events, num_calls = _feed(self._parser, self.tokens[:size], self._num_read, self.landed)
         self._num_read = size
-        events = _joined(self._parser.feed(tokens))
+        self._num_calls += num_calls
+        events = _joined(events)
         self._builder.add(events)
         return events
 
@@ -199,7 +200,7 @@ class RowAnswer:
             error=self.error,
             freed=self._error is None and row is not None and not row.has_failed,
         )
-        return _with_landing(message, row, self._engine)
+        return _with_landing(message, row, self._num_calls)
 
 
 def read_answer(
@@ -234,7 +235,8 @@ def read_answer(
     builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
     parser = parser_of(plan, engine, begin, make_call_id=make_call_id)
     is_separated = isinstance(plan, Plan) and len(body) > 0 and body[-1] in plan.end_ids()  # before an end of its own
-    builder.add(parser.feed(body[:-1] if is_separated else body))
+    events, num_calls = _feed(parser, body[:-1] if is_separated else body, 0, _landed(row))
+    builder.add(events)
     builder.add(parser.finish(is_cut=cut is None and (row is None or not row.state.is_stopped)))
     message = _message(
         builder,
@@ -251,21 +253,31 @@ def read_answer(
         error=error or (sequence.error if sequence is not None else None),
         freed=error is None and row is not None and not row.has_failed,
     )
-    return _with_landing(message, row, engine)
+    return _with_landing(message, row, num_calls)
 
 
-def _with_landing(message: Message, row: RowSequence | None, engine: Engine) -> Message:
-    """Return the message with the place at which its row began to land, and marks at the calls that end after it."""
+def _landed(sequence: RowSequence | UnguidedSequence | None) -> int | None:
+    """The index of the first token that the budget chose; None if it chose none."""
+    row = sequence if isinstance(sequence, RowSequence) else None
+    return row.landing.begun if row is not None and row.landing is not None else None
+
+
+def _feed(parser: StopAwareParser, tokens: Sequence[int], first: int, landed: int | None) -> tuple[list[Event], int]:
+    """Feed the tokens from index ``first`` on; return the events, and the number of calls that end before landing."""
+    cut = len(tokens) if landed is None else max(landed, first)
+    events = parser.feed(tokens[first:cut])
+    return events + parser.feed(tokens[cut:]), sum(isinstance(event, ToolCallEnd) for event in events)
+
+
+def _with_landing(message: Message, row: RowSequence | None, num_calls: int) -> Message:
+    """Return the message with the place at which its row began to land, and marks at the calls after ``num_calls``."""
     if row is not None and row.budget_note:
         return replace(message, notes=(*message.notes, row.budget_note))
-    begun = row.landing.begun if row is not None and row.landing is not None else None
-    if row is None or begun is None or begun >= len(message.token_ids):
+    begun = _landed(row)
+    if begun is None or begun >= len(message.token_ids):
         return message
     calls = message.tool_calls
-    if calls:
-        events = parser_of(row.plan, engine, row.begin).feed(message.token_ids[:begun])
-        whole = sum(isinstance(event, ToolCallEnd) for event in events)
-        calls = (*calls[:whole], *(replace(call, landed=True) for call in calls[whole:]))
+    calls = (*calls[:num_calls], *(replace(call, landed=True) for call in calls[num_calls:]))
     return replace(message, landed=begun, tool_calls=calls)
 
 

@@ -182,13 +182,13 @@ class GuidanceState:
 
     # -- moving
 
-    def commit(self, tokens: Sequence[int]) -> None:
-        """Advance by tokens that the sampler chose.
+    def commit(self, tokens: Sequence[int] | int) -> None:
+        """Advance by tokens that the sampler chose, or by one.
 
         Raises `TokenRefused` for a token outside the grammar, which changes nothing, and `MatcherFailed` or
         `LimitExceeded` if the engine fails.
         """
-        for token in tokens:
+        for token in (tokens,) if isinstance(tokens, int) else tokens:
             self._commit(int(token))
 
     def _commit(self, token: int, *, is_checked: bool = False, has_recovered: bool = False) -> None:

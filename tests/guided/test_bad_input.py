@@ -140,8 +140,51 @@ def test_rows_and_plans_must_agree(tiny_guide: Any) -> None:
 def test_an_unknown_model_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     import guided
 
-    with pytest.raises(ModelError, match=r"cannot load .*nowhere.*expected a model name or a folder"):
+    with pytest.raises(ModelError, match=r"cannot load .*nowhere.*no folder.*expected a model name or a folder"):
         guided.Guide.from_pretrained(tmp_path / "nowhere")
+
+
+def test_a_name_is_looked_for_once_where_the_hub_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    import guided
+    from guided.hf.model.vocabulary import vocabulary_of
+
+    asked: list[str] = []
+
+    def refuse(url: str, **_: Any) -> None:
+        asked.append(url)
+        raise type("ConnectError", (Exception,), {})("Name or service not known")
+
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", refuse)
+    for load in (guided.Guide.from_pretrained, vocabulary_of):
+        words = "no folder, it is not in the hub's cache, and the hub cannot be reached .Name or service not known"
+        with pytest.raises(ModelError, match=f"cannot load 'nobody/no-model': it is {words}"):
+            load("nobody/no-model")
+    assert len(asked) == 2
+
+
+def test_what_a_slow_hub_a_cache_or_a_folder_has_is_left_to_the_loaders(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    from guided.hf.model.hub import check_reachable
+
+    asked: list[str] = []
+
+    def slow(url: str, **_: Any) -> None:
+        asked.append(url)
+        raise type("ReadTimeout", (Exception,), {})("The read operation timed out")
+
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", slow)
+    check_reachable("nobody/no-model")
+    assert len(asked) == 1
+    snapshot = tmp_path / "models--nobody--no-model" / "snapshots" / "0f"
+    snapshot.mkdir(parents=True)
+    (snapshot / "tokenizer.json").write_text("{}")
+    (tmp_path / "models--nobody--no-model" / "refs").mkdir()
+    (tmp_path / "models--nobody--no-model" / "refs" / "main").write_text("0f")
+    check_reachable("nobody/no-model", cache_dir=tmp_path)
+    check_reachable("nobody/no-model", local_files_only=True)
+    check_reachable(tmp_path)
+    assert len(asked) == 1
 
 
 def test_a_tokenizer_without_a_fast_backend_is_refused(tiny_guide: Any) -> None:

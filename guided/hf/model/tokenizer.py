@@ -28,6 +28,13 @@ def first_line(error: Exception) -> str:
 
 def _backend(tokenizer: Any) -> Any:
     backend = getattr(tokenizer, "backend_tokenizer", None)
+    if tokenizer is None:
+        raise TokenizerError(
+            "there is none",
+            place="tokenizer",
+            expected="what AutoTokenizer.from_pretrained gives",
+            hint="guided.Guide(model, tokenizer); guided.Guide.from_pretrained(name) loads both",
+        )
     if backend is None or not hasattr(backend, "to_str"):
         raise TokenizerError(
             f"{type(tokenizer).__name__} has no fast backend",

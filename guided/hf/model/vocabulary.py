@@ -14,6 +14,7 @@ from grammars.formats.infer import Inference
 from grammars.plan.plan import Plan
 from grammars.values.format import Format
 from guided.engine.engine import Engine
+from guided.hf.model.hub import check_reachable
 from guided.hf.model.tokenizer import facts_of, first_line, tokenizer_json
 from guided.hf.model.tokenizer_files import HUB_FILES, TokenizerFiles, configurations, is_readable
 from guided.hf.model.tool_rendering import check_tools
@@ -92,6 +93,7 @@ def _folder(name: str | Path) -> Path | None:
     if not folder.exists():
         from huggingface_hub import snapshot_download
 
+        check_reachable(name)
         folder = Path(snapshot_download(str(name), allow_patterns=list(HUB_FILES)))
     return folder if is_readable(folder) else None
 

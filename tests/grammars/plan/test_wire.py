@@ -146,7 +146,7 @@ def test_C8_the_frozen_bytes_are_still_read(engine: Engine):
     assert body["version"] == 1
     assert body["plan"]["response"].pop("shortest") == "AAA"  # a text that plans held once; no longer written
     assert encode_plan(plan) == sealed(body["plan"])
-    assert (plan.reasoning.effort, [*plan.tool_names()], plan.stops.strings) == ("low", ["get_weather"], ("END",))
+    assert (plan.reasoning.effort, [*plan.tool_names], plan.stops.strings) == ("low", ["get_weather"], ("END",))
     assert plan.response is not None
     assert plan.response.pattern == "[A-Z]{3}"
     assert accepts(plan, engine, "<think>\nHm.\n</think>\n\nABC" + END)

@@ -94,5 +94,5 @@ def test_schemas_are_enforced_without_strict(engine: Engine):
     assert len(loose) >= 5
     for body in loose:
         plan = plan_for(body, engine)
-        name = next(iter(plan.tool_names()))
+        name = next(iter(plan.tool_names))
         assert not accepts(plan, engine, call(name, '{"name": 5}') + END, "after")

@@ -6,6 +6,7 @@ unless the report says so.
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 import string
@@ -150,6 +151,23 @@ def test_what_is_written_and_what_is_left_out_are_so_for_every_checker(name: str
         if True in taken:
             assert matches(row.outer_language, text), text
     assert written > 5
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (datetime.datetime, "2020-01-01T12:00:00Z"),
+        (datetime.time, "12:00:00Z"),
+        ({"type": "string", "format": "date-time"}, "2020-01-01T12:00:00Z"),
+        ({"type": "string", "format": "time"}, "12:00:00Z"),
+    ],
+)
+def test_F1_times_are_written_in_capital_letters(judge: Judge, given: Any, text: str) -> None:
+    """``fromisoformat`` of Python 3.11 refuses a ``z``."""
+    found = judge.compiled(given)
+    assert found.accepts(json.dumps(text))
+    for letter in {"T", "Z"} & set(text):
+        assert not found.accepts(json.dumps(text.replace(letter, letter.lower())))
 
 
 def _parts(rng: random.Random, letters: str, edges: str, most: int, longest: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -144,11 +145,32 @@ def test_ids_are_read_as_the_message_that_they_are(tiny_guide: Any) -> None:
 
 @pytest.mark.parametrize("model", [None, torch.nn.Linear(2, 2), "SmolLM2"])
 def test_a_model_that_is_none_is_refused_when_the_guide_is_made(tiny_guide: Any, model: Any) -> None:
-    with pytest.raises(guided.ModelError, match=r"model: \w+ is no language model of transformers"):
-        guided.Guide(model, tiny_guide.tokenizer)
+    for tokenizers in ([tiny_guide.tokenizer], []):
+        with pytest.raises(
+            guided.ModelError, match=r"model: \w+ is no language .* \(guided.Guide.from_pretrained\(name"
+        ):
+            guided.Guide(model, *tokenizers)
 
 
-@pytest.mark.parametrize("tokenizer", [None, "SmolLM2", object()])
+def test_a_guide_needs_the_tokenizer_as_well(tiny_guide: Any) -> None:
+    for tokenizers in ([None], []):
+        with pytest.raises(
+            guided.TokenizerError, match=r"tokenizer: there is none; .*guided.Guide\(model, tokenizer\)"
+        ):
+            guided.Guide(tiny_guide.model, *tokenizers)
+
+
+def test_copies_of_a_guide_share_its_model_and_engine(tiny_guide: Any) -> None:
+    settings = copy.deepcopy({"guide": tiny_guide, "options": {"temperature": 0}})
+    other = settings["guide"]
+    assert other is not tiny_guide
+    assert other.model is tiny_guide.model
+    assert other.engine is tiny_guide.engine
+    options = {"response_format": Regex("[a-f]{9}"), "temperature": 0}
+    assert other.chat("hi", **options).content == tiny_guide.chat("hi", **options).content
+
+
+@pytest.mark.parametrize("tokenizer", ["SmolLM2", object()])
 def test_a_tokenizer_that_is_none_is_refused_when_the_guide_is_made(tiny_guide: Any, tokenizer: Any) -> None:
     with pytest.raises(guided.TokenizerError, match="tokenizer: .* has no fast backend"):
         guided.Guide(tiny_guide.model, tokenizer)

@@ -98,3 +98,14 @@ def test_F14_what_is_printed_is_one_short_line(tiny_guide: Any) -> None:
     assert repr(plan).startswith("Plan(response='json'")
     assert repr(tiny_guide).startswith("Guide(LlamaForCausalLM")
     assert max(map(len, (repr(plan), repr(tiny_guide)))) < 120
+
+
+def test_F14_names_of_tools_are_a_value_and_one_token_is_committed_as_it_is_asked_for(tiny_guide: Any) -> None:
+    tool = {"name": "look", "parameters": {"type": "object"}}
+    plan = tiny_guide.plan(tools=[tool], tool_choice="required")
+    assert plan.tool_names == ("look",)
+    state, other = (guided.GuidanceState(plan, tiny_guide.engine) for _ in range(2))
+    token = next(token for token in range(tiny_guide.engine.vocab_size) if state.allows(token))
+    state.commit(token)
+    other.commit([token])
+    assert [*state.tokens] == [*other.tokens] == [token]

@@ -190,6 +190,38 @@ def test_padding_reaches_no_kept_column() -> None:
         assert torch.equal(values, values_now)
 
 
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("name", ["llama", "gemma3", "mistral", "gpt_oss"])
+def test_a_mask_is_made_only_where_row_lengths_differ(name: str, attention: str) -> None:
+    if (name, attention) == ("gpt_oss", "sdpa"):
+        pytest.skip("GPT-OSS has no SDPA")
+    model, rng = with_attention(ARCHITECTURES[name](), attention), random.Random(name)
+    seen: list[Any] = []
+    model.register_forward_pre_hook(lambda _, args, given: seen.append(given.get("attention_mask")), with_kwargs=True)
+    single, cache = RowKV(model, 1), RowKV(model, 3)
+    for count in (5, 1, 4, 1):  # a prompt, a token, a forced run, a token
+        single.feed([some_ids(rng, count)])
+        cache.feed([some_ids(rng, count) for _ in range(3)])
+    cache.select([2, 0])
+    cache.feed([some_ids(rng, 1), some_ids(rng, 1)])
+    assert seen == [None] * 9
+
+    cache.feed([some_ids(rng, 1), some_ids(rng, 3)])  # chunks of different lengths make rows of different lengths
+    cache.feed([some_ids(rng, 2), some_ids(rng, 2)])
+    types = getattr(model.config, "layer_types", None)
+    for masks in seen[9:]:
+        if types is not None:
+            assert set(masks) == set(types)
+        for mask in masks.values() if types is not None else [masks]:
+            assert (mask.ndim, mask.shape[:2]) == (4, (2, 1))
+            assert mask.dtype == (torch.bool if attention == "sdpa" else model.dtype)
+    cache.crop(1, len(cache.ids[0]))  # the lengths are equal again
+    cache.feed([some_ids(rng, 2), some_ids(rng, 2)])
+    assert [masks is None for masks in seen[9:]] == [False, False, True]
+    single.feed([some_ids(rng, 6)])
+    assert seen[-1] is None
+
+
 def test_chunks_must_fit_the_rows() -> None:
     cache = RowKV(ARCHITECTURES["llama"](), 2)
     for chunks in ([[5]], [[], []], [[5], [6], [7]]):

@@ -16,9 +16,6 @@ from tests.made_up.models import ARCHITECTURES, with_attention
 
 ALL = (True, True, True, True)
 
-#: LFM2 forgets its state when several tokens come in transformers 5.12.
-LFM2_SEVERAL = tuple(map(int, transformers.__version__.split(".")[:2])) >= (5, 20)
-
 #: several, crop, snapshot, ragged
 EXPECTED = {
     "llama": ALL,
@@ -28,7 +25,7 @@ EXPECTED = {
     "gpt_oss": ALL,
     "gpt2": ALL,
     "bloom": (True, True, True, False),
-    "lfm2": (LFM2_SEVERAL, False, True, False),
+    "lfm2": (True, False, True, False),
     "qwen3_next": (True, False, True, False),
     "mamba": (False, False, True, False),
 }
