@@ -20,7 +20,7 @@ import numpy as np
 from grammars.plan.plan import Plan
 from guided.engine.engine import Engine, compile_grammar
 
-__all__ = ["ByteMask", "ByteMatcher", "ByteTwin", "Outcome"]
+__all__ = ["ByteMask", "ByteMatcher", "ByteTwin", "Look"]
 
 #: Most compiled grammars that a twin keeps.
 _KEPT = 32
@@ -36,7 +36,7 @@ class ByteMask(NamedTuple):
     ids: tuple[int, ...]
 
 
-class Outcome(NamedTuple):
+class Look(NamedTuple):
     """The mask at a place and the bytes that must come next, as the engine writes them."""
 
     mask: ByteMask
@@ -159,12 +159,12 @@ class ByteMatcher:
             found += [256 + int(part)] if i % 2 else part
         return found
 
-    def outcome(self, symbols: Sequence[int]) -> Outcome:
+    def outcome(self, symbols: Sequence[int]) -> Look:
         """Return what is seen after ``symbols``, which may be written here; the matcher stays here."""
         matcher, first = self._matcher, self._twin.first
         if not matcher.consume_tokens([first + s if s < 256 else s - 256 for s in symbols]):
-            return Outcome(ByteMask(0, ()), b"")
-        found = Outcome(self._twin.mask(matcher), bytes(matcher.compute_ff_bytes()))
+            return Look(ByteMask(0, ()), b"")
+        found = Look(self._twin.mask(matcher), bytes(matcher.compute_ff_bytes()))
         matcher.rollback(len(symbols))
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from guided.landing.byte_twin import ByteMask, ByteMatcher, Outcome
+from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
 from guided.landing.place import AnswerPlace
 from guided.watchers.json_scanner import ScanState
 from guided.watchers.persistent_set import Mode
@@ -59,7 +59,7 @@ class Preference(NamedTuple):
 
 
 #: One byte of each class that leads to places alike, by what is seen after it; remembered by the mask before it.
-Classes: TypeAlias = dict[tuple[ByteMask, bytes], dict[Outcome, int]]
+Classes: TypeAlias = dict[tuple[ByteMask, bytes], dict[Look, int]]
 
 
 class Candidates:
@@ -207,9 +207,7 @@ class Candidates:
             return _bytes_of(allowed)
         return tuple(self._looks(matcher, mask, classes, without).values()) or _bytes_of(allowed)[:_FEW]
 
-    def _looks(
-        self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, without: bytes = b""
-    ) -> dict[Outcome, int]:
+    def _looks(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, without: bytes = b"") -> dict[Look, int]:
         key = (mask, without)
         found = classes.get(key)
         if found is None or any(matcher.outcome((byte,)) != after for after, byte in found.items()):

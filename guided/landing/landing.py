@@ -16,7 +16,7 @@ from guided.landing.byte_twin import ByteMatcher, ByteTwin
 from guided.landing.candidates import Candidates, Classes, Preference
 from guided.landing.known_texts import closing_texts, exit_ids, member_names
 from guided.landing.place import AnswerPlace, PlaceMap
-from guided.landing.search import Effort, SearchLimits, Tree, search
+from guided.landing.search import Effort, SearchLimits, SearchTree, search
 from guided.landing.way import NOTHING, Way
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
@@ -103,11 +103,13 @@ class LandingSearch:
                 best = tokens
         return Landing(best, "" if best is not None else reason, tried)
 
-    def tree(self, matcher: ByteMatcher, place: AnswerPlace, places: PlaceMap, classes: Classes) -> Tree:
+    def tree(self, matcher: ByteMatcher, place: AnswerPlace, places: PlaceMap, classes: Classes) -> SearchTree:
         """Return the places of all searches from one; ``classes`` is what the caller remembers of bytes."""
-        return Tree(matcher, place, places, self._candidates, classes)
+        return SearchTree(matcher, place, places, self._candidates, classes)
 
-    def ends(self, tree: Tree, effort: Effort, hint: Way = NOTHING, rest: int = -1, *, in_haste: bool) -> Iterator[Way]:
+    def ends(
+        self, tree: SearchTree, effort: Effort, hint: Way = NOTHING, rest: int = -1, *, in_haste: bool
+    ) -> Iterator[Way]:
         """Yield the ways found, see `search`, their tokens not known; ``in_haste``: of one search alone."""
         for preference in self._preferences()[: 1 if in_haste else None]:
             for found in search(tree, preference, effort, hint.symbols, rest):

@@ -1,7 +1,7 @@
 """Best-first search over bytes for the nearest end of an answer.
 
-The places that searches from one place come to are a `Tree`: what the engine and the watchers say of a place is asked
-once, whatever the preferences of the searches.
+The places that searches from one place come to are a `SearchTree`: what the engine and the watchers say of a place is
+asked once, whatever the preferences of the searches.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.way import EMPTY, rests
 from guided.watchers.persistent_set import Mode
 
-__all__ = ["Effort", "Found", "SearchLimits", "Tree", "search"]
+__all__ = ["Effort", "Found", "SearchLimits", "SearchTree", "search"]
 
 #: Places tried before the search goes on from the most promising one alone.
 _ROUND, _ROUND_OF_TEXT = 40, 150
@@ -178,7 +178,7 @@ def _mode(place: AnswerPlace) -> Mode | None:
     return place.scan.mode if place.scan is not None else None
 
 
-class Tree:
+class SearchTree:
     """The places of all searches that begin at one place; ``matcher`` stays there.  Not thread-safe."""
 
     def __init__(
@@ -217,7 +217,7 @@ class Tree:
 
 
 def search(
-    tree: Tree, preference: Preference, effort: Effort, hint: Sequence[int] = (), rest: int = -1
+    tree: SearchTree, preference: Preference, effort: Effort, hint: Sequence[int] = (), rest: int = -1
 ) -> Iterator[Found]:
     """Yield the texts found that end the answer: some symbols and then a rest of ``hint``, in the end another text.
 

@@ -232,6 +232,26 @@ def test_searches_near_the_budget_end_without_a_clock(
     assert landing.expansions <= SearchLimits(cpu_s=0.0).expansions
 
 
+#: One key must match several patterns at once: after some of its characters no short search finds the rest.
+ONE_KEY = {
+    "type": "object",
+    "allOf": [
+        *({"not": {"propertyNames": {"not": {"pattern": p}}}} for p in ("a5b", "(^[^5]*$)|7", "(^[^7]*$)|9")),
+        {"propertyNames": {"pattern": "^([a-z][0-9])+$"}},
+        {"maxProperties": 1},
+    ],
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_key_that_must_match_several_patterns_is_tried_from_the_beginning(engine: Engine, seed: int) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(ONE_KEY), thinking=False)
+    most = min_tokens(plan, engine) + 100
+    row = row_of(plan, engine, most)
+    tokens = written(row, random.Random(seed), most)
+    assert row.state.is_stopped, b"".join(map(engine.token_bytes, tokens))
+
+
 def test_far_from_the_budget_nothing_is_looked_up(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = made(engine, "recursive json")
     row = row_of(plan, engine, 5_000)
