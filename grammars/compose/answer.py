@@ -112,7 +112,7 @@ class Answer:
             return seq(start, Rule("content", self.markers.any_text(not_blank=required), region="content"), end)
         some = _NOT_BLANK if required else ANY_TEXT
         whole = Lexeme("content", And((some, Not(_containing(barred)))))
-        content = self.markers.with_tags(whole, self._barring(barred))
+        content = self.markers.with_tags(whole, self._text_without(barred))
         return seq(start, Rule("content", content, region="content"), closing, end)
 
     def _text_or_calls(self, lead: str, required: bool) -> Iterable[Node]:
@@ -135,7 +135,7 @@ class Answer:
             yield from (self._opened(lead + white, trigger) for trigger in (*mixed, *literal))
             return
         if tokens:
-            text = self._barring(literal)
+            text = self._text_without(literal)
             yield seq(Rule("lead", self.markers.with_tags(text, text), region="content"), self.calls())
         yield from (seq(text, self._calls_after(opening)) for opening, text in self._leads(mixed, literal))
 
@@ -143,12 +143,12 @@ class Answer:
         """The first characters of calls that open with characters, and text that ends with them."""
         for trigger in mixed:  # the token after the first characters is the border, so text may contain those
             head = self._head(trigger)
-            yield head, Lexeme("lead", seq(self._barring(literal), Text(head)))
+            yield head, Lexeme("lead", seq(self._text_without(literal), Text(head)))
         for trigger in literal:
             others = [other for other in literal if other != trigger]
             tag = self.markers.tag
-            tagged = repeat(seq(self._barring(literal), tag)) if tag is not None else seq()
-            yield trigger, seq(tagged, Until("lead", self._barring(others), Text(trigger)))
+            tagged = repeat(seq(self._text_without(literal), tag)) if tag is not None else seq()
+            yield trigger, seq(tagged, Until("lead", self._text_without(others), Text(trigger)))
 
     def _opened(self, lead: str, trigger: str) -> Node:
         """Calls that open with characters, where text is allowed too: one lexeme, so that the text's is no longer."""
@@ -182,7 +182,7 @@ class Answer:
         mixed = [t for t, found in pieces.items() if t not in literal and isinstance(found[0], str)]
         return len(literal) + len(mixed) < len(pieces), mixed, literal
 
-    def _barring(self, barred: Sequence[str]) -> Node:
+    def _text_without(self, barred: Sequence[str]) -> Node:
         """Text, as one lexeme, that contains none of ``barred``."""
         if not barred:
             return ANY_TEXT
@@ -195,7 +195,7 @@ class Answer:
         if not self.section.form.text_after or not self._may_talk:
             return seq(calls, end)
         tokens, mixed, literal = self._triggers()
-        text = self.markers.with_tags(self._barring(literal), self._barring(literal))
+        text = self.markers.with_tags(self._text_without(literal), self._text_without(literal))
         options = [end, seq(Rule("content", text, region="content"), self.end(RegionName.CONTENT))]
         if self.section.max_calls == 1:
             return seq(calls, alt(*options))

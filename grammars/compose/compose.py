@@ -158,7 +158,7 @@ class _Composer:
     separators: set[int] = field(default_factory=set)  #: ends of text, unless a call follows
     tool_rows: dict[ReportRow, None] = field(default_factory=dict)
     written_lark: set[str] = field(default_factory=set)
-    call_steps: tuple[CallStep, ...] = ()
+    call_values: tuple[CallStep, ...] = ()
     shortest: dict[str, str] = field(default_factory=dict)  #: of tools' arguments, by place
     watchers: dict[str, tuple[Watcher, ...]] = field(default_factory=dict)  #: of tools' arguments, by place
 
@@ -196,7 +196,7 @@ class _Composer:
             tool_report=SchemaReport(tuple(self.tool_rows)),
             stops=self.parts.stop,
             watchers=self.response.watchers if self.response else (),
-            call_steps=self._watched_steps(),
+            call_values=self._watched_steps(),
             shortest_arguments=tuple(self.shortest.items()),
             template_kwargs=reasoning.template_kwargs,
             max_tokens=self.parts.max_tokens,
@@ -264,7 +264,7 @@ class _Composer:
                 place="tools",
                 hint="pass a format with tool_calls, or a model whose chat template renders them",
             )
-        self.call_steps = syntax(form.syntax).value_table(form, self.choice.tools, self.markers)
+        self.call_values = syntax(form.syntax).value_table(form, self.choice.tools, self.markers)
         parallel = self.parts.parallel_tool_calls
         if parallel is None:  # a model that must call would write the same call again and again
             parallel = self.choice.mode == "auto"
@@ -288,7 +288,7 @@ class _Composer:
         strict = any(tool.strict and place.startswith(pointer(tool)) for tool in self.choice.tools)
         policy: Policy = "strict" if strict else self.parts.schema_policy
         try:
-            watch = any(step.place == place for step in self.call_steps)
+            watch = any(step.place == place for step in self.call_values)
             built = build(
                 close_objects(schema),
                 spelling=self.format.spelling_of_calls,
@@ -319,7 +319,7 @@ class _Composer:
         """The table of the values in calls, with their watchers; () where there are none."""
         if not self.watchers:
             return ()
-        return tuple(replace(step, watchers=self.watchers.get(step.place, ())) for step in self.call_steps)
+        return tuple(replace(step, watchers=self.watchers.get(step.place, ())) for step in self.call_values)
 
     def _check_custom(self) -> None:
         """Raise for a recursive grammar that the call syntax cannot write: it would be ignored otherwise."""

@@ -59,9 +59,9 @@ class ToolSection:
     @property
     def unwritable(self) -> tuple[ReportRow, ...]:
         """Rows for argument values that this call syntax cannot write, where other values are left."""
-        return tuple(row for tool in self.tools for row in self._lost(tool))
+        return tuple(row for tool in self.tools for row in self._unwritable_rows(tool))
 
-    def _lost(self, tool: Tool) -> tuple[ReportRow, ...]:
+    def _unwritable_rows(self, tool: Tool) -> tuple[ReportRow, ...]:
         module = syntax(self.form.syntax)
         return module.unwritable(self.form, tool, self.markers) if isinstance(module, ParameterList) else ()
 

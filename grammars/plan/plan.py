@@ -217,7 +217,8 @@ class Plan:
     stops: Stops = Stops()
     watchers: tuple[Watcher, ...] = ()  #: of the response
     shortest_arguments: tuple[tuple[str, str], ...] = ()  #: a shortest text by pointer of a tool's schema, if known
-    call_steps: tuple[CallStep, ...] = ()  #: where tool calls hold JSON values, and their watchers
+    #: where tool calls hold JSON values, and their watchers
+    call_values: tuple[CallStep, ...] = field(default=(), metadata={"sent_as": "call_steps"})
     template_kwargs: tuple[tuple[str, Any], ...] = ()
     max_tokens: int | None = None
     ignored: tuple[str, ...] = ()

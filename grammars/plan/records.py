@@ -45,8 +45,14 @@ def to_record(value: Any, place: str = "plan") -> dict[str, Any]:
         found = getattr(value, field.name)
         if _is_default(field, found):
             continue
-        out[field.name] = _write(found, hints[field.name], f"{place}.{field.name}")
+        name = _sent_name(field)
+        out[name] = _write(found, hints[field.name], f"{place}.{name}")
     return out
+
+
+def _sent_name(field: dataclasses.Field[Any]) -> str:
+    """The key of a field in the map; fields that were renamed keep it (``metadata={"sent_as": ...}``)."""
+    return str(field.metadata.get("sent_as", field.name))
 
 
 def _is_sent(field: dataclasses.Field[Any]) -> bool:
@@ -117,15 +123,15 @@ def from_record(kind: type[Any], data: Any, place: str = "plan") -> Any:
     if not isinstance(data, dict):
         raise Misfit("not a map", place)
     hints = _hints(cast(Hashable, kind))
-    fields = {field.name: field for field in dataclasses.fields(kind) if _is_sent(field)}
+    fields = {_sent_name(field): field for field in dataclasses.fields(kind) if _is_sent(field)}
     for name in data:
         if name not in fields:
             raise Misfit(f"unknown field {shown(name)}", place)
-    values = {name: _read(value, hints[name], f"{place}.{name}") for name, value in data.items()}
+    values = {name: _read(value, hints[fields[name].name], f"{place}.{name}") for name, value in data.items()}
     for name, field in fields.items():
         if name not in values and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise Misfit(f"the field {shown(name)} is missing", place)
-    return kind(**values)
+    return kind(**{fields[name].name: value for name, value in values.items()})
 
 
 def _read(value: Any, kind: Any, place: str) -> Any:

@@ -129,9 +129,9 @@ def _check(plan: Plan) -> None:
         for j, way in enumerate(region.exits):
             _check_region(plan, way.to, f"plan.regions[{i}].exits[{j}].to")
             _check_pieces(plan, way.trigger, f"plan.regions[{i}].exits[{j}].trigger")
-    for i, step in enumerate(plan.call_steps):
+    for i, step in enumerate(plan.call_values):
         for j, number in enumerate((step.to, *(found.to for found in step.ways))):
-            if not 0 <= number < len(plan.call_steps):
+            if not 0 <= number < len(plan.call_values):
                 raise Misfit(f"there is no step {number}", f"plan.call_steps[{i}].{f'ways[{j - 1}].' if j else ''}to")
         for j, found in enumerate(step.ways):
             _check_pieces(plan, found.trigger, f"plan.call_steps[{i}].ways[{j}].trigger")

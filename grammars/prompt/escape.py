@@ -28,10 +28,10 @@ def escape_special_tokens(value: Any, tokens: SpecialTokens, tags: tuple[str, ..
     A text that ends in the beginning of one gets a character that keeps a template from completing it.
     """
     if isinstance(value, str):
-        return _shield_text(value, tokens, tags)
+        return _escape_text(value, tokens, tags)
     if isinstance(value, Mapping):
         return {
-            _shield_word(key, tokens, tags): _shield_word(inner, tokens, tags)
+            _escape_word(key, tokens, tags): _escape_word(inner, tokens, tags)
             if key in ("role", "type")
             else escape_special_tokens(inner, tokens, tags)
             for key, inner in value.items()
@@ -41,19 +41,19 @@ def escape_special_tokens(value: Any, tokens: SpecialTokens, tags: tuple[str, ..
     return value
 
 
-def _shield_word(value: Any, tokens: SpecialTokens, tags: tuple[str, ...]) -> Any:
+def _escape_word(value: Any, tokens: SpecialTokens, tags: tuple[str, ...]) -> Any:
     is_word = isinstance(value, str) and _WORD.fullmatch(value)
     return value if is_word else escape_special_tokens(value, tokens, tags)
 
 
-def _shield_text(text: str, tokens: SpecialTokens, tags: tuple[str, ...]) -> str:
+def _escape_text(text: str, tokens: SpecialTokens, tags: tuple[str, ...]) -> str:
     bare = _OWN.sub("\ufffd", text)  # a client's own would look like ours
-    shielded = "".join(
+    escaped = "".join(
         _with_tags(piece, tags) if isinstance(piece, str) else f"{_OPEN}{tokens.text(piece)}{_CLOSE}"
         for piece in tokens.pieces(bare)
     )
-    is_begun = tokens.begins_marker(shielded) or any(_begins(shielded, tag) for tag in tags)
-    return shielded + _BREAK if is_begun else shielded
+    is_begun = tokens.begins_marker(escaped) or any(_begins(escaped, tag) for tag in tags)
+    return escaped + _BREAK if is_begun else escaped
 
 
 def _with_tags(text: str, tags: tuple[str, ...]) -> str:

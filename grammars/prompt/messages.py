@@ -19,7 +19,7 @@ from grammars.values.format import Format, InputNeeds
 from grammars.values.tool import Call, Tool
 from special_tokens.errors import RequestError, TemplateError
 
-__all__ = ["messages_for", "said", "template_arguments"]
+__all__ = ["comparable_texts", "messages_for", "template_arguments"]
 
 _Message: TypeAlias = dict[str, Any]
 
@@ -55,7 +55,7 @@ def template_arguments(format: Format, tools: Sequence[Tool]) -> dict[str, Any]:
     return arguments
 
 
-def said(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+def comparable_texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a text for each message except the system's: equal texts for messages that say the same in any form.
 
     Templates may drop names, ids, reasoning and other keys, so only roles, content and calls count.  Raises

@@ -43,13 +43,13 @@ def astar_word(
     ``budget`` states, or past the work budget of the thread.
     """
     try:
-        return _directed(restricted_to_alphabet(term), budget, any_word, max_code_point)
+        return _search(restricted_to_alphabet(term), budget, any_word, max_code_point)
     except BudgetSpent:
         return UNKNOWN
 
 
 @lru_cache(maxsize=2_000)
-def _directed(start: Regular, budget: int, any_word: bool, max_code_point: int) -> str | Unknown | None:
+def _search(start: Regular, budget: int, any_word: bool, max_code_point: int) -> str | Unknown | None:
     """Raises `BudgetSpent`, which is not cached."""
     reached: dict[Regular, tuple[Regular, int] | None] = {start: None}
     depths = {start: 0}

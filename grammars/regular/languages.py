@@ -160,7 +160,7 @@ def spend(work: int) -> None:
         raise BudgetSpent
 
 
-class _Unkept(Exception):
+class _NotCached(Exception):
     """Carries a result that may be incomplete for lack of time, past the cache."""
 
 
@@ -171,23 +171,23 @@ def lru_cache_in_budget(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, 
     """
 
     def decorated(function: Callable[_P, _T]) -> Callable[_P, _T]:
-        def once(*args: _P.args, **options: _P.kwargs) -> _T:
+        def computed(*args: _P.args, **options: _P.kwargs) -> _T:
             found = function(*args, **options)
             if is_late() or (_allowance.left is not None and _allowance.left <= 0):
-                raise _Unkept(found)
+                raise _NotCached(found)
             return found
 
-        kept = cast("Callable[_P, _T]", lru_cache(maxsize=most)(once))
+        with_cache = cast("Callable[_P, _T]", lru_cache(maxsize=most)(computed))
 
         @wraps(function)
-        def asked(*args: _P.args, **options: _P.kwargs) -> _T:
+        def cached(*args: _P.args, **options: _P.kwargs) -> _T:
             try:
-                return kept(*args, **options)
-            except _Unkept as unkept:
-                found: _T = unkept.args[0]
+                return with_cache(*args, **options)
+            except _NotCached as result:
+                found: _T = result.args[0]
                 return found
 
-        return asked
+        return cached
 
     return decorated
 

@@ -63,7 +63,7 @@ class Visits:
         with work_budget(PATIENT[1] // 8):
             found = shortest(term, _BUDGET)
         if found is UNKNOWN and self.patient:
-            found = _found_far(term)
+            found = _patient_word(term)
         return found if isinstance(found, str) else None
 
     def count(self, characters: int = 0) -> None:
@@ -73,20 +73,20 @@ class Visits:
             raise TooLarge
 
 
-def _found_far(term: Regular) -> str | Unknown | None:
+def _patient_word(term: Regular) -> str | Unknown | None:
     """A shortest word of a language in which breadth-first search gave up, else some word.
 
     Repeat counts of a pattern are widened at first; a word found that way counts if it is in the language.
     """
     for wider in without_counts(term):
-        found = _directed(wider, PATIENT[1] // 8)
+        found = _readable_word(wider, PATIENT[1] // 8)
         if isinstance(found, str) and matches(term, found):
             return found
-    found = _directed(term, PATIENT[1] // 2)
-    return _directed(term, PATIENT[1] // 4, hasty=True) if found is UNKNOWN else found
+    found = _readable_word(term, PATIENT[1] // 2)
+    return _readable_word(term, PATIENT[1] // 4, hasty=True) if found is UNKNOWN else found
 
 
-def _directed(term: Regular, work: int, *, hasty: bool = False) -> str | Unknown | None:
+def _readable_word(term: Regular, work: int, *, hasty: bool = False) -> str | Unknown | None:
     """A word without a backslash where there is one, else any; of ASCII letters if possible, else of all."""
     found: str | Unknown | None = UNKNOWN
     for last in (_LAST_ASCII, MAX_CODE_POINT):

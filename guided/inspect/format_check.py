@@ -47,25 +47,25 @@ def verified(inference: Inference, tokens: SpecialTokens) -> Inference:
 
 def _with_answers(inference: Inference, tokens: SpecialTokens) -> tuple[Inference, _Check]:
     """Return the best inference of reasoning and answers whose golden texts can be written and read, and its check."""
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     candidate: Inference | None = inference
     last = inference
     while candidate is not None:
         check = _Check(candidate.format, engine_for(candidate.format, tokens))
         wrong = check.wrong(golden for golden in candidate.golden_texts if not golden.calls)
         if not wrong:
-            return (_said(candidate, said) if said else candidate), check
-        said += tuple(f"cross-check failed: {what}" for what in wrong)
+            return (_with_notes(candidate, notes) if notes else candidate), check
+        notes += tuple(f"cross-check failed: {what}" for what in wrong)
         last, candidate = candidate, candidate.next_inference() if candidate.next_inference is not None else None
     plain = without_content_markers(last)
-    said += ("answers are taken as they are: no frame of theirs reads back",)
-    return _said(plain, said), _Check(plain.format, engine_for(plain.format, tokens))
+    notes += ("answers are taken as they are: no frame of theirs reads back",)
+    return _with_notes(plain, notes), _Check(plain.format, engine_for(plain.format, tokens))
 
 
-def _said(inference: Inference, said: tuple[str, ...]) -> Inference:
+def _with_notes(inference: Inference, notes: tuple[str, ...]) -> Inference:
     """Return the inference with notes: why better evidence failed, and from which evidence its reasoning is known."""
     known_by = dict(inference.format.evidence).get("reasoning", "nothing, and left out")
-    return replace(inference, notes=(*inference.notes, *dict.fromkeys(said), f"reasoning is known from {known_by}"))
+    return replace(inference, notes=(*inference.notes, *dict.fromkeys(notes), f"reasoning is known from {known_by}"))
 
 
 def _with_switch(inference: Inference, check: _Check) -> Inference:

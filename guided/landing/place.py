@@ -68,7 +68,7 @@ class PlaceMap:
         self.regions = regions
         self._json = plan.response is not None and plan.response.kind == "json"
         self._response = _Value.of(plan.watchers)
-        form, steps = plan.format.tool_calls, plan.call_steps
+        form, steps = plan.format.tool_calls, plan.call_values
         if form is not None and plan.tools and not steps:
             steps = syntax(form.syntax).value_table(form, plan.tools, Markers(engine.tokens))
         self._calls = CallValueTable(steps) if steps else None

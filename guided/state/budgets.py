@@ -25,9 +25,9 @@ class BudgetEnforcer:
         budget = self._budgets.get(log.region)
         return budget is not None and log.count >= budget.max_tokens
 
-    def closing(self, log: CommitLog, matcher: Any) -> tuple[int, ...]:
+    def closing_tokens(self, log: CommitLog, matcher: Any) -> tuple[int, ...]:
         """Return the tokens that must come next to close a region whose budget is used up; () if none is."""
-        closing = log.closing
+        closing = log.closing_tokens
         if closing:
             return closing
         if not self.is_spent(log):

@@ -48,7 +48,7 @@ class TokenMask:
         self.end_ids = end_ids  #: the ids of the ends that are open, preferred ones first
         self.taken = taken  #: tokens that the engine allows and a watcher forbids
         self.may_end = may_end  #: an end is open, perhaps one without an id
-        self.is_repaired = is_repaired  #: the engine forced a token that it would itself refuse, see `_spelled`
+        self.is_repaired = is_repaired  #: the engine forced a token that it would itself refuse, see `_repaired`
 
 
 class MaskRow:
@@ -132,7 +132,7 @@ class _ForcedTokens:
         """Return the kind of a token; it is doubtful if the engine may be wrong to allow it and nothing else.
 
         The engine forces a marker token where a client's text spells it, and a space in place of U+2581, see
-        `MaskReader._spelled`.  When its lexer has run out of states, llguidance 1.9.1 takes a sentinel for the text by
+        `MaskReader._repaired`.  When its lexer has run out of states, llguidance 1.9.1 takes a sentinel for the text by
         which it is written in the grammar, ``[`` and a number.
         """
         found = self._kinds.get(token_id)
@@ -287,7 +287,7 @@ class MaskReader:
             if matcher.is_accepting():
                 items[self.eos >> 5] &= ~(1 << (self.eos & 31))  # it may be no end of this plan
             else:
-                ends = ()  # a constant spells the engine's end token, see `_spelled`
+                ends = ()  # a constant spells the engine's end token, see `_repaired`
         items[self._last] &= self._below
         return self._finished(matcher, row, watch, ends)
 
@@ -298,7 +298,7 @@ class MaskReader:
         words, repaired = row.words, False
         only = self._only_id(words, row)
         if only is not None and self._forced.kind(only).is_doubtful and matcher.validate_tokens([only]) != 1:
-            words, repaired = self._spelled(words, matcher)
+            words, repaired = self._repaired(words, matcher)
             if not repaired and only not in self._markers:
                 return None  # no states are left
             only = only_id(words)
@@ -324,7 +324,7 @@ class MaskReader:
             return None
         return row.only_id()
 
-    def _spelled(self, words: Words, matcher: Any) -> tuple[Words, bool]:
+    def _repaired(self, words: Words, matcher: Any) -> tuple[Words, bool]:
         """Return the mask where the engine forces a token that it would itself refuse; False if it stays as it is.
 
         llguidance 1.9.1 forces the id of an added token where a client's text spells that token, and a space for

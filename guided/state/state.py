@@ -163,7 +163,7 @@ class GuidanceState:
         """Return the mask of this position; None if the matcher failed."""
         matcher, log, watch = self._matcher.current, self._log, self._watch
         if self._budgets is not None:
-            closing = self._budgets.closing(log, matcher)
+            closing = self._budgets.closing_tokens(log, matcher)
             if closing:
                 return self._reader.single(closing[0])
         if watch is None or not watch.may_restrict(log):
@@ -202,7 +202,7 @@ class GuidanceState:
             if self._watch is not None and not is_checked:
                 self._check_watched(token)
             matcher = self._matcher.current
-            closing = self._budgets.closing(log, matcher) if self._budgets is not None else ()
+            closing = self._budgets.closing_tokens(log, matcher) if self._budgets is not None else ()
             # A sentinel or an id out of range is never part of an answer.
             is_ordinary = 0 <= token < self.engine.vocab_size
             if not is_ordinary or matcher.try_consume_tokens([token]) != 1 or matcher.is_error():
@@ -211,7 +211,7 @@ class GuidanceState:
                 self._recover()
                 self._commit(token, is_checked=is_checked, has_recovered=True)
                 return
-            if closing and closing[0] == token and not log.closing:
+            if closing and closing[0] == token and not log.closing_tokens:
                 log.close(closing)
             log.push(token)
             self._row.commit(token)
@@ -231,7 +231,7 @@ class GuidanceState:
         if self._mask is None:
             matcher, log, watch = self._matcher.current, self._log, self._watch
             if self._budgets is not None:
-                closing = self._budgets.closing(log, matcher)
+                closing = self._budgets.closing_tokens(log, matcher)
                 if closing:
                     return int(closing[0])
             is_watched = watch is not None and watch.may_restrict(log)
@@ -340,7 +340,7 @@ class GuidanceState:
     def _next_forced(self) -> list[int]:
         matcher = self._matcher.current
         if self._budgets is not None:
-            closing = self._budgets.closing(self._log, matcher)
+            closing = self._budgets.closing_tokens(self._log, matcher)
             if closing or self._budgets.is_spent(self._log):
                 return list(closing)
         tokens = matcher.compute_ff_tokens()

@@ -68,7 +68,7 @@ class CommitLog:
         return len(self.tokens) - self._stays[-1].start
 
     @property
-    def closing(self) -> tuple[int, ...]:
+    def closing_tokens(self) -> tuple[int, ...]:
         """The tokens left of the closing that has begun; () if none has."""
         if not self._closings:
             return ()
@@ -102,7 +102,7 @@ class CommitLog:
     def _append(self, token: int, position: Position) -> None:
         stay = self._stays[-1]
         region = self._regions.region_number(position)
-        if self._closings and self.closing and (self.closing[0] != token or region != stay.region):
+        if self._closings and self.closing_tokens and (self.closing_tokens[0] != token or region != stay.region):
             self._closings.append(_Closing(len(self.tokens), ()))
         self.tokens.append(token)
         self.positions.append(position)

@@ -51,7 +51,7 @@ class ValidationResult(NamedTuple):
     steps: float
 
 
-class _Known(NamedTuple):
+class _KnownResult(NamedTuple):
     """The result of a reference for a value; both are kept alive, so that their ids are not reused."""
 
     errors: list[Any]
@@ -68,7 +68,7 @@ class _Walk:
         self.seconds = time_limits().validation_cpu_s
         self.steps: float = 0
         self.dialects = dialects
-        self.known: dict[Hashable, _Known] = {}
+        self.known: dict[Hashable, _KnownResult] = {}
         self.listed: dict[int, tuple[EqualityKeys, frozenset[Hashable]]] = {}
 
     def step(self, weight: float = 1) -> None:
@@ -80,11 +80,11 @@ class _Walk:
             raise Unfinished(f"not finished within {self.seconds:g} s of processor time")
 
 
-class _Here(threading.local):
+class _ThreadWalk(threading.local):
     walk: _Walk
 
 
-_here = _Here()
+_thread = _ThreadWalk()
 
 
 def by_jsonschema(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> ValidationResult:
@@ -114,7 +114,7 @@ def _checked(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -
     for document, its in ((schema, dialect), *((documents[uri], its) for uri, its in named.items())):
         _note_dialects(document, its, dialects)
     kind: Any = _kind(dialect)
-    walk = _here.walk = _Walk(dialects)
+    walk = _thread.walk = _Walk(dialects)
     validator = kind(schema, registry=REGISTRY.with_resources(resources), format_checker=kind.FORMAT_CHECKER)
     errors = [(list(error.absolute_path), error.message) for error in islice(validator.iter_errors(value), most)]
     return ValidationResult(errors, walk.steps if len(errors) < most else math.inf)
@@ -156,7 +156,7 @@ def _kind(dialect: Dialect) -> Any:
 
     def evolve(self: Any, **changes: Any) -> Any:
         """Count a step and return the validator of a subschema, in its own dialect and always of our class."""
-        walk = _here.walk
+        walk = _thread.walk
         walk.step()
         schema = changes.setdefault("schema", self.schema)
         for name, alias in fields:
@@ -174,7 +174,7 @@ def _kind(dialect: Dialect) -> Any:
             for _ in errors:
                 pass
         except RecursionError:  # it does not matter here
-            _here.walk.steps = math.inf
+            _thread.walk.steps = math.inf
         return False
 
     kind.evolve, kind.is_valid = evolve, is_valid
@@ -192,7 +192,7 @@ def _once(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
 
     def checked(validator: Any, reference: Any, value: Any, schema: Any) -> Iterator[Any]:
         _recurse(_ROOM)
-        walk, resolver = _here.walk, validator._resolver
+        walk, resolver = _thread.walk, validator._resolver
         scope = tuple(uri for uri, _ in resolver.dynamic_scope())
         key = check, id(schema), id(value), type(validator), resolver._base_uri, scope
         known = walk.known.get(key)
@@ -211,7 +211,7 @@ def _once(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
         finally:  # also if the caller stops at the first error
             if is_whole or errors:
                 spent = walk.steps - begun if walk.steps < math.inf else math.inf
-                walk.known[key] = _Known(errors, spent, schema, value)
+                walk.known[key] = _KnownResult(errors, spent, schema, value)
 
     return checked
 
@@ -280,7 +280,7 @@ def _multiple(value: Any, step: Any, schema: Any) -> str:
 
 
 def _enum(validator: Any, values: Any, value: Any, schema: Any) -> Iterator[Any]:
-    walk = _here.walk
+    walk = _thread.walk
     walk.step(len(values))
     listed = walk.listed.get(id(values))
     if listed is None:

@@ -62,7 +62,9 @@ class LookaheadDuplicates:
             return False
         if not frame.any_written:  # a token can only repeat the string that it ends itself
             is_item = mode is Mode.STRING and is_compared(frame, self.nodes)
-            return (is_item or mode is Mode.IN_KEY) and bool(self.direct.boundary_candidates(scan) or self._crossings())
+            return (is_item or mode is Mode.IN_KEY) and bool(
+                self.direct.boundary_candidates(scan) or self._crossing_tokens()
+            )
         if not frame.is_object:  # in an object only keys are compared
             can_repeat = bool(len(frame.written))
         else:
@@ -73,11 +75,11 @@ class LookaheadDuplicates:
             or (self.is_tight and self._may_restrict_next(frame))
         )
 
-    def _crossings(self) -> Sequence[int]:
+    def _crossing_tokens(self) -> Sequence[int]:
         return self.tokens.member_crossings if self.tight_keys else ()
 
     def _may_restrict_next(self, frame: ScanFrame) -> bool:
-        return bool(self.tokens.next_value_beginnings or self._crossings()) or self._may_be_exhausted(frame)
+        return bool(self.tokens.next_value_beginnings or self._crossing_tokens()) or self._may_be_exhausted(frame)
 
     def restrict(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
         """Clear the tokens that complete a duplicate, and those that can only lead to one.
@@ -294,7 +296,7 @@ class LookaheadDuplicates:
 
     def _clear_next(self, words: NDArray[np.int32], scan: ScanState, frame: ScanFrame, matcher: Any) -> None:
         search = _Search(_MAX_POSITIONS)
-        crossed = self._crossings()
+        crossed = self._crossing_tokens()
         for i in (*crossed, *self.tokens.next_value_beginnings):
             after = self._next(words, scan, i)
             if (

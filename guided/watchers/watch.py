@@ -51,8 +51,8 @@ class SequenceWatcher:
         self.tokens = tokens
         self.regions = regions
         self._response = ValueWatcher(plan.watchers, tokens) if plan.watchers else None
-        self._calls = CallValueTable(plan.call_steps) if plan.call_steps else None
-        self._values = [ValueWatcher(s.watchers, tokens) if s.is_value else None for s in plan.call_steps]
+        self._calls = CallValueTable(plan.call_values) if plan.call_values else None
+        self._values = [ValueWatcher(s.watchers, tokens) if s.is_value else None for s in plan.call_values]
         name = regions.regions[entry].name
         #: the state before the first token, then one per token
         self._records = [_Record(self._response) if name is RegionName.RESPONSE else _IDLE]
@@ -60,7 +60,7 @@ class SequenceWatcher:
     @classmethod
     def of(cls, plan: Plan, regions: RegionMap, entry: int, engine: Engine) -> SequenceWatcher | None:
         """Return the watcher of a sequence that begins in region number ``entry``; None if the plan has none."""
-        if not plan.watchers and not plan.call_steps:
+        if not plan.watchers and not plan.call_values:
             return None
         return cls(plan, regions, entry, engine.derived(VocabularyIndex.of))
 

@@ -69,9 +69,9 @@ def are_mutually_exclusive(branches: Sequence[Any], siblings: Mapping[str, Any],
         return False
     around = _own(siblings)
     reader = _Reader(resolve)
-    read = [[around.also(said) for said in reader.alternatives(branch, _DEPTH)] for branch in branches]
+    read = [[around.also(found) for found in reader.alternatives(branch, _DEPTH)] for branch in branches]
     return all(
-        _apart(one, two, reader, _DEPTH)
+        _are_disjoint(one, two, reader, _DEPTH)
         for i, ones in enumerate(read)
         for twos in read[i + 1 :]
         for one, two in product(ones, twos)
@@ -84,7 +84,9 @@ class _Reader:
     def __init__(self, resolve: Resolve) -> None:
         self.resolve = resolve
         self.known: dict[tuple[int, int], list[_Conditions]] = {}
-        self.apart: dict[tuple[int, int, int], bool] = {}  # by the ids of alternatives, which are all kept, and depth
+        self.disjoint: dict[
+            tuple[int, int, int], bool
+        ] = {}  # by the ids of alternatives, which are all kept, and depth
 
     def alternatives(self, schema: Any, depth: int) -> list[_Conditions]:
         schema = self.resolve(schema)
@@ -102,7 +104,7 @@ class _Reader:
         groups = [[part] for part in _list(schema.get("allOf"))]
         groups += [options for k in ("anyOf", "oneOf") if (options := _list(schema.get(k)))]
         for options in groups:
-            below = [said for option in options for said in self.alternatives(option, depth - 1)]
+            below = [one for option in options for one in self.alternatives(option, depth - 1)]
             if len(found) * len(below) <= _MAX_ALTERNATIVES:
                 found = [one.also(two) for one, two in product(found, below)]
         return found
@@ -114,29 +116,29 @@ def _list(value: Any) -> list[Any]:
 
 def _own(schema: Mapping[str, Any]) -> _Conditions:
     """The conditions of the schema's own keywords."""
-    said = _Conditions()
+    own = _Conditions()
     if schema.get("nullable"):
-        return said  # adds null to whatever its siblings allow
+        return own  # adds null to whatever its siblings allow
     types = schema.get("type")
     if isinstance(types, str | list):
         named = [types] if isinstance(types, str) else [t for t in types if isinstance(t, str)]
-        said.kinds = frozenset("number" if t == "integer" else t for t in named)
+        own.kinds = frozenset("number" if t == "integer" else t for t in named)
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)
     if isinstance(values, list):
         read = [_value(v) for v in values]
-        said.kinds &= {kind for kind, _ in read}
+        own.kinds &= {kind for kind, _ in read}
         if not any(kind in ("array", "object") for kind, _ in read):
-            said.values = frozenset(read)
+            own.values = frozenset(read)
     if isinstance(schema.get("required"), list):
-        said.required = frozenset(k for k in schema["required"] if isinstance(k, str))
+        own.required = frozenset(k for k in schema["required"] if isinstance(k, str))
     listed = schema.get("properties")
     if isinstance(listed, dict):
-        said.listed = (listed,)
+        own.listed = (listed,)
     if schema.get("additionalProperties") is False and not schema.get("patternProperties"):
-        said.closed = (frozenset(listed if isinstance(listed, dict) else ()),)
+        own.closed = (frozenset(listed if isinstance(listed, dict) else ()),)
     if not _BOUNDS.isdisjoint(schema):
-        said.bounds = {k: v for k, v in schema.items() if k in _BOUNDS and isinstance(v, int | float)}
-    return said
+        own.bounds = {k: v for k, v in schema.items() if k in _BOUNDS and isinstance(v, int | float)}
+    return own
 
 
 def kinds_of(schema: Mapping[str, Any]) -> frozenset[str]:
@@ -160,33 +162,36 @@ def _value(value: Any) -> tuple[str, Any]:
     return "number", value
 
 
-def _apart(one: _Conditions, two: _Conditions, reader: _Reader, depth: int) -> bool:
+def _are_disjoint(one: _Conditions, two: _Conditions, reader: _Reader, depth: int) -> bool:
     """Whether no value satisfies both; False, which proves nothing, after too many pairs were compared."""
     key = (id(one), id(two), depth)
-    found = reader.apart.get(key)
+    found = reader.disjoint.get(key)
     if found is None:
-        found = len(reader.apart) < _MOST_PAIRS and _are_disjoint(one, two, reader, depth)
-        reader.apart[key] = found
+        found = len(reader.disjoint) < _MOST_PAIRS and _compared(one, two, reader, depth)
+        reader.disjoint[key] = found
     return found
 
 
-def _are_disjoint(one: _Conditions, two: _Conditions, reader: _Reader, depth: int) -> bool:
+def _compared(one: _Conditions, two: _Conditions, reader: _Reader, depth: int) -> bool:
+    """`_are_disjoint`, not cached."""
     if one.values is not None and two.values is not None:
         return one.values.isdisjoint(two.values)
-    return all(_apart_among(kind, one, two, reader, depth) for kind in one.kinds & two.kinds)
+    return all(_are_disjoint_of_type(kind, one, two, reader, depth) for kind in one.kinds & two.kinds)
 
 
-def _apart_among(kind: str, one: _Conditions, two: _Conditions, reader: _Reader, depth: int) -> bool:
+def _are_disjoint_of_type(kind: str, one: _Conditions, two: _Conditions, reader: _Reader, depth: int) -> bool:
     """Whether no value of this type satisfies both."""
     if kind in _RANGES:
         low, high = _RANGES[kind]
         for a, b in ((one, two), (two, one)):
             if a.bounds.get(low, float("-inf")) > b.bounds.get(high, float("inf")):
                 return True
-    return kind == "object" and (_apart_by_key(one, two, reader, depth) or _apart_by_key(two, one, reader, depth))
+    return kind == "object" and (
+        _are_disjoint_by_key(one, two, reader, depth) or _are_disjoint_by_key(two, one, reader, depth)
+    )
 
 
-def _apart_by_key(one: _Conditions, two: _Conditions, reader: _Reader, depth: int) -> bool:
+def _are_disjoint_by_key(one: _Conditions, two: _Conditions, reader: _Reader, depth: int) -> bool:
     """Whether ``one`` requires a key that ``two`` excludes, or whose values are disjoint."""
     for key in one.required:
         if any(key not in keys for keys in two.closed):
@@ -199,6 +204,6 @@ def _apart_by_key(one: _Conditions, two: _Conditions, reader: _Reader, depth: in
             if a is b:
                 continue
             pairs = product(reader.alternatives(a, 2), reader.alternatives(b, 2))
-            if all(_apart(x, y, reader, depth - 1) for x, y in pairs):
+            if all(_are_disjoint(x, y, reader, depth - 1) for x, y in pairs):
                 return True
     return False

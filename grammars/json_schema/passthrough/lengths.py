@@ -106,7 +106,7 @@ def pattern_next_to_length(pattern: str, least: int, most: int | None) -> Engine
     except ValueError:
         return None
     taken = _absorbed(term)
-    return pattern_of_language(taken) if taken != term and _sees_through(taken, least, most) else None
+    return pattern_of_language(taken) if taken != term and _is_decided(taken, least, most) else None
 
 
 def _absorbed(term: Regular) -> Regular:
@@ -136,12 +136,12 @@ def is_decided_by_engine(pattern: str, least: int, most: int | None) -> bool:
     number of words.
     """
     try:
-        return _sees_through(language(pattern), least, most)
+        return _is_decided(language(pattern), least, most)
     except ValueError:
         return False
 
 
-def _sees_through(term: Regular, least: int, most: int | None) -> bool:
+def _is_decided(term: Regular, least: int, most: int | None) -> bool:
     parts: tuple[Regular, ...] = term.args if term.op == "cat" else (term,)
     size = lengths(term)[0]
     if most is not None and most < max(size, least):

@@ -60,7 +60,11 @@ def _pattern_properties(copy: SchemaCopy, value: Any, schema: Mapping[str, Any],
     known = [pattern_language(pattern) for pattern in value]
     widened = _widened(value, schema)
     known = [widened.get(pattern, term) for pattern, term in zip(value, known, strict=True)]
-    if len(known) > 1 and not _begin_apart([fixed_prefix(term) for term in known]) and not _first_apart(known):
+    if (
+        len(known) > 1
+        and not _begin_differently([fixed_prefix(term) for term in known])
+        and not _share_no_first_character(known)
+    ):
         raise NotPassedThrough
     listed = schema.get("properties", {})
     forbidden = [term for term, sub in zip(known, value.values(), strict=True) if sub is False]
@@ -119,13 +123,13 @@ def _same_to_all(patterns: Iterable[str], listed: Iterable[str], *, is_open: boo
             raise NotPassedThrough
 
 
-def _begin_apart(prefixes: list[str]) -> bool:
+def _begin_differently(prefixes: list[str]) -> bool:
     """Whether words with these prefixes surely differ."""
     ordered = sorted(prefixes)
     return all(a and not b.startswith(a) for a, b in pairwise(ordered))
 
 
-def _first_apart(terms: list[Regular]) -> bool:
+def _share_no_first_character(terms: list[Regular]) -> bool:
     """Whether no two of the languages share a first character."""
     found = [_first(term) for term in terms]
     known = [ranges for ranges in found if ranges is not None]

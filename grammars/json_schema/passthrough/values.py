@@ -73,7 +73,7 @@ def _enum(copy: SchemaCopy, value: Any, schema: Mapping[str, Any], out: dict[str
 def _constants(copy: SchemaCopy, values: list[Any], schema: Mapping[str, Any], out: dict[str, Any]) -> None:
     if any(isinstance(one, list | dict) for one in values) and not schema.keys() & CHECKS.keys() <= _ALONE:
         raise NotPassedThrough  # other keywords are not checked against them
-    if not _CONSTRAINING.isdisjoint(schema) and not any(_meets(one, schema) for one in values):
+    if not _CONSTRAINING.isdisjoint(schema) and not any(_satisfies(one, schema) for one in values):
         raise NotPassedThrough  # unsatisfiable: our own compiler says where
     if all(type(one) is str for one in values):
         whole = "".join(values)
@@ -132,7 +132,7 @@ _ALONE = {"type", "enum", "const"}
 _CONSTRAINING = frozenset((*_BOUNDS, *_LENGTHS, "multipleOf", "pattern", "format"))
 
 
-def _meets(value: Any, schema: Mapping[str, Any]) -> bool:
+def _satisfies(value: Any, schema: Mapping[str, Any]) -> bool:
     """Whether a constant satisfies its sibling bounds, lengths, patterns and formats."""
     if isinstance(value, str):
         least, most = (schema.get(keyword) for keyword in _LENGTHS)

@@ -215,7 +215,7 @@ class MemoisedSolver:
         self._barrier = len(self._busy)  # what is busy now waits for this answer and cannot be part of it
         self._depth += 1
         try:
-            found = self._nothing_in(self.shape(conj))
+            found = self._has_no_value(self.shape(conj))
         except _InProgress:
             self._cuts += 1
             return False
@@ -282,7 +282,7 @@ class MemoisedSolver:
             check_deadline()
             return False
 
-    def _nothing_in(self, shape: Shape) -> bool:
+    def _has_no_value(self, shape: Shape) -> bool:
         if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:
             return False
         return not any(map(self._array_possible, shape.arrays)) and not any(map(self._object_possible, shape.objects))

@@ -25,7 +25,7 @@ _MOST_NOISE_IN_HALF = 0.1
 
 log = logging.getLogger("guided")
 
-_remembered: weakref.WeakKeyDictionary[Any, dict[Any, Abilities]] = weakref.WeakKeyDictionary()
+_abilities: weakref.WeakKeyDictionary[Any, dict[Any, Abilities]] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Abilities:
 def abilities_of(model: Any) -> Abilities:
     """Return the abilities of ``model``, tested once per model, attention, dtype and device; log those it lacks."""
     try:
-        found = _remembered.setdefault(model, {})
+        found = _abilities.setdefault(model, {})
         key = (_attention(model), model.dtype, str(model.device), model.training)
     except (TypeError, AttributeError):
         return Abilities(notes=("the object passed as a model is not one of transformers: decoded step by step",))

@@ -22,7 +22,7 @@ ROUNDS = 3
 #: Tokens in the cache before.
 _PREFIX = 32
 
-_remembered: weakref.WeakKeyDictionary[Any, dict[Any, dict[int, float]]] = weakref.WeakKeyDictionary()
+_seconds_of: weakref.WeakKeyDictionary[Any, dict[Any, dict[int, float]]] = weakref.WeakKeyDictionary()
 
 
 def measured_cost(model: Any) -> Cost:
@@ -37,7 +37,7 @@ def relative_cost(assistant: Any, model: Any) -> float:
 
 def _seconds(model: Any) -> dict[int, float]:
     """Return the seconds of a forward by its columns."""
-    found = _remembered.setdefault(model, {})
+    found = _seconds_of.setdefault(model, {})
     config = model.config.get_text_config(decoder=True)
     key = (str(getattr(config, "_attn_implementation", "")), model.dtype, str(model.device))
     if key not in found:

@@ -16,7 +16,7 @@ __all__ = ["check_hidden_states"]
 _MOST_NOISE = {torch.float32: 1e-3, torch.float64: 1e-3}
 _MOST_NOISE_IN_HALF = 0.1
 
-_remembered: weakref.WeakKeyDictionary[Any, dict[Any, str]] = weakref.WeakKeyDictionary()
+_faults: weakref.WeakKeyDictionary[Any, dict[Any, str]] = weakref.WeakKeyDictionary()
 
 
 def check_hidden_states(model: Any) -> None:
@@ -27,7 +27,7 @@ def check_hidden_states(model: Any) -> None:
     """
     key = (str(getattr(model, "dtype", "")), str(getattr(model, "device", "")))
     try:
-        found = _remembered.setdefault(model, {})
+        found = _faults.setdefault(model, {})
     except TypeError:
         found = {}
     if key not in found:

@@ -56,13 +56,13 @@ class _Form(NamedTuple):
 class HostLink:
     """Applies masks on the CPU, with the memory that one call of ``generate`` keeps from step to step.
 
-    ``few_words``: if fewer words of a mask allow any token, the legal scores are copied one by one.
-    ``few_masked``: if at most this share of the tokens is masked, the masked scores are overwritten one by one.
+    ``copy_below_words``: if fewer words of a mask allow any token, the legal scores are copied one by one.
+    ``overwrite_up_to``: if at most this share of the tokens is masked, the masked scores are overwritten one by one.
     """
 
-    def __init__(self, *, few_words: int = 48, few_masked: float = 1 / 16) -> None:
-        self._few_words = few_words
-        self._few_masked = few_masked
+    def __init__(self, *, copy_below_words: int = 48, overwrite_up_to: float = 1 / 16) -> None:
+        self._copy_below_words = copy_below_words
+        self._overwrite_up_to = overwrite_up_to
         self._buffers = _Buffers()
         self._forms: list[_Form] = []
 
@@ -140,10 +140,10 @@ class HostLink:
                 if i:
                     kept.insert(0, kept.pop(i))
                 return form
-        if np.count_nonzero(words) < self._few_words:
+        if np.count_nonzero(words) < self._copy_below_words:
             return None
         num_masked = max(width, 32 * words.size) - int.from_bytes(key, "little").bit_count()
-        if num_masked <= self._few_masked * width:
+        if num_masked <= self._overwrite_up_to * width:
             masked = np.asarray(_ids(~words, width), dtype=np.int64)
             if 32 * words.size < width:  # scores past the mask
                 masked = np.concatenate([masked, np.arange(32 * words.size, width)])

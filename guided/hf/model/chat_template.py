@@ -12,7 +12,7 @@ from jinja2 import TemplateError as JinjaError
 from grammars.plan.plan import Plan
 from grammars.prompt.anchored import put_anchors, tags_of
 from grammars.prompt.escape import escape_special_tokens, segments
-from grammars.prompt.messages import messages_for, said, template_arguments
+from grammars.prompt.messages import comparable_texts, messages_for, template_arguments
 from grammars.values.format import Anchor, Format
 from guided.output.message import Message
 from special_tokens import SpecialTokens
@@ -70,7 +70,7 @@ def _as_mapping(message: Any) -> Any:
 
 def chat_digests(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
     """Return a digest of each message except system messages; kept rows of a conversation are found by them."""
-    return tuple(int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) for text in said(messages))
+    return tuple(int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) for text in comparable_texts(messages))
 
 
 def forgotten_chat(chat: Any) -> tuple[int, ...]:

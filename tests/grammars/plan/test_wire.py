@@ -166,7 +166,7 @@ def test_C8_the_frozen_bytes_of_watched_calls_are_still_read(engine: Engine):
     plan = decode_plan(data)
     assert encode_plan(plan) == sealed(msgpack.unpackb(data, ext_hook=msgpack.ExtType)["plan"])
     assert plan.shortest_arguments == (("/tools/tag/parameters", '{"tags": []}'),)
-    assert [step.is_value for step in plan.call_steps] == [False, True]
+    assert [step.is_value for step in plan.call_values] == [False, True]
     for tags, good in (('["a", "b"]', True), ('["a", "a"]', False)):
         call = f'<tool_call>\n{{"name": "tag", "arguments": {{"tags": {tags}}}}}\n</tool_call>'
         assert accepts(plan, engine, call + END, entry="after") is good

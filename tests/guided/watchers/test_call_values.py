@@ -109,7 +109,7 @@ def test_no_digits_and_no_exponents_without_end_in_a_call(wire_engine: Engine, f
 def test_text_that_looks_like_the_beginning_of_a_value_is_none(wire_engine: Engine, form: str) -> None:
     """Text before watched values that holds their opening in a string: no watcher may begin there."""
     plan = plan_for(wire_engine, form)
-    triggers = [w.trigger[0] for s in plan.call_steps for w in s.ways if isinstance(w.trigger[0], str)]
+    triggers = [w.trigger[0] for s in plan.call_values for w in s.ways if isinstance(w.trigger[0], str)]
     written = 0
     for trigger in triggers:
         text = f'{trigger}["a", "a"] {{"k": 1, "k": 2}}'
@@ -125,7 +125,7 @@ def test_text_that_looks_like_the_beginning_of_a_value_is_none(wire_engine: Engi
 @pytest.mark.parametrize("form", sorted(UNWATCHED))
 def test_where_values_cannot_be_found_the_report_says_so(wire_engine: Engine, form: str) -> None:
     plan = plan_for(wire_engine, form)
-    assert plan.call_steps == ()
+    assert plan.call_values == ()
     if form != "gemma":
         relaxed = {(row.pointer, row.keyword) for row in plan.tool_report.relaxed}
         assert ("/tools/tag/parameters/properties/tags", "uniqueItems") in relaxed
@@ -143,7 +143,7 @@ def test_the_report_and_the_strict_policy_know_of_the_watchers(wire_engine: Engi
 
 
 def test_tools_that_need_no_watcher_carry_no_table(wire_engine: Engine) -> None:
-    assert plan_for(wire_engine, "xml", tools=[TOOLS["say"]]).call_steps == ()
+    assert plan_for(wire_engine, "xml", tools=[TOOLS["say"]]).call_values == ()
 
 
 def test_text_in_front_of_calls_is_not_watched(wire_engine: Engine) -> None:
@@ -183,13 +183,13 @@ def test_the_table_travels_with_the_plan(wire_engine: Engine, form: str) -> None
     plan = plan_for(wire_engine, form)
     again = decode_plan(encode_plan(plan))
     assert again == plan
-    assert any(isinstance(w, UniqueWatch) for step in again.call_steps for w in step.watchers)
+    assert any(isinstance(w, UniqueWatch) for step in again.call_values for w in step.watchers)
     assert not is_written(again, wire_engine, rendered(form, Call("tag", {"tags": ["a", "a"]})))
 
 
 def test_a_table_that_leads_nowhere_is_refused(wire_engine: Engine) -> None:
     plan = plan_for(wire_engine, "tags")
-    broken = replace(plan, call_steps=(replace(plan.call_steps[0], to=99), *plan.call_steps[1:]))
+    broken = replace(plan, call_values=(replace(plan.call_values[0], to=99), *plan.call_values[1:]))
     with pytest.raises(MalformedPlan, match=r"call_steps\[0\].to: there is no step 99"):
         decode_plan(encode_plan(broken))
 

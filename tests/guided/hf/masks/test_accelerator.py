@@ -289,8 +289,8 @@ def test_every_implementation_agrees_with_the_contract(data: st.DataObject, widt
         ends = tuple(data.draw(st.sets(st.sampled_from(sorted(ids)), max_size=2)))
         masks.append(RowMask(row, words.view(np.int32), ends, is_imposed=data.draw(st.booleans())))
     judge = naive(scores, masks).nan_to_num(nan=77.0)
-    one_by_one, ceilings = HostLink(), HostLink(few_words=0, few_masked=0)
-    holes = HostLink(few_words=0, few_masked=1)
+    one_by_one, ceilings = HostLink(), HostLink(copy_below_words=0, overwrite_up_to=0)
+    holes = HostLink(copy_below_words=0, overwrite_up_to=1)
 
     def in_place(host: HostLink) -> Callable[..., torch.Tensor]:
         return lambda scores, masks: host.apply(scores.clone(), masks, in_place=True)
@@ -323,15 +323,15 @@ def test_every_implementation_agrees_with_the_contract(data: st.DataObject, widt
         assert overridden == {r for r, count in enumerate(link.counts()[0]) if count}
 
 
-@pytest.mark.parametrize("few_masked", [0, 1], ids=["ceilings", "masked ids"])
-def test_forms_are_bounded_and_found_again(few_masked: float) -> None:
-    host = HostLink(few_words=0, few_masked=few_masked)
+@pytest.mark.parametrize("overwrite_up_to", [0, 1], ids=["ceilings", "masked ids"])
+def test_forms_are_bounded_and_found_again(overwrite_up_to: float) -> None:
+    host = HostLink(copy_below_words=0, overwrite_up_to=overwrite_up_to)
     draw = np.random.default_rng(0)
     scores = torch.randn(1, 320, generator=torch.Generator().manual_seed(0))
     masks = [RowMask(0, draw.integers(-(2**31), 2**31, 10).astype(np.int32)) for _ in range(30)]
     for mask in [*masks, *masks[::-1], *(m for m in masks for _ in range(2))]:
         assert torch.equal(host.apply(scores, [mask]), naive(scores, [mask]))
-        assert host.size_bytes <= 10 * (320 * (4 + 4 * few_masked) + 100)
+        assert host.size_bytes <= 10 * (320 * (4 + 4 * overwrite_up_to) + 100)
     assert torch.equal(host.apply(scores[:, :300], masks[-1:]), naive(scores[:, :300], masks[-1:]))
 
 
