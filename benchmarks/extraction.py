@@ -31,7 +31,7 @@ from benchmarks.json_schema_tables import percent, table  # noqa: E402
 
 
 @dataclass
-class Row:
+class ExtractionScores:
     """One line of the table."""
 
     name: str
@@ -105,12 +105,15 @@ def first_object(text: str) -> Any:
     return None
 
 
-def measure(guide: Any, cases: Sequence[ExtractionCase], name: str, **options: Any) -> list[Row]:
+def measure(guide: Any, cases: Sequence[ExtractionCase], name: str, **options: Any) -> list[ExtractionScores]:
     """Return a row for all cases and one for each kind."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, ExtractionScores] = {}
     for case, message, seconds in answers(guide, cases, **options):
         value = message.parsed if options.get("guided_run", True) else first_object(message.content or "")
-        for row in (rows.setdefault(name, Row(name)), rows.setdefault(case.kind, Row(f"{name}, {case.kind}"))):
+        for row in (
+            rows.setdefault(name, ExtractionScores(name)),
+            rows.setdefault(case.kind, ExtractionScores(f"{name}, {case.kind}")),
+        ):
             row.add(case, value, message)
             row.seconds += seconds
     return list(rows.values())
@@ -128,7 +131,7 @@ def main() -> None:
     args = parser.parse_args()
     guide = guided.Guide.from_pretrained(args.model) if args.model else guided.demo()
     cases = extraction_cases(args.limit, seed=args.seed)
-    rows: list[Row] = []
+    rows: list[ExtractionScores] = []
     for guided_run in (True, False) if args.free else (True,):
         name = "guided" if guided_run else "free"
         rows += measure(guide, cases, name, guided_run=guided_run, batch=args.batch, max_tokens=args.max_tokens)

@@ -31,7 +31,7 @@ from guided.state.state import GuidanceState
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError, TemplateError
 
-__all__ = ["FITTING", "Row", "judge"]
+__all__ = ["FITTING", "TemplateText", "judge"]
 
 #: Tokenizer -> templates whose models have that vocabulary or a similar one.
 FITTING: Mapping[str, Sequence[str]] = {
@@ -91,7 +91,7 @@ def _call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Row:
+class TemplateText:
     """One text under one template and tokenizer: tokens allowed, and the first override with its cause."""
 
     template: str
@@ -102,7 +102,7 @@ class Row:
     cause: str = ""
 
 
-def judge(template: str, tokenizer_name: str, tokenizer: Any, engine: Engine) -> Iterator[Row]:
+def judge(template: str, tokenizer_name: str, tokenizer: Any, engine: Engine) -> Iterator[TemplateText]:
     """Return the rows of one template whose text ``tokenizer`` can encode."""
     tokens = engine.tokens
     format = inference_of(tokenizer, tokens).format
@@ -130,7 +130,7 @@ def judge(template: str, tokenizer_name: str, tokenizer: Any, engine: Engine) ->
         prefix = tokenizer(begun, add_special_tokens=False)["input_ids"]
         if ids[: len(prefix)] != prefix:
             ids = [*prefix, *tokenizer(text, add_special_tokens=False)["input_ids"]]
-        yield _drive(plan, engine, Row(template, tokenizer_name, what, 0), prefix, ids[len(prefix) :])
+        yield _drive(plan, engine, TemplateText(template, tokenizer_name, what, 0), prefix, ids[len(prefix) :])
 
 
 def _own(prompt: str, whole: str, format: Any, *, reasoned: bool) -> tuple[str, str] | None:
@@ -152,7 +152,7 @@ def _own(prompt: str, whole: str, format: Any, *, reasoned: bool) -> tuple[str, 
     return None
 
 
-def _drive(plan: Any, engine: Engine, row: Row, prompt: Sequence[int], ids: Sequence[int]) -> Row:
+def _drive(plan: Any, engine: Engine, row: TemplateText, prompt: Sequence[int], ids: Sequence[int]) -> TemplateText:
     begin = begin_of(plan, prompt, engine)
     state = GuidanceState(plan, engine, entry=begin.entry)
     mask = allocate_bitmask(1, engine.vocab_size)
@@ -162,11 +162,11 @@ def _drive(plan: Any, engine: Engine, row: Row, prompt: Sequence[int], ids: Sequ
             before = b"".join(map(engine.token_bytes, ids[:i])).decode("utf-8", "replace")[-24:]
             text = engine.token_bytes(token).decode("utf-8", "replace")
             cause = _cause(text, before, mask, engine)
-            return Row(row.template, row.tokenizer, row.what, i, f"{text!r} after {before!r}", cause)
+            return TemplateText(row.template, row.tokenizer, row.what, i, f"{text!r} after {before!r}", cause)
         state.commit([token])
         if state.is_stopped:
-            return Row(row.template, row.tokenizer, row.what, i + 1)
-    return Row(row.template, row.tokenizer, row.what, len(ids), "" if state.is_accepting else "may not end")
+            return TemplateText(row.template, row.tokenizer, row.what, i + 1)
+    return TemplateText(row.template, row.tokenizer, row.what, len(ids), "" if state.is_accepting else "may not end")
 
 
 def _cause(text: str, before: str, mask: Any, engine: Engine) -> str:
@@ -182,7 +182,7 @@ def _cause(text: str, before: str, mask: Any, engine: Engine) -> str:
     return "unescaped text"
 
 
-def rows(templates: Path, tokenizers: Path) -> Iterator[Row]:
+def rows(templates: Path, tokenizers: Path) -> Iterator[TemplateText]:
     for name, fitting in FITTING.items():
         tokenizer = AutoTokenizer.from_pretrained(tokenizers / name)
         tokens = SpecialTokens(facts_of(tokenizer))

@@ -53,9 +53,9 @@ from guided.rows.answer import read_answer  # noqa: E402
 from guided.state.state import GuidanceState  # noqa: E402
 
 if TYPE_CHECKING:
-    from tool_calls import Case
+    from tool_calls import CallCase
 
-__all__ = ["EXPLAINED", "Request", "Result", "answer", "requests"]
+__all__ = ["EXPLAINED", "ModelAnswer", "ModelRequest", "answer", "requests"]
 
 #: Cause -> why guidance changes an answer that a judge accepts.
 EXPLAINED = {
@@ -112,7 +112,7 @@ TRIPS = (
 
 
 @dataclass(frozen=True)
-class Request:
+class ModelRequest:
     """One request: the messages, the plan's parts, and what a judge checks in the answer."""
 
     kind: str
@@ -122,10 +122,10 @@ class Request:
 
 
 @dataclass
-class Result:
+class ModelAnswer:
     """The answers to one request, free and under guidance."""
 
-    request: Request
+    request: ModelRequest
     free: str
     is_valid: bool
     is_unchanged: bool
@@ -137,7 +137,7 @@ class Result:
 
 
 @dataclass
-class Row:
+class KindCounts:
     """One line of the table."""
 
     kind: str
@@ -150,13 +150,13 @@ class Row:
     causes: Counter[str] = field(default_factory=Counter)
 
 
-def requests(limit: int) -> Iterator[Request]:
+def requests(limit: int) -> Iterator[ModelRequest]:
     """Return at most ``limit`` requests of each kind."""
     for chat in PLAIN[:limit]:
-        yield Request("plain text", chat, {})
+        yield ModelRequest("plain text", chat, {})
     for kind, indent in (("extraction", None), ("extraction, indented", 2)):
         for schema, text in EXTRACTION[:: max(1, len(EXTRACTION) // limit)][:limit]:
-            yield Request(kind, _with_examples(schema, text, indent), {"response_format": schema}, schema)
+            yield ModelRequest(kind, _with_examples(schema, text, indent), {"response_format": schema}, schema)
     if importlib.util.find_spec("bfcl_eval") is None:
         print("bfcl-eval is not installed: function calls are left out", file=sys.stderr)
         return
@@ -164,18 +164,18 @@ def requests(limit: int) -> Iterator[Request]:
 
     for kind, choice in (("function call, auto", "auto"), ("function call, must", "required")):
         for case in load_cases("simple_python", limit):
-            yield Request(kind, case.messages, {"tools": [case.tool], "tool_choice": choice})
+            yield ModelRequest(kind, case.messages, {"tools": [case.tool], "tool_choice": choice})
     for kind, choice in (("call, examples, auto", "auto"), ("call, examples, must", "required")):
         yield from islice(_with_calls(load_cases("simple_python", 2 * limit + 20), kind, choice), limit)
 
 
-def _with_calls(cases: Sequence[Case], kind: str, choice: str) -> Iterator[Request]:
+def _with_calls(cases: Sequence[CallCase], kind: str, choice: str) -> Iterator[ModelRequest]:
     """Return requests after two that were answered by the right calls, of another function and of this one."""
     for other, case in pairwise(cases):
         tools = [other.tool, case.tool]
         if other.tool["function"]["name"] != case.tool["function"]["name"]:
             chat = [*other.messages, _called(other), *case.messages, _called(case), *_varied(case.messages)]
-            yield Request(kind, chat, {"tools": tools, "tool_choice": choice})
+            yield ModelRequest(kind, chat, {"tools": tools, "tool_choice": choice})
 
 
 def _varied(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -184,7 +184,7 @@ def _varied(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [m | {"content": digits.sub(lambda found: str(int(found.group()) + 1), m["content"])} for m in messages]
 
 
-def _called(case: Case) -> dict[str, Any]:
+def _called(case: CallCase) -> dict[str, Any]:
     """Return the data set's answer to a case as the assistant's message."""
     ((name, arguments),) = case.answer.items()
     given = {key: values[0] for key, values in arguments.items() if values and values[0] != ""}
@@ -206,7 +206,7 @@ def _with_examples(schema: dict[str, Any], text: str, indent: int | None) -> lis
     return [*chat, {"role": "user", "content": text}]
 
 
-def answer(guide: guided.Guide, batch: Sequence[Request], max_tokens: int) -> list[Result]:
+def answer(guide: guided.Guide, batch: Sequence[ModelRequest], max_tokens: int) -> list[ModelAnswer]:
     """Return both answers to every request of a batch."""
     plans = [guide.plan(**request.parts) for request in batch]
     describe = "tools" in batch[0].parts  # extraction has examples, which the schema's text would outweigh
@@ -220,7 +220,7 @@ def answer(guide: guided.Guide, batch: Sequence[Request], max_tokens: int) -> li
         tokens = alone.token_ids
         cause, place = first_override(guide, plans[r], inputs.begins[r].entry, tokens)
         results.append(
-            Result(
+            ModelAnswer(
                 batch[r],
                 guide.tokenizer.decode(tokens, skip_special_tokens=True),
                 _is_valid(batch[r], alone),
@@ -235,7 +235,7 @@ def answer(guide: guided.Guide, batch: Sequence[Request], max_tokens: int) -> li
     return results
 
 
-def _is_valid(request: Request, message: guided.Message) -> bool:
+def _is_valid(request: ModelRequest, message: guided.Message) -> bool:
     """Whether `json` and `jsonschema` accept the free answer."""
     tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in request.parts.get("tools", ())}
     asked = [(message.content or "", request.schema or True)]
@@ -288,10 +288,10 @@ def _cause(guide: guided.Guide, state: GuidanceState, text: str, before: str, ah
     return "another key" if before.endswith(('{"', ', "')) else "another value"
 
 
-def table(results: Sequence[Result]) -> list[Row]:
-    rows: dict[str, Row] = {}
+def table(results: Sequence[ModelAnswer]) -> list[KindCounts]:
+    rows: dict[str, KindCounts] = {}
     for result in results:
-        row = rows.setdefault(result.request.kind, Row(result.request.kind))
+        row = rows.setdefault(result.request.kind, KindCounts(result.request.kind))
         row.requests += 1
         row.valid += result.is_valid
         row.calls += result.is_valid and result.is_call
@@ -313,7 +313,7 @@ def main() -> None:
     torch.set_num_threads(1)
     guide = guided.Guide.from_pretrained(options.model) if options.model else guided.demo()
     asked = list(requests(options.limit))
-    results: list[Result] = []
+    results: list[ModelAnswer] = []
     for kind in dict.fromkeys(request.kind for request in asked):
         of_kind = [request for request in asked if request.kind == kind]
         for at in range(0, len(of_kind), options.batch):

@@ -72,7 +72,7 @@ def batch_of(guide: Any, load: str, size: int) -> tuple[list[str], list[Any]]:
     return chats, plans
 
 
-class Call:
+class TimedCall:
     """One call of a way: its CPU seconds, and the bytes of states and of the caches of ``prefill``."""
 
     def __init__(self, guide: Any, load: str, size: int, way: str, max_tokens: int) -> None:
@@ -152,11 +152,11 @@ def rows_of(guide: Any, load: str, size: int, rounds: int, max_tokens: int) -> t
     """Return one row of the table of times and one of the table of memory."""
     names = list(WAYS)
     seconds: dict[str, list[float]] = {name: [] for name in names}
-    last: dict[str, Call] = {}
-    Call(guide, load, size, "off", 4)  # tables of the vocabulary
+    last: dict[str, TimedCall] = {}
+    TimedCall(guide, load, size, "off", 4)  # tables of the vocabulary
     for n in range(rounds):
         for name in (names[n % len(names) :] + names[: n % len(names)])[:: 1 if n % 2 else -1]:
-            last[name] = Call(guide, load, size, name, max_tokens)
+            last[name] = TimedCall(guide, load, size, name, max_tokens)
             seconds[name].append(last[name].seconds)
         print(".", end="", file=sys.stderr, flush=True)
     texts = {name: [message.token_ids for message in call.messages] for name, call in last.items()}

@@ -22,7 +22,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from benchmarks.json_schema_tables import table, write_page  # noqa: E402
-from tests.judges.hostile import Result, run  # noqa: E402
+from tests.judges.hostile import HostileResult, run  # noqa: E402
 from tests.judges.hostile_cases import CASES  # noqa: E402
 
 
@@ -53,7 +53,7 @@ class Bystander(threading.Thread):
         self.join()
 
 
-def outcome(result: Result) -> str:
+def outcome(result: HostileResult) -> str:
     """Return one cell of the table."""
     if result.error is not None:
         text = f"{type(result.error).__name__}: {str(result.error).splitlines()[0][:110]}"

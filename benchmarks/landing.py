@@ -50,7 +50,7 @@ LEVELS = ("low", "medium", "high")
 
 
 @dataclass
-class Row:
+class SearchTimes:
     """The measurements of one kind of plan; times in ms."""
 
     plans: int = 0
@@ -157,7 +157,7 @@ def _lark(chance: random.Random) -> str:
     return "\n".join(lines)
 
 
-def measure(row: Row, name: str, plan: Plan, engine: Engine, chance: random.Random, *, walks: bool) -> None:
+def measure(row: SearchTimes, name: str, plan: Plan, engine: Engine, chance: random.Random, *, walks: bool) -> None:
     """Add one plan to a row."""
     row.plans += 1
     try:
@@ -227,9 +227,9 @@ def main() -> int:
     parser.add_argument("--no-walks", action="store_true", help="do not compare with walks through the masks")
     options = parser.parse_args()
     chance, engine = random.Random(options.seed), engine_of(options.vocabulary)
-    rows: dict[str, Row] = {}
+    rows: dict[str, SearchTimes] = {}
     for kind, name, plan in plans(engine, options.schemas, chance):
-        measure(rows.setdefault(kind, Row()), name, plan, engine, chance, walks=not options.no_walks)
+        measure(rows.setdefault(kind, SearchTimes()), name, plan, engine, chance, walks=not options.no_walks)
     head = ("plans", "number", "found", "start ms, p50 / p99", "quick ms", "places ms", "fewer, more of")
     body = [
         (kind, row.plans, row.found, *map(_quantiles, (row.start, row.quick, row.places)),

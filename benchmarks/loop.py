@@ -48,7 +48,7 @@ import guided  # noqa: E402
 from benchmarks.drafts import assistant_rows, draft_rows  # noqa: E402
 from benchmarks.in_turns import in_turns  # noqa: E402
 from benchmarks.json_schema_tables import write_page  # noqa: E402
-from benchmarks.tool_calls import CATEGORIES, Case, load_cases  # noqa: E402
+from benchmarks.tool_calls import CATEGORIES, CallCase, load_cases  # noqa: E402
 from grammars.compose.compose import Parts, compose  # noqa: E402
 from grammars.tool_calls.syntaxes.lookup import syntax  # noqa: E402
 from grammars.values.format import Format  # noqa: E402
@@ -125,7 +125,7 @@ def call_rows(guide: Any, limit: int, batch: int, max_tokens: int) -> list[tuple
             part = cases[at : at + batch]
             plans = [guide.plan(tools=[c.tool], tool_choice="required", parallel_tool_calls=False) for c in part]
 
-            def run(part: Sequence[Case] = part, plans: Any = plans) -> Any:
+            def run(part: Sequence[CallCase] = part, plans: Any = plans) -> Any:
                 chats = [case.messages for case in part]
                 return guide.generate(chats, plans, sampling=GREEDY, max_tokens=max_tokens, describe=True, reuse=False)
 
@@ -182,7 +182,7 @@ def format_rows(guide: Any, limit: int, max_tokens: int) -> list[tuple[str, str,
                     continue
                 inputs = guide.inputs([case.messages], [plan], describe=True)
 
-                def ours(case: Case = case, plan: Any = plan) -> Any:
+                def ours(case: CallCase = case, plan: Any = plan) -> Any:
                     message = guide.generate(
                         [case.messages], [plan], sampling=GREEDY, max_tokens=max_tokens, describe=True, reuse=False
                     )[0]
@@ -254,7 +254,7 @@ def truth_rows(vocabularies: Sequence[str], limit: int) -> list[tuple[str, ...]]
     return rows
 
 
-def _forced_share(engine: Any, form: Format, case: Case) -> tuple[int, int] | None:
+def _forced_share(engine: Any, form: Format, case: CallCase) -> tuple[int, int] | None:
     """Sampled tokens and all tokens of the right call, its end included; None where the syntax cannot write it."""
     values = {
         key: options[0] for key, options in case.answer[case.tool["function"]["name"]].items() if options[0] != ""

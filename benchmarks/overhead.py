@@ -85,7 +85,7 @@ CHATS = (
 )  # fmt: skip
 
 
-class Vocabulary:
+class MeasuredVocabulary:
     """A tokenizer with its engine, a plan for `SCHEMA`, and the tokens of one document with the end token."""
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -103,10 +103,10 @@ class Vocabulary:
 # -- processors
 
 
-Step = Callable[[torch.Tensor, torch.Tensor], Any]
+MaskStep = Callable[[torch.Tensor, torch.Tensor], Any]
 
 
-def ours(vocabulary: Vocabulary, num_rows: int, *, in_place: bool = False) -> Step:
+def ours(vocabulary: MeasuredVocabulary, num_rows: int, *, in_place: bool = False) -> MaskStep:
     prompts = [[1, 2, 3]] * num_rows
     session = Session(
         lambda prompt, row, ids: RowSequence(vocabulary.plan, vocabulary.engine, row=row),
@@ -127,11 +127,11 @@ def ours(vocabulary: Vocabulary, num_rows: int, *, in_place: bool = False) -> St
     return step
 
 
-def ours_in_place(vocabulary: Vocabulary, num_rows: int) -> Step:
+def ours_in_place(vocabulary: MeasuredVocabulary, num_rows: int) -> MaskStep:
     return ours(vocabulary, num_rows, in_place=True)
 
 
-def naive(vocabulary: Vocabulary, num_rows: int) -> Step:
+def naive(vocabulary: MeasuredVocabulary, num_rows: int) -> MaskStep:
     """Return the simplest processor: a matcher per row, bits to bool, ``masked_fill``."""
     tokenizer = llguidance.LLTokenizer(
         tokenizer_json(vocabulary.tokenizer), n_vocab=vocabulary.size, eos_token=[vocabulary.end]
@@ -157,7 +157,7 @@ def naive(vocabulary: Vocabulary, num_rows: int) -> Step:
     return step
 
 
-def xgrammar(vocabulary: Vocabulary, num_rows: int) -> Step:
+def xgrammar(vocabulary: MeasuredVocabulary, num_rows: int) -> MaskStep:
     import xgrammar as xgr
 
     info = xgr.TokenizerInfo.from_huggingface(vocabulary.tokenizer, vocab_size=vocabulary.size)
@@ -168,7 +168,7 @@ def xgrammar(vocabulary: Vocabulary, num_rows: int) -> Step:
     return xgr.contrib.hf.LogitsProcessor([grammar] * num_rows)
 
 
-def outlines(vocabulary: Vocabulary, num_rows: int) -> Step:
+def outlines(vocabulary: MeasuredVocabulary, num_rows: int) -> MaskStep:
     from outlines.backends.llguidance import LLGuidanceLogitsProcessor
 
     tokenizer = llguidance.LLTokenizer(
@@ -180,10 +180,10 @@ def outlines(vocabulary: Vocabulary, num_rows: int) -> Step:
     return LLGuidanceLogitsProcessor(grammar, tokenizer, "torch")
 
 
-def with_copy(make: Callable[[Vocabulary, int], Step]) -> Callable[[Vocabulary, int], Step]:
+def with_copy(make: Callable[[MeasuredVocabulary, int], MaskStep]) -> Callable[[MeasuredVocabulary, int], MaskStep]:
     """Return a processor that copies the scores before one that writes into them."""
 
-    def made(vocabulary: Vocabulary, num_rows: int) -> Step:
+    def made(vocabulary: MeasuredVocabulary, num_rows: int) -> MaskStep:
         step = make(vocabulary, num_rows)
         return lambda input_ids, scores: step(input_ids, scores.clone())
 
@@ -202,7 +202,7 @@ PROCESSORS = {
 }
 
 
-def bare(vocabulary: Vocabulary, num_rows: int) -> list[float]:
+def bare(vocabulary: MeasuredVocabulary, num_rows: int) -> list[float]:
     """Return the seconds per row of every step of llguidance alone: fill and consume."""
     matchers = [vocabulary.engine.matcher(vocabulary.plan) for _ in range(num_rows)]
     words = np.zeros((vocabulary.engine.ll_tokenizer.vocab_size + 31) // 32, dtype=np.int32)
@@ -217,7 +217,7 @@ def bare(vocabulary: Vocabulary, num_rows: int) -> list[float]:
     return times
 
 
-def drive(step: Callable[..., Any], vocabulary: Vocabulary, num_rows: int) -> list[float]:
+def drive(step: Callable[..., Any], vocabulary: MeasuredVocabulary, num_rows: int) -> list[float]:
     """Return the seconds per row of every step; all rows write the document, and every mask must allow it."""
     gc.collect()  # a processor in a reference cycle, as those of outlines, would be freed in the time of the next
     ids = torch.tensor([[1, 2, 3]] * num_rows)
@@ -233,7 +233,7 @@ def drive(step: Callable[..., Any], vocabulary: Vocabulary, num_rows: int) -> li
     return times
 
 
-def measure_processors(vocabulary: Vocabulary, num_rows: int, repeats: int) -> dict[str, dict[str, float]]:
+def measure_processors(vocabulary: MeasuredVocabulary, num_rows: int, repeats: int) -> dict[str, dict[str, float]]:
     found: dict[str, list[float]] = {"bare llguidance": []}
     for _ in range(repeats + 1):  # one run to warm up
         found["bare llguidance"].extend(bare(vocabulary, num_rows))
@@ -345,13 +345,13 @@ def measure_steps(guide: Any, steps: int, repeats: int) -> dict[str, dict[str, f
 LONG_TAGS = {"type": "array", "items": {"type": "string"}, "minItems": 400}
 
 
-def vocabularies() -> Iterator[Vocabulary]:
+def vocabularies() -> Iterator[MeasuredVocabulary]:
     from guided.embedded import model_folder
 
-    yield Vocabulary("SmolLM2", model_folder())
+    yield MeasuredVocabulary("SmolLM2", model_folder())
     folder = Path(os.environ.get("GUIDED_TOKENIZERS", Path.home() / ".cache" / "guided" / "tokenizers")) / "qwen3"
     if (folder / "tokenizer.json").is_file():
-        yield Vocabulary("Qwen3", folder)
+        yield MeasuredVocabulary("Qwen3", folder)
     else:
         print("Qwen3's tokenizer is absent (`make tokenizers`): 151k ids are left out")
 

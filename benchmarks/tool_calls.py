@@ -48,7 +48,7 @@ _TYPES = {"dict": "object", "float": "number", "tuple": "array"}
 
 
 @dataclass
-class Case:
+class CallCase:
     """One request: messages, the function in JSON Schema, the data set's description and answer."""
 
     id: str
@@ -59,7 +59,7 @@ class Case:
 
 
 @dataclass
-class Row:
+class CallScores:
     """One line of the table."""
 
     category: str
@@ -85,7 +85,7 @@ def data_folder() -> Path:
     return Path(next(iter(found.submodule_search_locations))) / "data"
 
 
-def load_cases(category: str, limit: int) -> list[Case]:
+def load_cases(category: str, limit: int) -> list[CallCase]:
     """Return the first ``limit`` cases of a category."""
     folder = data_folder()
     questions = [json.loads(line) for line in (folder / f"BFCL_v4_{category}.json").open(encoding="utf-8")]
@@ -97,7 +97,7 @@ def load_cases(category: str, limit: int) -> list[Case]:
     for record in questions[:limit]:
         function = record["function"][0]
         tool = {"type": "function", "function": {**function, "parameters": to_json_schema(function["parameters"])}}
-        cases.append(Case(record["id"], record["question"][0], tool, function, answers[record["id"]][0]))
+        cases.append(CallCase(record["id"], record["question"][0], tool, function, answers[record["id"]][0]))
     return cases
 
 
@@ -136,7 +136,7 @@ def load_checker() -> Any:
     from bfcl_eval.constants.enums import Language
     from bfcl_eval.eval_checker.ast_eval.ast_checker import ast_checker
 
-    def is_right(case: Case, name: str, arguments: Any) -> bool:
+    def is_right(case: CallCase, name: str, arguments: Any) -> bool:
         with contextlib.suppress(Exception):  # the checker raises for values it did not expect
             result = ast_checker(
                 [case.description], [{name: arguments}], [case.answer], Language.PYTHON, "simple", "guided"
@@ -147,12 +147,12 @@ def load_checker() -> Any:
     return is_right
 
 
-def obeys(case: Case, name: str, arguments: Any) -> bool:
+def obeys(case: CallCase, name: str, arguments: Any) -> bool:
     schema = case.tool["function"]["parameters"]
     return name == case.tool["function"]["name"] and jsonschema.Draft202012Validator(schema).is_valid(arguments)
 
 
-def lenient_call(text: str, case: Case) -> tuple[str, Any] | None:
+def lenient_call(text: str, case: CallCase) -> tuple[str, Any] | None:
     """Return the first JSON object in ``text`` that names the function, or whose keys are its parameters."""
     name = case.tool["function"]["name"]
     properties = case.tool["function"]["parameters"].get("properties", {})
@@ -184,17 +184,19 @@ class Forwards:
         self.count += 1
 
 
-def batches(cases: Sequence[Case], size: int) -> Iterator[Sequence[Case]]:
+def batches(cases: Sequence[CallCase], size: int) -> Iterator[Sequence[CallCase]]:
     for at in range(0, len(cases), size):
         yield cases[at : at + size]
 
 
-def run(guide: Any, cases: Sequence[Case], args: argparse.Namespace, *, guided_run: bool, is_right: Any) -> list[Row]:
+def run(
+    guide: Any, cases: Sequence[CallCase], args: argparse.Namespace, *, guided_run: bool, is_right: Any
+) -> list[CallScores]:
     """Run one category; the free run is scored twice, strictly and leniently."""
     category = cases[0].id.rsplit("_", 1)[0] if cases else ""
-    rows = [Row(category, "guided" if guided_run else "free", len(cases))]
+    rows = [CallScores(category, "guided" if guided_run else "free", len(cases))]
     if not guided_run:
-        rows.append(Row(category, "free, lenient", len(cases)))
+        rows.append(CallScores(category, "free, lenient", len(cases)))
     forwards = Forwards(guide.model)
     for batch in batches(cases, args.batch):
         plans = [guide.plan(tools=[c.tool], tool_choice="required", parallel_tool_calls=False) for c in batch]
@@ -222,7 +224,7 @@ def run(guide: Any, cases: Sequence[Case], args: argparse.Namespace, *, guided_r
     return rows
 
 
-def score(row: Row, case: Case, message: Any, call: tuple[str, Any] | None, is_right: Any) -> None:
+def score(row: CallScores, case: CallCase, message: Any, call: tuple[str, Any] | None, is_right: Any) -> None:
     row.tokens += message.usage.completion_tokens
     row.cut += message.finish_reason == "length"
     if message.finish_reason != "length" and (call is None or not obeys(case, *call)):
@@ -234,7 +236,7 @@ def score(row: Row, case: Case, message: Any, call: tuple[str, Any] | None, is_r
     row.right += is_right(case, *call)
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[CallScores]) -> str:
     """Return the rows as a Markdown table."""
     lines = [
         "| category | run | parsed | obeys schema | exactly right | cut | tokens | seconds | forwards |",
@@ -262,7 +264,7 @@ def main() -> None:
         torch.set_num_threads(args.threads)
     guide = guided.Guide.from_pretrained(args.model) if args.model else guided.demo()
     is_right = load_checker()
-    rows: list[Row] = []
+    rows: list[CallScores] = []
     for category in [args.category] if args.category else CATEGORIES:
         cases = load_cases(category, args.limit)
         for guided_run in (False, True):

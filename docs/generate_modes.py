@@ -46,7 +46,7 @@ SECTIONS = {
 
 
 @dataclass(frozen=True)
-class Mode:
+class GenerateMode:
     """One row of the table: what is done in this mode, and how many tests hold it there."""
 
     name: str
@@ -60,14 +60,14 @@ class Mode:
         return f"| {self.name} | {self.verdict} | {self.how} | {link} |"
 
 
-def modes_of(path: Path) -> list[Mode]:
+def modes_of(path: Path) -> list[GenerateMode]:
     """The modes that a test file names, without importing it."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assigned = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)]
     named = {node.targets[0].id: node.value for node in assigned}  # type: ignore[attr-defined]
     rows = [named["MODE"], *getattr(named.get("MODES"), "elts", [])]
     count = sum(isinstance(node, ast.FunctionDef) and node.name.startswith("test_") for node in tree.body)
-    return [Mode(*ast.literal_eval(row), path, count) for row in rows]
+    return [GenerateMode(*ast.literal_eval(row), path, count) for row in rows]
 
 
 def file_of(name: str) -> Path:

@@ -13,17 +13,17 @@ from guided.engine.engine import compile_grammar
 from special_tokens.errors import GuidedError
 from tests.judges.hostile_cases import Case
 
-__all__ = ["Result", "run"]
+__all__ = ["HostileResult", "run"]
 
 
 @dataclass(frozen=True)
-class Result:
+class HostileResult:
     error: GuidedError | None
     report: SchemaReport
     seconds: float
 
 
-def run(case: Case, tokenizer: Any, seconds: float | None = None) -> Result:
+def run(case: Case, tokenizer: Any, seconds: float | None = None) -> HostileResult:
     """Builds, compiles and computes one mask; anything but a typed error is raised as it is.
 
     All of it under one deadline, of ``seconds`` or the usual one.
@@ -37,5 +37,5 @@ def run(case: Case, tokenizer: Any, seconds: float | None = None) -> Result:
             report = built.report
             compile_grammar(tokenizer, render(built.node).engine_text())
     except GuidedError as error:
-        return Result(error, report, time.perf_counter() - begin)
-    return Result(None, report, time.perf_counter() - begin)
+        return HostileResult(error, report, time.perf_counter() - begin)
+    return HostileResult(None, report, time.perf_counter() - begin)

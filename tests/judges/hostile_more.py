@@ -13,7 +13,7 @@ from tests.judges.hostile_shapes import below, nested
 
 __all__ = ["MORE"]
 
-Row = tuple[str, Callable[[], Any], str, frozenset[str]]
+HostileRow = tuple[str, Callable[[], Any], str, frozenset[str]]
 
 _NONE: frozenset[str] = frozenset()
 _EMPTY = "unsatisfiable"
@@ -50,7 +50,7 @@ def _string(pattern: str, **more: Any) -> Any:
     return {"type": "string", "pattern": pattern, **more}
 
 
-def _depth() -> Iterator[Row]:
+def _depth() -> Iterator[HostileRow]:
     yield ("if 150 deep", lambda: nested(lambda s: {"if": s, "then": {"type": "object"}, "else": {"type": "array"}},
            150, _INTEGER), _EMPTY, _NONE)  # fmt: skip
     for keyword, depth in (
@@ -81,7 +81,7 @@ def _depth() -> Iterator[Row]:
     )
 
 
-def _references() -> Iterator[Row]:
+def _references() -> Iterator[HostileRow]:
     yield "branches of branches, four levels of 25", lambda: _chains(4, 25), "", _NONE
     yield (
         "a lattice of anyOf, 40 x 5",
@@ -122,7 +122,7 @@ def _references() -> Iterator[Row]:
     }, "", _NONE  # fmt: skip
 
 
-def _texts() -> Iterator[Row]:
+def _texts() -> Iterator[HostileRow]:
     yield "a code point that is not closed", lambda: _string("[\\u{411"), "not closed", _NONE
     endless = "[^" * 200_000
     yield "a class begun 200,000 times in a default", lambda: {"default": {"pattern": endless}}, "", _NONE
@@ -181,7 +181,7 @@ def _texts() -> Iterator[Row]:
     yield "bytes for a pattern", lambda: {"pattern": b"^a$"}, "bytes is not a JSON value", _NONE
 
 
-def _breadth() -> Iterator[Row]:
+def _breadth() -> Iterator[HostileRow]:
     yield (
         "200 overlapping patternProperties",
         lambda: {"patternProperties": {f"{i:03d}": {"maximum": i} for i in range(200)}},
@@ -256,7 +256,7 @@ def _breadth() -> Iterator[Row]:
     }, "'items'", _NONE  # fmt: skip
 
 
-def _numbers() -> Iterator[Row]:
+def _numbers() -> Iterator[HostileRow]:
     pairs = [k * (2**61 - 1) + r for r in range(100) for k in range(10, 209)]
     yield "19,900 numbers of a hundred hashes", lambda: {"enum": pairs}, "'alike'", _NONE
     yield "20,000 numbers of one hash", lambda: {"enum": [k * (2**61 - 1) for k in range(20_000)]}, "'alike'", _NONE
@@ -278,7 +278,7 @@ def _numbers() -> Iterator[Row]:
     }, _EMPTY, _NONE  # fmt: skip
 
 
-def _mixed() -> Iterator[Row]:
+def _mixed() -> Iterator[HostileRow]:
     yield "true and false everywhere", lambda: {
         "properties": {"a": True, "b": False}, "patternProperties": {"^c": False, "^d": True}, "propertyNames": True,
         "prefixItems": [True, False], "items": False, "contains": True, "not": False, "if": True, "then": True,
@@ -315,4 +315,4 @@ def _mixed() -> Iterator[Row]:
     }, "", _NONE  # fmt: skip
 
 
-MORE: tuple[Row, ...] = (*_depth(), *_references(), *_texts(), *_breadth(), *_numbers(), *_mixed())
+MORE: tuple[HostileRow, ...] = (*_depth(), *_references(), *_texts(), *_breadth(), *_numbers(), *_mixed())

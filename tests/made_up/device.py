@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["DEVICE", "Event", "FakeDevice", "OnDevice"]
+__all__ = ["DEVICE", "FakeDevice", "FakeEvent", "OnDevice"]
 
 DEVICE = torch.device("cuda")
 _T = torch.Tensor
@@ -47,7 +47,7 @@ class OnDevice(torch.Tensor):
         return FakeDevice.current().call(func, args, kwargs or {})
 
 
-class Event:
+class FakeEvent:
     """A place in the device's queue."""
 
     def __init__(self, device: torch.device) -> None:

@@ -23,7 +23,7 @@ D, Dec = dt.date, decimal.Decimal
 T = TypeVar("T")
 
 
-class Color(enum.Enum):
+class Paint(enum.Enum):
     RED = "red"
     BLUE = "blue"
 
@@ -33,7 +33,7 @@ class Level(enum.IntEnum):
     HIGH = 2
 
 
-class Where(pydantic.BaseModel):
+class Coordinates(pydantic.BaseModel):
     lat: Annotated[float, Field(ge=-90, le=90)]
     name: str | None = None
 
@@ -61,7 +61,7 @@ class Cat(pydantic.BaseModel):
 
 class Dog(pydantic.BaseModel):
     kind: Literal["dog"]
-    breed: Color
+    breed: Paint
 
 
 class Box(pydantic.BaseModel, Generic[T]):
@@ -80,33 +80,33 @@ class Closed(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid")
 
 
-class Ids(pydantic.RootModel[list[uuid.UUID]]):
+class IdList(pydantic.RootModel[list[uuid.UUID]]):
     pass
 
 
-class Tree(pydantic.BaseModel):
+class Branch(pydantic.BaseModel):
     value: int
-    children: list[Tree] = []
+    children: list[Branch] = []
 
 
 @dataclasses.dataclass
-class Point:
+class PlanePoint:
     x: int
     y: int = 0
 
 
 @dataclasses.dataclass
-class Span:
+class TimeSpan:
     start: dt.datetime
     end: dt.datetime | None
 
 
-class Row(TypedDict):
+class Labelled(TypedDict):
     id: int
     note: NotRequired[str]
 
 
-class Pair(NamedTuple):
+class WordAndNumber(NamedTuple):
     key: str
     value: int
 
@@ -116,7 +116,7 @@ class Base64Model(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
 
-ORDER = ["id", "note", *Color, True, False]
+ORDER = ["id", "note", *Paint, True, False]
 
 
 def in_order(found: dict[Any, Any]) -> dict[Any, Any]:
@@ -132,7 +132,7 @@ floats = st.floats(-1e12, 1e12).filter(lambda x: str(x) != "-0.0" and (x == 0 or
 money = st.decimals(-999, 999, places=2)
 plain = st.decimals(-(10**12), 10**12, places=6)
 cats = st.builds(Cat, kind=st.just("cat"), lives=st.integers(0, 9))
-dogs = st.builds(Dog, kind=st.just("dog"), breed=st.sampled_from(Color))
+dogs = st.builds(Dog, kind=st.just("dog"), breed=st.sampled_from(Paint))
 days = st.timedeltas(dt.timedelta(-90_000_000), dt.timedelta(90_000_000))
 mails = st.tuples(*[st.text("abcdefgh", min_size=1, max_size=8)] * 2)
 nets6 = st.lists(st.integers(1, 0xFFFF), min_size=1, max_size=7).map(
@@ -197,7 +197,7 @@ TYPES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "IPv4Interface": (ipaddress.IPv4Interface, st.builds(ipaddress.IPv4Interface, st.ip_addresses(v=4))),
     "HttpUrl": (pydantic.HttpUrl, mails.map(lambda m: pydantic.HttpUrl(f"https://{m[0]}.{m[1]}/{m[0]}?q={m[1]}"))),
     "re.Pattern": (re.Pattern, st.sampled_from(["a+", "^[a-z]{2,3}$", r"(\d|x)*"]).map(re.compile)),
-    "Enum": (Color, st.sampled_from(Color)),
+    "Enum": (Paint, st.sampled_from(Paint)),
     "IntEnum": (Level, st.sampled_from(Level)),
     "Literal": (Literal["a", 1, True, None], st.sampled_from(["a", 1, True, None])),
     "list": (list[int], st.lists(ints, max_size=4)),
@@ -208,7 +208,7 @@ TYPES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "tuple": (tuple[int, str], st.tuples(ints, words)),
     "tuple of any length": (tuple[bool, ...], st.lists(st.booleans(), max_size=3).map(tuple)),
     "set": (set[int], st.sets(ints, max_size=4)),
-    "frozenset": (frozenset[Color], st.frozensets(st.sampled_from(Color))),
+    "frozenset": (frozenset[Paint], st.frozensets(st.sampled_from(Paint))),
     "deque": (collections.deque[int], st.lists(ints, max_size=4).map(collections.deque)),
     "dict": (dict[str, int], st.dictionaries(words, ints, max_size=3)),
     "dict of ints": (dict[int, int], st.dictionaries(ints, ints, max_size=3)),
@@ -217,7 +217,7 @@ TYPES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
         st.dictionaries(st.integers(0, 120), st.booleans(), max_size=3),
     ),
     "dict of dates": (dict[D, str], st.dictionaries(st.dates(), words, max_size=3)),
-    "dict of enums": (dict[Color, int], st.fixed_dictionaries({}, optional=dict.fromkeys(Color, ints)).map(in_order)),
+    "dict of enums": (dict[Paint, int], st.fixed_dictionaries({}, optional=dict.fromkeys(Paint, ints)).map(in_order)),
     "dict of UUIDs": (dict[uuid.UUID, int], st.dictionaries(st.uuids(), ints, max_size=2)),
     "dict of bools": (
         dict[bool, int],
@@ -226,13 +226,16 @@ TYPES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "dict of floats": (dict[float, int], st.dictionaries(ints.map(lambda i: i % 10**6 / 100), ints, max_size=2)),
     "Counter": (collections.Counter[str], st.dictionaries(words, ints, max_size=3).map(collections.Counter)),
     "union": (int | D | None, ints | st.dates() | st.none()),
-    "model": (Where, st.builds(Where, lat=st.integers(-900, 900).map(lambda i: i / 10), name=st.none() | words)),
+    "model": (
+        Coordinates,
+        st.builds(Coordinates, lat=st.integers(-900, 900).map(lambda i: i / 10), name=st.none() | words),
+    ),
     "aliases": (Aliased, st.builds(Aliased, when=st.dates(), size=ints)),
     "computed field": (Area, st.builds(Area, w=ints, h=ints)),
     "discriminated union": (Annotated[Cat | Dog, Field(discriminator="kind")], cats | dogs),
     "union of models": (Cat | Dog, cats | dogs),
     "generic": (Box[D], st.builds(Box[D], item=st.dates(), more=st.lists(st.dates(), max_size=2))),
-    "RootModel": (Ids, st.builds(Ids, st.lists(st.uuids(), max_size=2))),
+    "RootModel": (IdList, st.builds(IdList, st.lists(st.uuids(), max_size=2))),
     "extra allowed": (
         Open,
         st.dictionaries(words.filter(lambda s: s != "a"), ints, max_size=2).map(
@@ -241,20 +244,20 @@ TYPES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     ),
     "extra forbidden": (Closed, st.builds(Closed, a=ints)),
     "recursive": (
-        Tree,
+        Branch,
         st.recursive(
-            st.builds(Tree, value=ints),
-            lambda t: st.builds(Tree, value=ints, children=st.lists(t, max_size=2)),
+            st.builds(Branch, value=ints),
+            lambda t: st.builds(Branch, value=ints, children=st.lists(t, max_size=2)),
             max_leaves=4,
         ),
     ),
-    "dataclass": (Point, st.builds(Point, x=ints, y=ints)),
-    "dataclass of times": (Span, st.builds(Span, start=naive, end=st.none() | naive)),
-    "TypedDict": (Row, st.fixed_dictionaries({"id": ints}, optional={"note": words}).map(in_order)),
-    "NamedTuple": (Pair, st.builds(Pair, words, ints)),
+    "dataclass": (PlanePoint, st.builds(PlanePoint, x=ints, y=ints)),
+    "dataclass of times": (TimeSpan, st.builds(TimeSpan, start=naive, end=st.none() | naive)),
+    "TypedDict": (Labelled, st.fixed_dictionaries({"id": ints}, optional={"note": words}).map(in_order)),
+    "NamedTuple": (WordAndNumber, st.builds(WordAndNumber, words, ints)),
     "list of models": (
-        list[Where],
-        st.lists(st.builds(Where, lat=st.integers(-90, 90).map(float), name=words), max_size=2),
+        list[Coordinates],
+        st.lists(st.builds(Coordinates, lat=st.integers(-90, 90).map(float), name=words), max_size=2),
     ),
     "SecretStr": (pydantic.SecretStr, words.map(pydantic.SecretStr)),
 }

@@ -36,7 +36,7 @@ FEW, MANY, SOME_MORE = 1, 50, 20
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedAnswer:
     """The answers that a request allows: ``content`` is free text, an instance of the format or nothing; calls, and of
     which tools.
 
@@ -52,17 +52,17 @@ class Asked:
 
 SOME = range(1, 100)
 #: (tool_choice, response format asked for) -> what any answer is
-TABLE: dict[tuple[str, bool], Asked] = {
-    ("none", False): Asked("text", range(1)),
-    ("none", True): Asked("format", range(1)),
-    ("auto", False): Asked("text", range(100), both=True),
-    ("auto", True): Asked("format", range(100)),
-    ("required", False): Asked("nothing", SOME),
-    ("required", True): Asked("nothing", SOME),
-    ("get_weather", False): Asked("nothing", SOME, ("get_weather",), called="stop"),
-    ("now", True): Asked("nothing", SOME, ("now",), called="stop"),
-    ("auto of get_weather", False): Asked("text", range(100), ("get_weather",), both=True),
-    ("required of now", True): Asked("nothing", SOME, ("now",)),
+TABLE: dict[tuple[str, bool], RequestedAnswer] = {
+    ("none", False): RequestedAnswer("text", range(1)),
+    ("none", True): RequestedAnswer("format", range(1)),
+    ("auto", False): RequestedAnswer("text", range(100), both=True),
+    ("auto", True): RequestedAnswer("format", range(100)),
+    ("required", False): RequestedAnswer("nothing", SOME),
+    ("required", True): RequestedAnswer("nothing", SOME),
+    ("get_weather", False): RequestedAnswer("nothing", SOME, ("get_weather",), called="stop"),
+    ("now", True): RequestedAnswer("nothing", SOME, ("now",), called="stop"),
+    ("auto of get_weather", False): RequestedAnswer("text", range(100), ("get_weather",), both=True),
+    ("required of now", True): RequestedAnswer("nothing", SOME, ("now",)),
 }
 #: what a request may ask for as a format -> the pattern of what it allows; "" for a JSON schema, which is its own judge
 FORMATS: list[tuple[Any, str]] = [
@@ -120,7 +120,7 @@ def troubles(
 
 
 def _wrong(
-    plan: Plan, engine: Engine, ids: list[int], entry: str, asked: Asked, parts: dict[str, Any], pattern: str
+    plan: Plan, engine: Engine, ids: list[int], entry: str, asked: RequestedAnswer, parts: dict[str, Any], pattern: str
 ) -> Iterator[str]:
     begin, row = Begin(entry), RowSequence(plan, engine, begin=Begin(entry))
     row.extend(ids)

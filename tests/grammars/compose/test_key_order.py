@@ -77,15 +77,15 @@ def test_random_answers_in_any_order_end_and_are_valid(engine: Engine) -> None:
 
 
 def test_keys_that_come_first(engine: Engine) -> None:
-    class Answer(BaseModel):
+    class Reasoned(BaseModel):
         result: int
         reasoning: str
 
-    plan = planned(engine, Answer, key_order=["reasoning"])
+    plan = planned(engine, Reasoned, key_order=["reasoning"])
     assert is_written(plan, engine, {"reasoning": "so", "result": 1})
     assert not is_written(plan, engine, {"result": 1, "reasoning": "so"})
     assert list(plan.response.schema["properties"]) == ["reasoning", "result"]  # shown to the model
-    assert plan.python_type is Answer
+    assert plan.python_type is Reasoned
     nested = {"anyOf": [{"type": "object", "properties": {"n": INTEGER, "why": {"type": "string"}}}, {"type": "null"}]}
     assert is_written(planned(engine, nested, key_order=("why",)), engine, {"why": "", "n": 1})
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import Field, TypeAdapter
 
 from grammars.json_schema.partial import partial_value
-from tests.made_up.python_types import TYPES, Aliased, Cat, Dog, Point, Where, written
+from tests.made_up.python_types import TYPES, Aliased, Cat, Coordinates, Dog, PlanePoint, written
 
 
 def is_part(part: Any, whole: Any) -> bool:
@@ -54,31 +54,31 @@ def test_what_is_there_stays_as_it_is(name: str, data: st.DataObject) -> None:
 
 
 class Form(pydantic.BaseModel):
-    who: Where
+    who: Coordinates
     pets: list[Annotated[Cat | Dog, Field(discriminator="kind")]]
-    at: Point
-    seen: dict[int, Where] = {}
+    at: PlanePoint
+    seen: dict[int, Coordinates] = {}
 
 
 def test_fields_come_one_after_the_other() -> None:
     text = '{"who": {"lat": 1.5, "name": "a"}, "pets": [{"kind": "dog", "breed": "red"}], "at": {"x": 12, "y": 3}, '
     text += '"seen": {"7": {"lat": 2'
     seen = [repr(found) for size in range(len(text) + 1) if (found := partial_value(Form, text[:size])) is not None]
-    whole = "who=Where(lat=1.5, name='a')"
-    pets = f"{whole}, pets=[Dog(kind='dog', breed=<Color.RED: 'red'>)]"
+    whole = "who=Coordinates(lat=1.5, name='a')"
+    pets = f"{whole}, pets=[Dog(kind='dog', breed=<Paint.RED: 'red'>)]"
     assert list(dict.fromkeys(seen)) == [
         "Form()",
-        "Form(who=Where())",
-        "Form(who=Where(lat=1.5))",
-        "Form(who=Where(lat=1.5, name='a'))",
+        "Form(who=Coordinates())",
+        "Form(who=Coordinates(lat=1.5))",
+        "Form(who=Coordinates(lat=1.5, name='a'))",
         f"Form({whole}, pets=[])",
         f"Form({whole}, pets=[Dog(kind='dog')])",
         f"Form({pets})",
         f"Form({pets}, at={{}})",
         f"Form({pets}, at={{'x': 12}})",
-        f"Form({pets}, at=Point(x=12, y=3))",
-        f"Form({pets}, at=Point(x=12, y=3), seen={{}})",
-        f"Form({pets}, at=Point(x=12, y=3), seen={{7: Where()}})",
+        f"Form({pets}, at=PlanePoint(x=12, y=3))",
+        f"Form({pets}, at=PlanePoint(x=12, y=3), seen={{}})",
+        f"Form({pets}, at=PlanePoint(x=12, y=3), seen={{7: Coordinates()}})",
     ]
 
 
@@ -103,7 +103,7 @@ class Whole(pydantic.BaseModel):
 
 
 @dataclasses.dataclass
-class Holder:
+class Carrier:
     inner: Whole
 
 
@@ -112,12 +112,12 @@ class Holder:
     [
         (Doubled, '{"b": 1, "a": 2, ', {"b": 1}),
         (Doubled, '{"b": 1, "a": 2}', {"b": 1, "a": 4}),
-        (Holder, '{"inner": {"a": 1, ', {}),
+        (Carrier, '{"inner": {"a": 1, ', {}),
         (list[Whole], '[{"a": 1, "b": 2}, {"a": 3, ', [Whole(a=1, b=2)]),
         (Annotated[list[int], pydantic.AfterValidator(sorted)], "[3, 1, ", None),
         (list[Annotated[int, pydantic.AfterValidator(abs)]], "[-3, -1, ", [3, 1]),
-        (Where | dict[str, int], '{"lat": 1, ', None),
-        (Where | list[int] | None, "[1, 2, ", [1, 2]),
+        (Coordinates | dict[str, int], '{"lat": 1, ', None),
+        (Coordinates | list[int] | None, "[1, 2, ", [1, 2]),
         (int, "12", None),
         (Aliased, '{"the day": "2024-02-03", "n": 4, ', {"when": "2024-02-03", "size": 4}),
         (dict[str, Any], '{"a": {"b": [1, {"c": tru', {}),

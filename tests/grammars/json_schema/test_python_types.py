@@ -33,7 +33,7 @@ from special_tokens.errors import RequestError, SchemaError
 from tests.cases import seeds
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Compiled, Judge
-from tests.made_up.python_types import RULES, TYPES, Cat, Color, D, Dog, Level, Point, written
+from tests.made_up.python_types import RULES, TYPES, Cat, D, Dog, Level, Paint, Point, written
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a class": (type[int], "no JSON schema"),
     "endless": (Endless, "unsatisfiable"),
     "member of an enum that is no text": (Literal[Days.FIRST], "take the enum itself"),
-    "member of an enum of texts": (Literal[Color.RED], "take the enum itself"),
+    "member of an enum of texts": (Literal[Paint.RED], "take the enum itself"),
     "what is imported": (pydantic.ImportString, "must not choose"),
     "a set of lists": (set[list[int]], "items cannot be hashed"),
     "a set of models": (list[frozenset[Cat]], "a set of Cat: its items cannot be hashed"),
@@ -242,10 +242,10 @@ def test_titles_that_repeat_a_name_are_left_out() -> None:
 
 
 Number = NewType("Number", int)
-Numbers = TypeAliasType("Numbers", "list[Numbers] | Number")  # type: ignore[misc, valid-type, name-defined]
+NestedNumbers = TypeAliasType("NestedNumbers", "list[NestedNumbers] | Number")  # type: ignore[misc, valid-type, name-defined]
 
 
-@pytest.mark.parametrize(("named", "text", "value"), [(Number, "12", 12), (Numbers, "[1, [2]]", [1, [2]])])
+@pytest.mark.parametrize(("named", "text", "value"), [(Number, "12", 12), (NestedNumbers, "[1, [2]]", [1, [2]])])
 def test_a_type_with_a_name_is_a_type(judge: Judge, named: Any, text: str, value: Any) -> None:
     assert compiled(judge, named).accepts(text)
     assert read_value(named, text) == value

@@ -45,7 +45,7 @@ class Point:
     y: int = 0
 
 
-class Note(TypedDict):
+class TravelNote(TypedDict):
     text: str
     at: dt.datetime
 
@@ -55,7 +55,7 @@ def plan_trip(
     color: Color,
     where: Where,
     point: Point | None = None,
-    notes: list[Note] | None = None,
+    notes: list[TravelNote] | None = None,
     tags: set[int] = frozenset(),  # type: ignore[assignment]
     price: decimal.Decimal = decimal.Decimal("1.50"),
     *,

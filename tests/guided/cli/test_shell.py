@@ -27,13 +27,13 @@ class Echo:
             raise RequestError("the prompt is too long", place="messages")
         text = f"{len(messages)}: {messages[-1]['content']}"
 
-        class Answer:
+        class Written:
             message = Message(content=text)
 
             def __iter__(self) -> Any:
                 return iter([ContentDelta(text)])
 
-        return Answer()
+        return Written()
 
 
 def test_a_chat_is_kept_and_gone_on_with(

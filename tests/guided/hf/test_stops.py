@@ -20,7 +20,7 @@ CHATS = ["tell me a thing", "why is the sky blue?", "x", "count to nine", "zebra
 GREEDY = Sampling(temperature=0)
 MAX = 60
 
-Way = Callable[[Any, list[str], list[RowPlan]], list[Message]]
+GenerateWay = Callable[[Any, list[str], list[RowPlan]], list[Message]]
 
 
 def by_generate(guide: Any, chats: list[str], plans: list[RowPlan]) -> list[Message]:
@@ -102,7 +102,7 @@ def shown(guide: Any, data: bytes) -> str:
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_X1_stop_on_the_very_token(tiny_guide: Any, way: Way) -> None:
+def test_X1_stop_on_the_very_token(tiny_guide: Any, way: GenerateWay) -> None:
     abilities_of(tiny_guide.model)  # the self-test's forwards are none of the answers'
     for chat, stop, before, tokens in cases(tiny_guide):
         expected = num_tokens_to(tiny_guide, tokens, len(before) + len(stop))
@@ -132,7 +132,7 @@ def test_X4_all_paths_give_the_same_text(tiny_guide: Any, include: bool) -> None
 
 
 @pytest.mark.parametrize("way", [by_generate, by_loop])
-def test_X4_a_row_that_stops_leaves_the_others_alone(tiny_guide: Any, way: Way) -> None:
+def test_X4_a_row_that_stops_leaves_the_others_alone(tiny_guide: Any, way: GenerateWay) -> None:
     found = cases(tiny_guide)
     chats = [chat for chat, *_ in found]
     free = way(tiny_guide, chats, [None] * len(chats))
@@ -170,7 +170,7 @@ def test_free_rows_with_stops_alone_see_the_logits_of_plain_generate(tiny_guide:
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_X6_stops_work_on_guided_rows(tiny_guide: Any, way: Way) -> None:
+def test_X6_stops_work_on_guided_rows(tiny_guide: Any, way: GenerateWay) -> None:
     for chat in CHATS[:3]:
         (whole,) = way(tiny_guide, [chat], [tiny_guide.plan()])
         text = whole.content or ""
@@ -201,7 +201,7 @@ def test_X6_a_special_stop_token_is_offered_to_a_guided_row(tiny_guide: Any) -> 
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_a_stop_on_the_last_token_beats_max_tokens(tiny_guide: Any, way: Way, monkeypatch: Any) -> None:
+def test_a_stop_on_the_last_token_beats_max_tokens(tiny_guide: Any, way: GenerateWay, monkeypatch: Any) -> None:
     chat, stop, before, tokens = cases(tiny_guide)[1]
     last = num_tokens_to(tiny_guide, tokens, len(before) + len(stop))
     monkeypatch.setitem(globals(), "MAX", last)

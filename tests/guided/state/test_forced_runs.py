@@ -45,7 +45,7 @@ def plan_of(engine: Engine, response_format: Any, **parts: Any) -> Plan:
     return compose(Parts(response_format=response_format, **parts), tokens=engine.tokens, format=THINKING)
 
 
-class Judge:
+class MaskJudge:
     """The engine alone, asked for one mask after the other."""
 
     def __init__(self, plan: Plan, engine: Engine) -> None:
@@ -62,7 +62,7 @@ class Judge:
         return words[: num_words(self.engine.vocab_size)]
 
 
-def check(state: GuidanceState, judge: Judge) -> int:
+def check(state: GuidanceState, judge: MaskJudge) -> int:
     """1 where the judge could say that the mask is right."""
     mask = state.token_mask()
     expected = judge.mask(state.tokens)
@@ -84,7 +84,7 @@ def other_cut(state: GuidanceState, random: Random) -> int | None:
     return random.choice(ids) if ids else None
 
 
-def walk(state: GuidanceState, judge: Judge, random: Random) -> int:
+def walk(state: GuidanceState, judge: MaskJudge, random: Random) -> int:
     """Write at random, with undoing, copies and other cuts; how many masks the judge found right."""
     checked = 0
     for _ in range(60):
@@ -118,7 +118,7 @@ def walk(state: GuidanceState, judge: Judge, random: Random) -> int:
 @pytest.mark.parametrize("number", range(len(FORMATS)))
 def test_masks_are_those_of_the_engine(engine: Engine, number: int) -> None:
     plan = plan_of(engine, FORMATS[number])
-    judge, random = Judge(plan, engine), Random(number)
+    judge, random = MaskJudge(plan, engine), Random(number)
     assert sum(walk(GuidanceState(plan, engine), judge, random) for _ in range(8)) > 50
 
 
@@ -129,7 +129,7 @@ def test_masks_are_those_of_the_engine_on_real_vocabularies(real_engine: Callabl
     for number in (0, 1, 2, 4, 5):
         parts = Parts(response_format=FORMATS[number])
         plan = compose(parts, tokens=engine.tokens, format=Format("plain", ends=ends))
-        judge, random = Judge(plan, engine), Random(number)
+        judge, random = MaskJudge(plan, engine), Random(number)
         assert sum(walk(GuidanceState(plan, engine), judge, random) for _ in range(3)) > 30
 
 

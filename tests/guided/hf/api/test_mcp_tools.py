@@ -43,14 +43,14 @@ def test_the_list_of_a_session_is_a_list_of_tools(tiny_guide: Any) -> None:
 
 
 def test_a_session_runs_its_tools(engine: Any) -> None:
-    class Session:
+    class FakeSession:
         """The two methods of a client session that count here."""
 
         async def call_tool(self, name: str, arguments: Any) -> Any:
             return result(json.dumps([name, arguments]), failed=name == "now")
 
     model = Scripted(engine, [f"{call('weather', {'city': 'Oslo'})}\n{call('now', {})}", "Done."])
-    run = model.run(listed(), call_tool=Session().call_tool)
+    run = model.run(listed(), call_tool=FakeSession().call_tool)
     assert [message["content"] for message in run.messages if message["role"] == "tool"] == [
         '["weather", {"city": "Oslo"}]', 'Error: ["now", {}]',
     ]  # fmt: skip

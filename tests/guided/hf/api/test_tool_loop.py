@@ -26,7 +26,7 @@ from special_tokens.errors import ParseError, RequestError, ToolError
 from tests.judges.plans import FORMAT, plan_of
 
 
-class Trip(pydantic.BaseModel):
+class Journey(pydantic.BaseModel):
     day: dt.date
     nights: int
 
@@ -37,11 +37,11 @@ def even(number: int) -> int:
     return number
 
 
-def book(day: dt.date, nights: Annotated[int, pydantic.AfterValidator(even)]) -> Trip:
+def book(day: dt.date, nights: Annotated[int, pydantic.AfterValidator(even)]) -> Journey:
     """Book it."""
     if day.year < 2000:
         raise LookupError("too early")
-    return Trip(day=day, nights=nights)
+    return Journey(day=day, nights=nights)
 
 
 async def later(day: dt.date) -> str:
@@ -83,7 +83,7 @@ def test_results_go_back_until_the_model_answers(engine: Any) -> None:
     model = Scripted(engine, [call("book", day | {"nights": 2}) + "\n" + call("later", day), "All is booked."])
     run = model.run([book, later], temperature=0)
     assert run.message.content == "All is booked."
-    assert [result.value for result in run.results] == [Trip(day=dt.date(2024, 2, 3), nights=2), "later than 2024"]
+    assert [result.value for result in run.results] == [Journey(day=dt.date(2024, 2, 3), nights=2), "later than 2024"]
     roles = [message["role"] for message in run.messages]
     assert roles == ["user", "assistant", "tool", "tool", "assistant"]
     first, second = run.turns[0].tool_calls
@@ -208,7 +208,7 @@ class Result:
     isError: bool = False  # noqa: N815
 
 
-class Unshowable:
+class Textless:
     def __str__(self) -> str:
         return "odd"
 
@@ -221,7 +221,7 @@ def endless() -> list[Any]:
 
 @pytest.mark.parametrize(("value", "text"), [
     ("as it is", "as it is"), (None, "null"), ({"a": dt.date(2024, 1, 2)}, '{"a":"2024-01-02"}'), (2.5, "2.5"),
-    (Trip(day=dt.date(2024, 1, 2), nights=1), '{"day":"2024-01-02","nights":1}'), (Unshowable(), '"odd"'),
+    (Journey(day=dt.date(2024, 1, 2), nights=1), '{"day":"2024-01-02","nights":1}'), (Textless(), '"odd"'),
     (Result([type("Part", (), {"text": "a"})(), type("Part", (), {"text": "b"})()]), "a\nb"),
     (Result([type("Part", (), {"text": "no"})()], isError=True), "Error: no"), (endless(), "[[...]]"),
 ])  # fmt: skip
@@ -232,14 +232,16 @@ def test_results_are_text(value: Any, text: str) -> None:
 # -- retries
 
 
-class Even(pydantic.BaseModel):
+class EvenNumber(pydantic.BaseModel):
     n: Annotated[int, pydantic.AfterValidator(even)]
 
 
 def test_a_refused_answer_is_asked_for_again(engine: Any) -> None:
     model = Scripted(engine, ['{"n": 3}', '{"n": 5}', '{"n": 4}'])
-    message = answered(lambda messages: model(messages, response_format=Even), [{"role": "user", "content": "Go."}], 5)
-    assert message.parsed == Even(n=4)
+    message = answered(
+        lambda messages: model(messages, response_format=EvenNumber), [{"role": "user", "content": "Go."}], 5
+    )
+    assert message.parsed == EvenNumber(n=4)
     assert [text for text in message.notes if "refused" in text] == [
         "an answer was refused and asked for again: response_format: n: Value error, odd"
     ] * 2
@@ -267,7 +269,7 @@ def test_a_refused_call_is_asked_for_again(engine: Any) -> None:
 def test_only_refused_answers_are_asked_for_again(engine: Any, texts: list[str], retries: int, number: int) -> None:
     model = Scripted(engine, texts)
     chat = [{"role": "user", "content": "Go."}]
-    answered(lambda messages: model(messages, response_format=Even), chat, retries)
+    answered(lambda messages: model(messages, response_format=EvenNumber), chat, retries)
     assert len(model.asked) == number
 
 

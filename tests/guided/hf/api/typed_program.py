@@ -31,7 +31,7 @@ class Point:
     x: int
 
 
-class Row(TypedDict):
+class TableRow(TypedDict):
     """A typed dict."""
 
     y: int
@@ -43,7 +43,7 @@ def typed_answers(guide: Guide, text: str) -> str:
     assert_type(message, Message[Person])
     assert_type(message.parsed, Person | None)
     assert_type(guide.chat([{"role": "user", "content": text}], response_format=Point).parsed, Point | None)
-    assert_type(guide.chat(text, response_format=Row).parsed, Row | None)
+    assert_type(guide.chat(text, response_format=TableRow).parsed, TableRow | None)
     assert_type(guide.chat(text, response_format=list[Person]).parsed, list[Person] | None)
     assert_type(guide.chat(text, response_format=int).parsed, int | None)
     assert_type(guide.chat(text, response_format=guided.Choice(["a", "b"])).parsed, str | None)

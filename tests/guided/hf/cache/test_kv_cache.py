@@ -35,7 +35,7 @@ def some_ids(rng: random.Random, n: int) -> list[int]:
     return [rng.randrange(3, VOCABULARY) for _ in range(n)]
 
 
-class Walk:
+class CacheWalk:
     """A random walk over the operations, with the ids that each row must hold kept next to it."""
 
     def __init__(self, model: Any, rng: random.Random) -> None:
@@ -99,7 +99,7 @@ def test_any_order_of_operations_gives_the_logits_of_each_row_alone(name: str, a
     if (name, attention) == ("gpt_oss", "sdpa"):
         pytest.skip("GPT-OSS has no SDPA")
     model = with_attention(ARCHITECTURES[name](), attention)
-    Walk(model, random.Random(f"{name} {seed}")).run(25)
+    CacheWalk(model, random.Random(f"{name} {seed}")).run(25)
 
 
 @pytest.mark.parametrize("name", HYBRID)

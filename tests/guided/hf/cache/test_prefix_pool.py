@@ -20,7 +20,7 @@ from tests.conftest import make_tiny_guide
 # -- whose rows they are
 
 
-class Row:
+class KeptRow:
     size_bytes = 1
 
     def __init__(self, ids: tuple[int, ...]) -> None:
@@ -28,7 +28,7 @@ class Row:
 
 
 def kept(pool: PrefixPool, ids: tuple[int, ...], chat: tuple[int, ...], **options: bool) -> None:
-    row: Any = Row(ids)
+    row: Any = KeptRow(ids)
     pool.keep(row, {chat}, 0, pool.epoch, **options)
 
 

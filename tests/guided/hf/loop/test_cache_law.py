@@ -59,7 +59,7 @@ def edited(chat: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any
     return chat
 
 
-class Seen:
+class SeenForwards:
     """Each choice of a token: whether its run reused rows, all tokens before it, and the logits it was made from."""
 
     def __init__(self) -> None:
@@ -85,8 +85,8 @@ class Seen:
 
 
 @pytest.fixture
-def seen(monkeypatch: Any) -> Seen:
-    found = Seen()
+def seen(monkeypatch: Any) -> SeenForwards:
+    found = SeenForwards()
     advance = RowLoop._write
 
     def noted(self: RowLoop, logits: torch.Tensor) -> Any:
@@ -131,7 +131,7 @@ def of_architecture(name: str, guide: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", seeds(12, default=3))
-def test_logits_with_reuse_are_those_of_a_fresh_forward(tiny_guide: Any, seen: Seen, seed: int) -> None:
+def test_logits_with_reuse_are_those_of_a_fresh_forward(tiny_guide: Any, seen: SeenForwards, seed: int) -> None:
     guide = guided.Guide(of_architecture("llama", tiny_guide), tiny_guide.tokenizer)
     converse(guide, random.Random(seed), 20, lambda: seen.check(guide.model))
     stats = guide.cache_stats()
@@ -140,7 +140,7 @@ def test_logits_with_reuse_are_those_of_a_fresh_forward(tiny_guide: Any, seen: S
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_the_law_holds_for_every_architecture(tiny_guide: Any, seen: Seen, name: str) -> None:
+def test_the_law_holds_for_every_architecture(tiny_guide: Any, seen: SeenForwards, name: str) -> None:
     guide = guided.Guide(of_architecture(name, tiny_guide), tiny_guide.tokenizer)
     if name == "qwen3_next":
         seen.most = 3e-5  # its state sums up what single steps and longer pieces round differently
@@ -165,13 +165,13 @@ def test_the_law_holds_for_every_architecture(tiny_guide: Any, seen: Seen, name:
 
 
 @pytest.mark.slow
-def test_the_law_holds_for_the_embedded_model(demo_guide: Any, seen: Seen) -> None:
+def test_the_law_holds_for_the_embedded_model(demo_guide: Any, seen: SeenForwards) -> None:
     guide = guided.Guide(demo_guide.model, demo_guide.tokenizer)
     converse(guide, random.Random(1), 20, lambda: seen.check(guide.model))
     assert guide.cache_stats().hits > 10
 
 
-def test_a_template_that_drops_analysis_stays_right_for_20_turns(seen: Seen) -> None:
+def test_a_template_that_drops_analysis_stays_right_for_20_turns(seen: SeenForwards) -> None:
     markers = ("<|start|>", "<|message|>", "<|end|>", "<|channel|>", "<|return|>")
     guide = make_tiny_guide(markers, special=(*markers, "<|im_end|>"))
     guide.model.config.max_position_embeddings = 4096
@@ -323,7 +323,7 @@ def test_other_weights_are_another_model(tiny_guide: Any) -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_a_run_that_breaks_off_keeps_what_the_cache_has(tiny_guide: Any, seen: Seen, error: type) -> None:
+def test_a_run_that_breaks_off_keeps_what_the_cache_has(tiny_guide: Any, seen: SeenForwards, error: type) -> None:
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     calls: list[int] = []
 
@@ -364,7 +364,7 @@ def test_concurrent_turns_of_one_conversation_are_right(tiny_guide: Any) -> None
 def test_the_longest_beginning_wins_and_the_oldest_row_goes() -> None:
     """Against brute force over random rows."""
 
-    class Row:
+    class TakenIds:
         size_bytes = 10
 
         def __init__(self, ids: tuple[int, ...]) -> None:
@@ -375,7 +375,7 @@ def test_the_longest_beginning_wins_and_the_oldest_row_goes() -> None:
     kept: list[tuple[int, ...]] = []
     for _ in range(400):
         ids = tuple(rng.randrange(2) for _ in range(rng.randrange(1, 9)))
-        row: Any = Row(ids)
+        row: Any = TakenIds(ids)
         found = pool.longest(ids, len(ids) - 1, 0)
         lengths = [max(n for n in range(len(ids)) if k[:n] == ids[:n]) for k in kept]
         assert (found[1] if found is not None else 0) == max(lengths, default=0)

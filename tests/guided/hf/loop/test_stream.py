@@ -12,13 +12,13 @@ from special_tokens.errors import AnswerError
 from tests.grammars.json_schema.test_partial import is_part
 
 
-class Row(pydantic.BaseModel):
+class Listing(pydantic.BaseModel):
     name: str = pydantic.Field(max_length=4)
     flags: list[bool] = pydantic.Field(min_length=2, max_length=3)
 
 
 def test_the_last_event_is_the_end_with_the_message(tiny_guide: Any) -> None:
-    stream = tiny_guide.stream("tell me", response_format=Row, temperature=0, max_tokens=60)
+    stream = tiny_guide.stream("tell me", response_format=Listing, temperature=0, max_tokens=60)
     events = list(stream)
     assert [isinstance(event, AnswerEnd) for event in events] == [False] * (len(events) - 1) + [True]
     assert events[-1].message is stream.message
@@ -57,9 +57,9 @@ def test_a_stream_that_never_began_is_closed_as_well(tiny_guide: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_partial_is_part_of_the_end(tiny_guide: Any, seed: int) -> None:
-    stream = tiny_guide.stream("tell me", response_format=Row, seed=seed, temperature=1.0, max_tokens=80)
+    stream = tiny_guide.stream("tell me", response_format=Listing, seed=seed, temperature=1.0, max_tokens=80)
     seen = [stream.partial for _ in stream]
     assert stream.message.ok
     assert len({repr(part) for part in seen}) > 3
     assert all(part is None or is_part(part, stream.message.parsed) for part in seen)
-    assert [isinstance(part, Row) for part in seen if part is not None]
+    assert [isinstance(part, Listing) for part in seen if part is not None]

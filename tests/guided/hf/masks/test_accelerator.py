@@ -19,7 +19,7 @@ from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
 from guided.hf.masks.cpu import HostLink
 from tests.guided.hf.generate.failures.test_failing_rows import Poison
 from tests.judges.generation import CHATS, check_answer, plan_of
-from tests.made_up.device import DEVICE, Event, FakeDevice, OnDevice
+from tests.made_up.device import DEVICE, FakeDevice, FakeEvent, OnDevice
 
 MODE = ("accelerators", "right", "no synchronisation of our own per step in greedy search and sampling; fake device")
 
@@ -28,7 +28,7 @@ NAMES = ["json", None, "choice"]
 
 @pytest.fixture
 def fake(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDevice]:
-    monkeypatch.setattr(device_module, "_event", Event)
+    monkeypatch.setattr(device_module, "_event", FakeEvent)
     monkeypatch.setattr(type(tiny_guide.model), "device", property(lambda model: DEVICE))
     with FakeDevice() as device:
         yield device

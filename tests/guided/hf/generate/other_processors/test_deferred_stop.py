@@ -24,14 +24,14 @@ def test_the_extra_step_leaves_no_trace(
 ) -> None:
     monkeypatch.setattr(utils.DeferredStopCheck, "is_supported", staticmethod(lambda *args, **kwargs: True))
 
-    class Event:
+    class DoneEvent:
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
         def record(self) -> None: ...
 
         def synchronize(self) -> None: ...
 
-    monkeypatch.setattr(torch, "Event", Event)
+    monkeypatch.setattr(torch, "Event", DoneEvent)
     names = ["json", "choice"]
     calls: list[int] = []
     hook = tiny_guide.model.register_forward_hook(lambda *_: calls.append(1))
