@@ -5,7 +5,6 @@ The judge is pydantic itself: `TypeAdapter` writes the instances and reads the a
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import enum
 import fractions
@@ -33,7 +32,7 @@ from special_tokens.errors import RequestError, SchemaError
 from tests.cases import seeds
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Compiled, Judge
-from tests.made_up.python_types import RULES, TYPES, Cat, D, Dog, Level, Paint, Point, written
+from tests.made_up.python_types import RULES, TYPES, Cat, D, Dog, Level, Paint, PlanePoint, written
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +103,9 @@ class Checked(pydantic.BaseModel):
         return self
 
 
-@dataclasses.dataclass
+PlanePoint
+
+
 class Judged:
     a: int
 
@@ -192,7 +193,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "what is imported": (pydantic.ImportString, "must not choose"),
     "a set of lists": (set[list[int]], "items cannot be hashed"),
     "a set of models": (list[frozenset[Cat]], "a set of Cat: its items cannot be hashed"),
-    "a set of data classes": (set[Point], "a set of Point"),
+    "a set of data classes": (set[PlanePoint], "a set of PlanePoint"),
     "patterns of bytes": (list[re.Pattern[bytes]], "patterns of bytes"),
 }
 
