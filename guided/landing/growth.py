@@ -1,9 +1,9 @@
 """An upper bound on the bytes by which tokens can lengthen the way to the end of an answer.
 
-A token that begins a value, or chooses an alternative, makes it necessary to write the shortest text of that value.
-After any number of tokens, of the values that were open before only the innermost that still is open has changed: it
-costs the longest of these texts once, and each value opened since costs it once more.  The bound is estimated from
-schemas and grammar texts without solving them, and rounded up where a keyword does not show the length.
+A token that begins a value, or chooses an alternative, commits the answer to at least the shortest text of that value.
+The bound is the longest of these texts, counted once for the innermost value that was open before and still is, whose
+rest may have become longer, and once for each value opened since; values around it are as they were.  The texts are
+estimated from schemas and grammar texts without solving them, and rounded up where a keyword does not show the length.
 """
 
 from __future__ import annotations

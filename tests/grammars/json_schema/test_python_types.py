@@ -5,6 +5,7 @@ The judge is pydantic itself: `TypeAdapter` writes the instances and reads the a
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import enum
 import fractions
@@ -103,9 +104,7 @@ class Checked(pydantic.BaseModel):
         return self
 
 
-PlanePoint
-
-
+@dataclasses.dataclass
 class Judged:
     a: int
 
