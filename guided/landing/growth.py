@@ -106,6 +106,8 @@ class _Schema:
         (``everywhere``: wherever it is), as do the texts, patterns and bounds written in any.
         """
         nodes = list(_nodes(self._document))
+        if any("propertyNames" in _mapping(node, "not") for node in nodes):
+            return _MOST  # a key by several patterns at once: no search is sure to find one, so none is left to chance
         references = [node[key] for node in nodes for key in ("$ref", "$dynamicRef") if isinstance(node.get(key), str)]
         if everywhere or any(not reference.startswith("#/") for reference in references):
             return max((max(self._least(node), *_texts(node)) for node in nodes), default=0)
