@@ -18,7 +18,7 @@ class ChatCompletions(BaseHTTPRequestHandler):
         try:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             answer = guide.complete(body)  # a body that cannot be honoured is refused before the first token
-        except guided.RequestError as error:
+        except (guided.RequestError, guided.TemplateError) as error:
             self.reply(400, {"error": {"message": str(error), "param": error.place, "type": "invalid_request_error"}})
             return
         except ValueError as error:
