@@ -238,7 +238,9 @@ class EvenNumber(pydantic.BaseModel):
 
 def test_a_refused_answer_is_asked_for_again(engine: Any) -> None:
     model = Scripted(engine, ['{"n": 3}', '{"n": 5}', '{"n": 4}'])
-    message = answered(lambda messages: model(messages, response_format=EvenNumber), [{"role": "user", "content": "Go."}], 5)
+    message = answered(
+        lambda messages: model(messages, response_format=EvenNumber), [{"role": "user", "content": "Go."}], 5
+    )
     assert message.parsed == EvenNumber(n=4)
     assert [text for text in message.notes if "refused" in text] == [
         "an answer was refused and asked for again: response_format: n: Value error, odd"
