@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Benchmark: three descriptions of a JSON schema for the model: the schema, a type in TypeScript, an example.
 
-    python benchmarks/descriptions.py                      # 30 cases of three tables in three styles: an hour
+    python benchmarks/descriptions.py                      # 100 cases of three tables in three styles: an hour
     python benchmarks/descriptions.py --seconds 500        # a part of it; the next run goes on where it stopped
     python benchmarks/descriptions.py --page
 
@@ -118,7 +118,7 @@ def page_table(found: dict[str, dict[str, dict[str, int]]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--limit", type=int, default=30, help="cases of each table (default 30)")
+    parser.add_argument("--limit", type=int, default=100, help="cases of each table (default 100)")
     parser.add_argument("--batch", type=int, default=5)
     parser.add_argument(
         "--seconds", type=float, default=1e9, help="begin no batch after this time; a later run goes on"

@@ -89,8 +89,8 @@ def write(
         begun = time.thread_time()
         is_near, token = row.is_landing(), order[0]
         if is_near:
-            until = landing.control.step_end()
-            chosen = next((i for i in order if row.lands(i, until)), None)
+            effort = landing.control.step_effort()
+            chosen = next((i for i in order if row.lands(i, effort)), None)
             token = row.landing_token() if chosen is None else chosen  # type: ignore[assignment]
         us["near" if is_near else far].append(1e6 * (time.thread_time() - begun))
         row.extend([token])

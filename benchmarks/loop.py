@@ -34,6 +34,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,7 @@ from guided.hf.loop import prepare  # noqa: E402
 from guided.hf.model.vocabulary import engine_of  # noqa: E402
 from guided.rows.sequence import RowSequence  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
+from tests.judges.allocations import bytes_per_token  # noqa: E402
 from tests.made_up.wire_forms import FORMS  # noqa: E402
 
 GREEDY = guided.Sampling(temperature=0)
@@ -295,27 +297,28 @@ def _forced_share(engine: Any, form: Format, case: CallCase) -> tuple[int, int] 
 # ---------------------------------------------------------------- free text, memory
 
 
-def free_rows(guide: Any, runs: int, tokens: int) -> list[tuple[str, str, str]]:
-    """Return rows: batch, the ratio of the n-th steps, the ratio of whole calls."""
+def free_rows(guide: Any, runs: int, tokens: int) -> list[tuple[str, ...]]:
+    """Return rows: batch, the ratio of the n-th steps, that of whole calls, that of the bytes allocated per token."""
     chats = ["Tell me a story about a lighthouse.", "What is a glacier?", "List some rivers.", "How do bees fly?"] * 2
     rows = []
     for batch in (1, 8):
         part = chats[:batch]
         inputs = guide.inputs(part)
-        options = {"max_new_tokens": tokens, "do_sample": False, "pad_token_id": guide.pad_id}
+        options = {"do_sample": False, "pad_token_id": guide.pad_id}
         quiet = guide.with_tokens(guide.tokens)
 
-        def ours(part: Any = part, quiet: Any = quiet) -> Any:
-            return quiet.generate(part, sampling=guided.Sampling(temperature=0), max_tokens=tokens)
+        def ours(tokens: int = tokens, part: Any = part, quiet: Any = quiet, reuse: bool = True) -> Any:
+            return quiet.generate(part, sampling=guided.Sampling(temperature=0), max_tokens=tokens, reuse=reuse)
 
-        def theirs(inputs: Any = inputs, options: Any = options) -> Any:
-            return guide.model.generate(**inputs, **options)
+        def theirs(tokens: int = tokens, inputs: Any = inputs, options: Any = options) -> Any:
+            return guide.model.generate(**inputs, max_new_tokens=tokens, **options)
 
         lengths = {len(m.token_ids) for m in ours()}
         assert lengths == {tokens}, f"an answer ended early: {lengths}"
         found = in_turns(f"batch {batch}", guide.model, ours, theirs, runs)
         step = f"{found['step']:.3f} ({found['step_low']:.3f} to {found['step_high']:.3f}, {found['pairs']} steps)"
-        rows.append((f"batch {batch}", step, f"{found['call']:.3f}"))
+        size = bytes_per_token(partial(ours, reuse=False), 8, tokens) / bytes_per_token(theirs, 8, tokens)
+        rows.append((f"batch {batch}", step, f"{found['call']:.3f}", f"{size:.3f}"))
     return rows
 
 
@@ -383,7 +386,8 @@ def main() -> None:
             truth_rows(vocabularies, args.limit),
         )
     if "free" in wanted:
-        add(("free text / generate", "per token", "whole call"), free_rows(guide, args.runs, 40))
+        head = ("free text / generate", "per token", "whole call", "bytes allocated per token")
+        add(head, free_rows(guide, args.runs, 40))
     if "memory" in wanted:
         add(("peak bytes of the cache", "/ transformers' own"), memory_rows(guide))
     if "drafts" in wanted:

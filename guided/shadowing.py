@@ -1,7 +1,8 @@
 """Detect a foreign package that hides `grammars` or `special_tokens`, the packages that guided ships next to itself.
 
 Both names are common: a folder or module of the user's own project that comes first on ``sys.path`` would be imported
-in their place.
+in their place.  ``import guided`` and all imports from it say so; ``import grammars.plan`` alone says it where
+``special_tokens`` is foreign.  Where ``grammars`` is, no code of ours runs, so that Python's own error stays.
 """
 
 from __future__ import annotations

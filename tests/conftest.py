@@ -46,11 +46,16 @@ def slow_processor() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def engine() -> Engine:
-    """An engine over bytes, a few words and Qwen-like markers."""
+def small_engine() -> Engine:
+    """Return an engine over bytes, a few words and Qwen-like markers."""
     text = small_tokenizer(MARKERS, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
     return Engine(text, small_tokens(text))
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """The engine of `small_engine`."""
+    return small_engine()
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,11 @@ WORDS = {
     r"\bheard?\b": "honoured, read",
     r"\bworn\b|\bwears?\b": "exhausted, used up",
     r"\bso many\b": "at most n, this many",
+    r"\b(?-i:Who(ever)?) [a-z][^?]*$": "callers who ..., a model that ...",
+    r"\bmend(s|ed|ing)?\b": "correct, replace, repair",
+    r"\b(tells?|speaks?) of\b": "mention, state, depend on",
+    r"\bkin\b": "name the others",
+    r"\bfor want of\b": "for lack of",
 }
 
 #: Places where such a word has its ordinary sense: (file or "*", a part of the line).

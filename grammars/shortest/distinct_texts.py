@@ -24,7 +24,7 @@ from grammars.values.watchers import UniqueNode
 __all__ = ["Cells", "Spot", "distinct_text", "has_repeats", "spots"]
 
 _MOST_TRIED = 3_000  # texts of one cell
-_SHORT = 200  # characters; for a text of at most this size other texts are compared with the mended one
+_SHORT = 200  # characters; for a text of at most this size other texts are compared with the corrected one
 _MOST_COMPARED = 500  # other texts
 _CHARACTERS_A_PART = 50  # writing this many costs as much as one part
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ _-."
@@ -121,10 +121,10 @@ def has_repeats(text: str, nodes: tuple[UniqueNode, ...], node: int = 0) -> bool
 def distinct_text(cells: Cells, root: int, nodes: tuple[UniqueNode, ...]) -> str | None:
     """Return a shortest text of a cell without repeats; None where none is found."""
     written = _Written(cells, root)
-    mended = written.text() if written.mend(spots(written.original), nodes, 0) else None
-    size = math.inf if mended is None else len(mended.encode())
+    corrected = written.text() if written.correct(spots(written.original), nodes, 0) else None
+    size = math.inf if corrected is None else len(corrected.encode())
     if len(written.original) > _SHORT or size == len(written.original.encode()):
-        return mended
+        return corrected
     # Another option somewhere may be shorter than the shortest text with its repeats replaced.
     with suppress(TooLarge, RecursionError):
         for text in itertools.islice(written.others.unused(root, {}), _MOST_COMPARED):
@@ -132,7 +132,7 @@ def distinct_text(cells: Cells, root: int, nodes: tuple[UniqueNode, ...]) -> str
                 break
             if not has_repeats(text, nodes):
                 return text
-    return mended
+    return corrected
 
 
 class _Group:
@@ -182,10 +182,10 @@ class _Written:
     def text(self) -> str:
         return "".join(self.pieces)
 
-    def mend(self, spot: Spot, nodes: tuple[UniqueNode, ...], node: int) -> bool:
+    def correct(self, spot: Spot, nodes: tuple[UniqueNode, ...], node: int) -> bool:
         """Replace the repeats in a value of the original, the inner ones first; False where that fails."""
         below = list(_below(nodes, node, spot, self.original))
-        if not all(self.mend(inner, nodes, number) for inner, number in below):
+        if not all(self.correct(inner, nodes, number) for inner, number in below):
             return False
         is_unique = 0 <= node < len(nodes) and nodes[node].unique
         group = _Group()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import Lock
 from typing import NamedTuple
 
 from grammars.plan.plan import Plan, RowPlan
 from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest_output
+from guided.landing.candidates import Classes
 from guided.landing.control import LandingControl, RowLanding
 from guided.landing.growth import Growth, growth_bound
 from guided.landing.landing import LandingSearch
@@ -32,7 +34,7 @@ class _Start(NamedTuple):
     way: tuple[int, ...] | None
     growth: Growth
     reason: str
-    is_shortest: bool
+    classes: Classes
 
 
 class _Starts:
@@ -41,17 +43,21 @@ class _Starts:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._lock = Lock()
-        self._kept: OrderedDict[tuple[int, str], _Start] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, str, bool], _Start] = OrderedDict()
 
     def of(self, plan: Plan, entry: str, max_tokens: int) -> _Start:
         """Return the start of an entry of a plan, with the shortest answer if a quicker search finds a longer one."""
-        key = (id(plan), entry)
+        found = self._once((id(plan), entry, False), lambda: self._searched(plan, entry))
+        if found.search is None or (found.way is not None and len(found.way) <= max_tokens):
+            return found
+        return self._once((id(plan), entry, True), lambda: self._shortest(found, entry))
+
+    def _once(self, key: tuple[int, str, bool], make: Callable[[], _Start]) -> _Start:
+        """Return what ``make`` returns for ``key``, or returned before: it does not depend on other requests."""
         with self._lock:
             found = self._kept.get(key)
-        if found is None or (not found.is_shortest and (found.way is None or len(found.way) > max_tokens)):
-            found = self._searched(plan, entry) if found is None else found
-            if found.search is not None and (found.way is None or len(found.way) > max_tokens):
-                found = self._shortest(found, entry)
+        if found is None:
+            found = make()
             with self._lock:
                 self._kept[key] = found  # it holds the plan, so the id stays its own
                 while len(self._kept) > _KEPT:
@@ -65,20 +71,21 @@ class _Starts:
                 GuidanceState(plan, self._engine, entry=entry),
             )
         except GuidanceError as error:
-            return _Start(plan, None, None, Growth(0), str(error), True)
-        landing = search.shortest_end(state)
+            return _Start(plan, None, None, Growth(0), str(error), {})
+        classes: Classes = {}
+        landing = search.shortest_end(state, classes=classes)
         size = sum(len(state.regions.symbols(token)) for token in landing.tokens or ())
-        return _Start(plan, search, landing.tokens, growth_bound(plan, size), landing.reason, False)
+        return _Start(plan, search, landing.tokens, growth_bound(plan, size), landing.reason, classes)
 
     def _shortest(self, start: _Start, entry: str) -> _Start:
         """The start with the answer that `guided.inspect.shortest.min_tokens` counts."""
         try:
             tokens = shortest_output(start.plan, self._engine, entry=entry)
         except LimitExceeded as error:
-            return start._replace(reason=start.reason or str(error), is_shortest=True)
+            return start._replace(reason=start.reason or str(error))
         if start.way is not None and len(start.way) <= len(tokens):
-            return start._replace(is_shortest=True)
-        return start._replace(way=tokens, is_shortest=True)
+            return start
+        return start._replace(way=tokens)
 
 
 def row_landing(
@@ -105,7 +112,7 @@ def row_landing(
         return RowLanding(None, f"the answer may be cut: {note}")
     if plan.stops and _is_stopped(plan, engine, begin, start.way):
         return RowLanding(note="the answer may be cut: the shortest answer found contains a stop sequence")
-    return RowLanding(LandingControl(start.search, max_tokens, start.way, start.growth, options))
+    return RowLanding(LandingControl(start.search, max_tokens, start.way, start.growth, options, start.classes))
 
 
 def _is_stopped(plan: Plan, engine: Engine, begin: Begin, way: tuple[int, ...]) -> bool:

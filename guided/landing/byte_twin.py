@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,10 +20,12 @@ import numpy as np
 from grammars.plan.plan import Plan
 from guided.engine.engine import Engine, compile_grammar
 
-__all__ = ["ByteMask", "ByteMatcher", "ByteTwin"]
+__all__ = ["ByteMask", "ByteMatcher", "ByteTwin", "Look"]
 
 #: Most compiled grammars that a twin keeps.
 _KEPT = 32
+#: Ids that are farther apart than this, in bits of a mask, are read apart.
+_GAP = 1_024
 _SPECIAL = re.compile(rb"\xff\[([0-9]+)\]")
 
 
@@ -32,6 +34,13 @@ class ByteMask(NamedTuple):
 
     bytes: int
     ids: tuple[int, ...]
+
+
+class Look(NamedTuple):
+    """The mask at a place and the bytes that must come next, as the engine writes them."""
+
+    mask: ByteMask
+    forced: bytes
 
 
 class _Tokenizer:
@@ -54,8 +63,8 @@ class _Row(threading.local):
     """The mask that matchers write into: one row of memory per thread, since the engine lets other threads run."""
 
     def __init__(self, num_words: int) -> None:
-        self.words = np.zeros(num_words, dtype=np.int32)
-        self.view, self.address, self.nbytes = self.words.view(np.uint8), self.words.ctypes.data, self.words.nbytes
+        words = np.zeros(num_words, dtype=np.int32)
+        self.place = memoryview(words.data).cast("B"), words.ctypes.data, words.nbytes
 
 
 class ByteTwin:
@@ -72,16 +81,11 @@ class ByteTwin:
         eos = engine.eos if engine.eos is not None else int(engine.ll_tokenizer.eos_token)
         wrapped = _Tokenizer(engine, self.first, eos)
         self.tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(wrapped))
-        self._words = np.unique(np.array(wrapped.special_token_ids) >> 5)
+        self._special = list(_parts(wrapped.special_token_ids))
         self._compile = partial(compile_grammar, self.tokenizer)
         self._kept: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
-        num_words = -(-(self.first + 256) // 32)
-        self._row = _Row(num_words)
-        self._special = np.zeros(num_words, dtype=np.int32)
-        for i in wrapped.special_token_ids:
-            self._special[i >> 5] |= np.uint32(1 << (i & 31)).astype(np.int32)
-        self._special = self._special[self._words]
+        self._row = _Row(-(-(self.first + 256) // 32))
 
     def matcher(self, plan: Plan, entry: str = "") -> ByteMatcher:
         """Return a matcher at the beginning of an entry of a plan; raises as `compile_grammar` does."""
@@ -96,20 +100,27 @@ class ByteTwin:
 
     def mask(self, matcher: Any) -> ByteMask:
         """Return the symbols that ``matcher`` allows next."""
-        row = self._row
-        matcher.unsafe_compute_mask_ptr(row.address, row.nbytes)
+        view, address, nbytes = self._row.place
+        matcher.unsafe_compute_mask_ptr(address, nbytes)
         at = self.first >> 3
-        written = int.from_bytes(row.view[at : at + 32].tobytes(), "little")
-        found = row.words[self._words] & self._special
         ids: tuple[int, ...] = ()
-        if found.any():
-            ids = tuple(
-                32 * int(self._words[at]) + bit
-                for at in np.flatnonzero(found)
-                for bit in range(32)
-                if int(found[at]) >> bit & 1
-            )
-        return ByteMask(written, ids)
+        for start, end, special in self._special:
+            found = int.from_bytes(view[start:end], "little") & special
+            while found:
+                lowest = found & -found
+                ids += (8 * start + lowest.bit_length() - 1,)
+                found ^= lowest
+        return ByteMask(int.from_bytes(view[at : at + 32], "little"), ids)
+
+
+def _parts(ids: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield the parts of a mask that hold ascending ``ids``: the first byte, the one after the last, and their bits."""
+    begun = 0
+    for i in range(1, len(ids) + 1):
+        if i == len(ids) or ids[i] - ids[i - 1] > _GAP:
+            start = ids[begun] >> 3
+            yield start, (ids[i - 1] >> 3) + 1, sum(1 << (found - 8 * start) for found in ids[begun:i])
+            begun = i
 
 
 class ByteMatcher:
@@ -148,13 +159,13 @@ class ByteMatcher:
             found += [256 + int(part)] if i % 2 else part
         return found
 
-    def class_of(self, symbol: int) -> tuple[object, ...]:
-        """Return the mask and forced bytes after ``symbol``, as a key of that place; the matcher stays here."""
-        copy = self._matcher
-        if not copy.consume_token(self._twin.first + symbol):
-            return ()
-        found = (self._twin.mask(copy), bytes(copy.compute_ff_bytes()))
-        copy.rollback(1)
+    def outcome(self, symbols: Sequence[int]) -> Look:
+        """Return what is seen after ``symbols``, which may be written here; the matcher stays here."""
+        matcher, first = self._matcher, self._twin.first
+        if not matcher.consume_tokens([first + s if s < 256 else s - 256 for s in symbols]):
+            return Look(ByteMask(0, ()), b"")
+        found = Look(self._twin.mask(matcher), bytes(matcher.compute_ff_bytes()))
+        matcher.rollback(len(symbols))
         return found
 
     @property

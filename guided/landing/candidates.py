@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
-from guided.landing.byte_twin import ByteMask, ByteMatcher
+from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
 from guided.landing.place import AnswerPlace
 from guided.watchers.json_scanner import ScanState
 from guided.watchers.persistent_set import Mode
 
-__all__ = ["Candidate", "Candidates", "Preference", "open_parts"]
+__all__ = ["EXIT", "FREE_TEXT", "Candidate", "Candidates", "Classes", "Preference", "open_parts"]
 
 #: More bytes than this are tried by class.
 _FEW = 8
-_FREE_TEXT = 64
+#: Where more bytes than this are allowed, any text is.
+FREE_TEXT = 64
+#: What must come next, if it is as long as this, shows that free text has been left.
+EXIT = 4
 _NAMES_AT_ONCE = 3
 _DIGITS = b"0123456789"
 _BLANK = b" \n\t\r"
 _PRINTABLE = bytes((*range(0x20, 0x7F), 0x0A, 0x09))
+
+
+#: The cost of a byte that must come.
+_FORCED = 0.35
+
+
+class Candidate(NamedTuple):
+    """Symbols to write; whether candidates of earlier places may be dropped, and whether they begin a JSON value."""
+
+    symbols: tuple[int, ...]
+    settles: bool = False
+    begins_value: bool = False
 
 
 class Preference(NamedTuple):
@@ -30,20 +45,25 @@ class Preference(NamedTuple):
     """
 
     first_bytes: Mapping[int, float]
-    forced_cost: float = 0.35
+    forced_cost: float = _FORCED
     takes_known: bool = False
 
+    @property
+    def values_alone(self) -> bool:
+        """Whether it is the first preference but for where values begin."""
+        return bool(self.first_bytes) and self.forced_cost == _FORCED
 
-class Candidate(NamedTuple):
-    """Symbols to write, their cost, and whether candidates of earlier places may be dropped."""
+    def cost(self, candidate: Candidate) -> float:
+        cost = 1.0 + self.forced_cost * (len(candidate.symbols) - 1)
+        return cost + self.first_bytes.get(candidate.symbols[0], 0.0) if candidate.begins_value else cost
 
-    symbols: tuple[int, ...]
-    cost: float
-    settles: bool = False
+
+#: One byte of each class that leads to places alike, by what is seen after it; remembered by the mask before it.
+Classes: TypeAlias = dict[tuple[ByteMask, bytes], dict[Look, int]]
 
 
 class Candidates:
-    """The candidates under one plan and one preference.
+    """The candidates under one plan.  Immutable; what is remembered of classes belongs to the caller.
 
     ``closing``, ``names`` and ``exits`` are those of `known_texts`; ``known`` maps steps of tool calls (-1: the
     response) to texts of the value that begins there.
@@ -55,110 +75,107 @@ class Candidates:
         names: Sequence[tuple[bytes, bool]],
         exits: frozenset[int],
         known: Mapping[int, Sequence[bytes]],
-        preference: Preference,
     ) -> None:
         self._closing = closing
         self._names = names
         self._exits = exits
         self._known = known
-        self._first_bytes, self.forced_cost, self.takes_known = preference
-        self._classes: dict[tuple[object, ...], tuple[int, ...]] = {}
 
     def at(
-        self,
-        matcher: ByteMatcher,
-        mask: ByteMask,
-        place: AnswerPlace,
-        advance: Callable[[AnswerPlace, Sequence[int]], AnswerPlace],
+        self, matcher: ByteMatcher, mask: ByteMask, place: AnswerPlace, classes: Classes, *, is_first: bool
     ) -> list[Candidate]:
         """Return what to try after a place at which ``mask`` is allowed, and the answer cannot end.
 
-        ``advance`` is `PlaceMap.advance`: where a watcher refuses what closes a value, more is tried.
+        ``is_first``: the search begins here, where others may have written a part of what closes a text.
         """
-        if place.scan is not None:
-            found = self._in_json(matcher, mask, place, place.scan)
-            if any(advance(place, candidate.symbols).is_refused for candidate in found):
-                found = [candidate._replace(settles=False) for candidate in found]
-                found += _each(self._classes_of(matcher, mask, _BLANK + b",]}"))
-            if found:
-                return found
-        elif self.takes_known:
-            for text in self._known.get(-1, ()):
-                if matcher.fits(text):
-                    return [Candidate(tuple(text), 0.0)]
+        if place.scan is not None and (found := self._in_json(matcher, mask, place.scan, classes)):
+            return found
         many = mask.bytes.bit_count()
         ids = sorted(mask.ids, key=lambda i: i not in self._exits)[:_FEW]
-        found = [Candidate((256 + i,), 1.0) for i in ids]
-        if found and many > _FREE_TEXT:
+        found = [Candidate((256 + i,)) for i in ids]
+        if found and many > FREE_TEXT:
             return found  # a marker ends the text
         if many <= _FEW:
             return [*found, *_each(_bytes_of(mask.bytes))]
-        found += self._closed_by(matcher, mask)
-        if found and many > _FREE_TEXT:
+        found += self._closed_by(matcher, mask, classes, is_first=is_first)
+        if found and many > FREE_TEXT:
             return found
-        return [*found, *_each(self._classes_of(matcher, mask))]
+        return [*found, *_each(self._classes_of(matcher, mask, classes))]
 
-    def _closed_by(self, matcher: ByteMatcher, mask: ByteMask) -> list[Candidate]:
-        """The closing texts, or what is left of one, that lead somewhere else here.
+    def known_at(self, matcher: ByteMatcher, mask: ByteMask, place: AnswerPlace) -> tuple[int, ...]:
+        """Return a known text of the value that may begin at a place; () if there is none."""
+        scan, step = place.scan, -1
+        if scan is not None:
+            if scan.mode is not Mode.VALUE or scan.frame is not None or mask.bytes >> 0x5D & 1:
+                return ()
+            step = place.call.state if place.call is not None else -1
+        return next((tuple(text) for text in self._known.get(step, ()) if matcher.fits(text)), ())
+
+    def others(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
+        """Return what to try besides where a watcher refuses what closes a value."""
+        return _each(self._classes_of(matcher, mask, classes, _BLANK + b",]}"))
+
+    def _closed_by(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, *, is_first: bool) -> list[Candidate]:
+        """The closing texts, or at first what is left of one, that lead where no single byte leads.
 
         The mask does not show how much of one is written already, so nothing is remembered by it.
         """
         found: list[Candidate] = []
-        before = (mask, tuple(matcher.forced()))
+        others = {
+            matcher.outcome(symbols) for symbols in ((), b" ", b"a") if not symbols or mask.bytes >> symbols[0] & 1
+        }
+        is_known = False
         for text in self._closing:
-            for at in range(len(text)):
+            for at in range(len(text) if is_first else 1):
                 rest = text[at:]
                 if (at and len(rest) < 2) or not mask.bytes >> rest[0] & 1 or not matcher.fits(rest):
                     continue
-                copy = matcher.copy()
-                if copy.feed(rest) and (copy.mask(), tuple(copy.forced())) != before:
-                    found.append(Candidate(tuple(rest), self._cost(rest)))
+                after = matcher.outcome(rest)
+                if after not in others and not is_known and len(after.forced) < EXIT:
+                    others |= self._looks(matcher, mask, classes).keys()
+                    is_known = True
+                if after not in others:
+                    found.append(Candidate(tuple(rest)))
                     break  # the longest rest ends it surely
         return found
 
     # -- JSON
 
-    def _in_json(self, matcher: ByteMatcher, mask: ByteMask, place: AnswerPlace, scan: ScanState) -> list[Candidate]:
+    def _in_json(self, matcher: ByteMatcher, mask: ByteMask, scan: ScanState, classes: Classes) -> list[Candidate]:
         allowed = mask.bytes
         match scan.mode:
             case Mode.VALUE:
-                return self._value(matcher, mask, place, scan)
+                return self._value(matcher, mask, classes)
             case Mode.KEY:
                 if allowed >> 0x7D & 1:
-                    return [Candidate((0x7D,), 1.0)]
+                    return [Candidate((0x7D,))]
                 return self._key(matcher, mask)
             case Mode.IN_KEY if _is_guess(allowed) and (found := self._named(matcher, b'"' + scan.text)):
                 rests = [candidate._replace(settles=False) for candidate in found]
-                return [*rests, *_each(self._classes_of(matcher, mask))]
+                return [*rests, *_each(self._classes_of(matcher, mask, classes))]
             case Mode.STRING | Mode.IN_KEY:
                 if allowed >> 0x22 & 1:
-                    return [Candidate((0x22,), 1.0)]
-                return _each(self._classes_of(matcher, mask))
+                    return [Candidate((0x22,))]
+                return _each(self._classes_of(matcher, mask, classes))
             case Mode.NUMBER | Mode.AFTER:
                 for closer in b"}]":
                     if allowed >> closer & 1:
-                        return [Candidate((closer,), 1.0)]
+                        return [Candidate((closer,))]
                 if allowed >> 0x2C & 1:
-                    return [Candidate((0x2C,), 1.0)]
+                    return [Candidate((0x2C,))]
                 if scan.mode is Mode.NUMBER:
-                    return _each(self._classes_of(matcher, mask, _BLANK))
+                    return _each(self._classes_of(matcher, mask, classes, _BLANK))
         return []
 
-    def _value(self, matcher: ByteMatcher, mask: ByteMask, place: AnswerPlace, scan: ScanState) -> list[Candidate]:
+    def _value(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
         allowed = mask.bytes
         if allowed >> 0x5D & 1:
-            return [Candidate((0x5D,), 1.0)]
-        if self.takes_known and scan.frame is None:
-            step = place.call.state if place.call is not None else -1
-            for text in self._known.get(step, ()):
-                if matcher.fits(text):
-                    return [Candidate(tuple(text), 0.0)]
+            return [Candidate((0x5D,))]
         digits = [digit for digit in _DIGITS if allowed >> digit & 1]
         if len(digits) > _NAMES_AT_ONCE:
-            digits = list(self._classes_of(matcher, ByteMask(allowed & _set_of(_DIGITS), ())))
-        costs = self._first_bytes
+            digits = list(self._classes_of(matcher, ByteMask(allowed & _set_of(_DIGITS), ()), classes))
         first = [byte for byte in (*digits, *b'"[{tfn-') if allowed >> byte & 1]
-        return [Candidate((byte,), 1.0 + costs.get(byte, 0.0)) for byte in first]
+        return [Candidate((byte,), begins_value=True) for byte in first]
 
     def _key(self, matcher: ByteMatcher, mask: ByteMask) -> list[Candidate]:
         """The member names that may be written: the last required one, or else some of them."""
@@ -166,8 +183,8 @@ class Candidates:
             return []
         found = self._named(matcher)
         if found:
-            return found if found[0].settles else [*found, Candidate((0x22,), 1.0)]
-        return [Candidate((0x22,), 1.0, settles=True)]
+            return found if found[0].settles else [*found, Candidate((0x22,))]
+        return [Candidate((0x22,), settles=True)]
 
     def _named(self, matcher: ByteMatcher, begun: bytes = b"") -> list[Candidate]:
         """The rests of known names after ``begun``: of the last required one, or else of some."""
@@ -176,32 +193,34 @@ class Candidates:
             rests = [rest for rest in (name[len(begun) :] for name in names) if matcher.fits(rest)]
             if rests:
                 last = rests[-1:] if is_required else rests[-_NAMES_AT_ONCE:]
-                return [Candidate(tuple(rest), self._cost(rest), settles=is_required) for rest in last]
+                return [Candidate(tuple(rest), settles=is_required) for rest in last]
         return []
-
-    def _cost(self, text: bytes) -> float:
-        return 1.0 + self.forced_cost * (len(text) - 1)
 
     # -- classes of bytes
 
-    def _classes_of(self, matcher: ByteMatcher, mask: ByteMask, without: bytes = b"") -> tuple[int, ...]:
-        """One byte of each class that leads to places alike, remembered by the mask."""
+    def _classes_of(
+        self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, without: bytes = b""
+    ) -> tuple[int, ...]:
+        """One byte of each class; all bytes if they are few."""
         allowed = mask.bytes & ~_set_of(without)
         if allowed.bit_count() <= _FEW:
             return _bytes_of(allowed)
-        key = (mask.bytes, mask.ids, without)
-        found = self._classes.get(key)
-        if found is None:
-            classes: dict[tuple[object, ...], int] = {}
+        return tuple(self._looks(matcher, mask, classes, without).values()) or _bytes_of(allowed)[:_FEW]
+
+    def _looks(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, without: bytes = b"") -> dict[Look, int]:
+        key = (mask, without)
+        found = classes.get(key)
+        if found is None or any(matcher.outcome((byte,)) != after for after, byte in found.items()):
+            allowed = mask.bytes & ~_set_of(without)
+            found = classes[key] = {}
             for byte in _PRINTABLE if allowed.bit_count() > 2 * _FEW else _bytes_of(allowed):
                 if allowed >> byte & 1:
-                    classes.setdefault(matcher.class_of(byte), byte)
-            found = self._classes[key] = tuple(classes.values()) or _bytes_of(allowed)[:_FEW]
+                    found.setdefault(matcher.outcome((byte,)), byte)
         return found
 
 
 def _each(symbols: Iterable[int]) -> list[Candidate]:
-    return [Candidate((symbol,), 1.0) for symbol in symbols]
+    return [Candidate((symbol,)) for symbol in symbols]
 
 
 def _bytes_of(bits: int) -> tuple[int, ...]:

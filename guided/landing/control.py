@@ -9,7 +9,6 @@ the sampler draws.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from copy import copy
 from typing import NamedTuple
@@ -17,11 +16,12 @@ from typing import NamedTuple
 from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import RegionName
 from guided.landing.byte_twin import ByteMatcher
+from guided.landing.candidates import Classes
 from guided.landing.growth import Growth
 from guided.landing.landing import LandingSearch, write
 from guided.landing.options import LandingOptions
 from guided.landing.place import AnswerPlace
-from guided.landing.search import SearchLimits
+from guided.landing.search import Effort, SearchLimits
 from guided.landing.way import NOTHING, Way, rests, values_of
 from guided.state.state import GuidanceState
 from guided.watchers.persistent_set import Mode
@@ -31,6 +31,8 @@ __all__ = ["LandingControl", "RowLanding"]
 
 #: A search that found no way is repeated after this many tokens, or this part of the remaining ones if that is more.
 _RETRY, _RETRIES = 4, 8
+#: The most places that searches try in one step near the budget, and in one look after tokens that were only counted.
+_STEP_PLACES, _LOOK_PLACES = 150, 1_000
 #: Tokens of margin, in addition to the bound, while tokens are only counted.
 _NEAR = 12
 #: The most digits of a number near the budget.
@@ -43,7 +45,8 @@ _DIGITS = b"0123456789"
 
 
 class LandingControl:
-    """The control of one row.  ``way`` are the tokens of a whole answer, ``growth`` is `growth_bound` of the plan.
+    """The control of one row.  ``way`` are the tokens of a whole answer, ``growth`` is `growth_bound` of the plan,
+    ``classes`` is what the search for the way remembers.
 
     Not thread-safe.  The caller passes the row's state, which stays as it is, and reports its rollbacks.
     """
@@ -55,6 +58,7 @@ class LandingControl:
         way: Sequence[int],
         growth: Growth,
         options: LandingOptions | None = None,
+        classes: Classes | None = None,
     ) -> None:
         self.max_tokens = max_tokens
         #: the index of the first token that was chosen because of the budget; None if there is none
@@ -65,6 +69,7 @@ class LandingControl:
         self._first = tuple(way)
         self._growth = growth
         self._options = options or LandingOptions()
+        self._known_classes = classes or {}
         self.restart()
 
     def restart(self) -> None:
@@ -81,6 +86,7 @@ class LandingControl:
         self._place: AnswerPlace | None = None
         self._fed = 0  # tokens that the matcher has read
         self._ratio, self._wanted = 1.0, -1
+        self._classes = dict(self._known_classes)  # a row's own, so that it does not depend on others
 
     def rolled_back(self, size: int) -> None:
         """Forget what is known of tokens after the first ``size``, which have been undone."""
@@ -92,7 +98,7 @@ class LandingControl:
     def fork(self) -> LandingControl:
         """Return an independent copy."""
         twin = copy(self)
-        twin._tried = dict(self._tried)
+        twin._tried, twin._classes = dict(self._tried), dict(self._classes)
         twin._matcher = self._matcher.copy() if self._matcher is not None else None
         return twin
 
@@ -120,11 +126,10 @@ class LandingControl:
         if way is None:
             matcher, place = self._followed(state)
             if matcher is not None and place is not None:
-                until = time.thread_time() + time_limits().landing_look_cpu_s
-                way = self._found(state, matcher, place, remaining, until, in_haste=False)
+                effort = Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=_LOOK_PLACES))
+                way = self._found(state, matcher, place, remaining, effort, in_haste=False)
         if way is not None and self._left(state, way, remaining) <= 0 and way.tokens is None:
-            tokens = write(state, way.symbols)
-            way = Way(way.symbols, tokens, way.values) if tokens is not None and len(tokens) <= remaining else None
+            way = _written(state, way, remaining)
         self._way, self._tried = way, {}
         if way is None:
             self._credit = max(_RETRY, remaining // _RETRIES)
@@ -192,23 +197,23 @@ class LandingControl:
         ends = state.open_end_ids()
         return ends[0] if ends else None
 
-    def allows(self, state: GuidanceState, token: int, until: float) -> bool:
+    def allows(self, state: GuidanceState, token: int, effort: Effort) -> bool:
         """Whether a way to the end that fits into the budget was found after ``token``, which the mask allows.
 
-        ``until`` is the processor time of this thread at which searches stop; see `step_end`.
+        ``effort`` is what the searches of this step may still take; see `step_effort`.
         """
         if token == self.next_token(state) or token in state.open_end_ids():
             return True
-        if token not in self._tried and time.thread_time() < until:
-            self._tried[token] = self._after(state, token, until)
+        if token not in self._tried and not effort.is_spent:
+            self._tried[token] = self._after(state, token, effort)
         return self._tried.get(token) is not None
 
     @staticmethod
-    def step_end() -> float:
-        """Return the processor time of this thread at which the searches of a step that begins now must stop."""
-        return time.thread_time() + time_limits().landing_step_cpu_s
+    def step_effort() -> Effort:
+        """Return what all searches of one step, which begins now, may take."""
+        return Effort(SearchLimits(cpu_s=time_limits().landing_step_cpu_s, expansions=_STEP_PLACES))
 
-    def _after(self, state: GuidanceState, token: int, until: float) -> Way | None:
+    def _after(self, state: GuidanceState, token: int, effort: Effort) -> Way | None:
         """Return a way after ``token`` that fits into the budget; None if none was found."""
         way = self._way
         matcher, place = self._followed(state)
@@ -227,19 +232,23 @@ class LandingControl:
         symbols, after = state.regions.symbols(token), matcher.copy()
         if not after.feed(symbols):
             return None
-        self._hint = way
+        self._hint, effort.cost = way, 2.0 * most + 8
         place = self._search.places(state).advance(place, symbols)
-        found = self._found(twin, after, place, most, until, in_haste=True)
-        if found is None or most - found.size < self._kept(twin, found):
-            return None
-        return found
+        return self._found(twin, after, place, most, effort, in_haste=True)
 
     def _found(
-        self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, most: int, until: float, *, in_haste: bool
+        self,
+        state: GuidanceState,
+        matcher: ByteMatcher,
+        place: AnswerPlace,
+        most: int,
+        effort: Effort,
+        *,
+        in_haste: bool,
     ) -> Way | None:
         """Return a way of at most ``most`` tokens from ``place``: a rest of the last way, else the result of a search.
 
-        ``in_haste``: the way must be written in tokens now, and only one search is made.
+        ``in_haste``: the way must be written in tokens now and leave the reserve, and only one search is made.
         """
         try:
             if state.region is RegionName.CONTENT and state.is_accepting:
@@ -247,20 +256,27 @@ class LandingControl:
         except GuidanceError:
             return None
         places, hint = self._search.places(state), self._hint
-        limits = SearchLimits(cpu_s=time_limits().landing_step_cpu_s, cost=2.0 * most + 8 if in_haste else float("inf"))
+        tree = self._search.tree(matcher, place, places, self._classes)
         if state.region is RegionName.CONTENT and _is_torn(state):
-            found = next(self._search.ends(matcher, place, places, limits, until, in_haste=True), None)
-            if found is not None and len(found) < _CHARACTER:
+            found = next(self._search.ends(tree, effort, in_haste=True), None)
+            if found is not None and len(found.symbols) < _CHARACTER:
                 return NOTHING  # free text, which may be cut after the character
-        for at in rests(matcher, place, places, hint.symbols):
-            way = _written(state, hint.symbols[at:], hint.values, most, in_tokens=in_haste)
-            if way is not None:
-                return way
-        for symbols in self._search.ends(matcher, place, places, limits, until, in_haste=in_haste):
-            way = _written(state, symbols, values_of(places, place, symbols), most, in_tokens=in_haste)
+        at = next(rests(matcher, place, places, hint.symbols), -1)
+        if at >= 0:
+            way = self._fitting(state, Way(hint.symbols[at:], None, hint.values), most, in_haste=in_haste)
+            if way is not None or in_haste:
+                return way  # a search would hardly find a shorter one
+        for found in self._search.ends(tree, effort, hint, at, in_haste=in_haste):
+            way = self._fitting(state, found, most, in_haste=in_haste)
             if way is not None:
                 return way
         return None
+
+    def _fitting(self, state: GuidanceState, way: Way, most: int, *, in_haste: bool) -> Way | None:
+        """Return the way if it has at most ``most`` tokens, ``in_haste`` written in tokens that leave the reserve."""
+        if not in_haste:
+            return way if way.size <= most else _written(state, way, most)
+        return _written(state, way, most - self._kept(state, way))
 
     # -- the reserve
 
@@ -303,11 +319,7 @@ def _is_torn(state: GuidanceState) -> bool:
     return bool(data) and data[-1] >= 0x80
 
 
-def _written(
-    state: GuidanceState, symbols: Sequence[int], values: Sequence[tuple[int, bool]], most: int, *, in_tokens: bool
-) -> Way | None:
-    """Return the way of these symbols; None if it has more than ``most`` tokens or the masks refuse them."""
-    if not in_tokens and len(symbols) < most:
-        return Way(symbols, None, values)
-    tokens = write(state, symbols)
-    return None if tokens is None or len(tokens) > most else Way(symbols, tokens, values)
+def _written(state: GuidanceState, way: Way, most: int) -> Way | None:
+    """Return the way in tokens; None if it has more than ``most`` of them or the masks refuse them."""
+    tokens = write(state, way.symbols, most)
+    return None if tokens is None or len(tokens) > most else Way(way.symbols, tokens, way.values)

@@ -1,9 +1,9 @@
 """An upper bound on the bytes by which tokens can lengthen the way to the end of an answer.
 
-A token that begins a value, or chooses an alternative, makes it necessary to write the shortest text of that value.
-After any number of tokens, of the values that were open before only the innermost that still is open has changed: it
-costs the longest of these texts once, and each value opened since costs it once more.  The bound is estimated from
-schemas and grammar texts without solving them, and rounded up where a keyword does not show the length.
+A token that begins a value, or chooses an alternative, commits the answer to at least the shortest text of that value.
+The bound is the longest of these texts, counted once for the innermost value that was open before and still is, whose
+rest may have become longer, and once for each value opened since; values around it are as they were.  The texts are
+estimated from schemas and grammar texts without solving them, and rounded up where a keyword does not show the length.
 """
 
 from __future__ import annotations
@@ -106,6 +106,8 @@ class _Schema:
         (``everywhere``: wherever it is), as do the texts, patterns and bounds written in any.
         """
         nodes = list(_nodes(self._document))
+        if any("propertyNames" in _mapping(node, "not") for node in nodes):
+            return _MOST  # a key by several patterns at once: no search is sure to find one, so none is left to chance
         references = [node[key] for node in nodes for key in ("$ref", "$dynamicRef") if isinstance(node.get(key), str)]
         if everywhere or any(not reference.startswith("#/") for reference in references):
             return max((max(self._least(node), *_texts(node)) for node in nodes), default=0)

@@ -6,21 +6,20 @@ state and leaves it as it is.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import Plan
 from guided.engine.engine import Engine
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
-from guided.landing.candidates import Candidates, Preference
+from guided.landing.candidates import Candidates, Classes, Preference
 from guided.landing.known_texts import closing_texts, exit_ids, member_names
 from guided.landing.place import AnswerPlace, PlaceMap
-from guided.landing.search import SearchLimits, search
+from guided.landing.search import Effort, SearchLimits, SearchTree, search
+from guided.landing.way import NOTHING, Way
 from guided.state.state import GuidanceState
-from special_tokens.errors import GuidanceError, LimitExceeded
+from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
 
 __all__ = ["Landing", "LandingSearch", "write"]
 
@@ -34,7 +33,7 @@ _PREFERENCES = (
 
 
 #: When an end has been found, other searches try this many times its places, and at least the second number of places.
-_TIMES, _FEW = 6, 300
+_TIMES, _FEW = 3, 150
 
 
 class Landing(NamedTuple):
@@ -56,13 +55,17 @@ class LandingSearch:
         self._engine = engine
         self._begin = engine.derived(ByteTwin).matcher(plan, plan.entry(entry).name)
         self._places: PlaceMap | None = None
-        shared = closing_texts(plan), member_names(plan), exit_ids(plan)
         self._plan = plan
         self._known: dict[int, list[bytes]] = {-1: [response_text.encode()]} if response_text else {}
-        self._candidates = [Candidates(*shared, self._known, preference) for preference in _PREFERENCES]
+        self._candidates = Candidates(closing_texts(plan), member_names(plan), exit_ids(plan), self._known)
 
     def shortest_end(
-        self, state: GuidanceState, *, limits: SearchLimits | None = None, preferences: int = len(_PREFERENCES)
+        self,
+        state: GuidanceState,
+        *,
+        limits: SearchLimits | None = None,
+        preferences: int = len(_PREFERENCES),
+        classes: Classes | None = None,
     ) -> Landing:
         """Return the fewest tokens found that end ``state``, each of them allowed by its masks.
 
@@ -74,38 +77,45 @@ class LandingSearch:
             matcher, place, places = self._follow(state)
         except GuidanceError as error:
             return Landing(None, str(error))
+        tree = self.tree(matcher, place, places, {} if classes is None else classes)
         best, reason, tried = None, "", 0
-        until = time.thread_time() + limits.cpu_s
-        for candidates in self._preferences()[:preferences]:
-            found = search(matcher, place, places, candidates, limits, until)
+        written: set[tuple[int, ...]] = set()
+        effort, most = Effort(limits), limits.expansions
+        for preference in self._preferences()[:preferences]:
+            if preference.values_alone and not tree.has_values:
+                continue  # it would find the same
+            part = effort.part(min(most, effort.left // 2))
+            found = next(search(tree, preference, part))
+            effort.left += part.left
             tried += found.expansions
             if found.symbols is None:
                 reason = reason or found.reason
                 continue
+            if found.symbols in written:
+                continue
+            written.add(found.symbols)
             tokens = write(state, found.symbols)
             if tokens is None:
                 reason = reason or "the masks refuse the text that was found"
                 continue
-            limits = replace(limits, expansions=min(limits.expansions, max(_FEW, _TIMES * found.expansions)))
+            most = max(_FEW, _TIMES * found.expansions)
             if best is None or len(tokens) < len(best):
                 best = tokens
         return Landing(best, "" if best is not None else reason, tried)
 
+    def tree(self, matcher: ByteMatcher, place: AnswerPlace, places: PlaceMap, classes: Classes) -> SearchTree:
+        """Return the places of all searches from one; ``classes`` is what the caller remembers of bytes."""
+        return SearchTree(matcher, place, places, self._candidates, classes)
+
     def ends(
-        self,
-        matcher: ByteMatcher,
-        place: AnswerPlace,
-        places: PlaceMap,
-        limits: SearchLimits,
-        until: float,
-        *,
-        in_haste: bool,
-    ) -> Iterator[tuple[int, ...]]:
-        """Yield the texts found that end the answer from a place on, as symbols; ``in_haste``: one search alone."""
-        for candidates in self._preferences()[: 1 if in_haste else None]:
-            found = search(matcher, place, places, candidates, limits, until)
-            if found.symbols is not None:
-                yield found.symbols
+        self, tree: SearchTree, effort: Effort, hint: Way = NOTHING, rest: int = -1, *, in_haste: bool
+    ) -> Iterator[Way]:
+        """Yield the ways found, see `search`, their tokens not known; ``in_haste``: of one search alone."""
+        for preference in self._preferences()[: 1 if in_haste else None]:
+            for found in search(tree, preference, effort, hint.symbols, rest):
+                if found.symbols is not None:
+                    kept = (value for value in hint.values if value[0] <= found.from_hint)
+                    yield Way(found.symbols, None, (*found.values, *kept))
 
     def matcher(self) -> ByteMatcher:
         """Return the twin's matcher at the beginning of the answer."""
@@ -120,9 +130,9 @@ class LandingSearch:
             self._places = places
         return self._places
 
-    def _preferences(self) -> list[Candidates]:
+    def _preferences(self) -> list[Preference]:
         has_known = any(self._known.values())
-        return [candidates for candidates in self._candidates if has_known or not candidates.takes_known]
+        return [preference for preference in _PREFERENCES if has_known or not preference.takes_known]
 
     def _follow(self, state: GuidanceState) -> tuple[ByteMatcher, AnswerPlace, PlaceMap]:
         """Return the twin's matcher and the place after the state's tokens."""
@@ -133,17 +143,20 @@ class LandingSearch:
         return matcher, places.of(state), places
 
 
-def write(state: GuidanceState, symbols: Sequence[int]) -> tuple[int, ...] | None:
+def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None) -> tuple[int, ...] | None:
     """Return the tokens that write ``symbols`` and an end after ``state``; None if the masks allow none that do.
 
-    Canonical tokens are taken where the masks allow them, else the longest allowed one.  What watchers forbid is not
-    looked at: symbols of a search do not write it.  The state stays as it is.
+    Canonical tokens are taken where the masks allow them, else the longest allowed one; None also if the canonical ones
+    are more than ``most``.  What watchers forbid is not looked at: symbols of a search do not write it.  The state
+    stays as it is.
     """
-    twin, rest = state.fork(is_watched=False), list(symbols)
-    engine = state.engine
+    engine, rest = state.engine, tuple(symbols)
+    planned = _tokens(engine, rest)
+    if most is not None and len(planned) >= most + (not state.plan.end_ids()):
+        return None
+    twin = state.fork(is_watched=False)
     done: list[int] = []
     try:
-        planned: list[int] = []
         while rest:
             token = twin.forced_next()
             if token is not None:
@@ -151,16 +164,15 @@ def write(state: GuidanceState, symbols: Sequence[int]) -> tuple[int, ...] | Non
             else:
                 planned = planned or _tokens(engine, rest)
                 token = planned.pop(0)
-                if twin.validate([token]) != 1:
-                    fitting = [i for i in engine.tokens_within(_text(rest)) if twin.allows(i)]
-                    if not fitting:
-                        return None
-                    token, planned = max(fitting, key=lambda i: len(engine.token_bytes(i))), []
             written = state.regions.symbols(token)
-            if tuple(rest[: len(written)]) != tuple(written) or not written:
+            if not _commits(twin, token):
+                fitting = [i for i in engine.tokens_within(_text(rest)) if twin.allows(i)]
+                token, planned = max(fitting, key=lambda i: len(engine.token_bytes(i)), default=token), []
+                written = state.regions.symbols(token)
+                twin.commit([token])
+            if rest[: len(written)] != written or not written:
                 return None
-            del rest[: len(written)]
-            twin.commit([token])
+            rest = rest[len(written) :]
             done.append(token)
             if twin.is_stopped:
                 return tuple(done) if not rest else None
@@ -170,11 +182,23 @@ def write(state: GuidanceState, symbols: Sequence[int]) -> tuple[int, ...] | Non
         return None
 
 
+def _commits(state: GuidanceState, token: int) -> bool:
+    """Whether a token was committed; the grammar may refuse it."""
+    try:
+        state.commit([token])
+    except TokenRefused:
+        return False
+    return True
+
+
 def _tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:
-    """The canonical tokens of the text that comes next, or the marker."""
-    if symbols[0] >= 256:
-        return [symbols[0] - 256]
-    return list(engine.ll_tokenizer.tokenize_bytes(_text(symbols)))
+    """The canonical tokens of symbols."""
+    found: list[int] = []
+    while symbols:
+        text = _text(symbols)
+        found += engine.ll_tokenizer.tokenize_bytes(text) if text else [symbols[0] - 256]
+        symbols = symbols[len(text) or 1 :]
+    return found
 
 
 def _text(symbols: Sequence[int]) -> bytes:

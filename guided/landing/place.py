@@ -88,12 +88,19 @@ class PlaceMap:
 
     def advance(self, place: AnswerPlace, symbols: Sequence[int]) -> AnswerPlace:
         """Return the place after ``symbols``: bytes, and markers as 256 + id."""
-        if place.call is None and not self.regions.reads_bytes[place.position.state] and not place.position.node:
-            data = bytes(symbols) if not symbols or max(symbols) < 256 else b""  # a marker may lead elsewhere
-            if data:  # the usual case
-                return place if place.scan is None else self._scanned(place, self._response, data)
-        for symbol in symbols:
-            place = self._step(place, symbol)
+        at, size = 0, len(symbols)
+        while at < size:
+            staying = self.regions.num_staying(place.position, symbols[at:])
+            if not staying:
+                place = self._step(place, symbols[at])
+                at += 1
+            elif place.call is None:
+                if place.scan is not None:
+                    place = self._scanned(place, self._response, _bytes_of(symbols[at : at + staying]))
+                at += staying
+            else:
+                place, used = self._in_calls(place, symbols[at : at + staying])
+                at += used
         return place
 
     def _scanned(self, place: AnswerPlace, value: _Value, data: bytes) -> AnswerPlace:
@@ -106,8 +113,8 @@ class PlaceMap:
         if spans is not None:
             return self._entered(position, symbols_of(spans.trigger))
         name = self.regions.name(position)
-        if name is RegionName.TOOL_CALLS and self._calls is not None and place.call is not None:
-            return self._in_calls(self._calls, _moved(place, position), symbol)
+        if name is RegionName.TOOL_CALLS and place.call is not None:
+            return self._in_calls(_moved(place, position), (symbol,))[0]
         if place.scan is not None and symbol < 256:
             return self._scanned(_moved(place, position), self._response, bytes((symbol,)))
         return _moved(place, position)
@@ -125,16 +132,39 @@ class PlaceMap:
         assert place.call is not None
         return place._replace(scan=_BEGIN if self.steps[place.call.state].is_value else None)
 
-    def _in_calls(self, calls: CallValueTable, place: AnswerPlace, symbol: int) -> AnswerPlace:
-        assert place.call is not None
+    def _in_calls(self, place: AnswerPlace, symbols: Sequence[int]) -> tuple[AnswerPlace, int]:
+        """Return the place after the first of ``symbols``, up to the end or the beginning of a value, and their number.
+
+        In a region of tool calls, which none of them leaves.
+        """
+        assert self._calls is not None
         if place.scan is not None:
-            value = self._values[place.call.state]
-            scan, used = read_value(place.scan, bytes((symbol,)), value.nodes) if symbol < 256 else (place.scan, 0)
-            if not scan.is_complete and used:
-                return place._replace(scan=scan, is_refused=place.is_refused or value.refuses(scan))
-            place = self._with_value(place._replace(call=calls.after_value(place.call.state), scan=None))
+            place, used = self._in_value(place, _bytes_of(symbols) if symbols[0] < 256 else b"")
             if used:
-                return place._replace(is_refused=place.is_refused or scan.is_duplicate)
-            assert place.call is not None
+                return place, used
+        position, used = place.call, 0
+        for symbol in symbols:
+            assert position is not None
+            position, used = self._calls.advance(position, symbol), used + 1
+            if self.steps[position.state].is_value:
+                break
+        return self._with_value(place._replace(call=position)), used
+
+    def _in_value(self, place: AnswerPlace, data: bytes) -> tuple[AnswerPlace, int]:
+        """Return the place after what belongs to the value of ``data``, and its size; without data the value ends."""
         assert place.call is not None
-        return self._with_value(place._replace(call=calls.advance(place.call, symbol)))
+        assert place.scan is not None
+        assert self._calls is not None
+        value = self._values[place.call.state]
+        scan, used = read_value(place.scan, data, value.nodes)
+        if not scan.is_complete and used:
+            return place._replace(scan=scan, is_refused=place.is_refused or value.refuses(scan)), used
+        after = place._replace(
+            call=self._calls.after_value(place.call.state), scan=None, is_refused=place.is_refused or scan.is_duplicate
+        )
+        return self._with_value(after), used
+
+
+def _bytes_of(symbols: Sequence[int]) -> bytes:
+    """The bytes, without the markers among them."""
+    return bytes(symbol for symbol in symbols if symbol < 256) if max(symbols) >= 256 else bytes(symbols)

@@ -1,18 +1,26 @@
-"""Best-first search over bytes for the nearest end of an answer."""
+"""Best-first search over bytes for the nearest end of an answer.
+
+The places that searches from one place come to are a `SearchTree`: what the engine and the watchers say of a place is
+asked once, whatever the preferences of the searches.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import count
 from typing import NamedTuple
 
-from guided.landing.byte_twin import ByteMatcher
-from guided.landing.candidates import Candidates, open_parts
+from guided.landing.byte_twin import ByteMask, ByteMatcher
+from guided.landing.candidates import EXIT, FREE_TEXT, Candidate, Candidates, Classes, Preference, open_parts
 from guided.landing.place import AnswerPlace, PlaceMap
+from guided.landing.way import EMPTY, rests
+from guided.watchers.persistent_set import Mode
 
-__all__ = ["Found", "SearchLimits", "search"]
+__all__ = ["Effort", "Found", "SearchLimits", "SearchTree", "search"]
 
 #: Places tried before the search goes on from the most promising one alone.
 _ROUND, _ROUND_OF_TEXT = 40, 150
@@ -28,116 +36,253 @@ _REFUSED = 40.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLimits:
-    """The most that one search may take in all: processor time of this thread in seconds, and places tried."""
+    """The most that one search may take in all: places tried, and processor time of this thread in seconds.
+
+    Places come first: what is found does not depend on how busy the machine is.  Time is the last resort.
+    """
 
     cpu_s: float
-    expansions: int = 3_000
+    expansions: int = 4_000
     cost: float = float("inf")  #: a text that costs more is of no use
 
 
+class Effort:
+    """Counts what searches may still take in all.  Not thread-safe."""
+
+    __slots__ = ("_until", "cost", "left", "limits")
+
+    def __init__(self, limits: SearchLimits) -> None:
+        self.limits = limits
+        self.left = limits.expansions  #: places
+        self.cost = limits.cost  #: of the text sought
+        self._until = time.thread_time() + limits.cpu_s
+
+    def part(self, places: int) -> Effort:
+        """Take ``places`` places out, for a search that must end at the same time."""
+        part = copy(self)
+        part.left = min(places, self.left)
+        self.left -= part.left
+        return part
+
+    @property
+    def is_spent(self) -> bool:
+        return self.left <= 0 or time.thread_time() > self._until
+
+
 class Found(NamedTuple):
-    """A text that ends an answer, as symbols; None with a ``reason`` where none was found."""
+    """A text that ends an answer, as symbols, and its `Way.values`; None with a ``reason`` where none was found.
+
+    The last ``from_hint`` symbols are those of the hint, whose values are not among ``values``.
+    """
 
     symbols: tuple[int, ...] | None
     reason: str = ""
     expansions: int = 0
+    values: tuple[tuple[int, bool], ...] = ()
+    from_hint: int = 0
 
 
-class _Node(NamedTuple):
-    """A place of the search: ``path`` is a linked list of symbols, the last ones first."""
+class _Node:
+    """The place after ``symbols`` and, once entered, ``forced``, which must come next."""
 
-    matcher: ByteMatcher
-    place: AnswerPlace
-    cost: float
-    size: int
-    path: tuple[object, ...] | None
+    __slots__ = ("forced", "is_entered", "is_heir", "is_left", "is_lost", "mask", "matcher", "open",
+                 "parent", "penalty", "place", "size", "symbols")  # fmt: skip
+
+    def __init__(self, before: ByteMatcher, parent: _Node | None, symbols: Sequence[int], place: AnswerPlace) -> None:
+        self.matcher = before  # of the place before, until this one is entered
+        self.is_heir = self.is_left = False  # an only child takes the matcher over from the place that it leaves
+        self.parent = parent
+        self.symbols = symbols
+        self.forced: list[int] = []
+        self.size: int = len(symbols) + (parent.size if parent is not None else 0)
+        self.mask: ByteMask | None = None
+        self.is_entered = self.is_lost = False  # lost: a limit of the engine is met
+        self.penalty = 0.0
+        self._put(place)
+
+    def _put(self, place: AnswerPlace) -> None:
+        self.place = place
+        if place.is_refused:
+            self.penalty += _REFUSED
+            self.place = place._replace(is_refused=False)
+        self.open = open_parts(place)
+
+    def enter(self, places: PlaceMap) -> None:
+        """Write what leads here and what must come next."""
+        self.is_entered = True
+        self.matcher = matcher = self.matcher if self.is_heir else self.matcher.copy()
+        self.is_lost = bool(self.symbols) and not matcher.feed(self.symbols)
+        while not self.is_lost and (forced := matcher.forced()):
+            end = next((i for i, symbol in enumerate(forced) if symbol - 256 in matcher.ends), len(forced))
+            if not end:
+                break
+            self.forced += forced[:end]
+            self.is_lost = not matcher.feed(forced[:end])
+        if self.forced and not self.is_lost:
+            self.size += len(self.forced)
+            self._put(places.advance(self.place, self.forced))
+
+    def look(self) -> ByteMask:
+        """Return the mask; what follows an error of the engine is lost."""
+        if self.mask is None:
+            self.mask = self.matcher.mask()
+            self.is_lost = self.matcher.has_failed
+        return self.mask
+
+    @property
+    def is_in_text(self) -> bool:
+        """Whether ``symbols`` were chosen where free text may be written, outside of JSON."""
+        before = self.parent
+        if before is None or before.mask is None or before.place.scan is not None:
+            return False
+        return before.mask.bytes.bit_count() > FREE_TEXT
+
+    @property
+    def leaves_text(self) -> bool:
+        return len(self.forced) >= EXIT and self.is_in_text
+
+    def line(self) -> list[_Node]:
+        """Return the places from the beginning of the search to this one."""
+        nodes = [self]
+        while nodes[-1].parent is not None:
+            nodes.append(nodes[-1].parent)
+        return nodes[::-1]
+
+    def found(self, tried: int, start: AnswerPlace, rest: Sequence[int] = ()) -> Found:
+        """Return the text from ``start`` to here and ``rest``, which ends it, as what has been found."""
+        nodes = self.line()
+        symbols = (*(symbol for node in nodes for symbol in node.text()), *rest)
+        return Found(symbols, "", tried, tuple(_values(nodes, start, len(symbols))), len(rest))
+
+    def text(self) -> list[int]:
+        return [*self.symbols, *self.forced]
+
+
+def _values(nodes: Sequence[_Node], start: AnswerPlace, size: int) -> Iterator[tuple[int, bool]]:
+    """Yield the `Way.values` that begin on the way from ``start`` through ``nodes``, in a text of ``size`` symbols."""
+    last, before, begun = _mode(start), 0, -1
+    for node in nodes:
+        mode, text = _mode(node.place), node.text()
+        if last is Mode.STRING and 0x22 in text:
+            if begun >= 0 and before + text.index(0x22) - begun <= EMPTY:
+                yield size - begun + 1, True
+            last = None
+        if mode is Mode.STRING and last is not Mode.STRING:
+            begun = node.size
+        if mode is Mode.NUMBER and last is not Mode.NUMBER:
+            yield size - before, False
+        last, before = mode, node.size
+
+
+def _mode(place: AnswerPlace) -> Mode | None:
+    return place.scan.mode if place.scan is not None else None
+
+
+class SearchTree:
+    """The places of all searches that begin at one place; ``matcher`` stays there.  Not thread-safe."""
+
+    def __init__(
+        self, matcher: ByteMatcher, place: AnswerPlace, places: PlaceMap, candidates: Candidates, classes: Classes
+    ) -> None:
+        self.start, self.places = place, places
+        self.candidates = candidates
+        self._classes = classes
+        self.has_values = False  #: whether a JSON value begins at one of the places
+        #: of the places, which do not know them: then all are freed with the tree
+        self._children: dict[_Node, list[tuple[Candidate, _Node]]] = {}
+        self.root = _Node(matcher, None, (), place)
+
+    def children(self, node: _Node, mask: ByteMask) -> list[tuple[Candidate, _Node]]:
+        """Return what may follow a place, and the places after it."""
+        after = self._children.get(node)
+        if after is None:
+            # What a search begins with must be right, except in text.
+            is_narrow = node is self.root and mask.bytes.bit_count() <= FREE_TEXT
+            classes = {} if is_narrow else self._classes
+            found = self.candidates.at(node.matcher, mask, node.place, classes, is_first=node.size == 0)
+            after = [(candidate, self.after(node, candidate.symbols)) for candidate in found]
+            self.has_values = self.has_values or any(candidate.begins_value for candidate in found)
+            if node.place.scan is not None and any(child.penalty for _, child in after):
+                others = self.candidates.others(node.matcher, mask, self._classes)
+                after = [(candidate._replace(settles=False), child) for candidate, child in after]
+                after += [(candidate, self.after(node, candidate.symbols)) for candidate in others]
+            self._children[node] = after
+            if len(after) == 1 and node.place.scan is not None and node.place.scan.frame is not None:
+                node.is_left = after[0][1].is_heir = True
+        return after
+
+    def after(self, node: _Node, symbols: Sequence[int]) -> _Node:
+        """Return the place after ``symbols``."""
+        return _Node(node.matcher, node, symbols, self.places.advance(node.place, symbols))
 
 
 def search(
-    matcher: ByteMatcher,
-    place: AnswerPlace,
-    places: PlaceMap,
-    candidates: Candidates,
-    limits: SearchLimits,
-    until: float,
-) -> Found:
-    """Return the shortest text found that ends the answer from a place on; ``matcher`` stays where it is.
+    tree: SearchTree, preference: Preference, effort: Effort, hint: Sequence[int] = (), rest: int = -1
+) -> Iterator[Found]:
+    """Yield the texts found that end the answer: some symbols and then a rest of ``hint``, in the end another text.
 
-    ``until`` is the processor time of this thread at which the search gives up.
+    That is the shortest that the preference leads to, or None with the reason why there is none.  ``hint`` is a text
+    that ends the answer from a place near by; its rests from index ``rest`` on are too long, as is each that is
+    yielded when the next is asked for.
     """
-    ties = count()
-    start = _Node(matcher.copy(), place, 0.0, 0, None)
-    heap: list[tuple[float, int, _Node]] = [(0.0, 0, start)]
+    ties, limits = count(), effort.limits
+    heap: list[tuple[float, int, float, _Node, bool]] = [(0.0, 0, 0.0, tree.root, False)]
     seen: dict[object, int] = {}
     tried = since = 0
     while heap:
-        if tried >= limits.expansions or time.thread_time() > until:
-            return Found(None, f"no end was found within {tried} places and {limits.cpu_s:g} s", tried)
-        estimate, _, popped = heappop(heap)
-        if estimate > limits.cost:
-            return Found(None, f"no end is near enough: {limits.cost:g} was the limit", tried)
-        tried += 1
-        since += 1
-        node = _swallowed(popped, places, candidates.forced_cost)
-        if node is None:
-            continue
-        if node.size > popped.size and heap and node.cost + open_parts(node.place) > heap[0][0]:
-            heappush(heap, (node.cost + open_parts(node.place), -next(ties), node))  # others are nearer now
-            continue
-        mask = node.matcher.mask()
-        if node.matcher.has_failed:
+        if effort.is_spent:
+            yield Found(None, f"no end was found within {limits.expansions} places and {limits.cpu_s:g} s", tried)
+            return
+        estimate, _, cost, node, is_paid = heappop(heap)
+        if estimate > effort.cost:
+            yield Found(None, f"no end is near enough: {effort.cost:g} was the limit", tried)
+            return
+        tried, since = tried + 1, since + 1
+        effort.left -= 1
+        if not is_paid:
+            penalty = node.penalty
+            if not node.is_entered:
+                node.enter(tree.places)
+            cost += node.penalty - penalty + preference.forced_cost * len(node.forced)
+            if node.leaves_text:
+                heap = [item for item in heap if item[3].leaves_text or not item[3].is_in_text]
+                heapify(heap)
+            if node.forced and heap and cost + node.open > heap[0][0]:
+                heappush(heap, (cost + node.open, -next(ties), cost, node, True))  # others are nearer now
+                continue
+        mask = node.look()
+        if node.is_lost:
             continue
         if not node.matcher.ends.isdisjoint(mask.ids):
-            return Found(_symbols(node.path), "", tried)
+            yield node.found(tried, tree.start)
+            return
         scan = node.place.scan
-        looks = (mask, node.place.position, node.place.call, open_parts(node.place), scan and scan.mode, node.size)
+        looks = (mask, node.place.position, node.place.call, node.open, scan and scan.mode, node.size)
         visits = seen.get(looks, 0)
         if visits >= _VISITS and heap:
             continue
         seen[looks] = visits + 1
-        found = candidates.at(node.matcher, mask, node.place, places.advance)
-        if any(candidate.settles for candidate in found):
-            heap.clear()
-            seen.clear()
-            since = 0
-        for candidate in found:
-            after = node.matcher.copy() if len(found) > 1 else node.matcher
-            if not after.feed(candidate.symbols):
-                continue
-            place = places.advance(node.place, candidate.symbols)
-            cost = node.cost + candidate.cost
-            if place.is_refused:
-                cost, place = cost + _REFUSED, place._replace(is_refused=False)
-            child = _Node(after, place, cost, node.size + len(candidate.symbols), (node.path, candidate.symbols))
-            heappush(heap, (cost + open_parts(place), -next(ties), child))
+        if hint and not node.is_left and node is not tree.root:
+            at = next(rests(node.matcher, node.place, tree.places, hint), -1)
+            if at > rest:  # what is asked for after a longer rest must be shorter
+                rest = at
+                yield node.found(tried, tree.start, hint[at:])
+        known = tree.candidates.known_at(node.matcher, mask, node.place) if preference.takes_known else ()
+        if known:
+            found = [(0.0, tree.after(node, known))]
+        else:
+            children = tree.children(node, mask)
+            found = [(preference.cost(candidate), child) for candidate, child in children]
+            if any(candidate.settles for candidate, _ in children):
+                heap.clear()
+                seen.clear()
+                since = 0
+        for price, child in found:
+            after = cost + price + child.penalty + preference.forced_cost * len(child.forced)
+            heappush(heap, (after + child.open, -next(ties), after, child, child.is_entered))
         if since >= (_ROUND if scan is not None else _ROUND_OF_TEXT) and len(heap) > 1:
-            heap = nsmallest(_KEPT, heap, key=lambda item: (item[0] - _PROGRESS * item[2].size, item[1]))
+            heap = nsmallest(_KEPT, heap, key=lambda item: (item[0] - _PROGRESS * item[3].size, item[1]))
             since = 0
             heapify(heap)
             seen.clear()
-    return Found(None, "nothing that was tried leads to an end", tried)
-
-
-def _swallowed(node: _Node, places: PlaceMap, price: float) -> _Node | None:
-    """The node after all that must be written there; None where a limit of the engine is met."""
-    matcher, place, cost, size, path = node
-    while forced := matcher.forced():
-        end = next((i for i, symbol in enumerate(forced) if symbol - 256 in matcher.ends), len(forced))
-        forced = forced[:end]
-        if not forced:
-            break
-        if not matcher.feed(forced):
-            return None
-        place = places.advance(place, forced)
-        path, size, cost = (path, tuple(forced)), size + len(forced), cost + price * len(forced)
-        if place.is_refused:
-            cost, place = cost + _REFUSED, place._replace(is_refused=False)
-    return _Node(matcher, place, cost, size, path)
-
-
-def _symbols(path: tuple[object, ...] | None) -> tuple[int, ...]:
-    parts: list[tuple[int, ...]] = []
-    while path is not None:
-        path, part = path  # type: ignore[assignment]
-        parts.append(part)  # type: ignore[arg-type]
-    return tuple(symbol for part in reversed(parts) for symbol in part)
+    yield Found(None, "nothing that was tried leads to an end", tried)

@@ -8,10 +8,10 @@ from guided.landing.byte_twin import ByteMatcher
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.watchers.persistent_set import Mode
 
-__all__ = ["NOTHING", "Way", "rests", "values_of"]
+__all__ = ["EMPTY", "NOTHING", "Way", "rests", "values_of"]
 
 #: A string on the shortest way counts as empty, to be filled by the model, if it has at most this many bytes.
-_EMPTY = 2
+EMPTY = 2
 #: The most rests of a way that `rests` follows to their end.
 _FOLLOWED = 6
 _FREE_TEXT = 64
@@ -64,7 +64,7 @@ def values_of(places: PlaceMap, place: AnswerPlace, symbols: Sequence[int]) -> t
         if mode is not before:
             if mode is Mode.STRING:
                 begun = i
-            elif before is Mode.STRING and begun >= 0 and i - begun - 1 <= _EMPTY:
+            elif before is Mode.STRING and begun >= 0 and i - begun - 1 <= EMPTY:
                 found.append((size - begun, True))
             if mode is Mode.NUMBER:
                 found.append((size - i, False))

@@ -18,6 +18,7 @@ from grammars.plan.plan import Plan, RowPlan
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.landing.control import RowLanding
+from guided.landing.search import Effort
 from guided.state.entry import FRESH, Begin
 from guided.state.mask import TokenMask
 from guided.state.state import GuidanceState
@@ -124,9 +125,9 @@ class RowSequence:
             self._fail(error)
             return False
 
-    def lands(self, token: int, until: float) -> bool:
+    def lands(self, token: int, effort: Effort) -> bool:
         """Whether the answer can still end within its budget after ``token``; see `LandingControl.allows`."""
-        return self.landing is None or self.landing.allows(self.state, token, until)
+        return self.landing is None or self.landing.allows(self.state, token, effort)
 
     def landing_token(self) -> int | None:
         """Return the token that leads to the nearest end known, None where there is no such token."""

@@ -142,6 +142,16 @@ class RegionMap:
         position, found = self._step(position, symbol)
         return position, None if found is None else found.exit
 
+    def num_staying(self, position: Position, symbols: Sequence[int]) -> int:
+        """Return how many of ``symbols`` leave a position as it is, up to the first that may begin to lead out."""
+        state = self._states[position.state]
+        if position.node or state.any_to is not None:
+            return 0
+        leading = state.goto[0]
+        if leading.keys().isdisjoint(symbols):
+            return len(symbols)
+        return next(i for i, symbol in enumerate(symbols) if symbol in leading)
+
     def spans(self, position: Position, symbols: Sequence[int]) -> tuple[list[Span], Position]:
         """Return the parts of ``symbols`` by region, and the position after them."""
         after, exits = self._follow(position, symbols)
@@ -150,6 +160,8 @@ class RegionMap:
     def _follow(self, position: Position, symbols: Sequence[int]) -> Move:
         exits: tuple[Span, ...] = ()
         first = 0
+        if self.num_staying(position, symbols) == len(symbols):
+            return Move(position)
         for i, symbol in enumerate(symbols):
             position, done = self._step(position, symbol)
             if done is not None and done.exit is not None:

@@ -19,7 +19,7 @@ def imported(folder: Path, code: str = "import guided") -> subprocess.CompletedP
 
 @pytest.mark.parametrize("name", ["grammars", "special_tokens"])
 @pytest.mark.parametrize("file", ["{}/__init__.py", "{}.py"])
-@pytest.mark.parametrize("code", ["import guided", "import {}; import guided"])
+@pytest.mark.parametrize("code", ["import guided", "import {}; import guided", "import guided.cli", "import guided.hf"])
 def test_a_foreign_package_that_hides_ours_is_an_import_error_with_its_path_and_the_cure(
     tmp_path: Path, name: str, file: str, code: str
 ) -> None:
@@ -32,6 +32,16 @@ def test_a_foreign_package_that_hides_ours_is_an_import_error_with_its_path_and_
     assert last.startswith(f"ImportError: {foreign} hides the package '{name}' of guided")
     assert "rename it" in last
     assert f"take {tmp_path} off sys.path" in last
+
+
+@pytest.mark.parametrize("file", ["special_tokens/__init__.py", "special_tokens.py"])
+def test_grammars_without_guided_says_what_hides_special_tokens(tmp_path: Path, file: str) -> None:
+    foreign = tmp_path / file
+    foreign.parent.mkdir(exist_ok=True)
+    foreign.write_text("", encoding="utf-8")
+    last = imported(tmp_path, "import grammars.plan.plan").stderr.strip().splitlines()[-1]
+    assert last.startswith(f"ImportError: {foreign} hides the package 'special_tokens' of guided")
+    assert "rename it" in last
 
 
 @pytest.mark.parametrize("name", ["grammars", "special_tokens"])

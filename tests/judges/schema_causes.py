@@ -118,7 +118,7 @@ def _violated_by_rs(schema: Any, value: Any, documents: dict[str, Any]) -> list[
     return found
 
 
-# -- the places that they speak of
+# -- the places that they mention
 
 
 def _places(known: Documents, path: _Path) -> Sequence[_Step]:

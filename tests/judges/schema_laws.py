@@ -3,7 +3,7 @@
 *Honesty*: an invalid instance that the masks accept needs a ``relaxed`` row of the report at a keyword of each of its
 violations; a valid one that they refuse in every order of its keys needs a ``narrowed`` row that lies on its way, at a
 subschema that one of its values is held against (`json_schema_ways`), and one that they accept in another order than
-its own a row that speaks of order.  *Walks*: what is written at random under the masks, closing tokens and ends at a
+its own a row that mentions order.  *Walks*: what is written at random under the masks, closing tokens and ends at a
 fifth or more, is valid, except under relaxed rows.
 
 Labels of the data are checked first: where no validator shares one it is *doubtful* and is listed by name.

@@ -1,6 +1,6 @@
 """The way of a value through a schema: the subschemas that its parts are held against.
 
-A row of the report excuses that a value is refused only where it lies on that value's way, and speaks of what the
+A row of the report excuses that a value is refused only where it lies on that value's way, and mentions what the
 value has there: a row for numbers excuses no string.
 """
 
@@ -153,7 +153,7 @@ def _is_at(pointer: str, place: str) -> bool:
     return pointer == place or pointer.startswith((f"{place}/enum", f"{place}/const"))
 
 
-# -- what a row speaks of
+# -- what a row mentions
 
 
 def _has_format(place: Place) -> bool:

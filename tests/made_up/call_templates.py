@@ -47,7 +47,7 @@ NUMBERED: dict[str, str] = {
     "a dollar sign and a hole that letters follow": each("<$>{{ loop.index }}th NAMEwith JSON</$>"),
 }
 
-#: Calls that tell of the others, which no single call can know; the reason that must be given.
+#: Calls that depend on the others, which no single call can know; the reason that must be given.
 COUNTED: dict[str, tuple[str, str]] = {
     "how many there are": (
         turns(

@@ -6,6 +6,7 @@ import copy
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import torch
@@ -88,9 +89,9 @@ class _Forward:
         self.takes_positions = self._hands_on or "position_ids" in names
         self._takes_keep = "logits_to_keep" in names
 
-    @property
+    @cached_property
     def device(self) -> torch.device:
-        """The device on which the model takes its input."""
+        """The device on which the model takes its input; looked up once."""
         device: torch.device = self.model.get_input_embeddings().weight.device
         return device
 

@@ -28,10 +28,10 @@ def narrow(rows: Sequence[Row | None], masked: torch.Tensor) -> torch.Tensor:
 
 def _narrowed(row: RowSequence, scores: torch.Tensor) -> torch.Tensor:
     assert row.landing is not None
-    until = row.landing.step_end()
+    effort = row.landing.step_effort()
     top = scores.topk(min(_TRIED, len(scores)))
     ids = [i for i, score in zip(top.indices.tolist(), top.values.tolist(), strict=True) if score > -torch.inf]
-    safe = [i for i in ids if row.lands(i, until)]
+    safe = [i for i in ids if row.lands(i, effort)]
     nearest = row.landing_token()
     if nearest is None or (len(safe) == len(ids) < _TRIED):
         return scores

@@ -43,10 +43,10 @@ def land(
 
 def _landed(sampler: BatchSampler, scores: torch.Tensor, token: int, number: int, sequence: RowSequence) -> int:
     assert sequence.landing is not None
-    until = sequence.landing.step_end()
+    effort = sequence.landing.step_effort()
     position = sequence.num_tokens
     for draw in range(1, _DRAWS + 1):
-        if sequence.lands(token, until):
+        if sequence.lands(token, effort):
             return token
         sequence.note_landing()
         scores[token] = -torch.inf

@@ -25,7 +25,7 @@ CALL_F = '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'
 CALL_G = '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>'
 THOUGHT = "<think>\nWell.\n</think>\n\n"
 NO_MARKERS = Format("plain", None, tool_calls=FORMAT.tool_calls, ends=Ends((END,)))
-#: A model that does not think unless it is asked to: the permutations speak of blocks only where effort is given.
+#: A model that does not think unless it is asked to: the permutations mention blocks only where effort is given.
 QUIET = Format("quiet", ReasoningFormat("<think>\n", "\n</think>\n\n"), tool_calls=FORMAT.tool_calls, ends=Ends((END,)))
 
 #: number -> request parts, texts that must be accepted, texts that must be refused (ends are added)

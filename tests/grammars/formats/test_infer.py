@@ -308,7 +308,7 @@ def test_adding_a_family_takes_a_data_file_and_a_golden_text() -> None:
 
 
 def test_no_code_names_a_family() -> None:
-    """Names of families and vendors stand in data files alone (docstrings may speak of them)."""
+    """Names of families and vendors stand in data files alone (docstrings may mention them)."""
     names = re.compile(
         r"(?i)qwen|llama|mistral|gemma|deepseek|kimi|glm|cohere|granite|hermes|nemotron|phi-?\d|harmony|gpt"
     )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,9 +23,12 @@ from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.inspect.land import row_landing
 from guided.inspect.shortest import min_tokens
+from guided.landing.candidates import Classes
+from guided.landing.control import LandingControl
 from guided.landing.growth import growth_bound
 from guided.landing.landing import LandingSearch
 from guided.landing.options import Budgeting, LandingOptions
+from guided.landing.search import SearchLimits
 from guided.output.parser import ToolCallEnd
 from guided.rows.answer import RowAnswer, parser_of, read_answer
 from guided.rows.sequence import RowSequence
@@ -30,6 +36,7 @@ from guided.state.entry import FRESH
 from guided.state.state import GuidanceState
 from special_tokens.errors import RequestError
 from tests.cases import seeds
+from tests.conftest import ROOT
 from tests.guided.landing.test_landing import HOSTILE, KINDS, check_value, made
 from tests.judges.plans import FORMAT, plan_of
 
@@ -64,11 +71,11 @@ def step(row: RowSequence, chance: random.Random) -> int:
     token = order[0]
     if row.is_landing():
         assert row.landing is not None
-        until = row.landing.step_end()
+        effort = row.landing.step_effort()
         nearest = row.landing_token()
         # free text may be cut, and it has no nearest end inside a character
         assert nearest in ids or (nearest is None and row.state.region is RegionName.CONTENT)
-        token = next((i for i in order if row.lands(i, until)), nearest if nearest is not None else token)
+        token = next((i for i in order if row.lands(i, effort)), nearest if nearest is not None else token)
         if token != order[0]:
             row.note_landing()
     row.extend([token])
@@ -144,6 +151,105 @@ def test_random_schemas_land(engine: Engine, seed: int) -> None:
         tokens = written(row, chance, least + extra)
         assert row.state.is_stopped, (schema, extra, b"".join(map(engine.token_bytes, tokens)))
         jsonschema.validate(json.loads(read_answer(tokens, plan, engine).content or ""), enforced)
+
+
+def landed_answers(engine: Engine, kind: str, budgets: Sequence[int]) -> list[list[int]]:
+    """Answers of one plan within the least number of tokens and ``budgets`` more, of samplers made from these."""
+    plan = made(engine, kind)
+    least = min_tokens(plan, engine)
+    chances = (random.Random(f"{kind} {extra}") for extra in budgets)
+    return [
+        written(row_of(plan, engine, least + extra), chance, least + extra)
+        for extra, chance in zip(budgets, chances, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("kind", FEW)
+def test_an_answer_does_not_depend_on_those_before_it(engine: Engine, kind: str) -> None:
+    """Found by reading: what a search had learned of bytes was kept for all later ones of the plan."""
+    plan = made(engine, kind)
+    least = min_tokens(plan, engine)
+    alone = []
+    for extra in (0, 3, 9):
+        row = row_of(made(engine, kind), engine, least + extra)  # an equal plan, of which nothing is known
+        alone.append(written(row, random.Random(extra), least + extra))
+    together = [
+        written(row_of(plan, engine, least + extra), random.Random(extra), least + extra) for extra in (9, 3, 0)
+    ]
+    assert together[::-1] == alone
+
+
+def test_what_was_learned_of_bytes_at_one_place_is_not_believed_at_another(engine: Engine) -> None:
+    """After both letters all letters are allowed; after each, another one leads to the nearest end."""
+    plan = plan_of(engine, response_format=guided.Regex("A(k|[a-jl-z][a-z]{30})!|B(m|[a-ln-z][a-z]{30})!"))
+    entry = plan.entries[-1].name
+    search = LandingSearch(plan, engine, entry=entry)
+    state = GuidanceState(plan, engine, entry=entry)
+    (first, second), places = engine.tokenize("AB"), search.places(state)
+    classes: Classes = {}
+    for token, expected in ((first, b"k!"), (second, b"m!"), (first, b"k!")):
+        matcher, start = search.matcher(), places.start(state.entry.region)
+        assert matcher.feed(state.regions.symbols(token))
+        tree = search.tree(matcher, places.advance(start, state.regions.symbols(token)), places, classes)
+        (way,) = search.ends(tree, LandingControl.step_effort(), in_haste=True)
+        assert bytes(way.symbols) == expected
+
+
+def test_answers_of_another_process_are_the_same(engine: Engine) -> None:
+    script = (
+        "import json; from tests.conftest import PATIENT, small_engine\n"
+        "from grammars.limits.time_limits import use_time_limits\n"
+        "from tests.guided.landing.test_control import FEW, landed_answers\n"
+        "with use_time_limits(PATIENT):\n"
+        "    engine = small_engine()\n"
+        "    print(json.dumps({kind: landed_answers(engine, kind, (2,)) for kind in reversed(FEW)}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONHASHSEED": "77"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == {kind: landed_answers(engine, kind, (2,)) for kind in FEW}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_searches_near_the_budget_end_without_a_clock(
+    engine: Engine, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that what lands does not depend on how busy the machine is: the number of places ends a search."""
+    plan = plan_of(engine, response_format=HOSTILE[name], thinking=False)
+    search = LandingSearch(plan, engine)
+    monkeypatch.setattr("time.thread_time", lambda: 0.0)
+    state, effort = GuidanceState(plan, engine), LandingControl.step_effort()
+    places = search.places(state)
+    tree = search.tree(search.matcher(), places.start(state.entry.region), places, {})
+    assert len(list(search.ends(tree, effort, in_haste=True))) <= 1
+    assert 0 <= effort.left < effort.limits.expansions <= 200
+    landing = search.shortest_end(state)
+    assert landing.expansions <= SearchLimits(cpu_s=0.0).expansions
+
+
+#: One key must match several patterns at once: after some of its characters no short search finds the rest.
+ONE_KEY = {
+    "type": "object",
+    "allOf": [
+        *({"not": {"propertyNames": {"not": {"pattern": p}}}} for p in ("a5b", "(^[^5]*$)|7", "(^[^7]*$)|9")),
+        {"propertyNames": {"pattern": "^([a-z][0-9])+$"}},
+        {"maxProperties": 1},
+    ],
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_key_that_must_match_several_patterns_is_tried_from_the_beginning(engine: Engine, seed: int) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(ONE_KEY), thinking=False)
+    most = min_tokens(plan, engine) + 100
+    row = row_of(plan, engine, most)
+    tokens = written(row, random.Random(seed), most)
+    assert row.state.is_stopped, b"".join(map(engine.token_bytes, tokens))
 
 
 def test_far_from_the_budget_nothing_is_looked_up(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,8 +329,8 @@ def test_free_text_is_never_ended_and_never_opens_what_it_cannot_close(engine: E
         assert begin in allowed_ids(mask.words)
         if row.is_landing():
             assert row.landing is not None
-            assert row.lands(engine.tokenize("a")[0], row.landing.step_end())
-            assert not row.lands(begin, row.landing.step_end())
+            assert row.lands(engine.tokenize("a")[0], row.landing.step_effort())
+            assert not row.lands(begin, row.landing.step_effort())
         row.extend(engine.tokenize("a"))
     assert row.state.region is RegionName.CONTENT
     assert not row.is_done
@@ -262,8 +368,8 @@ def test_a_number_ends_and_a_string_ends_at_a_word_where_the_reserve_is_reached(
         wanted = next((i for i in (*digits, word) if i in allowed_ids(mask.words)), allowed_ids(mask.words)[0])
         if row.is_landing():
             assert row.landing is not None
-            until = row.landing.step_end()
-            wanted = wanted if row.lands(wanted, until) else row.landing_token()  # type: ignore[assignment]
+            effort = row.landing.step_effort()
+            wanted = wanted if row.lands(wanted, effort) else row.landing_token()  # type: ignore[assignment]
         row.extend([wanted])
     value = json.loads(read_answer(row.state.tokens, plan, engine).content or "")
     assert len(str(value["n"])) <= 15

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from guided.hf.loop.row_loop import RowLoop
 from guided.hf.loop.settings import token_limit
 from guided.sampling import Sampling
 from special_tokens.errors import GuidanceError, ModelError, RequestError
+from tests.judges.allocations import bytes_per_token
 
 CHATS = ["tell me a thing", "why?", "a longer question than the others, so that they are padded", "x"]
 GREEDY = Sampling(temperature=0)
@@ -63,6 +65,29 @@ def test_greedy_tokens_are_those_of_generate(
         assert list(message.token_ids) == expected[: len(message.token_ids)]
         assert len(message.token_ids) == 90 or message.finish_reason == "stop"
     assert isinstance(caches[0], StepKV) == is_step_by_step
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_free_text_costs_no_more_forwards_and_fewer_bytes_than_generate(tiny_guide: Any, rows: int) -> None:
+    """Times this near to each other are held by counts (benchmarks/loop.py measures them)."""
+    chats = CHATS[:1] * rows
+    inputs, forwards = tiny_guide.inputs(chats), Counter[str]()
+    options = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+
+    def ours(tokens: int) -> None:
+        messages = tiny_guide.generate(chats, sampling=GREEDY, max_tokens=tokens, reuse=False)
+        assert [len(message.token_ids) for message in messages] == [tokens] * rows
+        forwards["ours"] += messages[0].usage.forwards
+
+    def theirs(tokens: int) -> None:
+        hook = tiny_guide.model.register_forward_hook(lambda *_: forwards.update(["theirs"]))
+        tiny_guide.model.generate(**inputs, max_new_tokens=tokens, **options)
+        hook.remove()
+
+    ours(8)
+    theirs(8)  # both have made what they keep now
+    assert bytes_per_token(ours, 10, 40) < bytes_per_token(theirs, 10, 40)
+    assert forwards["ours"] == forwards["theirs"] == 58
 
 
 def test_a_stopping_criterion_of_the_model_is_obeyed(tiny_guide: Any, monkeypatch: Any, caches: list[Any]) -> None:

@@ -39,6 +39,19 @@ def logits_of(seed: int, rows: int = 1, *, masked: float = 0.0) -> torch.Tensor:
     return logits
 
 
+@given(st.integers(0, 2**20), st.integers(1, 4), st.sampled_from([torch.float32, torch.float64, torch.bfloat16]))
+def test_the_greedy_choice_is_torchs(seed: int, rows: int, dtype: torch.dtype) -> None:
+    """Ties, NaN and infinities included: the first of the greatest scores, or the first NaN."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randint(-2, 3, (rows, VOCAB), generator=generator).to(dtype)
+    odd = torch.tensor([float("nan"), float("inf"), float("-inf")], dtype=dtype)
+    where = torch.randint(0, VOCAB, (rows,), generator=generator)
+    scores[torch.arange(rows), where] = odd[torch.randint(0, 3, (rows,), generator=generator)]
+    tokens, sound = module._best(scores)
+    assert torch.equal(tokens, scores.argmax(dim=-1))
+    assert torch.equal(sound, scores.gather(-1, tokens[:, None]).squeeze(-1).isfinite())
+
+
 def warped(logits: torch.Tensor, row: RowSampling) -> torch.Tensor:
     """Probabilities after transformers' warpers, in transformers' order."""
     warpers = LogitsProcessorList([TemperatureLogitsWarper(row.temperature)])

@@ -337,7 +337,7 @@ def test_forms_are_bounded_and_found_again(overwrite_up_to: float) -> None:
 
 @pytest.mark.parametrize("hold", ["tensor", "view", "array", "storage", "nothing"])
 def test_memory_is_used_again_only_when_no_one_holds_it(hold: str) -> None:
-    """Whoever keeps a result, or any part of it, keeps its numbers."""
+    """A caller that keeps a result, or any part of it, keeps its numbers."""
     holds: dict[str, Callable[[torch.Tensor], Any]] = {
         "tensor": lambda out: out,
         "view": lambda out: out[0, 5:9],

@@ -22,7 +22,7 @@ def test_paged_generate_is_refused_and_the_message_says_why(tiny_guide: Any) -> 
 
 
 def test_a_processor_that_is_shown_packed_tokens_refuses(tiny_guide: Any) -> None:
-    """Whoever gets our processor into continuous batching after all reads why it cannot be."""
+    """A caller that gets our processor into continuous batching after all reads why it cannot be."""
     plans = [plan_of(tiny_guide, "choice")]
     inputs = tiny_guide.inputs(CHATS[:1], plans)
     processor = tiny_guide.generate_kwargs(inputs, plans)["logits_processor"][0]
