@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.where import ROOT, files_for
+from tests.where import CLOSEST, ROOT, files_for
 
 #: Entry points of processes, which tests start instead of importing.
 STARTED = {"guided/cli/__main__.py", "guided/engine/compile_child.py"}
@@ -14,6 +14,15 @@ STARTED = {"guided/cli/__main__.py", "guided/engine/compile_child.py"}
 def test_every_module_has_tests(package: str) -> None:
     files = {str(file.relative_to(ROOT)) for file in (ROOT / package).rglob("*.py") if file.name != "__init__.py"}
     assert {file for file in files if not files_for(file)} <= STARTED
+
+
+def test_the_table_of_closest_tests_names_modules_without_a_file_of_their_own() -> None:
+    for module, named in CLOSEST.items():
+        assert (ROOT / module).exists()
+        assert files_for(module)[: len(named)] == [f"tests/{path}" for path in named], (
+            "the module has a file of its own"
+        )
+        assert all((ROOT / "tests" / path).exists() for path in named)
 
 
 def test_the_file_of_the_same_name_comes_first_and_the_folder_next() -> None:

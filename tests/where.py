@@ -1,7 +1,8 @@
 """Print the test files of a module: ``python tests/where.py guided/state/mask.py``.
 
-First the file of the module's own path and name, then those that import it, then those of its folder that import what
-uses it.  For a module that none of these finds, those that import the modules next to it in the graph of imports.
+First the file of the module's own path and name, or those that `CLOSEST` names, then those that import it, then those
+of its folder that import what uses it.  For a module that none of these finds, those that import the modules next to it
+in the graph of imports.
 """
 
 from __future__ import annotations
@@ -14,6 +15,23 @@ from pathlib import Path
 __all__ = ["files_for"]
 
 ROOT = Path(__file__).resolve().parents[1]
+
+#: The tests of large modules that no test imports, since they are reached through a plan or a guide.
+CLOSEST = {
+    "grammars/json_schema/grammar/emit.py": ("grammars/json_schema/grammar/test_property_order.py",),
+    "grammars/json_schema/grammar/nonterminals.py": ("grammars/json_schema/grammar/test_property_order.py",),
+    "grammars/json_schema/keywords/objects.py": ("grammars/json_schema/keywords/test_counts.py",),
+    "grammars/json_schema/keywords/text.py": (
+        "grammars/json_schema/keywords/test_pattern_readings.py",
+        "grammars/json_schema/keywords/test_pattern_edges.py",
+        "grammars/json_schema/keywords/test_pattern_flags.py",
+    ),
+    "grammars/json_schema/solver/semantics.py": ("grammars/json_schema/keywords/test_counts.py",),
+    "grammars/prompt/messages.py": ("guided/hf/model/test_chat_template.py",),
+    "grammars/text_grammars/structural_tag/builder.py": ("grammars/text_grammars/structural_tag/test_convert.py",),
+    "guided/hf/generate/session.py": ("guided/hf/generate/reuse/test_reuse.py",),
+    "guided/hf/guide.py": ("guided/hf/test_main_job.py", "guided/hf/generate/reuse/test_reuse.py"),
+}
 
 
 def _imports(file: Path) -> set[str]:
@@ -31,7 +49,8 @@ def files_for(module: str) -> list[str]:
     """Return the test files of ``module``, a path like ``guided/state/mask.py``, nearest first."""
     own = Path("tests", module).with_name(f"test_{Path(module).name}")
     tests, code = _graph()
-    found = {str(own)} if (ROOT / own).exists() else set[str]()
+    first = [str(own)] if (ROOT / own).exists() else [f"tests/{path}" for path in CLOSEST.get(module, ())]
+    found = set(first)
     wanted, seen = {module.removesuffix(".py").replace("/", ".")}, set[str]()
     for distance in range(len(code)):
         near = {test for test, names in tests.items() if names & wanted}
@@ -40,7 +59,7 @@ def files_for(module: str) -> list[str]:
             break
         seen |= wanted
         wanted = {name for name, names in code.items() if names & wanted} - seen
-    return sorted(found, key=lambda test: (test != str(own), Path(test).parent != own.parent, test))
+    return first + sorted(found - set(first), key=lambda test: (Path(test).parent != own.parent, test))
 
 
 @cache

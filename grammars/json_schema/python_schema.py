@@ -131,7 +131,7 @@ class PythonSchema(GenerateJsonSchema):
         form = self._config.val_json_bytes
         size = {name for name in ("min_length", "max_length") if schema.get(name) is not None}
         if form == "utf8":
-            found = super().bytes_schema(schema)
+            found = {key: value for key, value in super().bytes_schema(schema).items() if key != "format"}
             return {**found, "pattern": "^[\\u0000-\\u007f]*$"} if size else found
         found = {"type": "string", "format": "base64url"}
         if form == "hex":
@@ -156,6 +156,14 @@ class PythonSchema(GenerateJsonSchema):
         return self.url_schema(schema)
 
     # -- keys, members, choices
+
+    def set_schema(self, schema: Any) -> dict[str, Any]:
+        _check_hashable(schema.get("items_schema"))
+        return super().set_schema(schema)
+
+    def frozenset_schema(self, schema: Any) -> dict[str, Any]:
+        _check_hashable(schema.get("items_schema"))
+        return super().frozenset_schema(schema)
 
     def _common_dict_schema(self, schema: Any) -> dict[str, Any]:
         found = super()._common_dict_schema(schema)
@@ -347,6 +355,14 @@ def _check_members(values: Any) -> None:
     for value in values:
         if not isinstance(value, str | int | float | None):
             raise PydanticInvalidForJsonSchema(f"the value {value!r} of an enum has no form in JSON")
+
+
+def _check_hashable(items: Any) -> None:
+    """Raise where Python can make no set of ``items`` but the empty one."""
+    kind = items["type"] if items else ""
+    if kind in ("list", "set", "dict", "typed-dict") or (items and getattr(items.get("cls"), "__hash__", 0) is None):
+        name = items["cls"].__name__ if "cls" in items else kind
+        raise PydanticInvalidForJsonSchema(f"a set of {name}: its items cannot be hashed (take a list, or freeze them)")
 
 
 def _judged_by(found: dict[str, Any], name: str) -> dict[str, Any]:

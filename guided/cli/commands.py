@@ -189,10 +189,11 @@ def trace(
     ] = None,
 ) -> None:
     """Write the picture of a saved run: prompt, model, and of each token its time, mask and probabilities."""
-    from guided.cli import terminal
     from guided.output.trace_records import Trace
 
     found = Trace.read(path_of(file))
+    from guided.cli import terminal
+
     terminal.show_trace(out, found)
     found.write(path_of(page or file.with_suffix(".html")))
     err.print(f"trace: {page or file.with_suffix('.html')}", style="dim")

@@ -113,7 +113,7 @@ def completing(
     used = ("stream_options", "include_usage")
     return Completing(
         generation,
-        Head(model or str(getattr(planner.context.tokenizer, "name_or_path", "")) or "guided"),
+        Head(model or planner.context.name),
         stream,
         bool((options or {}).get("include_usage") or body.get("include_usage")),
         tuple(tool.name for tool in plan.tools if tool.kind == "custom"),

@@ -33,7 +33,7 @@ from special_tokens.errors import RequestError, SchemaError
 from tests.cases import seeds
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Compiled, Judge
-from tests.made_up.python_types import RULES, TYPES, Cat, D, Dog, Level, Paint, written
+from tests.made_up.python_types import RULES, TYPES, Cat, D, Dog, Level, Paint, PlanePoint, written
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +190,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "member of an enum that is no text": (Literal[Days.FIRST], "take the enum itself"),
     "member of an enum of texts": (Literal[Paint.RED], "take the enum itself"),
     "what is imported": (pydantic.ImportString, "must not choose"),
+    "a set of lists": (set[list[int]], "items cannot be hashed"),
+    "a set of models": (list[frozenset[Cat]], "a set of Cat: its items cannot be hashed"),
+    "a set of data classes": (set[PlanePoint], "a set of PlanePoint"),
     "patterns of bytes": (list[re.Pattern[bytes]], "patterns of bytes"),
 }
 

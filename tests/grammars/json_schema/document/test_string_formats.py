@@ -162,7 +162,7 @@ def test_what_is_written_and_what_is_left_out_are_so_for_every_checker(name: str
         ({"type": "string", "format": "time"}, "12:00:00Z"),
     ],
 )
-def test_F1_times_are_written_in_capital_letters(judge: Judge, given: Any, text: str) -> None:
+def test_times_are_written_in_capital_letters(judge: Judge, given: Any, text: str) -> None:
     """``fromisoformat`` of Python 3.11 refuses a ``z``."""
     found = judge.compiled(given)
     assert found.accepts(json.dumps(text))

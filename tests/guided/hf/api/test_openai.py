@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +50,13 @@ def sdk() -> Any:
 
 def body_of(name: str, **more: Any) -> dict[str, Any]:
     return {"model": "any", "messages": USER, **BODIES[name], **more}
+
+
+def test_a_completion_names_the_model_and_no_folder(tiny_guide: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    (tmp_path / "tiny").mkdir()
+    monkeypatch.setattr(tiny_guide.model, "name_or_path", str(tmp_path / "tiny"))
+    for name, shown in ((None, "tiny"), ("any", "any")):
+        assert tiny_guide.complete({"model": name, "messages": USER, "max_tokens": 2})["model"] == shown
 
 
 @pytest.mark.parametrize("name", BODIES)

@@ -151,6 +151,14 @@ def test_a_model_is_tested_once_until_its_attention_changes() -> None:
     hook.remove()
 
 
+def test_what_is_off_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    model = copy.deepcopy(ARCHITECTURES["bloom"]())
+    with caplog.at_level("WARNING", logger="guided"):
+        notes = [abilities_of(model).notes for _ in range(3)]
+    assert caplog.messages == list(notes[0])
+    assert len(notes[0]) == 1
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_keeps_the_abilities(dtype: torch.dtype) -> None:
     assert switches(abilities_of(copy.deepcopy(ARCHITECTURES["llama"]()).to(dtype))) == ALL

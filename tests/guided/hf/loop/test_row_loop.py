@@ -117,7 +117,7 @@ def test_the_answers_are_those_of_the_cpu(engine: Engine, monkeypatch: Any) -> N
     here = loop_of(engine, plans, samplings, [])
     here.device = torch.device("cpu")
     here.masks = RowMasks(engine, here.device, in_place=False)
-    monkeypatch.setattr("tests.guided.hf.loop.test_step_order.DEVICE", here.device)
+    monkeypatch.setattr("tests.guided.hf.loop.test_row_loop.DEVICE", here.device)
     for _ in here.steps():
         pass
     judge = [row.answer.message() for row in here.rows]
