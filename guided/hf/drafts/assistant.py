@@ -19,8 +19,9 @@ class AssistantDrafts:
     """Drafts of at most ``most`` guesses, each the assistant's best legal token; rows are identified by number.
 
     A draft goes on as long as the probability that all its guesses are right is above ``least_chance``: the time of the
-    assistant's forward divided by that of the model's.  Ids from ``vocab_size`` on are padding and never guessed.  The assistant has its own cache: tokens that an answer did not
-    take are removed before the next draft, and rows that ask for none are stored apart.
+    assistant's forward divided by that of the model's.  Ids from ``vocab_size`` on are padding and never
+    guessed.  The assistant has its own cache: tokens that an answer did not take are removed before the next draft, and
+    rows that ask for none are stored apart.
     """
 
     def __init__(
