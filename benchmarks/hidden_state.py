@@ -186,8 +186,7 @@ def main() -> None:
     times, memory = [], []
     for load in args.load or LOADS:
         for size in args.only or (1, 8, 32):
-            # A round of 32 rows takes a minute: fewer of them, whose times vary less.
-            found = rows_of(guide, load, size, max(3, args.rounds // 2) if size > 8 else args.rounds, args.max_tokens)
+            found = rows_of(guide, load, size, args.rounds, args.max_tokens)
             times.append(found[0])
             memory.append(found[1])
             print("\n", found, flush=True)

@@ -19,8 +19,9 @@ class AssistantDrafts:
     """Drafts of at most ``most`` guesses, each the assistant's best legal token; rows are identified by number.
 
     A draft goes on as long as the probability that all its guesses are right is above ``least_chance``: the time of the
-    assistant's forward divided by that of the model's.  The assistant has its own cache: tokens that an answer did not
-    take are removed before the next draft, and rows that ask for none are stored apart.
+    assistant's forward divided by that of the model's.  Ids from ``vocab_size`` on are padding and never
+    guessed.  The assistant has its own cache: tokens that an answer did not take are removed before the next draft, and
+    rows that ask for none are stored apart.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class AssistantDrafts:
         prompts: Sequence[Sequence[int]],
         ends: Collection[int],
         *,
+        vocab_size: int,
         most: int,
         least_chance: float,
     ) -> None:
@@ -37,6 +39,8 @@ class AssistantDrafts:
         self._answers = answers
         self._prompts = prompts
         self._ends = ends
+        self._vocab_size = vocab_size
+        self._last_id = assistant.get_input_embeddings().weight.shape[0] - 1
         self._most = most
         self._least_chance = least_chance
         self._cache = RowKV(assistant, len(answers))
@@ -65,7 +69,7 @@ class AssistantDrafts:
     def _guess(self, chunks: Sequence[list[int]], trials: Sequence[DraftTrial]) -> dict[int, tuple[int, float]]:
         """Feed ``chunks``; return the best legal token of each row that has one, with its chance."""
         growing = [i for i, chunk in enumerate(chunks) if chunk]
-        scores = self._cache.feed(chunks)[:, -1].float()[growing]
+        scores = self._cache.feed(chunks)[:, -1, : self._vocab_size].float()[growing]
         masks = [trials[i].token_mask() for i in growing]
         if any(mask is not None for mask in masks):
             everything = torch.ones(scores.shape[-1], dtype=torch.bool)
@@ -80,7 +84,7 @@ class AssistantDrafts:
     def _missing_tokens(self, place: int) -> list[int]:
         """Remove the tokens that the row's answer did not take; return the tokens that its cache lacks."""
         number, cached = self._numbers[place], self._cache.ids[place]
-        tokens = [*self._prompts[number], *self._answers[number].tokens]
+        tokens = [min(token, self._last_id) for token in (*self._prompts[number], *self._answers[number].tokens)]
         most = min(len(cached), len(tokens) - 1)
         same = next((i for i in range(most) if cached[i] != tokens[i]), most)
         self._cache.crop(place, same)

@@ -36,6 +36,7 @@ def drafts_of(
         if share >= 1:
             return "a forward of the assistant takes as long as one of the model"
         source = AssistantDrafts(
-            settings.assistant, answers, prompts, engine.tokens.end_ids, most=settings.num_tokens, least_chance=share
-        )
+            settings.assistant, answers, prompts, engine.tokens.end_ids, vocab_size=engine.tokens.facts.vocab_size,
+            most=settings.num_tokens, least_chance=share,
+        )  # fmt: skip
     return Drafts(source, measured_cost(model), len(answers))

@@ -37,7 +37,7 @@ def draft_settings(
     """Return the drafts that a call asks for; None if it asks for none.
 
     Raises `RequestError` for a wrong value, and for an assistant whose vocabulary is not that of ``context``.  Its
-    tokens are compared where it is a guide: a model alone shows only how many it has.
+    tokens are compared where it is a guide, whose embedding may be padded otherwise: a model alone shows only its size.
     """
     if assistant_model is not None:
         if prompt_lookup_num_tokens is not None:
@@ -47,7 +47,8 @@ def draft_settings(
         if isinstance(guide, ModelContext):
             _check_tokens(guide.engine, context.engine)
             assistant_model = guide.model
-        _check_size(assistant_model, context.model)
+        else:
+            _check_size(assistant_model, context.model)
         return DraftSettings(_OF_ASSISTANT, assistant_model)
     if prompt_lookup_num_tokens is None:
         return None
@@ -71,7 +72,7 @@ def _check_size(assistant: Any, model: Any) -> None:
             f"the assistant has {size} tokens, the model {right}",
             place="assistant_model",
             expected="a model with the same vocabulary",
-            hint=_HINT,
+            hint=f"pass a guide of it, whose tokens are compared; {_HINT}",
         )
 
 
@@ -84,7 +85,7 @@ def _check_tokens(assistant: Engine, model: Engine) -> None:
     compared = model.derived(_same_tokens)
     if assistant is model or assistant in compared:
         return
-    for token in range(model.vocab_size):
+    for token in range(max(assistant.vocab_size, model.vocab_size)):
         found, right = (engine.token_bytes(token) for engine in (assistant, model))
         if found != right:
             raise RequestError(

@@ -246,6 +246,36 @@ def test_the_tokens_of_a_guide_are_compared(tiny_guide: Any, small: Any) -> None
             tiny_guide.chat("x", assistant_model=guided.Guide(small, other))
 
 
+@pytest.mark.parametrize(("padding", "of_assistant"), [(0, 24), (24, 0), (40, 8)])
+def test_embeddings_may_be_padded_to_different_sizes(tiny_guide: Any, padding: int, of_assistant: int) -> None:
+    """Padding is never guessed; the model's own is read by an assistant that has less of it."""
+    size = len(tiny_guide.tokenizer)
+    wide, other = (tiny_model(size + more, num_hidden_layers=1) for more in (padding, of_assistant))
+    other.get_output_embeddings().weight.data[size:] += 9.0  # it would guess nothing but padding
+    guide, assistant = guided.Guide(wide, tiny_guide.tokenizer), guided.Guide(other, tiny_guide.tokenizer)
+    drafted, written = 0, []
+    for plan in (None, guide.plan(response_format=OBJECT)):
+        for seed in range(4):
+            options: dict[str, Any] = {"sampling": guided.Sampling(temperature=3.0, seed=seed), "max_tokens": 30}
+            (judge,) = guide.generate(["say a thing"], [plan], **options)
+            (message,) = guide.generate(["say a thing"], [plan], assistant_model=assistant, **options)
+            assert message.token_ids == judge.token_ids
+            drafted += message.usage.drafted_tokens
+            written += message.token_ids
+    assert drafted
+    assert (max(written) >= size) == (padding > 0)
+
+
+def test_an_assistant_with_more_tokens_is_refused(tiny_guide: Any, small: Any) -> None:
+    tokenizer = deepcopy(tiny_guide.tokenizer)
+    tokenizer.add_tokens(["another token"])
+    assistant = guided.Guide(tiny_model(len(tokenizer), num_hidden_layers=1), tokenizer)
+    with pytest.raises(
+        guided.RequestError, match="assistant_model: token .* is b'another token' for the assistant, b''"
+    ):
+        tiny_guide.chat("x", assistant_model=assistant)
+
+
 def test_an_assistant_whose_cache_cannot_be_cropped_writes_no_drafts(tiny_guide: Any) -> None:
     assistant = ARCHITECTURES["mamba"](vocab_size=len(tiny_guide.tokenizer))
     message = tiny_guide.chat("x", max_tokens=4, assistant_model=assistant)
