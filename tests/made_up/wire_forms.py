@@ -99,7 +99,7 @@ FORMS: dict[str, ToolCallFormat] = {
                       call="$name({$parameters", parameter="$key: $value", separator=", ", strings="json"),
     "character data": form("invoke", call_start='<do fn="', call='$name">$parameters', call_end="</do>",
                            parameter='<in k="$key">$value</in>', quote="<![CDATA[", quote_end="]]>"),
-    "whole numbers told": form("invoke", call_start='<do fn="', call='$name">$parameters', call_end="</do>",
+    "whole numbers stated": form("invoke", call_start='<do fn="', call='$name">$parameters', call_end="</do>",
                                parameter='<in k="$key" as="$type">$value</in>', types="integer=int number=float",
                                empty='$name"/>'),
 }  # fmt: skip

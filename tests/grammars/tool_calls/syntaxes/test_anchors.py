@@ -29,7 +29,7 @@ PADS = ("<|image_pad|>", "<|video_pad|>")
 #: Formats in which a text tag closes each argument and each call.
 NAMES = (
     "xml", "xml, any order", "xml, tight", "xml, values as JSON", "invoke", "invoke with a flag", "key tags",
-    "key tags, tight", "key tags with types", "whole numbers told",
+    "key tags, tight", "key tags with types", "whole numbers stated",
 )  # fmt: skip
 ANCHORED = {name: with_anchors(FORMS[name], PADS) for name in NAMES}
 VALUES = (
