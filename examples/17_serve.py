@@ -16,13 +16,16 @@ guide = guided.demo()
 class ChatCompletions(BaseHTTPRequestHandler):
     def do_POST(self):
         try:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)))
             answer = guide.complete(body)  # a body that cannot be honoured is refused before the first token
         except (guided.RequestError, guided.TemplateError) as error:
             self.reply(400, {"error": {"message": str(error), "param": error.place, "type": "invalid_request_error"}})
             return
         except ValueError as error:
             self.reply(400, {"error": {"message": f"not JSON: {error}", "type": "invalid_request_error"}})
+            return
+        except guided.GuidedError as error:
+            self.reply(500, {"error": {"message": str(error), "type": "server_error"}})
             return
         if body.get("stream"):
             self.begin(200, "text/event-stream")

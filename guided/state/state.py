@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
+import numpy as np
+
 from grammars.plan.plan import End, Plan, RegionName
 from guided.bitmask import is_allowed
 from guided.engine.counters import Guidance
@@ -188,7 +190,7 @@ class GuidanceState:
         Raises `TokenRefused` for a token outside the grammar, which changes nothing, and `MatcherFailed` or
         `LimitExceeded` if the engine fails.
         """
-        for token in (tokens,) if isinstance(tokens, int) else tokens:
+        for token in (tokens,) if isinstance(tokens, int | np.integer) else tokens:
             self._commit(int(token))
 
     def _commit(self, token: int, *, is_checked: bool = False, has_recovered: bool = False) -> None:

@@ -162,6 +162,14 @@ def test_a_name_is_looked_for_once_where_the_hub_cannot_be_reached(monkeypatch: 
     assert len(asked) == 2
 
 
+@pytest.mark.parametrize("name", ["x" * 5000, None, 5], ids=["long", "None", "number"])
+def test_a_name_that_is_none_is_a_typed_error(name: Any) -> None:
+    import guided
+
+    with pytest.raises(ModelError, match="cannot load"):
+        guided.Guide.from_pretrained(name)
+
+
 def test_what_a_slow_hub_a_cache_or_a_folder_has_is_left_to_the_loaders(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:

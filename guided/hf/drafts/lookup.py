@@ -52,7 +52,7 @@ BYTES = 5
 
 _WORD = re.compile(rb"[\w\x80-\xff]+")
 _LAST_WORD = re.compile(rb"[\w\x80-\xff]+\Z")
-_VALUE = re.compile(rb'"([^"\\]+)"[,}\]]|(-?\d[\d.]*)[,}\]]')
+_VALUE = re.compile(rb'"([^"\\]+)"[,}\]]|(?<![\d.])(-?\d[\d.]*+)[,}\]]')
 _VALUE_BEGINS = re.compile(rb'[:\[,{] ?"?\Z')
 _NAME = re.compile(rb"[A-Z0-9][\w\x80-\xff.-]*(?<!\.)(?: [A-Z][\w\x80-\xff-]*)*")
 _IN_QUOTES = (re.compile(rb"[A-Z0-9][\w\x80-\xff]*"), re.compile(rb"[a-z]+"))

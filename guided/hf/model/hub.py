@@ -23,14 +23,16 @@ def check_reachable(name: str | Path, **loading: Any) -> None:
     from huggingface_hub import get_hf_file_metadata, hf_hub_url, snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
-    if Path(name).exists() or loading.get("local_files_only"):
-        return
+    name = str(name)
+    with contextlib.suppress(OSError):  # a name too long for a path is the loaders' business
+        if Path(name).exists() or loading.get("local_files_only"):
+            return
     where = {key: value for key in ("cache_dir", "revision") if (value := loading.get(key))}
     try:
         with contextlib.suppress(LocalEntryNotFoundError):
-            snapshot_download(str(name), local_files_only=True, **where)
+            snapshot_download(name, local_files_only=True, **where)
             return
-        get_hf_file_metadata(hf_hub_url(str(name), "config.json", revision=where.get("revision")))
+        get_hf_file_metadata(hf_hub_url(name, "config.json", revision=where.get("revision")))
     except HFValidationError:
         reason = "it is no folder, and no name on the hub either"
     except Exception as error:  # missing files and rights are the loaders' business, as are slow answers
@@ -40,7 +42,7 @@ def check_reachable(name: str | Path, **loading: Any) -> None:
     else:
         return
     raise ModelError(
-        f"cannot load {shown(str(name))}: {reason}",
+        f"cannot load {shown(name)}: {reason}",
         place="model",
         expected="a model name or a folder with config.json, weights and tokenizer.json",
     )
