@@ -50,4 +50,6 @@ def _is_made_by_a_caller(schema: Any, kind: str, made_by: Any) -> bool:
         return not module.startswith("pydantic") and not {"cls", "schema_ref"} & schema["schema"].keys()
     made = made_by.__hash__ if kind in ("model", "dataclass", "call", "named-tuple") else tuple.__hash__
     code = getattr(made, "__code__", None)
-    return made is not tuple.__hash__ and not (code and ("pydantic" in made.__module__ or code.co_filename == "<string>"))
+    return made is not tuple.__hash__ and not (
+        code and ("pydantic" in made.__module__ or code.co_filename == "<string>")
+    )

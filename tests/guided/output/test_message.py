@@ -197,3 +197,18 @@ def test_a_stop_cuts_a_format_and_not_a_text(engine: Engine, include: bool) -> N
     plan = plan_of(engine, stop=stops, response_format=["Hello!", "Hello!!"])
     value = read_answer(engine.tokenize("Hello!"), plan, engine)
     assert (value.ok, value.parsed) == ((True, "Hello!") if include else (False, None))
+
+
+class Seen(pydantic.BaseModel):
+    first: int
+    values: set[Any]
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_set_that_cannot_be_built_is_a_parse_error(engine: Engine, ended: bool) -> None:
+    message = message_of(plan_of(engine, response_format=Seen), engine, '{"first": 1, "values": [[1], 2]}', ended=ended)
+    assert message.parsed is None
+    assert message.partial is not None
+    assert message.partial.model_fields_set == {"first"}
+    if ended:
+        assert "values.0: Set items should be hashable" in str(message.parse_error)
