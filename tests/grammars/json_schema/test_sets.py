@@ -6,7 +6,7 @@ import dataclasses
 import random
 from collections import deque
 from collections.abc import Hashable, Sequence
-from typing import Annotated, Any, NamedTuple, Union
+from typing import Annotated, Any, NamedTuple
 
 import pydantic
 import pytest
@@ -86,7 +86,7 @@ UNBUILDABLE: dict[str, tuple[Any, str]] = {
     "models": (list[frozenset[Cat]], "Cat"),
     "data classes": (set[PlanePoint], "PlanePoint"),
     "lists or null": (set[list[int] | None], "list"),
-    "union": (set[Union[int, dict[str, int]]], "dict"),
+    "union": (set[int | dict[str, int]], "dict"),
     "tuples of lists": (set[tuple[list[int], int]], "list"),
     "tuples of any length": (frozenset[tuple[list[int], ...]], "list"),
     "typed dicts": (dict[str, set[Labelled]], "Labelled"),

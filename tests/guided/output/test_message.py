@@ -204,11 +204,8 @@ class Seen(pydantic.BaseModel):
     values: set[Any]
 
 
-@pytest.mark.parametrize("ended", [True, False])
-def test_a_set_that_cannot_be_built_is_a_parse_error(engine: Engine, ended: bool) -> None:
-    message = message_of(plan_of(engine, response_format=Seen), engine, '{"first": 1, "values": [[1], 2]}', ended=ended)
-    assert message.parsed is None
-    assert message.partial is not None
-    assert message.partial.model_fields_set == {"first"}
-    if ended:
-        assert "values.0: Set items should be hashable" in str(message.parse_error)
+def test_a_set_that_cannot_be_built_is_a_parse_error(engine: Engine) -> None:
+    plan, text = plan_of(engine, response_format=Seen), '{"first": 1, "values": [[1], 2]}'
+    whole, cut = message_of(plan, engine, text), message_of(plan, engine, text[:-2], ended=False)
+    assert "values.0: Set items should be hashable" in str(whole.parse_error)
+    assert (whole.parsed, cut.parsed, cut.partial.model_fields_set) == (None, None, {"first"})
