@@ -47,19 +47,19 @@ class Root(pydantic.RootModel[list[int]]):
     model_config = ConfigDict(frozen=True)
 
 
-class Family(BaseModel):
-    members: list[Family] = []
+class Kin(BaseModel):
+    members: list[Kin] = []
 
 
 class Chain(BaseModel, frozen=True):
     last: Chain | None = None
 
 
-class Checked(BaseModel):
+class JudgedItem(BaseModel):
     a: int
 
     @pydantic.model_validator(mode="after")
-    def is_even(self) -> Checked:
+    def is_even(self) -> JudgedItem:
         return self
 
 
@@ -97,10 +97,10 @@ UNBUILDABLE: dict[str, tuple[Any, str]] = {
     "frozen roots": (set[Root], "list"),
     "named tuples": (set[Pair], "list"),
     "frozen data classes": (set[Listed], "list"),
-    "model of itself": (set[Family], "Family"),
+    "model of itself": (set[Kin], "Kin"),
     "model used twice": (tuple[set[Full], Full], "list"),
     "alias of itself": (set[Nested], "list"),
-    "model with a validator": (set[Checked], "Checked"),
+    "model with a validator": (set[JudgedItem], "JudgedItem"),
 }
 BUILDABLE: dict[str, Any] = {
     "frozen models": set[Still],
