@@ -17,9 +17,8 @@ from grammars.compose.compose import Parts, compose
 from grammars.json_schema.python_types import read_value
 from grammars.values.format import Format
 from special_tokens.errors import SchemaError
-from tests.grammars.json_schema.test_python_types import walked
 from tests.judges.schema_laws import byte_judge
-from tests.judges.schema_masks import Compiled
+from tests.judges.schema_masks import Compiled, walked
 from tests.made_up.python_types import Cat, Labelled, Paint, PlanePoint, WordAndNumber
 
 
@@ -63,7 +62,7 @@ class JudgedItem(BaseModel):
         return self
 
 
-class Pair(NamedTuple):
+class ListAndFlag(NamedTuple):
     xs: list[int]
     b: bool
 
@@ -95,7 +94,7 @@ UNBUILDABLE: dict[str, tuple[Any, str]] = {
     "frozen models": (set[Full], "list"),
     "frozen models inside": (set[Around], "list"),
     "frozen roots": (set[Root], "list"),
-    "named tuples": (set[Pair], "list"),
+    "named tuples": (set[ListAndFlag], "list"),
     "frozen data classes": (set[Listed], "list"),
     "model of itself": (set[Kin], "Kin"),
     "model used twice": (tuple[set[Full], Full], "list"),
