@@ -199,13 +199,13 @@ def test_a_stop_cuts_a_format_and_not_a_text(engine: Engine, include: bool) -> N
     assert (value.ok, value.parsed) == ((True, "Hello!") if include else (False, None))
 
 
-class Seen(pydantic.BaseModel):
+class Gathered(pydantic.BaseModel):
     first: int
     values: set[Any]
 
 
 def test_a_set_that_cannot_be_built_is_a_parse_error(engine: Engine) -> None:
-    plan, text = plan_of(engine, response_format=Seen), '{"first": 1, "values": [[1], 2]}'
+    plan, text = plan_of(engine, response_format=Gathered), '{"first": 1, "values": [[1], 2]}'
     whole, cut = message_of(plan, engine, text), message_of(plan, engine, text[:-2], ended=False)
     assert "values.0: Set items should be hashable" in str(whole.parse_error)
     assert (whole.parsed, cut.parsed, cut.partial.model_fields_set) == (None, None, {"first"})
