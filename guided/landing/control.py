@@ -237,7 +237,7 @@ class LandingControl:
             return None
         self._hint, effort.cost = way, 2.0 * most + 8
         place = self._search.places(state).advance(place, symbols)
-        return self._found(twin, after, place, most, effort, in_haste=True)
+        return self._found(twin, after, place, most, effort, in_haste=True, written=len(symbols))
 
     def _found(
         self,
@@ -248,9 +248,11 @@ class LandingControl:
         effort: Effort,
         *,
         in_haste: bool,
+        written: int = -1,
     ) -> Way | None:
         """Return a way of at most ``most`` tokens from ``place``: a rest of the last way, else the result of a search.
 
+        ``written``: the number of symbols from the place of the last way to this one, if that is known.
         ``in_haste``: the way must be written in tokens now and leave the reserve, and only one search is made.
         """
         try:
@@ -264,7 +266,7 @@ class LandingControl:
             found = next(self._search.ends(tree, effort, in_haste=True), None)
             if found is not None and len(found.symbols) < _CHARACTER:
                 return NOTHING  # free text, which may be cut after the character
-        at = rest_at(matcher, place, places, hint, effort)
+        at = rest_at(matcher, place, places, hint, effort, written=written)
         if at >= 0:
             way = self._fitting(state, Way(hint.symbols[at:], None, hint.values), most, effort, in_haste=in_haste)
             if way is not None or in_haste:

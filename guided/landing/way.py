@@ -91,11 +91,18 @@ def values_of(places: PlaceMap, place: AnswerPlace, symbols: Sequence[int]) -> t
 
 
 def rest_at(
-    matcher: ByteMatcher, place: AnswerPlace, places: PlaceMap, way: Way, effort: Effort, after: int = -1
+    matcher: ByteMatcher,
+    place: AnswerPlace,
+    places: PlaceMap,
+    way: Way,
+    effort: Effort,
+    after: int = -1,
+    written: int = -1,
 ) -> int:
     """Return the last index after ``after`` from which the symbols of ``way`` end the answer from here, else -1.
 
-    ``way`` belongs to another place of the answer.
+    ``way`` belongs to another place of the answer, after which ``written`` symbols have been written, if that is known:
+    the rest of a text of one length may follow others.
     """
     mask = matcher.mask()
     if not matcher.ends.isdisjoint(mask.ids):
@@ -106,6 +113,8 @@ def rest_at(
     for symbol, indexes in way.positions.items():
         if mask.allows(symbol) and (symbol == 0x22 or not in_string):
             found += indexes if symbol >= 256 or not in_text else [at for at in indexes[:1] if not at]
+    if in_string and 0 <= written < len(way.symbols):
+        found.append(written)
     ids = way.ids(matcher)
     for at in sorted((at for at in found if at > after), reverse=True):
         effort.spend(_CHECKED)
