@@ -129,12 +129,13 @@ def random_answers(options: argparse.Namespace) -> None:
             rows[kind]["whole"] += is_whole
             if not is_whole:
                 lost.append(f"{kind}, {name}, least {least} + {extra}")
-    head = ("plans", "number", "answers", "whole", "near, us", *(f"far, {name}" for _, name in SLACKS))
-    body = [
-        (kind, row["plans"], row["answers"], row["whole"],
-         *(f"{sum(us[kind][n]) / max(1, len(us[kind][n])):,.0f}" for n in ("near", *(name for _, name in SLACKS))))
-        for kind, row in rows.items()
-    ]  # fmt: skip
+    head = ("plans", "number", "answers", "whole", "near, us", "at most", *(f"far, {name}" for _, name in SLACKS))
+    body = []
+    for kind, row in rows.items():
+        near, *far = (us[kind][name] for name in ("near", *(name for _, name in SLACKS)))
+        times = [f"{sum(found) / len(found):,.0f}" if found else "-" for found in (near, *far)]
+        most = f"{max(near, default=0):,.0f}"
+        body.append((kind, row["plans"], row["answers"], row["whole"], times[0], most, *times[1:]))
     print(table(head, body))
     for kind, row in rows.items():
         if row["long"]:

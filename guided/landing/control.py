@@ -32,7 +32,7 @@ __all__ = ["LandingControl", "RowLanding"]
 #: A search that found no way is repeated after this many tokens, or this part of the remaining ones if that is more.
 _RETRY, _RETRIES = 4, 8
 #: The most places that searches try in one step near the budget, and in one look after tokens that were only counted.
-_STEP_PLACES, _LOOK_PLACES = 100, 1_000
+_STEP_PLACES, _LOOK_PLACES = 80, 1_000
 #: Places that take as long as committing a token that is tried, and as writing this many symbols of a way.
 _TRIED, _WRITTEN = 3.0, 25
 #: Tokens of margin, in addition to the bound, while tokens are only counted.
