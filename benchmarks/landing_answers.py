@@ -11,9 +11,10 @@
 ended and that validators accept (where the schema's report says that the masks enforce all of it).  *near*: mean
 processor time in us of what landing does in a step in which tokens are tried; *far*: in all others, by the tokens that
 the shortest answer leaves over at the beginning.  *embedded*: the embedded model at temperature 1, ``--limit`` answers
-a budget, each of a plan drawn from all kinds.  *reserve*: required strings that the answer leaves empty, without and
-with what is kept for them.  *extraction*, *calls*: answers that are whole, of those whose shortest answer fits, and
-answers that are exactly right, with landing and without.
+a budget, each of a plan drawn from all kinds; processor time of a near step, and of a forward of one token.  *reserve*:
+required strings that the answer leaves empty, without and with what is kept for them.  *extraction*, *calls*: answers
+that are whole, of those whose shortest answer fits, and answers that are whole and exactly right, with landing and
+without; those that are right as far as they go but were cut (``message.ok`` is False) are counted apart.
 """
 
 from __future__ import annotations
@@ -29,12 +30,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import guided  # noqa: E402
+import guided.hf.loop.landing as loop_landing  # noqa: E402
+import guided.hf.loop.row_loop as row_loop  # noqa: E402
 from benchmarks.extraction import answers  # noqa: E402
 from benchmarks.extraction_cases import extraction_cases, is_right  # noqa: E402
 from benchmarks.json_schema_tables import table  # noqa: E402
@@ -125,12 +129,13 @@ def random_answers(options: argparse.Namespace) -> None:
             rows[kind]["whole"] += is_whole
             if not is_whole:
                 lost.append(f"{kind}, {name}, least {least} + {extra}")
-    head = ("plans", "number", "answers", "whole", "near, us", *(f"far, {name}" for _, name in SLACKS))
-    body = [
-        (kind, row["plans"], row["answers"], row["whole"],
-         *(f"{sum(us[kind][n]) / max(1, len(us[kind][n])):,.0f}" for n in ("near", *(name for _, name in SLACKS))))
-        for kind, row in rows.items()
-    ]  # fmt: skip
+    head = ("plans", "number", "answers", "whole", "near, us", "at most", *(f"far, {name}" for _, name in SLACKS))
+    body = []
+    for kind, row in rows.items():
+        near, *far = (us[kind][name] for name in ("near", *(name for _, name in SLACKS)))
+        times = [f"{sum(found) / len(found):,.0f}" if found else "-" for found in (near, *far)]
+        most = f"{max(near, default=0):,.0f}"
+        body.append((kind, row["plans"], row["answers"], row["whole"], times[0], most, *times[1:]))
     print(table(head, body))
     for kind, row in rows.items():
         if row["long"]:
@@ -155,12 +160,33 @@ def reserve(options: argparse.Namespace) -> None:
     print(table(("tokens kept for a string", "answers", "strings empty", "of"), body))
 
 
+class Watch:
+    """The processor time of calls in us, one number for each; if given, for each during which ``counted`` has grown."""
+
+    def __init__(self, call: Callable[..., Any], counted: list[float] | None = None) -> None:
+        self.us: list[float] = []
+        self._call = call
+        self._counted = counted
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        size, begun = len(self._counted or ()), time.thread_time()
+        found = self._call(*args, **kwargs)
+        if self._counted is None or len(self._counted) > size:
+            self.us.append(1e6 * (time.thread_time() - begun))
+        return found
+
+
 def embedded(options: argparse.Namespace) -> None:
+    torch.set_num_threads(1)
     guide, chance = guided.demo(), random.Random(options.seed)
     known = [(kind, name, plan) for kind, name, plan in plans(guide.engine, 30, chance)]
+    one, tried = Watch(guide.model.forward), Watch(loop_landing._landed)
+    near = Watch(loop_landing.land, tried.us)
+    loop_landing._landed, row_loop.land = tried, near  # type: ignore[assignment]
     body, lost = [], []
     for extra in (0, 1, 2, 3, 5, 10, 30, 100):
-        whole = landed = 0
+        whole = landed = asked = 0
+        near.us.clear()
         for kind, name, plan in chance.sample(known, min(options.limit, len(known))):
             try:
                 most = guide.min_tokens(plan) + extra
@@ -169,12 +195,19 @@ def embedded(options: argparse.Namespace) -> None:
                 continue
             message = guide.chat("Please answer.", plan, max_tokens=most, temperature=1.0, seed=chance.randrange(99))
             is_exact = plan.response is None or not plan.response.report.relaxed
-            is_whole = message.finish_reason in ("stop", "tool_calls") and not (is_exact and message.violations)
-            whole, landed = whole + is_whole, landed + (message.landed is not None)
+            is_whole = message.complete and not (is_exact and message.violations)
+            whole, landed, asked = whole + is_whole, landed + (message.landed is not None), asked + 1
             if not is_whole:
                 lost.append(f"{kind}, {name}, {most} tokens: {message.finish_reason}, {message.violations}")
-        body.append((extra, min(options.limit, len(known)), whole, landed))
-    print(table(("more than the least", "answers", "whole", "landed"), body))
+        body.append(
+            (extra, asked, whole, landed, f"{sum(near.us) / max(1, len(near.us)):,.0f}", f"{max(near.us):,.0f}")
+        )
+    print(table(("more than the least", "answers", "whole", "landed", "near, us", "at most"), body))
+    ids = torch.tensor([guide.engine.tokenize("Please answer.")[:1]])
+    cache = guide.model(ids, use_cache=True).past_key_values
+    for _ in range(64):
+        one(ids, past_key_values=cache, use_cache=True)
+    print(f"- a forward of one token: {sorted(one.us)[len(one.us) // 2]:,.0f} us (median of {len(one.us)})")
     for line in lost:
         print(f"- not whole: {line}")
 
@@ -186,13 +219,15 @@ def at_budgets(guide: Any, plan_of: dict[str, Plan], run: Callable[..., Iterator
     for most in (40, 80, 160):
         row: list[object] = [most, sum(size <= most for size in least.values())]
         for landing in (True, False):
-            whole = right = 0
+            whole = right = cut = 0
             for case, message, is_right_one in run(max_tokens=most, landing=landing):
-                whole += message.finish_reason in ("stop", "tool_calls") and least[case] <= most
-                right += is_right_one
-            row += [whole, right]
+                whole += message.complete and least[case] <= most
+                right += is_right_one and message.complete
+                cut += is_right_one and not message.complete
+            row += [whole, right, cut]
         body.append(row)
-    return table(("max_tokens", "fits", "whole", "right", "whole, cut", "right, cut"), body)
+    names = ("whole", "right", "cut where right")
+    return table(("max_tokens", "fits", *names, *(f"{name}, landing=False" for name in names)), body)
 
 
 def extraction(options: argparse.Namespace) -> None:

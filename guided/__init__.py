@@ -12,7 +12,6 @@ check_shadowing()  # first: the imports below would load, or miss, the modules o
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from special_tokens import SpecialTokens
 from special_tokens.errors import (
     AnswerError,
     EmbeddedModelError,
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
     from guided.output.trace_records import Trace
     from guided.sampling import ChoiceProbability, Sampling, TokenLogprob
     from guided.state.state import GuidanceState
+    from special_tokens import SpecialTokens
 
 __version__ = "0.1.0"
 
@@ -177,6 +177,7 @@ _HOMES = {
     "guided.output.trace_records": ("Trace",),
     "guided.sampling": ("ChoiceProbability", "Sampling", "TokenLogprob"),
     "guided.state.state": ("GuidanceState",),
+    "special_tokens": ("SpecialTokens",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -139,7 +139,7 @@ def _typed(python_type: Any, found: str | _Open) -> Any:
     item = arguments[0] if arguments else Any
     if issubclass(kind, set | frozenset):  # its members are final
         found.members = {key: value for key, value in found.members.items() if isinstance(value, str)}
-    return kind(_entries(found, lambda at: (at, item)).values())
+    return _whole(lambda: kind(_entries(found, lambda at: (at, item)).values()))  # a set: of what can be hashed
 
 
 def _entries(found: _Open, place_of: Callable[[Any], tuple[Any, Any]]) -> dict[Any, Any]:

@@ -16,6 +16,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
 from grammars.json_schema.document.python_formats import url_pattern
+from grammars.json_schema.hashable import PERHAPS, unhashable_part
 from grammars.json_schema.python_numbers import decimal_text_pattern, key_pattern
 from grammars.values.json_pointer import pointer_of
 from grammars.values.report import Outcome, ReportRow
@@ -53,6 +54,8 @@ _BYTE_UNITS = "^[0-9]{1,12}(?:\\.[0-9]{1,3})? ?(?:[kmgtpeKMGTPE]i?)?[bB]$"
 
 class PythonSchema(GenerateJsonSchema):
     """The schema of a type as the masks keep it; raises pydantic's error for a type that JSON cannot carry."""
+
+    _parts: Mapping[str, Any] = {}  #: the definitions of the core schema, by reference
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         """No title that only repeats the key: models read all of the schema."""
@@ -157,13 +160,24 @@ class PythonSchema(GenerateJsonSchema):
 
     # -- keys, members, choices
 
+    def definitions_schema(self, schema: Any) -> dict[str, Any]:
+        self._parts = {**self._parts, **{each["ref"]: each for each in schema["definitions"]}}
+        return super().definitions_schema(schema)
+
     def set_schema(self, schema: Any) -> dict[str, Any]:
-        _check_hashable(schema.get("items_schema"))
-        return super().set_schema(schema)
+        return self._of_hashable(super().set_schema(schema), schema)
 
     def frozenset_schema(self, schema: Any) -> dict[str, Any]:
-        _check_hashable(schema.get("items_schema"))
-        return super().frozenset_schema(schema)
+        return self._of_hashable(super().frozenset_schema(schema), schema)
+
+    def _of_hashable(self, found: dict[str, Any], schema: Any) -> dict[str, Any]:
+        """``found`` with a row if some items cannot be hashed; raises for a part of them that never can."""
+        name = unhashable_part(schema.get("items_schema", {"type": "any"}), self._parts)
+        if name not in ("", PERHAPS):
+            raise PydanticInvalidForJsonSchema(
+                f"a set of {name}: its items cannot be hashed (take a list, or freeze them)"
+            )
+        return {**found, _ROWS: [*found.get(_ROWS, ()), _relaxed("items that can be hashed")]} if name else found
 
     def _common_dict_schema(self, schema: Any) -> dict[str, Any]:
         found = super()._common_dict_schema(schema)
@@ -355,14 +369,6 @@ def _check_members(values: Any) -> None:
     for value in values:
         if not isinstance(value, str | int | float | None):
             raise PydanticInvalidForJsonSchema(f"the value {value!r} of an enum has no form in JSON")
-
-
-def _check_hashable(items: Any) -> None:
-    """Raise where Python can make no set of ``items`` but the empty one."""
-    kind = items["type"] if items else ""
-    if kind in ("list", "set", "dict", "typed-dict") or (items and getattr(items.get("cls"), "__hash__", 0) is None):
-        name = items["cls"].__name__ if "cls" in items else kind
-        raise PydanticInvalidForJsonSchema(f"a set of {name}: its items cannot be hashed (take a list, or freeze them)")
 
 
 def _judged_by(found: dict[str, Any], name: str) -> dict[str, Any]:

@@ -35,6 +35,9 @@ class ByteMask(NamedTuple):
     bytes: int
     ids: tuple[int, ...]
 
+    def allows(self, symbol: int) -> bool:
+        return bool(self.bytes >> symbol & 1) if symbol < 256 else symbol - 256 in self.ids
+
 
 class Look(NamedTuple):
     """The mask at a place and the bytes that must come next, as the engine writes them."""
@@ -145,6 +148,16 @@ class ByteMatcher:
         """Whether all of these symbols may be written here."""
         first = self._twin.first
         return int(self._matcher.validate_tokens([first + s if s < 256 else s - 256 for s in data])) == len(data)
+
+    def ids(self, symbols: Iterable[int]) -> list[int]:
+        """Return the twin's ids of symbols, for `ends_after`."""
+        first = self._twin.first
+        return [first + s if s < 256 else s - 256 for s in symbols]
+
+    def ends_after(self, ids: Sequence[int]) -> bool:
+        """Whether the answer may end after ``ids``, see `ids`; the matcher stays here."""
+        size = len(ids)
+        return any(self._matcher.validate_tokens([*ids, end]) > size for end in self.ends)
 
     def mask(self) -> ByteMask:
         return self._twin.mask(self._matcher)

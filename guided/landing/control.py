@@ -17,12 +17,12 @@ from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import RegionName
 from guided.landing.byte_twin import ByteMatcher
 from guided.landing.candidates import Classes
+from guided.landing.effort import Effort, SearchLimits
 from guided.landing.growth import Growth
 from guided.landing.landing import LandingSearch, write
 from guided.landing.options import LandingOptions
 from guided.landing.place import AnswerPlace
-from guided.landing.search import Effort, SearchLimits
-from guided.landing.way import NOTHING, Way, rests, values_of
+from guided.landing.way import NOTHING, Way, rest_at, values_of
 from guided.state.state import GuidanceState
 from guided.watchers.persistent_set import Mode
 from special_tokens.errors import GuidanceError
@@ -32,7 +32,9 @@ __all__ = ["LandingControl", "RowLanding"]
 #: A search that found no way is repeated after this many tokens, or this part of the remaining ones if that is more.
 _RETRY, _RETRIES = 4, 8
 #: The most places that searches try in one step near the budget, and in one look after tokens that were only counted.
-_STEP_PLACES, _LOOK_PLACES = 150, 1_000
+_STEP_PLACES, _LOOK_PLACES = 80, 1_000
+#: Places that take as long as committing a token that is tried, and as writing this many symbols of a way.
+_TRIED, _WRITTEN = 3.0, 25
 #: Tokens of margin, in addition to the bound, while tokens are only counted.
 _NEAR = 12
 #: The most digits of a number near the budget.
@@ -205,6 +207,7 @@ class LandingControl:
         if token == self.next_token(state) or token in state.open_end_ids():
             return True
         if token not in self._tried and not effort.is_spent:
+            effort.spend(_TRIED)
             self._tried[token] = self._after(state, token, effort)
         return self._tried.get(token) is not None
 
@@ -261,19 +264,20 @@ class LandingControl:
             found = next(self._search.ends(tree, effort, in_haste=True), None)
             if found is not None and len(found.symbols) < _CHARACTER:
                 return NOTHING  # free text, which may be cut after the character
-        at = next(rests(matcher, place, places, hint.symbols), -1)
+        at = rest_at(matcher, place, places, hint, effort)
         if at >= 0:
-            way = self._fitting(state, Way(hint.symbols[at:], None, hint.values), most, in_haste=in_haste)
+            way = self._fitting(state, Way(hint.symbols[at:], None, hint.values), most, effort, in_haste=in_haste)
             if way is not None or in_haste:
                 return way  # a search would hardly find a shorter one
         for found in self._search.ends(tree, effort, hint, at, in_haste=in_haste):
-            way = self._fitting(state, found, most, in_haste=in_haste)
+            way = self._fitting(state, found, most, effort, in_haste=in_haste)
             if way is not None:
                 return way
         return None
 
-    def _fitting(self, state: GuidanceState, way: Way, most: int, *, in_haste: bool) -> Way | None:
+    def _fitting(self, state: GuidanceState, way: Way, most: int, effort: Effort, *, in_haste: bool) -> Way | None:
         """Return the way if it has at most ``most`` tokens, ``in_haste`` written in tokens that leave the reserve."""
+        effort.spend(1 + len(way.symbols) / _WRITTEN)
         if not in_haste:
             return way if way.size <= most else _written(state, way, most)
         return _written(state, way, most - self._kept(state, way))

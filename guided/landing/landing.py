@@ -16,9 +16,10 @@ from grammars.shortest.plan_texts import response_text
 from guided.engine.engine import Engine
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
 from guided.landing.candidates import Candidates, Classes, Preference
+from guided.landing.effort import Effort, SearchLimits
 from guided.landing.known_texts import closing_texts, exit_ids, member_names
 from guided.landing.place import AnswerPlace, PlaceMap
-from guided.landing.search import Effort, SearchLimits, SearchTree, search
+from guided.landing.search import SearchTree, search
 from guided.landing.way import NOTHING, Way
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
@@ -135,7 +136,7 @@ class LandingSearch:
     ) -> Iterator[Way]:
         """Yield the ways found, see `search`, their tokens not known; ``in_haste``: of one search alone."""
         for preference in self._preferences()[: 1 if in_haste else None]:
-            for found in search(tree, preference, effort, hint.symbols, rest):
+            for found in search(tree, preference, effort, hint, rest):
                 if found.symbols is not None:
                     kept = (value for value in hint.values if value[0] <= found.from_hint)
                     yield Way(found.symbols, None, (*found.values, *kept))

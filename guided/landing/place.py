@@ -76,6 +76,8 @@ class PlaceMap:
         self._calls = CallValueTable(steps) if steps else None
         self.steps = steps
         self._values = [_Value.of(step.watchers) for step in steps]
+        #: whether a watcher may forbid symbols
+        self.is_watched = any(value != _Value((), 0) for value in (self._response, *self._values))
 
     def start(self, region: int) -> AnswerPlace:
         """Return the place at the beginning of an entry in region number ``region``."""
@@ -146,7 +148,8 @@ class PlaceMap:
         """
         assert self._calls is not None
         if place.scan is not None:
-            place, used = self._in_value(place, _bytes_of(symbols) if symbols[0] < 256 else b"")
+            size = next((i for i, symbol in enumerate(symbols) if symbol >= 256), len(symbols))
+            place, used = self._in_value(place, bytes(symbols[:size]))
             if used:
                 return place, used
         position, used = place.call, 0

@@ -6,21 +6,19 @@ asked once, whatever the preferences of the searches.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from copy import copy
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import count
 from typing import NamedTuple
 
 from guided.landing.byte_twin import ByteMask, ByteMatcher
 from guided.landing.candidates import EXIT, FREE_TEXT, Candidate, Candidates, Classes, Preference, open_parts
+from guided.landing.effort import Effort
 from guided.landing.place import AnswerPlace, PlaceMap
-from guided.landing.way import EMPTY, rests
+from guided.landing.way import EMPTY, NOTHING, Way, rest_at
 from guided.watchers.persistent_set import Mode
 
-__all__ = ["Effort", "Found", "SearchLimits", "SearchTree", "search"]
+__all__ = ["Found", "SearchTree", "search"]
 
 #: Places tried before the search goes on from the most promising one alone.
 _ROUND, _ROUND_OF_TEXT = 40, 150
@@ -32,41 +30,6 @@ _PROGRESS = 0.3
 _VISITS = 4
 #: A watcher may forbid what was written; it does not where nothing else is left.
 _REFUSED = 40.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchLimits:
-    """The most that one search may take in all: places tried, and processor time of this thread in seconds.
-
-    Places come first: what is found does not depend on how busy the machine is.  Time is the last resort.
-    """
-
-    cpu_s: float
-    expansions: int = 4_000
-    cost: float = float("inf")  #: a text that costs more is of no use
-
-
-class Effort:
-    """Counts what searches may still take in all.  Not thread-safe."""
-
-    __slots__ = ("_until", "cost", "left", "limits")
-
-    def __init__(self, limits: SearchLimits) -> None:
-        self.limits = limits
-        self.left = limits.expansions  #: places
-        self.cost = limits.cost  #: of the text sought
-        self._until = time.thread_time() + limits.cpu_s
-
-    def part(self, places: int) -> Effort:
-        """Take ``places`` places out, for a search that must end at the same time."""
-        part = copy(self)
-        part.left = min(places, self.left)
-        self.left -= part.left
-        return part
-
-    @property
-    def is_spent(self) -> bool:
-        return self.left <= 0 or time.thread_time() > self._until
 
 
 class Found(NamedTuple):
@@ -232,28 +195,28 @@ class SearchTree:
 
 
 def search(
-    tree: SearchTree, preference: Preference, effort: Effort, hint: Sequence[int] = (), rest: int = -1
+    tree: SearchTree, preference: Preference, effort: Effort, hint: Way = NOTHING, rest: int = -1
 ) -> Iterator[Found]:
     """Yield the texts found that end the answer: some symbols and then a rest of ``hint``, in the end another text.
 
-    That is the shortest that the preference leads to, or None with the reason why there is none.  ``hint`` is a text
+    That is the shortest that the preference leads to, or None with the reason why there is none.  ``hint`` is a way
     that ends the answer from a place near by; its rests from index ``rest`` on are too long, as is each that is
     yielded when the next is asked for.
     """
-    ties, limits = count(), effort.limits
+    ties = count()
     heap: list[tuple[float, int, float, _Node, bool]] = [(0.0, 0, 0.0, tree.root, False)]
     seen: dict[object, int] = {}
     tried = since = 0
     while heap:
         if effort.is_spent:
-            yield Found(None, f"no end was found within {limits.expansions} places and {limits.cpu_s:g} s", tried)
+            yield Found(None, f"no end was found within {tried} places, {effort.end}", tried)
             return
         estimate, _, cost, node, is_paid = heappop(heap)
         if estimate > effort.cost:
             yield Found(None, f"no end is near enough: {effort.cost:g} was the limit", tried)
             return
         tried, since = tried + 1, since + 1
-        effort.left -= 1
+        effort.spend(1.0)
         if not is_paid:
             penalty = node.penalty
             if not node.is_entered:
@@ -277,11 +240,11 @@ def search(
         if visits >= _VISITS and heap:
             continue
         seen[looks] = visits + 1
-        if hint and not node.is_left and node is not tree.root:
-            at = next(rests(node.matcher, node.place, tree.places, hint), -1)
+        if hint.symbols and not node.is_left and node is not tree.root:
+            at = rest_at(node.matcher, node.place, tree.places, hint, effort, rest)
             if at > rest:  # what is asked for after a longer rest must be shorter
                 rest = at
-                yield node.found(tried, tree.start, hint[at:])
+                yield node.found(tried, tree.start, hint.symbols[at:])
         known = tree.known(node, mask) if preference.takes_known else None
         if known is not None:
             found = [(0.0, known)]

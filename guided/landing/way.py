@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from guided.landing.byte_twin import ByteMatcher
+from guided.landing.effort import Effort
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.watchers.persistent_set import Mode
 
-__all__ = ["EMPTY", "NOTHING", "Way", "rests", "values_of"]
+__all__ = ["EMPTY", "NOTHING", "Way", "rest_at", "values_of"]
 
 #: A string on the shortest way counts as empty, to be filled by the model, if it has at most this many bytes.
 EMPTY = 2
-#: The most rests of a way that `rests` follows to their end.
-_FOLLOWED = 6
 _FREE_TEXT = 64
+#: Places that take as long as one look whether a rest ends the answer.
+_CHECKED = 0.1
 
 
 class Way:
@@ -24,7 +25,7 @@ class Way:
     whether it is a string (else it is a number).
     """
 
-    __slots__ = ("size", "symbols", "tokens", "values")
+    __slots__ = ("_ids", "_positions", "size", "symbols", "tokens", "values")
 
     def __init__(
         self, symbols: Sequence[int], tokens: Sequence[int] | None, values: Sequence[tuple[int, bool]] = ()
@@ -34,6 +35,23 @@ class Way:
         self.values = values
         #: upper bound of the number of tokens
         self.size = len(symbols) + 1 if tokens is None else len(tokens)
+        self._ids: list[int] | None = None
+        self._positions: dict[int, list[int]] | None = None
+
+    def ids(self, matcher: ByteMatcher) -> list[int]:
+        """Return the symbols as ids of ``matcher``, any of the answer's."""
+        if self._ids is None:
+            self._ids = matcher.ids(self.symbols)
+        return self._ids
+
+    @property
+    def positions(self) -> dict[int, list[int]]:
+        """The indexes of each symbol, ascending."""
+        if self._positions is None:
+            self._positions = {}
+            for at, symbol in enumerate(self.symbols):
+                self._positions.setdefault(symbol, []).append(at)
+        return self._positions
 
     def after(self, token: int, symbols: Sequence[int]) -> Way | None:
         """Return the rest of the way after ``token``; None if ``token`` is not the next one on the way."""
@@ -72,27 +90,27 @@ def values_of(places: PlaceMap, place: AnswerPlace, symbols: Sequence[int]) -> t
     return tuple(found)
 
 
-def rests(matcher: ByteMatcher, place: AnswerPlace, places: PlaceMap, symbols: Sequence[int]) -> Iterator[int]:
-    """Yield the indexes at which ``symbols``, a way from another place, end the answer from here; the last first."""
+def rest_at(
+    matcher: ByteMatcher, place: AnswerPlace, places: PlaceMap, way: Way, effort: Effort, after: int = -1
+) -> int:
+    """Return the last index after ``after`` from which the symbols of ``way`` end the answer from here, else -1.
+
+    ``way`` belongs to another place of the answer.
+    """
     mask = matcher.mask()
     if not matcher.ends.isdisjoint(mask.ids):
-        yield len(symbols)
+        return len(way.symbols)
     in_string = place.scan is not None and place.scan.mode in (Mode.STRING, Mode.IN_KEY)
     in_text = place.scan is None and mask.bytes.bit_count() > _FREE_TEXT
-    followed = 0
-    for at in range(len(symbols) - 1, -1, -1):
-        first = symbols[at]
-        if (in_string and first != 0x22) or (in_text and first < 256 and at):
-            continue
-        if not (mask.bytes >> first & 1 if first < 256 else first - 256 in mask.ids):
-            continue
-        rest = symbols[at:]
-        if not matcher.fits(rest):
-            continue
-        copy = matcher.copy()
-        is_end = copy.feed(rest) and not copy.ends.isdisjoint(copy.mask().ids)
-        if is_end and not places.advance(place, rest).is_refused:
-            yield at
-        followed += 1
-        if followed == _FOLLOWED:
-            return
+    found: list[int] = []
+    for symbol, indexes in way.positions.items():
+        if mask.allows(symbol) and (symbol == 0x22 or not in_string):
+            found += indexes if symbol >= 256 or not in_text else [at for at in indexes[:1] if not at]
+    ids = way.ids(matcher)
+    for at in sorted((at for at in found if at > after), reverse=True):
+        effort.spend(_CHECKED)
+        if matcher.ends_after(ids[at:]) and not (
+            places.is_watched and places.advance(place, way.symbols[at:]).is_refused
+        ):
+            return at
+    return -1

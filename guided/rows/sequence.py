@@ -18,7 +18,7 @@ from grammars.plan.plan import Plan, RowPlan
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.landing.control import RowLanding
-from guided.landing.search import Effort
+from guided.landing.effort import Effort
 from guided.state.entry import FRESH, Begin
 from guided.state.mask import TokenMask
 from guided.state.state import GuidanceState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import runpy
 import subprocess
@@ -91,3 +92,34 @@ def test_links_between_pages_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+SHELL_PAGES = [*PAGES, ROOT / "CONTRIBUTING.md"]
+
+
+def shell_blocks(page: Path) -> list[str]:
+    return re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_lines_of_the_shell_can_be_pasted_into_zsh_too() -> None:
+    lines = [line for page in SHELL_PAGES for block in shell_blocks(page) for line in block.splitlines()]
+    assert len(lines) > 15
+    assert [line for line in lines if re.search(r"(^|\s)#", line)] == []
+
+
+@pytest.mark.parametrize("given", [None, str(ROOT)])
+def test_the_clone_line_clones_what_it_is_given(given: str | None, tmp_path: Path) -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("no clone: there is nothing to clone from")
+    line = shell_blocks(ROOT / "README.md")[0].strip().removesuffix(" && make demo")
+    assert line.startswith("git clone ")
+    asked = {key: value for key, value in os.environ.items() if key != "GUIDED_REPOSITORY"}
+    asked |= {"GUIDED_REPOSITORY": given} if given else {}
+    command = ["bash", "-c", f"{line} && pwd"]
+    done = subprocess.run(command, cwd=tmp_path, env=asked, capture_output=True, text=True)
+    assert (done.returncode == 0) is (given is not None), done.stderr
+    if given is None:
+        assert "GUIDED_REPOSITORY: is not set" in done.stderr
+    else:
+        assert done.stdout.strip() == str(tmp_path / "guided")
+        assert (tmp_path / "guided" / "Makefile").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from grammars.compose.compose import Parts, compose
@@ -9,13 +10,13 @@ from grammars.json_schema.build import Policy
 from grammars.plan.plan import Plan
 from grammars.values.constraints import JsonSchema
 from grammars.values.format import Format
-from guided.bitmask import is_allowed
+from guided.bitmask import allowed_ids, is_allowed
 from guided.engine.engine import Engine
 from guided.hf.model.tokenizer import facts_of, tokenizer_json
 from guided.state.state import GuidanceState
 from special_tokens import SpecialTokens
 
-__all__ = ["Compiled", "Judge"]
+__all__ = ["Compiled", "Judge", "walked"]
 
 
 class Compiled:
@@ -84,3 +85,20 @@ class Judge:
 
     def compiled(self, schema: Any, policy: Policy = "warn") -> Compiled:
         return Compiled(self.plan(schema, policy), self.engine, self.tokenizer)
+
+
+def walked(found: Compiled, seed: int, most: int = 400) -> str | None:
+    """A random answer that keeps to the masks; None where it does not end in time."""
+    rng, state, engine = random.Random(seed), found.start.fork(), found.start.engine
+    out = bytearray()
+    for _ in range(most):
+        if state.is_accepting and rng.random() < 0.4:
+            return out.decode()
+        ids = [i for i in allowed_ids(state.mask()) if i not in found.plan.end_ids()]
+        if not ids:
+            return out.decode() if state.is_accepting else None
+        closing = [i for i in ids if engine.token_bytes(i) in (b'"', b"}", b"]")]
+        token = rng.choice(closing) if closing and rng.random() < 0.2 else rng.choice(ids)
+        state.commit([token])
+        out += engine.token_bytes(token)
+    return None

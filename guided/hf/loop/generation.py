@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -41,6 +44,16 @@ log = logging.getLogger("guided")
 
 #: Top tokens per position that a trace shows.
 TRACE_TOP = 5
+
+#: Runs that have begun.  torch aborts the process for one that is still open while Python takes its modules down.
+_OPEN: weakref.WeakSet[Generator[Step, None, None]] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for steps in list(_OPEN):
+        with contextlib.suppress(Exception):  # another thread runs it
+            steps.close()
 
 
 class Streamer(Protocol):
@@ -116,6 +129,11 @@ class Generation:
 
     def steps(self) -> Iterator[Step]:
         """Run the loop; `answers` grow with each step."""
+        steps = self._steps()
+        _OPEN.add(steps)
+        return steps
+
+    def _steps(self) -> Generator[Step, None, None]:
         context, inputs = self.context, self.inputs
         if any(plan is not None for plan in self.plans):
             warn_of_conflicts(context.model.generation_config, context.tokens)

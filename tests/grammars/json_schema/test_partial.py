@@ -124,6 +124,8 @@ class Carrier:
         (object, '{"a": 1', None),
         (Cat, '{"kind": "dog", "lives": 99, ', {}),
         (list[int], "[" * 5_000, None),
+        (set[Any], "[[1], 2, ", None),
+        (dict[str, set[Any]], '{"a": [1], "b": [[1], ', {"a": {1}}),
     ],
 )
 def test_what_may_change_is_left_out(python_type: Any, text: str, expected: Any) -> None:

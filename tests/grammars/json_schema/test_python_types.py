@@ -11,7 +11,6 @@ import enum
 import fractions
 import ipaddress
 import json
-import random
 import re
 from collections.abc import Hashable
 from typing import Annotated, Any, Literal, NewType
@@ -28,11 +27,10 @@ from grammars.compose.compose import Parts, compose
 from grammars.json_schema.python_types import read_value, schema_of_type
 from grammars.tools.python_tools import function_tool
 from grammars.values.format import Format
-from guided.bitmask import allowed_ids
 from special_tokens.errors import RequestError, SchemaError
 from tests.cases import seeds
 from tests.judges.schema_laws import byte_judge
-from tests.judges.schema_masks import Compiled, Judge
+from tests.judges.schema_masks import Compiled, Judge, walked
 from tests.made_up.python_types import RULES, TYPES, Cat, D, Dog, Level, Paint, PlanePoint, written
 
 
@@ -61,23 +59,6 @@ def test_every_instance_can_be_written_and_is_read_back_equal(judge: Judge, name
     found = compiled(judge, python_type)
     assert found.accepts(text), (text, found.explain(text))
     assert adapter.validate_json(text) == value
-
-
-def walked(found: Compiled, seed: int, most: int = 400) -> str | None:
-    """A random answer that keeps to the masks; None where it does not end in time."""
-    rng, state, engine = random.Random(seed), found.start.fork(), found.start.engine
-    out = bytearray()
-    for _ in range(most):
-        if state.is_accepting and rng.random() < 0.4:
-            return out.decode()
-        ids = [i for i in allowed_ids(state.mask()) if i not in found.plan.end_ids()]
-        if not ids:
-            return out.decode() if state.is_accepting else None
-        closing = [i for i in ids if engine.token_bytes(i) in (b'"', b"}", b"]")]
-        token = rng.choice(closing) if closing and rng.random() < 0.2 else rng.choice(ids)
-        state.commit([token])
-        out += engine.token_bytes(token)
-    return None
 
 
 @pytest.mark.parametrize("seed", seeds(10, default=1))

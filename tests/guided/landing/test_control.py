@@ -7,9 +7,11 @@ import os
 import random
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -25,10 +27,10 @@ from guided.inspect.land import row_landing
 from guided.inspect.shortest import min_tokens
 from guided.landing.candidates import Classes
 from guided.landing.control import LandingControl
+from guided.landing.effort import SearchLimits
 from guided.landing.growth import growth_bound
 from guided.landing.landing import LandingSearch
 from guided.landing.options import Budgeting, LandingOptions
-from guided.landing.search import SearchLimits
 from guided.output.parser import ToolCallEnd
 from guided.rows.answer import RowAnswer, parser_of, read_answer
 from guided.rows.sequence import RowSequence
@@ -102,6 +104,30 @@ def test_an_answer_is_whole_within_any_budget_that_can_hold_one(engine: Engine, 
             continue  # it may be cut anywhere
         assert row.state.is_stopped, (extra, b"".join(map(engine.token_bytes, tokens)))
         check_value(plan, engine, tokens)
+
+
+LONG = {
+    "type": "object",
+    "properties": {f"member {i}": {"type": ["string", "array"], "minItems": 1, "minLength": i % 4} for i in range(30)},
+    "required": [f"member {i}" for i in range(0, 30, 2)],
+}
+
+
+@pytest.mark.parametrize("kind", [*FEW, "long"])
+def test_a_slow_processor_lands_on_the_same_tokens(engine: Engine, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tries of a step are counted: a processor that takes five times the time is within the default limits."""
+    monkeypatch.setattr(
+        "guided.landing.effort.time", SimpleNamespace(thread_time=lambda: slowness * time.thread_time())
+    )
+    found = []
+    for slowness in (1.0, 5.0):  # noqa: B007
+        plan = (
+            plan_of(engine, response_format=JsonSchema(LONG), thinking=False) if kind == "long" else made(engine, kind)
+        )
+        least = min_tokens(plan, engine)
+        rows = [row_of(plan, engine, least + extra) for extra in BUDGETS[:5]]
+        found.append([written(row, random.Random(kind), row.landing.max_tokens) for row in rows if row.landing])
+    assert found[0] == found[1]
 
 
 def random_schema(chance: random.Random, depth: int = 0) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
 from guided.landing.byte_twin import ByteTwin
+from guided.landing.effort import SearchLimits
 from guided.landing.landing import LandingSearch
-from guided.landing.search import SearchLimits
 from guided.rows.answer import read_answer
 from guided.state.state import GuidanceState
 from tests.cases import seeds
@@ -245,12 +245,13 @@ def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine) -> Non
     search, state = LandingSearch(plan, engine, response_text=""), GuidanceState(plan, engine)
     landing = search.shortest_end(state, limits=SearchLimits(cpu_s=60.0, expansions=20))
     assert landing.tokens is None
-    assert landing.reason == "no end was found within 20 places and 60 s"
+    assert landing.reason == "no end was found within 10 places, as many as it may try"
     assert search.shortest_end(state, limits=SearchLimits(cpu_s=60.0, cost=30.0)).reason.startswith(
         "no end is near enough"
     )
     with use_time_limits(replace(time_limits(), landing_cpu_s=-1.0)):
-        assert search.shortest_end(state).tokens is None
+        late = search.shortest_end(state)
+    assert (late.tokens, late.reason) == (None, "no end was found within 0 places, when its processor time was used up")
 
 
 #: Any value may stand in each of forty members.

@@ -197,3 +197,15 @@ def test_a_stop_cuts_a_format_and_not_a_text(engine: Engine, include: bool) -> N
     plan = plan_of(engine, stop=stops, response_format=["Hello!", "Hello!!"])
     value = read_answer(engine.tokenize("Hello!"), plan, engine)
     assert (value.ok, value.parsed) == ((True, "Hello!") if include else (False, None))
+
+
+class Gathered(pydantic.BaseModel):
+    first: int
+    values: set[Any]
+
+
+def test_a_set_that_cannot_be_built_is_a_parse_error(engine: Engine) -> None:
+    plan, text = plan_of(engine, response_format=Gathered), '{"first": 1, "values": [[1], 2]}'
+    whole, cut = message_of(plan, engine, text), message_of(plan, engine, text[:-2], ended=False)
+    assert "values.0: Set items should be hashable" in str(whole.parse_error)
+    assert (whole.parsed, cut.parsed, cut.partial.model_fields_set) == (None, None, {"first"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pydantic
@@ -63,3 +65,15 @@ def test_what_is_partial_is_part_of_the_end(tiny_guide: Any, seed: int) -> None:
     assert len({repr(part) for part in seen}) > 3
     assert all(part is None or is_part(part, stream.message.parsed) for part in seen)
     assert [isinstance(part, Listing) for part in seen if part is not None]
+
+
+@pytest.mark.parametrize("end", ["pass", "raise ValueError('mine')", "raise KeyboardInterrupt"])
+def test_a_program_may_end_while_a_stream_is_open(end: str) -> None:
+    program = (
+        "from tests.conftest import make_tiny_guide\n"
+        "stream = make_tiny_guide().stream('hi', max_tokens=20, temperature=0)\n"
+        f"next(stream)\n{end}"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == {"pass": 0, "raise ValueError('mine')": 1}.get(end, -2), done.stderr
+    assert "c10" not in done.stderr
