@@ -182,8 +182,14 @@ def _scalar_ended(state: ScanState, mode: Mode, text: bytes, nodes: tuple[Unique
         return ScanState(Mode.AFTER, frame)
     value = item_value(mode, text)
     after = ScanFrame(
-        False, frame.node, frame.parent, frame.written.with_value(value), frame.item_index, frame.child_node, True,
-        frame.depth
+        False,
+        frame.node,
+        frame.parent,
+        frame.written.with_value(value),
+        frame.item_index,
+        frame.child_node,
+        True,
+        frame.depth,
     )
     return ScanState(Mode.AFTER, after, is_duplicate=value in frame.written)
 

@@ -262,7 +262,9 @@ SHOWN: dict[str, Any] = {
     "162 letters somewhere": JsonSchema({"type": "string", "pattern": "[a-z]{162}"}),
     "an ending after any text": guided.Regex(r"/images/.*\.(gif|jpg)"),
     "any values": JsonSchema(WIDE),
-    "any values, digits": JsonSchema({**WIDE, "properties": {name: {"type": ["integer", "array"]} for name in anything}}),
+    "any values, digits": JsonSchema(
+        {**WIDE, "properties": {name: {"type": ["integer", "array"]} for name in anything}}
+    ),
     "items that differ": JsonSchema({"type": "array", "minItems": 60, "uniqueItems": True, "items": {}}),
 }
 
