@@ -1,4 +1,4 @@
-"""What of pydantic's core schema of a type Python cannot hash, and so put into a set."""
+"""The parts of a type (pydantic's core schema of it) that Python cannot hash, and so put into no set."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _listed(part: Any) -> list[Any]:
 
 
 def _is_hashed(field: Any) -> bool:
-    return field.compare if field.hash is None else field.hash
+    return bool(field.compare if field.hash is None else field.hash)
 
 
 def _is_made_by_a_caller(schema: Any, kind: str, made_by: Any) -> bool:

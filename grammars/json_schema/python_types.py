@@ -9,7 +9,7 @@ from typing import Any
 
 import pydantic
 import typing_extensions
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
 
 from grammars.json_schema.python_schema import PythonSchema, described
 from grammars.values.report import ReportRow
@@ -49,6 +49,8 @@ def hint_of(error: Exception) -> str:
     """The cure for a type that pydantic refuses."""
     if isinstance(error, ImportError):
         return "install the package"
+    if isinstance(error, PydanticInvalidForJsonSchema):
+        return ""  # pydantic knows the type, and the reason says what JSON lacks
     return "take TypedDict from typing_extensions" if "TypedDict" in str(error) else _HINT
 
 

@@ -22,7 +22,15 @@ from grammars.limits.deadline import deadline, is_late, time_left
 from grammars.plan.plan import SENTINELS, Plan
 from guided.engine.compile_trial import Trial, TrialOutcome
 from special_tokens import SpecialTokens
-from special_tokens.errors import GrammarError, LimitExceeded, MatcherFailed, PlanError, RequestError, TokenizerError
+from special_tokens.errors import (
+    GrammarError,
+    GuidedError,
+    LimitExceeded,
+    MatcherFailed,
+    PlanError,
+    RequestError,
+    TokenizerError,
+)
 
 __all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_bytes"]
 
@@ -41,6 +49,9 @@ LIMITS = llguidance.LLParserLimits(verbose_errors=False, **_LIMITS)
 #: first limit above is reached within 0.2 s, and few of 4,750 real schemas need more.
 _TRIED_LIMITS = _LIMITS | {"initial_lexer_fuel": 100_000_000}
 _trial = Trial()
+
+#: What to do where something that lives in one process is wanted in another.
+SEND_PLANS = "plans and messages can be sent: make the guide in the other process"
 
 #: Most compiled grammars that an engine keeps, and most bytes of memory that they may take by our estimate.
 CACHE_SIZE = 256
@@ -110,6 +121,10 @@ class Engine:
         self._ids: dict[bytes, list[int]] | None = None
         self._derived: dict[Callable[[Engine], Any], Any] = {}
         self._derive_lock = threading.RLock()  # a factory may call `derived` itself
+
+    def __reduce__(self) -> Any:
+        """Raises `GuidedError`: what is compiled lives in this process, and so what holds an engine does."""
+        raise GuidedError("what holds an engine (a guide's inputs, a state) cannot be pickled", hint=SEND_PLANS)
 
     def derived(self, factory: Callable[[Engine], _Derived]) -> _Derived:
         """Return ``factory(self)``, computed on first use and kept as long as the engine: all per-engine data is here.

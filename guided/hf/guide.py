@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from grammars.compose.tool_section import with_text_after_calls
 from grammars.plan.plan import Plan, RowPlan
 from grammars.tool_calls.syntaxes.anchors import anchored
 from grammars.values.format import Format
-from guided.engine.engine import CacheInfo, Engine
+from guided.engine.engine import SEND_PLANS, CacheInfo, Engine
 from guided.engine.plan_cache import PlanCache
 from guided.hf.answering import plan_of
 from guided.hf.async_methods import AsyncMethods, WorkerThread
@@ -36,7 +35,7 @@ from guided.landing.options import LandingOptions, ShortBudget, budgeting
 from guided.output.message import Message
 from guided.rows.sequence import OnError
 from special_tokens import SpecialTokens
-from special_tokens.errors import ModelError, shown
+from special_tokens.errors import GuidedError, ModelError, shown
 
 if TYPE_CHECKING:
     from transformers import BatchEncoding
@@ -110,9 +109,18 @@ class Guide(AsyncMethods):
     def __repr__(self) -> str:
         return f"Guide({type(self.model).__name__}, format={self.format.name!r}, {self.tokens.vocab_size} token ids)"
 
-    def __deepcopy__(self, memo: object) -> Guide:
+    def __copy__(self) -> Guide:
         """Return a guide of the same model, tokenizer, engine and caches, none of which is copied."""
-        return copy(self)
+        found = object.__new__(type(self))
+        vars(found).update(vars(self))
+        return found
+
+    def __deepcopy__(self, memo: object) -> Guide:
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        """Raises `GuidedError`: weights, caches and threads stay in their process."""
+        raise GuidedError("a guide cannot be pickled", place="guide", hint=SEND_PLANS)
 
     def with_tokens(self, tokens: SpecialTokens) -> Guide:
         """Return a guide of the same model and format with another registry: ``guide.tokens.add_end(...)``, say.

@@ -159,7 +159,7 @@ def _output(plan: Plan, engine: Engine, entry: str, known: str | None) -> tuple[
             found.append(tokens)
             values = values[1:]
     limits = time_limits()
-    searched = LandingSearch(plan, engine, entry=entry, response_text=known).shortest_end(start)
+    searched = LandingSearch(plan, engine, entry=entry, response_text=known or "").shortest_end(start)
     if searched.tokens is not None:
         found.append(list(searched.tokens))
     must_differ = any(isinstance(watcher, UniqueWatch) for watcher in plan.watchers)

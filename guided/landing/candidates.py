@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
@@ -21,6 +23,9 @@ EXIT = 4
 _NAMES_AT_ONCE = 3
 _DIGITS = b"0123456789"
 _BLANK = b" \n\t\r"
+#: Values that often have several tokens, and values of one or two.
+_VALUE = re.compile(rb'(?:(?<=: )|(?<=, )|(?<=\[))(?:-?[0-9.]+|"a+")(?=[],}])')
+_SIMPLE = (b"[]", b'""', b"null", b"true", b'" "')
 _PRINTABLE = bytes((*range(0x20, 0x7F), 0x0A, 0x09))
 
 
@@ -66,7 +71,7 @@ class Candidates:
     """The candidates under one plan.  Immutable; what is remembered of classes belongs to the caller.
 
     ``closing``, ``names`` and ``exits`` are those of `known_texts`; ``known`` maps steps of tool calls (-1: the
-    response) to texts of the value that begins there.
+    response) to texts of the value that begins there; ``may_change``: any that the grammar allows is valid.
     """
 
     def __init__(
@@ -75,11 +80,13 @@ class Candidates:
         names: Sequence[tuple[bytes, bool]],
         exits: frozenset[int],
         known: Mapping[int, Sequence[bytes]],
+        *,
+        may_change: bool,
     ) -> None:
         self._closing = closing
-        self._names = names
+        self._names = names[::-1]  # what is required last comes first
         self._exits = exits
-        self._known = known
+        self._known, self._may_change = known, may_change
 
     def at(
         self, matcher: ByteMatcher, mask: ByteMask, place: AnswerPlace, classes: Classes, *, is_first: bool
@@ -102,14 +109,20 @@ class Candidates:
             return found
         return [*found, *_each(self._classes_of(matcher, mask, classes))]
 
-    def known_at(self, matcher: ByteMatcher, mask: ByteMask, place: AnswerPlace) -> tuple[int, ...]:
-        """Return a known text of the value that may begin at a place; () if there is none."""
-        scan, step = place.scan, -1
+    def known_at(
+        self, matcher: ByteMatcher, mask: ByteMask, place: AnswerPlace, written: Sequence[int]
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield the rests, after ``written``, of known texts of the value that may begin at a place, the best first."""
+        scan, step, size = place.scan, -1, len(written)
         if scan is not None:
-            if scan.mode is not Mode.VALUE or scan.frame is not None or mask.bytes >> 0x5D & 1:
-                return ()
+            if scan.mode is not Mode.VALUE or scan.frame is not None or (not size and mask.bytes >> 0x5D & 1):
+                return
             step = place.call.state if place.call is not None else -1
-        return next((tuple(text) for text in self._known.get(step, ()) if matcher.fits(text)), ())
+        for text in self._known.get(step, ()):
+            if list(text[:size]) == written and matcher.fits(text[size:]):
+                if step < 0 and self._may_change and (simple := _with_simple_values(matcher, text, size)):
+                    yield tuple(simple)
+                yield tuple(text[size:])
 
     def others(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
         """Return what to try besides where a watcher refuses what closes a value."""
@@ -189,11 +202,11 @@ class Candidates:
     def _named(self, matcher: ByteMatcher, begun: bytes = b"") -> list[Candidate]:
         """The rests of known names after ``begun``: of the last required one, or else of some."""
         for is_required in (True, False):
-            names = [name for name, needed in self._names if needed is is_required and name.startswith(begun)]
-            rests = [rest for rest in (name[len(begun) :] for name in names) if matcher.fits(rest)]
-            if rests:
-                last = rests[-1:] if is_required else rests[-_NAMES_AT_ONCE:]
-                return [Candidate(tuple(rest), settles=is_required) for rest in last]
+            names = (name for name, needed in self._names if needed is is_required and name.startswith(begun))
+            rests = (rest for rest in (name[len(begun) :] for name in names) if matcher.fits(rest))
+            last = list(islice(rests, 1 if is_required else _NAMES_AT_ONCE))
+            if last:
+                return [Candidate(tuple(rest), settles=is_required) for rest in reversed(last)]
         return []
 
     # -- classes of bytes
@@ -219,12 +232,30 @@ class Candidates:
         return found
 
 
+def _with_simple_values(matcher: ByteMatcher, text: bytes, at: int) -> bytes:
+    """Return ``text`` from ``at`` on with values of fewer tokens where ``matcher`` lets them stand, else nothing."""
+    matcher, done = matcher.copy(), b""
+    for found in _VALUE.finditer(text, at):
+        before, end = text[at : found.start()], found.end()
+        if not matcher.feed(before):
+            return b""
+        value = next((value for value in _SIMPLE if matcher.fits(value + text[end : end + 2])), found[0])
+        matcher.feed(value)
+        done, at = done + before + value, end
+    return done + text[at:] if matcher.fits(text[at:]) else b""
+
+
 def _each(symbols: Iterable[int]) -> list[Candidate]:
     return [Candidate((symbol,)) for symbol in symbols]
 
 
 def _bytes_of(bits: int) -> tuple[int, ...]:
-    return tuple(byte for byte in range(256) if bits >> byte & 1)
+    found = []
+    while bits:
+        lowest = bits & -bits
+        found.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return tuple(found)
 
 
 def _set_of(data: bytes) -> int:
@@ -239,9 +270,7 @@ def open_parts(place: AnswerPlace) -> int:
     scan = place.scan
     if scan is None:
         return 0
-    frame, found = scan.frame, 0
-    while frame is not None:
-        frame, found = frame.parent, found + 1
+    found = scan.frame.depth if scan.frame is not None else 0
     if scan.mode in (Mode.STRING, Mode.IN_KEY):
         found += 1
     if scan.mode in (Mode.IN_KEY, Mode.AFTER_KEY, Mode.VALUE, Mode.KEY):

@@ -7,10 +7,12 @@ state and leaves it as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import Plan
+from grammars.shortest.plan_texts import response_text
 from guided.engine.engine import Engine
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
 from guided.landing.candidates import Candidates, Classes, Preference
@@ -35,6 +37,8 @@ _PREFERENCES = (
 
 #: When an end has been found, other searches try this many times its places, and at least the second number of places.
 _TIMES, _FEW = 3, 150
+#: Places of the first search, after which the shortest text of the response is worked out from its format.
+_SHORT = 100
 
 
 class Landing(NamedTuple):
@@ -48,7 +52,7 @@ class Landing(NamedTuple):
 class LandingSearch:
     """The search for the ends of one plan's answers.
 
-    ``known`` are texts of JSON values to try where one begins: by step of a tool call's table, -1 for the response.
+    ``response_text`` is a text of the response that is known, "" if it is known that there is none.
     Raises `GrammarError` or `LimitExceeded` where the byte twin refuses the grammar.
     """
 
@@ -57,8 +61,14 @@ class LandingSearch:
         self._begin = engine.derived(ByteTwin).matcher(plan, plan.entry(entry).name)
         self._places: PlaceMap | None = None
         self._plan = plan
-        self._known: dict[int, list[bytes]] = {-1: [response_text.encode()]} if response_text else {}
-        self._candidates = Candidates(closing_texts(plan), member_names(plan), exit_ids(plan), self._known)
+        #: texts to try where a value begins: by step of a tool call's table, -1 for the response
+        self._known: dict[int, list[bytes]] = {}
+        if response_text is not None:
+            self._known[-1] = [response_text.encode()] if response_text else []
+        is_exact = plan.response is not None and not plan.response.report.relaxed
+        self._candidates = Candidates(
+            closing_texts(plan), member_names(plan), exit_ids(plan), self._known, may_change=is_exact
+        )
 
     def shortest_end(
         self,
@@ -73,7 +83,7 @@ class LandingSearch:
         ``preferences`` is the number of preferences tried; 1 is the quickest.  Nothing is raised: if no end is found,
         or if the state refuses the end found, the reason says so.
         """
-        limits = limits or SearchLimits(cpu_s=time_limits().landing_cpu_s)
+        response, limits = self._plan.response, limits or SearchLimits(cpu_s=time_limits().landing_cpu_s)
         try:
             matcher, place, places = self._follow(state)
         except GuidanceError as error:
@@ -81,14 +91,25 @@ class LandingSearch:
         tree = self.tree(matcher, place, places, {} if classes is None else classes)
         best, reason, tried = None, "", 0
         written: set[tuple[int, ...]] = set()
-        effort, most = Effort(limits), limits.expansions
-        for preference in self._preferences()[:preferences]:
+        order = self._preferences()[:preferences]
+        # A first try, after which a text of the response is worked out; the fewest bytes of choices say too little.
+        is_short = len(order) > 1 and not state.tokens and not (response and response.kind == "choice")
+        effort, most = Effort(limits), _SHORT if is_short else limits.expansions
+        while order:
+            preference = order.pop(0)
             if preference.values_alone and not tree.has_values:
                 continue  # it would find the same
             part = effort.part(min(most, effort.left // 2))
             found = next(search(tree, preference, part))
             effort.left += part.left
             tried += found.expansions
+            if found.symbols is None and is_short and not effort.is_spent:
+                self._learn_response()
+                known = [other for other in self._preferences() if other.takes_known]
+                order, most, is_short = [*known, preference, *order], limits.expansions, False
+                effort = Effort(limits)
+                continue
+            is_short = False
             if found.symbols is None:
                 reason = reason or found.reason
                 continue
@@ -102,6 +123,8 @@ class LandingSearch:
             most = max(_FEW, _TIMES * found.expansions)
             if best is None or len(tokens) < len(best):
                 best = tokens
+            if preference.takes_known:
+                break
         return Landing(best, "" if best is not None else reason, tried)
 
     def tree(self, matcher: ByteMatcher, place: AnswerPlace, places: PlaceMap, classes: Classes) -> SearchTree:
@@ -130,6 +153,16 @@ class LandingSearch:
                 self._known[i] = [text.encode() for where, text in self._plan.shortest_arguments if where == step.place]
             self._places = places
         return self._places
+
+    def _learn_response(self) -> None:
+        """Work out a text of the response from its format, if none is known."""
+        response = self._plan.response
+        if response is None or -1 in self._known:
+            return
+        self._known[-1] = []
+        with suppress(GuidanceError):
+            if text := response_text(response):
+                self._known[-1] = [text.encode()]
 
     def _preferences(self) -> list[Preference]:
         has_known = any(self._known.values())

@@ -51,8 +51,10 @@ class _Value(NamedTuple):
         """Whether a watcher does not let a text through that ends like this."""
         if scan.is_duplicate:
             return True
+        if not self.max_digits:
+            return False
         text = scan.text
-        return 0 < self.max_digits < len(text) - len(text.rstrip(b"0123456789"))
+        return self.max_digits < len(text) - len(text.rstrip(b"0123456789"))
 
 
 def _moved(place: AnswerPlace, position: Position) -> AnswerPlace:
@@ -88,6 +90,9 @@ class PlaceMap:
             place = self.advance(place, self.regions.symbols(token))
         return place._replace(is_refused=False)
 
+    def is_in_response(self, place: AnswerPlace) -> bool:
+        return self.regions.name(place.position) is RegionName.RESPONSE
+
     def advance(self, place: AnswerPlace, symbols: Sequence[int]) -> AnswerPlace:
         """Return the place after ``symbols``: bytes, and markers as 256 + id."""
         at, size = 0, len(symbols)
@@ -108,7 +113,9 @@ class PlaceMap:
     def _scanned(self, place: AnswerPlace, value: _Value, data: bytes) -> AnswerPlace:
         assert place.scan is not None
         scan, _ = read_value(place.scan, data, value.nodes)
-        return place._replace(scan=scan, is_refused=place.is_refused or value.refuses(scan))
+        if scan is place.scan:
+            return place
+        return AnswerPlace(place.position, place.call, scan, place.is_refused or value.refuses(scan))
 
     def _step(self, place: AnswerPlace, symbol: int) -> AnswerPlace:
         (position, spans) = self.regions.step(place.position, symbol)

@@ -48,7 +48,7 @@ class Found(NamedTuple):
 class _Node:
     """The place after ``symbols`` and, once entered, ``forced``, which must come next."""
 
-    __slots__ = ("forced", "is_entered", "is_heir", "is_left", "is_lost", "mask", "matcher", "open",
+    __slots__ = ("begun", "forced", "is_entered", "is_heir", "is_left", "is_lost", "mask", "matcher", "open",
                  "parent", "penalty", "place", "size", "symbols")  # fmt: skip
 
     def __init__(self, before: ByteMatcher, parent: _Node | None, symbols: Sequence[int], place: AnswerPlace) -> None:
@@ -62,6 +62,7 @@ class _Node:
         self.is_entered = self.is_lost = False  # lost: a limit of the engine is met
         self.penalty = 0.0
         self._put(place)
+        self.begun = self.place  #: before what must come next
 
     def _put(self, place: AnswerPlace) -> None:
         self.place = place
@@ -76,7 +77,9 @@ class _Node:
         self.matcher = matcher = self.matcher if self.is_heir else self.matcher.copy()
         self.is_lost = bool(self.symbols) and not matcher.feed(self.symbols)
         while not self.is_lost and (forced := matcher.forced()):
-            end = next((i for i, symbol in enumerate(forced) if symbol - 256 in matcher.ends), len(forced))
+            end = len(forced)
+            if max(forced) >= 256:
+                end = next((i for i, symbol in enumerate(forced) if symbol - 256 in matcher.ends), end)
             if not end:
                 break
             self.forced += forced[:end]
@@ -174,6 +177,18 @@ class SearchTree:
                 node.is_left = after[0][1].is_heir = True
         return after
 
+    def known(self, node: _Node, mask: ByteMask) -> _Node | None:
+        """Return the place after a known text of a value that begins at a place, or in what must come before it."""
+        place, forced = node.begun, node.forced
+        for at in range(len(forced) + 1):
+            if place.scan is not None or self.places.is_in_response(place):
+                for rest in self.candidates.known_at(node.matcher, mask, place, forced[at:]):
+                    after = self.after(node, rest)
+                    if not after.penalty:
+                        return after
+            place = self.places.advance(place, forced[at : at + 1])
+        return None
+
     def after(self, node: _Node, symbols: Sequence[int]) -> _Node:
         """Return the place after ``symbols``."""
         return _Node(node.matcher, node, symbols, self.places.advance(node.place, symbols))
@@ -230,9 +245,9 @@ def search(
             if at > rest:  # what is asked for after a longer rest must be shorter
                 rest = at
                 yield node.found(tried, tree.start, hint.symbols[at:])
-        known = tree.candidates.known_at(node.matcher, mask, node.place) if preference.takes_known else ()
-        if known:
-            found = [(0.0, tree.after(node, known))]
+        known = tree.known(node, mask) if preference.takes_known else None
+        if known is not None:
+            found = [(0.0, known)]
         else:
             children = tree.children(node, mask)
             found = [(preference.cost(candidate), child) for candidate, child in children]

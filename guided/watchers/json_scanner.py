@@ -34,7 +34,8 @@ class ScanFrame(NamedTuple):
     """An open array or object.
 
     ``written`` are the keys, or the items that must differ, written so far (texts `canonical`); ``node`` is the number
-    of its `UniqueNode` (-1: none); ``any_written``: this frame or one around it holds a key or an item.
+    of its `UniqueNode` (-1: none); ``any_written``: this frame or one around it holds a key or an item; ``depth``: the
+    number of frames that are open.
     """
 
     is_object: bool
@@ -44,6 +45,7 @@ class ScanFrame(NamedTuple):
     item_index: int = 0  #: of the current item of an array
     child_node: int = -1  #: node of the value being written
     any_written: bool = False
+    depth: int = 1
 
 
 class ScanState(NamedTuple):
@@ -169,7 +171,7 @@ def _key_ended(state: ScanState, text: bytes, nodes: tuple[UniqueNode, ...]) -> 
         name = decoded(text)
         child_node = next((n for key, n in node.keys if key == name), node.others)
     after = ScanFrame(
-        True, frame.node, frame.parent, frame.written.with_value(text), frame.item_index, child_node, True
+        True, frame.node, frame.parent, frame.written.with_value(text), frame.item_index, child_node, True, frame.depth
     )
     return ScanState(Mode.AFTER_KEY, after, is_duplicate=text in frame.written)
 
@@ -180,7 +182,14 @@ def _scalar_ended(state: ScanState, mode: Mode, text: bytes, nodes: tuple[Unique
         return ScanState(Mode.AFTER, frame)
     value = item_value(mode, text)
     after = ScanFrame(
-        False, frame.node, frame.parent, frame.written.with_value(value), frame.item_index, frame.child_node, True
+        False,
+        frame.node,
+        frame.parent,
+        frame.written.with_value(value),
+        frame.item_index,
+        frame.child_node,
+        True,
+        frame.depth,
     )
     return ScanState(Mode.AFTER, after, is_duplicate=value in frame.written)
 
@@ -189,32 +198,26 @@ def _structure(state: ScanState, byte: int, nodes: tuple[UniqueNode, ...]) -> Sc
     frame = state.frame
     if byte in _SPACE:
         return state
-    match chr(byte):
-        case '"' if state.mode is Mode.KEY:
-            return ScanState(Mode.IN_KEY, frame)
-        case '"':
-            return ScanState(Mode.STRING, frame)
-        case "{" | "[" as bracket:
-            node = _node_below(frame, nodes)
-            is_object = bracket == "{"
-            child_node = -1 if is_object else _item_node(node, 0, nodes)
-            opened = ScanFrame(
-                is_object, node, frame, child_node=child_node, any_written=frame is not None and frame.any_written
-            )
-            return ScanState(Mode.KEY if is_object else Mode.VALUE, opened)
-        case "}" | "]":
-            return ScanState(Mode.AFTER, frame.parent if frame is not None else None)
-        case ":":
-            return ScanState(Mode.VALUE, frame)
-        case "," if frame is not None and frame.is_object:
-            return ScanState(Mode.KEY, frame)
-        case "," if frame is not None:
-            index = frame.item_index + 1
-            return ScanState(
-                Mode.VALUE, frame._replace(item_index=index, child_node=_item_node(frame.node, index, nodes))
-            )
-        case ",":
+    if byte == 0x22:
+        return ScanState(Mode.IN_KEY if state.mode is Mode.KEY else Mode.STRING, frame)
+    if byte == 0x3A:
+        return ScanState(Mode.VALUE, frame)
+    if byte in b"{[":
+        node = _node_below(frame, nodes)
+        is_object = byte == 0x7B
+        child_node = -1 if is_object else _item_node(node, 0, nodes)
+        any_written, depth = (False, 0) if frame is None else (frame.any_written, frame.depth)
+        opened = ScanFrame(is_object, node, frame, _NOTHING, 0, child_node, any_written, depth + 1)
+        return ScanState(Mode.KEY if is_object else Mode.VALUE, opened)
+    if byte in b"}]":
+        return ScanState(Mode.AFTER, frame.parent if frame is not None else None)
+    if byte == 0x2C:
+        if frame is None:
             return state
+        if frame.is_object:
+            return ScanState(Mode.KEY, frame)
+        index = frame.item_index + 1
+        return ScanState(Mode.VALUE, frame._replace(item_index=index, child_node=_item_node(frame.node, index, nodes)))
     mode = Mode.NUMBER if byte in NUMBER_BYTES else Mode.LITERAL
     return ScanState(mode, frame, bytes((byte,)))
 

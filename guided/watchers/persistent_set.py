@@ -16,6 +16,7 @@ from fractions import Fraction
 __all__ = ["Mode", "PersistentSet"]
 
 _END = b"\xff"  # greater than every byte of UTF-8 text
+_FEW = 16
 
 
 class Mode(IntEnum):
@@ -79,7 +80,14 @@ class PersistentSet:
             at = at._before
 
     def __contains__(self, value: object) -> bool:
-        return any(value in run.values for run in self._all_runs())
+        at = self
+        for _ in range(_FEW):  # the latest are looked at one by one: no runs are made for a few values
+            if at._runs is not None or at._before is None:
+                break
+            if at._value == value:
+                return True
+            at = at._before
+        return any(value in run.values for run in at._all_runs())
 
     def __len__(self) -> int:
         return self._size
