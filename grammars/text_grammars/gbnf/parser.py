@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -70,7 +71,7 @@ def parse_gbnf(text: Any) -> list[Definition]:
         raise GrammarError("the grammar is empty", expected="GBNF with a rule called root")
     check_size(text)
     try:
-        definitions: list[Definition] = _PARSER.parse(text)
+        definitions: list[Definition] = _parser().parse(text)
     except UnexpectedToken as error:
         raise _unexpected(error, text) from None
     return definitions
@@ -230,4 +231,7 @@ def _class_items(codes: list[int], token: Token) -> str:
     return "".join(out)
 
 
-_PARSER = lark.Lark(_GRAMMAR, parser="lalr", lexer=_OwnLexer, transformer=_Values(), maybe_placeholders=False)
+@functools.cache
+def _parser() -> lark.Lark:
+    """The parser, made when the first grammar comes: its tables take some 30 ms."""
+    return lark.Lark(_GRAMMAR, parser="lalr", lexer=_OwnLexer, transformer=_Values(), maybe_placeholders=False)

@@ -6,6 +6,7 @@ because `grammars.text_grammars.lark.write` writes it again.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -105,7 +106,7 @@ class _OwnLexer(Lexer):
 def parse(text: str) -> LarkGrammar:
     """Parse ``text``; raise `GrammarError` with line and column for a syntax error."""
     try:
-        source: LarkGrammar = _PARSER.parse(text)
+        source: LarkGrammar = _parser().parse(text)
         return source
     except UnexpectedToken as error:
         raise _unexpected(error, text) from None
@@ -339,4 +340,7 @@ def _unescape_slashes(regex: str) -> str:
     return re.sub(r"\\(.)", lambda m: "/" if m[1] == "/" else m[0], regex, flags=re.DOTALL)
 
 
-_PARSER = lark.Lark(_GRAMMAR, parser="lalr", lexer=_OwnLexer, transformer=_Values(), maybe_placeholders=True)
+@functools.cache
+def _parser() -> lark.Lark:
+    """The parser, made when the first grammar comes: its tables take some 30 ms."""
+    return lark.Lark(_GRAMMAR, parser="lalr", lexer=_OwnLexer, transformer=_Values(), maybe_placeholders=True)
