@@ -446,3 +446,22 @@ def test_no_text_lengthens_the_way_by_more_than_the_bound(
     growth = growth_bound(plan, 0)
     assert growth.is_seen
     assert 0 < ends[1] - ends[0] <= growth.most + growth.of(text.encode())
+
+
+def test_a_text_of_one_length_is_the_models_own_to_its_end(engine: Engine) -> None:
+    """The rest of the way fits after other characters, so none of them costs a search or is refused."""
+    schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema(schema))
+    chance, row = random.Random(0), row_of(plan, engine, min_tokens(plan, engine) + 1)
+    row.extend(engine.tokenize('"'))
+    wanted = [chance.choice("0123456789abcdef") for _ in range(64)]
+    for character in wanted:
+        (token,) = engine.tokenize(character)
+        assert row.token_mask() is not None
+        if row.is_landing():
+            assert row.landing is not None
+            effort = row.landing.step_effort()
+            assert row.lands(token, effort)
+            assert effort.limits.expansions - effort.left < 20
+        row.extend([token])
+    assert "".join(wanted) in engine.ll_tokenizer.decode_bytes(list(row.state.tokens)).decode()
