@@ -34,7 +34,8 @@ def unhashable_part(schema: Any, definitions: Mapping[str, Any], seen: tuple[str
 
 
 def _listed(part: Any) -> list[Any]:
-    values = [part] if "type" in part else part.values() if isinstance(part, Mapping) else part
+    is_schema = isinstance(part, Mapping) and isinstance(part.get("type"), str)  # a field may be called type
+    values = [part] if is_schema else part.values() if isinstance(part, Mapping) else part
     return [value[0] if isinstance(value, tuple) else value for value in values]  # a choice may have a label
 
 

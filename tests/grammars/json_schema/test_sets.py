@@ -31,6 +31,11 @@ class Full(BaseModel, frozen=True):
     xs: list[int]
 
 
+class Typed(BaseModel, frozen=True):
+    type: str
+    xs: list[int]
+
+
 class Around(BaseModel, frozen=True):
     inner: Full | None = None
 
@@ -83,6 +88,7 @@ Nested = TypeAliasType("Nested", "list[Nested] | int")  # type: ignore[misc, val
 UNBUILDABLE: dict[str, tuple[Any, str]] = {
     "lists": (set[list[int]], "list"),
     "models": (list[frozenset[Cat]], "Cat"),
+    "a field whose name is type": (set[Typed], "list"),
     "data classes": (set[PlanePoint], "PlanePoint"),
     "lists or null": (set[list[int] | None], "list"),
     "union": (set[int | dict[str, int]], "dict"),
