@@ -240,7 +240,8 @@ def _with_simple_values(matcher: ByteMatcher, text: bytes, at: int) -> bytes:
         if not matcher.feed(before):
             return b""
         value = next((value for value in _SIMPLE if matcher.fits(value + text[end : end + 2])), found[0])
-        matcher.feed(value)
+        if not matcher.feed(value):  # another value before it has led to another branch
+            return b""
         done, at = done + before + value, end
     return done + text[at:] if matcher.fits(text[at:]) else b""
 
