@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from functools import partial
 
-from grammars.json_schema.build import build
+from grammars.json_schema.build import Built, build
 from grammars.json_schema.document.closed_objects import close_objects
 from grammars.plan.plan import Plan, ResponsePlan
 from grammars.regular.languages import shortest
@@ -18,7 +18,6 @@ from grammars.shortest.node_texts import shortest_text
 from grammars.shortest.subschema_texts import ShortestTexts
 from grammars.tools.parameters import arguments_schema, ordered
 from grammars.tree.nodes import Json
-from grammars.values.spelling import Spelling
 from special_tokens.errors import SchemaError, ToolError, shown
 
 __all__ = ["response_text", "subschema_texts"]
@@ -28,12 +27,12 @@ def response_text(response: ResponsePlan) -> str | None:
     """Return a shortest text that the format's masks allow, or None where the format alone does not show one.
 
     Grammars and structural tags never show one.  Where a row of the report is relaxed the text need not be valid.
-    A schema is built again, and worked out in full where needed, which takes up to the deadline of the thread
-    (`grammars.limits.deadline`).
+    A schema is built again where the plan has come from another process or the engine compiles it unchanged, and worked
+    out in full where needed, which takes up to the deadline of the thread (`grammars.limits.deadline`).
     """
     match response.kind:
         case "json":
-            return _schema_text(response.schema, response.spelling, response.documents)
+            return _schema_text(response)
         case "choice":
             return min(response.choices, key=lambda text: (len(text.encode()), text), default=None)
         case "regex":
@@ -43,10 +42,11 @@ def response_text(response: ResponsePlan) -> str | None:
     return None
 
 
-def _schema_text(schema: Any, spelling: Spelling, documents: Mapping[str, Any]) -> str | None:
+def _schema_text(response: ResponsePlan) -> str | None:
     """A shortest text of a schema; a schema that the engine compiles unchanged is worked out in full if needed."""
+    again = partial(build, response.schema, spelling=response.spelling, documents=response.documents, watch=True)
     try:
-        built = build(schema, spelling=spelling, documents=documents, watch=True)
+        built: Built = response.built or again()
     except SchemaError:
         return None
     if not isinstance(built.node, Json):
@@ -55,7 +55,7 @@ def _schema_text(schema: Any, spelling: Spelling, documents: Mapping[str, Any]) 
     found = shortest_text(built.node, built.watchers, patient=True)
     if found is None:
         with suppress(SchemaError):
-            full = build(schema, spelling=spelling, documents=documents, watch=True, always_translate=True)
+            full = again(always_translate=True)
             found = shortest_text(full.node, full.watchers, patient=True)
     return found if found is not None else shortest_text(built.node, built.watchers, patient=True, loose=True)
 

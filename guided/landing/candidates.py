@@ -218,17 +218,19 @@ class Candidates:
         allowed = mask.bytes & ~_set_of(without)
         if allowed.bit_count() <= _FEW:
             return _bytes_of(allowed)
-        return tuple(self._looks(matcher, mask, classes, without).values()) or _bytes_of(allowed)[:_FEW]
+        return tuple(self._looks(matcher, mask, classes, without).values())
 
     def _looks(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, without: bytes = b"") -> dict[Look, int]:
         key = (mask, without)
         found = classes.get(key)
         if found is None or any(matcher.outcome((byte,)) != after for after, byte in found.items()):
             allowed = mask.bytes & ~_set_of(without)
-            found = classes[key] = {}
-            for byte in _PRINTABLE if allowed.bit_count() > 2 * _FEW else _bytes_of(allowed):
-                if allowed >> byte & 1:
-                    found.setdefault(matcher.outcome((byte,)), byte)
+            found, some = {}, _bytes_of(allowed)
+            if len(some) > 2 * _FEW:  # else what continues a character
+                some = tuple(byte for byte in _PRINTABLE if allowed >> byte & 1) or some[:_FEW]
+            for byte in some:
+                found.setdefault(matcher.outcome((byte,)), byte)
+            classes[key] = found
         return found
 
 

@@ -31,8 +31,10 @@ __all__ = ["LandingControl", "RowLanding"]
 
 #: A search that found no way is repeated after this many tokens, or this part of the remaining ones if that is more.
 _RETRY, _RETRIES = 4, 8
+#: How often the places of a look are halved after looks that found no way.
+_HALVED = 3
 #: The most places that searches try in one step near the budget, and in one look after tokens that were only counted.
-_STEP_PLACES, _LOOK_PLACES = 80, 1_000
+_STEP_PLACES, _LOOK_PLACES = 50, 1_000
 #: Places that take as long as committing a token that is tried, and as writing this many symbols of a way.
 _TRIED, _WRITTEN = 3.0, 25
 #: Tokens of margin, in addition to the bound, while tokens are only counted.
@@ -87,6 +89,7 @@ class LandingControl:
         self._matcher: ByteMatcher | None = None
         self._place: AnswerPlace | None = None
         self._fed = 0  # tokens that the matcher has read
+        self._failures = 0  # of the last looks for the way
         self._ratio, self._wanted = 1.0, -1
         self._classes = dict(self._known_classes)  # a row's own, so that it does not depend on others
 
@@ -128,11 +131,13 @@ class LandingControl:
         if way is None:
             matcher, place = self._followed(state)
             if matcher is not None and place is not None:
-                effort = Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=_LOOK_PLACES))
+                most = _LOOK_PLACES >> min(self._failures, _HALVED)
+                effort = Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=most))
                 way = self._found(state, matcher, place, remaining, effort, in_haste=False)
         if way is not None and self._left(state, way, remaining) <= 0 and way.tokens is None:
             way = _written(state, way, remaining)
         self._way, self._tried = way, {}
+        self._failures = self._failures + 1 if way is None else 0
         if way is None:
             self._credit = max(_RETRY, remaining // _RETRIES)
             self.lost = self.lost or f"no end was found within {remaining} tokens"

@@ -105,9 +105,8 @@ class LandingSearch:
             tried += found.expansions
             if found.symbols is None and is_short and not effort.is_spent:
                 self._learn_response()
-                known = [other for other in self._preferences() if other.takes_known]
-                order, most, is_short = [*known, preference, *order], limits.expansions, False
-                effort = Effort(limits)
+                order = sorted(self._preferences(), key=lambda preference: not preference.takes_known)[:preferences]
+                most, is_short = limits.expansions, False
                 continue
             is_short = False
             if found.symbols is None:

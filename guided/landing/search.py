@@ -28,6 +28,8 @@ _KEPT = 4
 _PROGRESS = 0.3
 #: How often a place that looks like one before may be tried.
 _VISITS = 4
+#: Places that take as long as sorting the bytes of a mask into classes.
+_CLASSED = 3.0
 #: A watcher may forbid what was written; it does not where nothing else is left.
 _REFUSED = 40.0
 
@@ -158,14 +160,16 @@ class SearchTree:
         self._children: dict[_Node, list[tuple[Candidate, _Node]]] = {}
         self.root = _Node(matcher, None, (), place)
 
-    def children(self, node: _Node, mask: ByteMask) -> list[tuple[Candidate, _Node]]:
-        """Return what may follow a place, and the places after it."""
+    def children(self, node: _Node, mask: ByteMask, effort: Effort) -> list[tuple[Candidate, _Node]]:
+        """Return what may follow a place, and the places after it; ``effort`` pays for new classes of bytes."""
         after = self._children.get(node)
         if after is None:
             # What a search begins with must be right, except in text.
             is_narrow = node is self.root and mask.bytes.bit_count() <= FREE_TEXT
             classes = {} if is_narrow else self._classes
+            known = len(classes)
             found = self.candidates.at(node.matcher, mask, node.place, classes, is_first=node.size == 0)
+            effort.spend(_CLASSED * (len(classes) - known))
             after = [(candidate, self.after(node, candidate.symbols)) for candidate in found]
             self.has_values = self.has_values or any(candidate.begins_value for candidate in found)
             if node.place.scan is not None and any(child.penalty for _, child in after):
@@ -249,7 +253,7 @@ def search(
         if known is not None:
             found = [(0.0, known)]
         else:
-            children = tree.children(node, mask)
+            children = tree.children(node, mask, effort)
             found = [(preference.cost(candidate), child) for candidate, child in children]
             if any(candidate.settles for candidate, _ in children):
                 heap.clear()

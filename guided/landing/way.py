@@ -14,8 +14,8 @@ __all__ = ["EMPTY", "NOTHING", "Way", "rest_at", "values_of"]
 #: A string on the shortest way counts as empty, to be filled by the model, if it has at most this many bytes.
 EMPTY = 2
 _FREE_TEXT = 64
-#: Places that take as long as one look whether a rest ends the answer.
-_CHECKED = 0.1
+#: Places that take as long as one look whether a rest ends the answer, and as looking at this many of its symbols.
+_CHECKED, _READ = 0.1, 600
 
 
 class Way:
@@ -117,7 +117,9 @@ def rest_at(
         found.append(written)
     ids = way.ids(matcher)
     for at in sorted((at for at in found if at > after), reverse=True):
-        effort.spend(_CHECKED)
+        if effort.is_spent:
+            break
+        effort.spend(_CHECKED + (len(ids) - at) / _READ)
         if matcher.ends_after(ids[at:]) and not (
             places.is_watched and places.advance(place, way.symbols[at:]).is_refused
         ):

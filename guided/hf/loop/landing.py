@@ -45,15 +45,20 @@ def _landed(sampler: BatchSampler, scores: torch.Tensor, token: int, number: int
     assert sequence.landing is not None
     effort = sequence.landing.step_effort()
     position = sequence.num_tokens
+    ids: torch.Tensor | None = None  # of the tokens that the mask allows: drawing from these alone is quick
     for draw in range(1, _DRAWS + 1):
         if sequence.lands(token, effort):
             return token
         sequence.note_landing()
-        scores[token] = -torch.inf
-        chosen, sound = sampler.choose(scores[None], [number], [position + draw * _STRIDE])
-        if draw == _DRAWS or not sound[0]:
+        if draw == _DRAWS or effort.is_spent:
             break
-        token = int(chosen[0])
+        if ids is None:
+            ids = scores.isfinite().nonzero().squeeze(-1)
+        scores[token] = -torch.inf
+        chosen, sound = sampler.choose(scores[ids][None], [number], [position + draw * _STRIDE])
+        if not sound[0]:
+            break
+        token = int(ids[chosen[0]])
     nearest = sequence.landing_token()
     if nearest is None:
         return token

@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -21,9 +22,10 @@ from grammars.values.constraints import JsonSchema
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
-from guided.landing.byte_twin import ByteTwin
-from guided.landing.effort import SearchLimits
+from guided.landing.byte_twin import ByteMask, ByteTwin
+from guided.landing.effort import Effort, SearchLimits
 from guided.landing.landing import LandingSearch
+from guided.landing.way import Way, rest_at
 from guided.rows.answer import read_answer
 from guided.state.state import GuidanceState
 from tests.cases import seeds
@@ -230,7 +232,7 @@ def test_a_search_is_bounded_in_all(engine: Engine, name: str) -> None:
     begun = time.thread_time()
     landing = search.shortest_end(state, limits=SearchLimits(cpu_s=0.1, expansions=500))
     assert time.thread_time() - begun < 2.5  # one step of the engine, and writing a long text, are not cut
-    assert landing.expansions <= 4 * 500
+    assert landing.expansions <= 500  # of all preferences together
     if landing.tokens is None:
         assert "no end was found within" in landing.reason or "masks" in landing.reason
     elif len(landing.tokens) < 2_000:
@@ -245,13 +247,32 @@ def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine) -> Non
     search, state = LandingSearch(plan, engine, response_text=""), GuidanceState(plan, engine)
     landing = search.shortest_end(state, limits=SearchLimits(cpu_s=60.0, expansions=20))
     assert landing.tokens is None
-    assert landing.reason == "no end was found within 10 places, as many as it may try"
+    assert re.fullmatch("no end was found within [0-9]+ places, as many as it may try", landing.reason)
+    assert 0 < landing.expansions <= 20  # classes of bytes take the place of some
     assert search.shortest_end(state, limits=SearchLimits(cpu_s=60.0, cost=30.0)).reason.startswith(
         "no end is near enough"
     )
     with use_time_limits(replace(time_limits(), landing_cpu_s=-1.0)):
         late = search.shortest_end(state)
     assert (late.tokens, late.reason) == (None, "no end was found within 0 places, when its processor time was used up")
+
+
+@pytest.mark.parametrize(("size", "is_cut"), [(10, False), (3_000, True)])
+def test_looking_for_a_rest_of_a_way_is_paid_for_by_its_length(engine: Engine, size: int, is_cut: bool) -> None:
+    plan = plan_of(engine, response_format=JsonSchema({"type": "array"}), thinking=False)
+    state = GuidanceState(plan, engine)
+    search = LandingSearch(plan, engine)
+    places, matcher, looks = search.places(state), search.matcher(), []
+    refusing: Any = SimpleNamespace(
+        mask=lambda: ByteMask(1 << 0x5B, ()),
+        ends=matcher.ends,
+        ids=matcher.ids,
+        ends_after=lambda ids: looks.append(len(ids)),
+    )
+    effort = Effort(SearchLimits(cpu_s=60.0, expansions=5))
+    assert rest_at(refusing, places.of(state), places, Way(tuple(b"[" * size + b"}"), None), effort) == -1
+    assert (len(looks) < size) is effort.is_spent is is_cut
+    assert sum(0.1 + look / 600 for look in looks) < 5 + 0.1 + size / 600
 
 
 #: Any value may stand in each of forty members.

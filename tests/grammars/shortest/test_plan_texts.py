@@ -1,0 +1,37 @@
+"""Shortest texts of a plan's response are those of its schema, whether the plan was made here or was sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from grammars.plan.wire import decode_plan, encode_plan
+from grammars.shortest import plan_texts
+from grammars.shortest.plan_texts import response_text
+from grammars.values.constraints import JsonSchema
+from guided.engine.engine import Engine
+from tests.judges.plans import plan_of
+
+TRANSLATED: tuple[tuple[Any, int], ...] = (
+    ({"type": "string", "minLength": 2, "not": {"const": "ab"}}, 4),
+    ({"not": {"type": ["string", "number", "object", "null", "boolean"]}}, 2),
+    ({"type": "array", "items": {"enum": [1, 2, "c"]}, "minItems": 3, "uniqueItems": True}, 11),
+)
+
+
+@pytest.mark.parametrize(("schema", "size"), TRANSLATED)
+def test_a_translated_schema_is_not_built_again(
+    engine: Engine, schema: Any, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
+    sent = decode_plan(encode_plan(plan))
+    assert plan.response is not None
+    assert sent.response is not None
+    assert plan == sent
+    assert sent.response.built is None
+    found = response_text(sent.response)
+    monkeypatch.setattr(plan_texts, "build", lambda *args, **options: pytest.fail("built again"))
+    assert response_text(plan.response) == found
+    assert found is not None
+    assert len(found) == size
