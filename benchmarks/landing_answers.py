@@ -131,15 +131,17 @@ def random_answers(options: argparse.Namespace) -> None:
                 lost.append(f"{kind}, {name}, least {least} + {extra}")
     head = ("plans", "number", "answers", "whole", "near, us", "at most", *(f"far, {name}" for _, name in SLACKS))
     body = []
+    names = ("near", *(name for _, name in SLACKS))
+    us["all"] = {name: [one for kind in rows for one in us[kind][name]] for name in names}
+    rows["all"] = sum(rows.values(), Counter())
     for kind, row in rows.items():
-        near, *far = (us[kind][name] for name in ("near", *(name for _, name in SLACKS)))
+        near, *far = (us[kind][name] for name in names)
         times = [f"{sum(found) / len(found):,.0f}" if found else "-" for found in (near, *far)]
         most = f"{max(near, default=0):,.0f}"
         body.append((kind, row["plans"], row["answers"], row["whole"], times[0], most, *times[1:]))
     print(table(head, body))
-    for kind, row in rows.items():
-        if row["long"]:
-            print(f"- {kind}: {row['long']} plans whose shortest answers have more than 400 tokens were left out")
+    if rows["all"]["long"]:
+        print(f"- {rows['all']['long']} plans whose shortest answers have more than 400 tokens were left out")
     for line in lost:
         print(f"- not whole: {line}")
 
