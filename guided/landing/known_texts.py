@@ -13,16 +13,20 @@ __all__ = ["closing_texts", "exit_ids", "member_names"]
 
 #: The end of text that goes up to an end: to every heuristic by bytes it looks like more of that text.
 _SUFFIX = re.compile(r'\[suffix=("(?:[^"\\]|\\.)*")')
+#: A keyword in a client's grammar; where names may be written, single bytes do not lead to it.
+_KEYWORD = re.compile(r'"([^"\\\n]+)"')
 _MOST_TEXTS = 64
 _MOST_NAMES = 2_000
 
 
 def closing_texts(plan: Plan) -> tuple[bytes, ...]:
-    """Return the texts that close free text under a plan: ends in its grammar, and exits of its regions."""
+    """Return the texts that close free text under a plan: ends in its grammar, exits of its regions, and keywords."""
     grammar = plan.grammar
     larks = (grammar.rules, *(text for _, text in grammar.subs))
     texts = [json.loads(found) for lark in larks for found in _SUFFIX.findall(lark)]
     texts += [piece for piece in _exits(plan) if isinstance(piece, str)]
+    if plan.response is not None and plan.response.kind in ("lark", "gbnf"):
+        texts += _KEYWORD.findall(plan.response.source)
     return tuple(dict.fromkeys(text.encode() for text in texts if text))[:_MOST_TEXTS]
 
 

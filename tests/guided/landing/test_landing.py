@@ -275,6 +275,31 @@ def test_looking_for_a_rest_of_a_way_is_paid_for_by_its_length(engine: Engine, s
     assert sum(0.1 + look / 600 for look in looks) < 5 + 0.1 + size / 600
 
 
+#: Blocks that only a keyword closes, where names of the same letters may be written.
+BLOCKS = {
+    "Lark": guided.Lark(
+        'start: block\nblock: "begin " (stmt " ")+ "end"\n'
+        'stmt: NAME "=" NUMBER ";" | "if " NAME " then " stmt " fi" | block\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/'
+    ),
+    "GBNF": guided.Gbnf(
+        'root ::= block\nblock ::= "begin " (stmt " ")+ "end"\n'
+        'stmt ::= name "=" [0-9]+ ";" | "if " name " then " stmt " fi" | block\nname ::= [a-z]+'
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("text", ["", "begin ", "begin ab=12; ", "begin begin x=1; ", "begin if en", "begin a=1; e"])
+def test_a_keyword_among_names_is_found(engine: Engine, kind: str, text: str) -> None:
+    plan = plan_of(engine, response_format=BLOCKS[kind], thinking=False)
+    entry = "after" if len(plan.entries) > 1 else "fresh"
+    state = GuidanceState(plan, engine, entry=entry)
+    state.commit(engine.tokenize(text))
+    landing = LandingSearch(plan, engine, entry=entry).shortest_end(state, limits=SearchLimits(cpu_s=60.0))
+    assert landing.tokens is not None, landing.reason
+    assert walk(plan, engine, [*state.tokens, *landing.tokens], entry).is_whole
+
+
 #: Any value may stand in each of forty members.
 WIDE = {"type": "object", "properties": (anything := {f"member {i}": {} for i in range(40)}), "required": [*anything]}
 
