@@ -27,7 +27,7 @@ from guided.inspect.land import row_landing
 from guided.inspect.shortest import min_tokens
 from guided.landing.candidates import Classes
 from guided.landing.control import LandingControl
-from guided.landing.effort import SearchLimits
+from guided.landing.effort import Effort, SearchLimits
 from guided.landing.growth import growth_bound
 from guided.landing.landing import LandingSearch
 from guided.landing.options import Budgeting, LandingOptions
@@ -115,19 +115,27 @@ LONG = {
 
 @pytest.mark.parametrize("kind", [*FEW, "long"])
 def test_a_slow_processor_lands_on_the_same_tokens(engine: Engine, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tries of a step are counted: a processor that takes five times the time is within the default limits."""
+    """The tries of a step are counted: five times the time, and a pause of the garbage collector, are within limits."""
+    begun = LandingControl.step_effort
+
+    def paused() -> Effort:
+        effort = begun()
+        effort._until -= pause
+        return effort
+
+    monkeypatch.setattr(LandingControl, "step_effort", staticmethod(paused))
     monkeypatch.setattr(
         "guided.landing.effort.time", SimpleNamespace(thread_time=lambda: slowness * time.thread_time())
     )
     found = []
-    for slowness in (1.0, 5.0):  # noqa: B007
+    for slowness, pause in ((1.0, 0.0), (5.0, 0.0), (1.0, 0.3)):  # noqa: B007
         plan = (
             plan_of(engine, response_format=JsonSchema(LONG), thinking=False) if kind == "long" else made(engine, kind)
         )
         least = min_tokens(plan, engine)
         rows = [row_of(plan, engine, least + extra) for extra in BUDGETS[:5]]
         found.append([written(row, random.Random(kind), row.landing.max_tokens) for row in rows if row.landing])
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
 
 
 def random_schema(chance: random.Random, depth: int = 0) -> dict[str, Any]:
