@@ -140,6 +140,8 @@ class LandingControl:
         self._failures = self._failures + 1 if way is None else 0
         if way is None:
             self._credit = max(_RETRY, remaining // _RETRIES)
+            if not self._growth.is_seen:
+                self._credit *= 1 + self._growth.most  # each token costs that
             self.lost = self.lost or f"no end was found within {remaining} tokens"
             return False
         self.lost = ""
