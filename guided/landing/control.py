@@ -89,7 +89,7 @@ class LandingControl:
         self._matcher: ByteMatcher | None = None
         self._place: AnswerPlace | None = None
         self._fed = 0  # tokens that the matcher has read
-        self._failures = 0  # of the last looks for the way
+        self._failures, self._again = 0, 0  # looks that found no way since one did, and tokens after which one is due
         self._ratio, self._wanted = 1.0, -1
         self._classes = dict(self._known_classes)  # a row's own, so that it does not depend on others
 
@@ -118,7 +118,7 @@ class LandingControl:
         while self._counted < size:
             self._credit -= 1 + self._growth.of(state.engine.token_bytes(state.tokens[self._counted]))
             self._counted += 1
-        if self._credit > 0:
+        if size < self._again if self.lost else self._credit > 0:
             return False
         if not (self._is_near and self._at == size):
             self._is_near = self._look_up(state)
@@ -139,9 +139,7 @@ class LandingControl:
         self._way, self._tried = way, {}
         self._failures = self._failures + 1 if way is None else 0
         if way is None:
-            self._credit = max(_RETRY, remaining // _RETRIES)
-            if not self._growth.is_seen:
-                self._credit *= 1 + self._growth.most  # each token costs that
+            self._again = state.num_tokens + max(_RETRY, remaining // _RETRIES)
             self.lost = self.lost or f"no end was found within {remaining} tokens"
             return False
         self.lost = ""
