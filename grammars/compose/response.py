@@ -149,14 +149,15 @@ def _json(wanted: JsonSchema, spelling: Spelling, policy: Policy) -> ResponsePar
         rows=rows,
         of_python=python_type is not None,
     )
+    kept = json_copy(schema)
     plan = ResponsePlan(
         "json",
-        schema=json_copy(schema),
+        schema=kept,
         report=built.report,
         name=name,
         documents=json_copy(dict(wanted.documents)) if wanted.documents else {},
         spelling=spelling,
-        built=None if isinstance(built.node, Json) else built,
+        built=None if isinstance(built.node, Json) else (kept, built),
     )
     return ResponsePart(built.node, plan, python_type, built.watchers)
 

@@ -145,8 +145,8 @@ class ResponsePlan:
     """The response format: its kind (``json``, ``regex``, ``choice``, ``lark`` ...) and what checks the text.
 
     ``schema`` for JSON kinds, with the ``documents`` that it refers to by URI and its ``spelling``; ``pattern`` for a
-    regex, ``choices`` for a choice, ``source`` for grammars and tags.  ``built`` is the grammar of a schema that was
-    translated, in which shortest texts are found; it takes no part in comparison and is not sent.
+    regex, ``choices`` for a choice, ``source`` for grammars and tags.  ``built`` is a translated schema and its
+    grammar, in which shortest texts are found; it takes no part in comparison and is not sent.
     """
 
     kind: str

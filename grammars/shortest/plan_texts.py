@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
-from grammars.json_schema.build import Built, build
+from grammars.json_schema.build import build
 from grammars.json_schema.document.closed_objects import close_objects
 from grammars.plan.plan import Plan, ResponsePlan
 from grammars.regular.languages import shortest
@@ -46,7 +46,8 @@ def _schema_text(response: ResponsePlan) -> str | None:
     """A shortest text of a schema; a schema that the engine compiles unchanged is worked out in full if needed."""
     again = partial(build, response.schema, spelling=response.spelling, documents=response.documents, watch=True)
     try:
-        built: Built = response.built or again()
+        schema, built = response.built or (None, None)
+        built = built if built is not None and schema is response.schema else again()
     except SchemaError:
         return None
     if not isinstance(built.node, Json):

@@ -71,8 +71,8 @@ class _Starts:
                 GuidanceState(plan, self._engine, entry=entry),
             )
         except GuidanceError as error:
-            return _Start(plan, None, None, Growth(0), str(error), {})
-        classes: Classes = {}
+            return _Start(plan, None, None, Growth(0), str(error), Classes())
+        classes = Classes()
         landing = search.shortest_end(state, classes=classes)
         size = sum(len(state.regions.symbols(token)) for token in landing.tokens or ())
         return _Start(plan, search, landing.tokens, growth_bound(plan, size), landing.reason, classes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
 from guided.landing.place import AnswerPlace
@@ -63,27 +63,37 @@ class Preference(NamedTuple):
         return cost + self.first_bytes.get(candidate.symbols[0], 0.0) if candidate.begins_value else cost
 
 
-#: One byte of each class that leads to places alike, by what is seen after it; remembered by the mask before it.
-Classes: TypeAlias = dict[tuple[ByteMask, bytes], dict[Look, int]]
+#: Places that take as long as seeing what comes after some symbols, and as asking whether they fit.
+_SEEN, _FITTED = 0.05, 0.02
+
+
+class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
+    """One byte of each class that leads to places alike, by what is seen after it; remembered by the mask before it.
+
+    ``spent``: the places that take as long as what candidates have looked at; a search takes them off its effort.
+    """
+
+    spent: float = 0.0
 
 
 class Candidates:
     """The candidates under one plan.  Immutable; what is remembered of classes belongs to the caller.
 
-    ``closing``, ``names`` and ``exits`` are those of `known_texts`; ``known`` maps steps of tool calls (-1: the
-    response) to texts of the value that begins there; ``may_change``: any that the grammar allows is valid.
+    ``closing``, ``keywords``, ``names`` and ``exits`` are those of `known_texts`; ``known`` maps steps of tool calls to
+    texts of the value that begins there (-1: the response); ``may_change``: any that the grammar allows is valid.
     """
 
     def __init__(
         self,
         closing: Sequence[bytes],
+        keywords: Sequence[bytes],
         names: Sequence[tuple[bytes, bool]],
         exits: frozenset[int],
         known: Mapping[int, Sequence[bytes]],
         *,
         may_change: bool,
     ) -> None:
-        self._closing = closing
+        self._closing, self._keywords = closing, keywords
         self._names = names[::-1]  # what is required last comes first
         self._exits = exits
         self._known, self._may_change = known, may_change
@@ -104,9 +114,10 @@ class Candidates:
             return found  # a marker ends the text
         if many <= _FEW:
             return [*found, *_each(_bytes_of(mask.bytes))]
-        found += self._closed_by(matcher, mask, classes, is_first=is_first)
+        found += self._led_by(self._closing, matcher, mask, classes, is_first=is_first)
         if found and many > FREE_TEXT:
             return found
+        found += self._led_by(self._keywords, matcher, mask, classes, is_first=is_first)
         return [*found, *_each(self._classes_of(matcher, mask, classes))]
 
     def known_at(
@@ -128,22 +139,29 @@ class Candidates:
         """Return what to try besides where a watcher refuses what closes a value."""
         return _each(self._classes_of(matcher, mask, classes, _BLANK + b",]}"))
 
-    def _closed_by(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, *, is_first: bool) -> list[Candidate]:
-        """The closing texts, or at first what is left of one, that lead where no single byte leads.
+    def _led_by(
+        self, texts: Sequence[bytes], matcher: ByteMatcher, mask: ByteMask, classes: Classes, *, is_first: bool
+    ) -> list[Candidate]:
+        """The texts, or at first what is left of one, that lead where no single byte leads.
 
         The mask does not show how much of one is written already, so nothing is remembered by it.
         """
         found: list[Candidate] = []
-        others = {
-            matcher.outcome(symbols) for symbols in ((), b" ", b"a") if not symbols or mask.bytes >> symbols[0] & 1
-        }
+        others: set[Look] = set()
         is_known = False
-        for text in self._closing:
+        for text in texts:
             for at in range(len(text) if is_first else 1):
                 rest = text[at:]
-                if (at and len(rest) < 2) or not mask.bytes >> rest[0] & 1 or not matcher.fits(rest):
+                if (at and len(rest) < 2) or not mask.bytes >> rest[0] & 1:
                     continue
+                classes.spent += _FITTED
+                if not matcher.fits(rest):
+                    continue
+                if not others:
+                    some = (symbols for symbols in (b"", b" ", b"a") if not symbols or mask.bytes >> symbols[0] & 1)
+                    others = {matcher.outcome(symbols) for symbols in some}
                 after = matcher.outcome(rest)
+                classes.spent += _SEEN
                 if after not in others and not is_known and len(after.forced) < EXIT:
                     others |= self._looks(matcher, mask, classes).keys()
                     is_known = True
@@ -228,6 +246,7 @@ class Candidates:
             found, some = {}, _bytes_of(allowed)
             if len(some) > 2 * _FEW:  # else what continues a character
                 some = tuple(byte for byte in _PRINTABLE if allowed >> byte & 1) or some[:_FEW]
+            classes.spent += _SEEN * len(some)
             for byte in some:
                 found.setdefault(matcher.outcome((byte,)), byte)
             classes[key] = found

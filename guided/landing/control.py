@@ -73,7 +73,7 @@ class LandingControl:
         self._first = tuple(way)
         self._growth = growth
         self._options = options or LandingOptions()
-        self._known_classes = classes or {}
+        self._known_classes = classes or Classes()
         self.restart()
 
     def restart(self) -> None:
@@ -91,7 +91,7 @@ class LandingControl:
         self._fed = 0  # tokens that the matcher has read
         self._failures, self._again = 0, 0  # looks that found no way since one did, and tokens after which one is due
         self._ratio, self._wanted = 1.0, -1
-        self._classes = dict(self._known_classes)  # a row's own, so that it does not depend on others
+        self._classes = Classes(self._known_classes)  # a row's own, so that it does not depend on others
 
     def rolled_back(self, size: int) -> None:
         """Forget what is known of tokens after the first ``size``, which have been undone."""
@@ -103,7 +103,7 @@ class LandingControl:
     def fork(self) -> LandingControl:
         """Return an independent copy."""
         twin = copy(self)
-        twin._tried, twin._classes = dict(self._tried), dict(self._classes)
+        twin._tried, twin._classes = dict(self._tried), Classes(self._classes)
         twin._matcher = self._matcher.copy() if self._matcher is not None else None
         return twin
 

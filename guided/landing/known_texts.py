@@ -1,33 +1,47 @@
-"""The texts that a plan itself shows: what closes its parts, and the names of its JSON members."""
+"""The texts that a plan itself shows: what closes its parts, keywords, and the names of its JSON members."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from grammars.plan.plan import Plan
 
-__all__ = ["closing_texts", "exit_ids", "member_names"]
+__all__ = ["closing_texts", "exit_ids", "keywords", "member_names"]
 
 #: The end of text that goes up to an end: to every heuristic by bytes it looks like more of that text.
 _SUFFIX = re.compile(r'\[suffix=("(?:[^"\\]|\\.)*")')
-#: A keyword in a client's grammar; where names may be written, single bytes do not lead to it.
-_KEYWORD = re.compile(r'"([^"\\\n]+)"')
+#: The texts in quotes of a client's grammar, next to what may hold quotes that are none.
+_QUOTED = {
+    "lark": re.compile(r'//.*|/(?:\\.|[^/\\\n])+/|("(?:\\.|[^"\\\n])+")'),
+    "gbnf": re.compile(r'#.*|\[(?:\\.|[^\]\\])*\]|("(?:\\.|[^"\\\n])+")'),
+}
 _MOST_TEXTS = 64
 _MOST_NAMES = 2_000
 
 
 def closing_texts(plan: Plan) -> tuple[bytes, ...]:
-    """Return the texts that close free text under a plan: ends in its grammar, exits of its regions, and keywords."""
+    """Return the texts that close free text under a plan: ends in its grammar, and exits of its regions."""
     grammar = plan.grammar
     larks = (grammar.rules, *(text for _, text in grammar.subs))
     texts = [json.loads(found) for lark in larks for found in _SUFFIX.findall(lark)]
     texts += [piece for piece in _exits(plan) if isinstance(piece, str)]
-    if plan.response is not None and plan.response.kind in ("lark", "gbnf"):
-        texts += _KEYWORD.findall(plan.response.source)
     return tuple(dict.fromkeys(text.encode() for text in texts if text))[:_MOST_TEXTS]
+
+
+def keywords(plan: Plan) -> tuple[bytes, ...]:
+    """Return the texts in a client's Lark or GBNF grammar: where names may be written, single bytes lead to none."""
+    response = plan.response
+    if response is None or response.kind not in _QUOTED:
+        return ()
+    found: dict[bytes, None] = {}
+    for quoted in filter(None, _QUOTED[response.kind].findall(response.source)):
+        with suppress(ValueError):  # an escape that JSON does not have
+            found[json.loads(quoted).encode()] = None
+    return tuple(found)[:_MOST_TEXTS]
 
 
 def exit_ids(plan: Plan) -> frozenset[int]:

@@ -17,7 +17,7 @@ from guided.engine.engine import Engine
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
 from guided.landing.candidates import Candidates, Classes, Preference
 from guided.landing.effort import Effort, SearchLimits
-from guided.landing.known_texts import closing_texts, exit_ids, member_names
+from guided.landing.known_texts import closing_texts, exit_ids, keywords, member_names
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.search import SearchTree, search
 from guided.landing.way import NOTHING, Way
@@ -67,7 +67,7 @@ class LandingSearch:
             self._known[-1] = [response_text.encode()] if response_text else []
         is_exact = plan.response is not None and not plan.response.report.relaxed
         self._candidates = Candidates(
-            closing_texts(plan), member_names(plan), exit_ids(plan), self._known, may_change=is_exact
+            closing_texts(plan), keywords(plan), member_names(plan), exit_ids(plan), self._known, may_change=is_exact
         )
 
     def shortest_end(
@@ -88,7 +88,7 @@ class LandingSearch:
             matcher, place, places = self._follow(state)
         except GuidanceError as error:
             return Landing(None, str(error))
-        tree = self.tree(matcher, place, places, {} if classes is None else classes)
+        tree = self.tree(matcher, place, places, Classes() if classes is None else classes)
         best, reason, tried = None, "", 0
         written: set[tuple[int, ...]] = set()
         order = self._preferences()[:preferences]
@@ -180,8 +180,8 @@ def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None)
     """Return the tokens that write ``symbols`` and an end after ``state``; None if the masks allow none that do.
 
     Canonical tokens are taken where the masks allow them, else the longest allowed one; None also if the canonical ones
-    are more than ``most``.  What watchers forbid is not looked at: symbols of a search do not write it.  The state
-    stays as it is.
+    are more than ``most``.  Watchers are not asked: a search goes where they forbid nothing if it finds such an end.
+    The state stays as it is.
     """
     engine, rest = state.engine, tuple(symbols)
     planned = _tokens(engine, rest)

@@ -28,8 +28,6 @@ _KEPT = 4
 _PROGRESS = 0.3
 #: How often a place that looks like one before may be tried.
 _VISITS = 4
-#: Places that take as long as sorting the bytes of a mask into classes.
-_CLASSED = 3.0
 #: A watcher may forbid what was written; it does not where nothing else is left.
 _REFUSED = 40.0
 
@@ -161,15 +159,13 @@ class SearchTree:
         self.root = _Node(matcher, None, (), place)
 
     def children(self, node: _Node, mask: ByteMask, effort: Effort) -> list[tuple[Candidate, _Node]]:
-        """Return what may follow a place, and the places after it; ``effort`` pays for new classes of bytes."""
+        """Return what may follow a place, and the places after it; ``effort`` pays for what is looked at."""
         after = self._children.get(node)
         if after is None:
             # What a search begins with must be right, except in text.
             is_narrow = node is self.root and mask.bytes.bit_count() <= FREE_TEXT
-            classes = {} if is_narrow else self._classes
-            known = len(classes)
+            classes = Classes() if is_narrow else self._classes
             found = self.candidates.at(node.matcher, mask, node.place, classes, is_first=node.size == 0)
-            effort.spend(_CLASSED * (len(classes) - known))
             after = [(candidate, self.after(node, candidate.symbols)) for candidate in found]
             self.has_values = self.has_values or any(candidate.begins_value for candidate in found)
             if node.place.scan is not None and any(child.penalty for _, child in after):
@@ -177,6 +173,9 @@ class SearchTree:
                 after = [(candidate._replace(settles=False), child) for candidate, child in after]
                 after += [(candidate, self.after(node, candidate.symbols)) for candidate in others]
             self._children[node] = after
+            for paid in (classes, self._classes):
+                effort.spend(paid.spent)
+                paid.spent = 0.0
             if len(after) == 1 and node.place.scan is not None and node.place.scan.frame is not None:
                 node.is_left = after[0][1].is_heir = True
         return after

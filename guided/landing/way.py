@@ -16,6 +16,8 @@ EMPTY = 2
 _FREE_TEXT = 64
 #: Places that take as long as one look whether a rest ends the answer, and as looking at this many of its symbols.
 _CHECKED, _READ = 0.1, 600
+#: The symbols of a rest that are tried before all of them.
+_BEGUN = 40
 
 
 class Way:
@@ -116,10 +118,14 @@ def rest_at(
     if in_string and 0 <= written < len(way.symbols):
         found.append(written)
     ids = way.ids(matcher)
+    kept = effort.left / 2  # for a search
     for at in sorted((at for at in found if at > after), reverse=True):
-        if effort.is_spent:
+        if effort.left < kept or effort.is_spent:
             break
-        effort.spend(_CHECKED + (len(ids) - at) / _READ)
+        effort.spend(_CHECKED)
+        if len(ids) - at > _BEGUN and not matcher.fits(way.symbols[at : at + _BEGUN]):
+            continue
+        effort.spend((len(ids) - at) / _READ)
         if matcher.ends_after(ids[at:]) and not (
             places.is_watched and places.advance(place, way.symbols[at:]).is_refused
         ):

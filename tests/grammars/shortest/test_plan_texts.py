@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,3 +36,11 @@ def test_a_translated_schema_is_not_built_again(
     assert response_text(plan.response) == found
     assert found is not None
     assert len(found) == size
+
+
+def test_another_schema_is_built(engine: Engine) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(TRANSLATED[0][0]), thinking=False)
+    assert plan.response is not None
+    assert plan.response.built is not None
+    other = replace(plan.response, schema={"type": "integer", "minimum": 100, "not": {"const": 100}})
+    assert response_text(other) == "101"

@@ -257,22 +257,32 @@ def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine) -> Non
     assert (late.tokens, late.reason) == (None, "no end was found within 0 places, when its processor time was used up")
 
 
-@pytest.mark.parametrize(("size", "is_cut"), [(10, False), (3_000, True)])
-def test_looking_for_a_rest_of_a_way_is_paid_for_by_its_length(engine: Engine, size: int, is_cut: bool) -> None:
-    plan = plan_of(engine, response_format=JsonSchema({"type": "array"}), thinking=False)
-    state = GuidanceState(plan, engine)
-    search = LandingSearch(plan, engine)
-    places, matcher, looks = search.places(state), search.matcher(), []
+@pytest.mark.parametrize(("size", "fits", "spent"), [(9, True, 0.1 + 9 / 600), (2_999, True, 5.1), (2_999, False, 0.1)])
+def test_looking_for_a_rest_of_a_way_is_paid_for_by_its_length(
+    engine: Engine, size: int, fits: bool, spent: float
+) -> None:
+    state = GuidanceState(plan_of(engine, response_format=JsonSchema({}), thinking=False), engine)
+    places = LandingSearch(state.plan, engine).places(state)
     refusing: Any = SimpleNamespace(
-        mask=lambda: ByteMask(1 << 0x5B, ()),
-        ends=matcher.ends,
-        ids=matcher.ids,
-        ends_after=lambda ids: looks.append(len(ids)),
-    )
-    effort = Effort(SearchLimits(cpu_s=60.0, expansions=5))
-    assert rest_at(refusing, places.of(state), places, Way(tuple(b"[" * size + b"}"), None), effort) == -1
-    assert (len(looks) < size) is effort.is_spent is is_cut
-    assert sum(0.1 + look / 600 for look in looks) < 5 + 0.1 + size / 600
+        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), ids=list, fits=lambda _: fits,
+        ends_after=lambda _: False,
+    )  # fmt: skip
+    effort = Effort(SearchLimits(cpu_s=60.0, expansions=100))
+    assert rest_at(refusing, places.of(state), places, Way((0x5B, *b"x" * size), None), effort) == -1
+    assert effort.left == pytest.approx(100 - spent, abs=0.01)
+
+
+def test_looks_for_rests_leave_half_of_the_effort(engine: Engine) -> None:
+    state = GuidanceState(plan_of(engine, response_format=JsonSchema({}), thinking=False), engine)
+    search, looks = LandingSearch(state.plan, engine), []
+    refusing: Any = SimpleNamespace(
+        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), ids=list, fits=lambda _: True,
+        ends_after=lambda ids: looks.append(ids),
+    )  # fmt: skip
+    places, effort = search.places(state), Effort(SearchLimits(cpu_s=60.0, expansions=100))
+    assert rest_at(refusing, places.of(state), places, Way(tuple(b"[" * 3_000), None), effort) == -1
+    assert 45 < effort.left < 50
+    assert 100 < len(looks) < 500
 
 
 #: Blocks that only a keyword closes, where names of the same letters may be written.
@@ -286,6 +296,25 @@ BLOCKS = {
         'stmt ::= name "=" [0-9]+ ";" | "if " name " then " stmt " fi" | block\nname ::= [a-z]+'
     ),
 }
+
+
+#: Grammars whose quoted texts do not close what is open, or hold quotes.
+TEMPLATES = (
+    guided.Lark('start: TEXT? ("{{" NAME "}}" TEXT?)* "\\n"\nTEXT: /[^{}\\n]+/\nNAME: /[a-z]+/'),
+    guided.Lark('start: TEXT? ("{{" NAME "}}" TEXT?)* END\nEND: /;;/\nTEXT: /[^{};]+/\nNAME: /[a-z"]+/ // "'),
+    guided.Gbnf('root ::= ( [^{}\\n] | "{{" [a-z]+ "}}" )* "\\n"'),
+    guided.Gbnf('root ::= "\\"" ( [^"$\\\\] | "${" root "}" )* "\\"" # "'),
+)
+
+
+@pytest.mark.parametrize("grammar", TEMPLATES)
+def test_a_quoted_text_that_only_opens_leads_nobody_away(engine: Engine, grammar: Any) -> None:
+    plan = plan_of(engine, response_format=grammar, thinking=False)
+    entry = "after" if len(plan.entries) > 1 else "fresh"
+    landing = LandingSearch(plan, engine, entry=entry).shortest_end(GuidanceState(plan, engine, entry=entry))
+    assert landing.tokens is not None, landing.reason
+    assert walk(plan, engine, landing.tokens, entry).is_whole
+    assert len(landing.tokens) < 8
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
