@@ -244,7 +244,7 @@ class Candidates:
         if found is None or any(matcher.outcome((byte,)) != after for after, byte in found.items()):
             allowed = mask.bytes & ~_set_of(without)
             found, some = {}, _bytes_of(allowed)
-            if len(some) > 2 * _FEW:  # else what continues a character
+            if len(some) > 2 * _FEW:  # some of many; where none is printable, they continue a character
                 some = tuple(byte for byte in _PRINTABLE if allowed >> byte & 1) or some[:_FEW]
             classes.spent += _SEEN * len(some)
             for byte in some:
