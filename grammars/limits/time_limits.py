@@ -24,10 +24,12 @@ class TimeLimits:
     grammar_s: float = 10.0  #: elapsed: waiting for that worker
     shortest_cpu_s: float = 1.5  #: all walks of one search for the shortest output
     first_walk_cpu_s: float = 0.15  #: each of those walks at first: one that gets lost must not take all the time
-    landing_cpu_s: float = 1.0  #: one search over bytes for the end of an answer; a last resort, its places are counted
-    #: all tokens tried in one step near the budget: its places take 10 ms, a pause of the garbage collector took 250
-    landing_step_cpu_s: float = 0.5
-    landing_look_cpu_s: float = 1.0  #: the search of such an answer after tokens that were only counted
+    #: one search over bytes for the end of an answer: a last resort, since its places are counted; in a process of many
+    #: objects 407 places took 1.0 s, with a pause of the garbage collector as it seems
+    landing_cpu_s: float = 2.0
+    #: all tokens tried in one step near the budget: as a rule 10 ms at most
+    landing_step_cpu_s: float = 1.0
+    landing_look_cpu_s: float = 2.0  #: the search of such an answer after tokens that were only counted
     validation_cpu_s: float = 1.0  #: one validator over one value
     validation_s: float = 5.0  #: elapsed: waiting for the worker that validates
 

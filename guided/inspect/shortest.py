@@ -102,7 +102,7 @@ def min_tokens(plan: Plan, engine: Engine, *, entry: str = "fresh") -> int:
     """Return the number of tokens, the end's included, of the shortest output found.
 
     Raises `LimitExceeded` with the reason where neither the search nor a walk comes to an end; together they take up to
-    2.5 s of this thread's processor time (`TimeLimits.landing_cpu_s`, `TimeLimits.shortest_cpu_s`).
+    3.5 s of this thread's processor time (`TimeLimits.landing_cpu_s`, `TimeLimits.shortest_cpu_s`).
     """
     return len(shortest_output(plan, engine, entry=entry))
 

@@ -128,7 +128,7 @@ def test_a_slow_processor_lands_on_the_same_tokens(engine: Engine, kind: str, mo
         "guided.landing.effort.time", SimpleNamespace(thread_time=lambda: slowness * time.thread_time())
     )
     found = []
-    for slowness, pause in ((1.0, 0.0), (5.0, 0.0), (1.0, 0.3)):  # noqa: B007
+    for slowness, pause in ((1.0, 0.0), (5.0, 0.0), (1.0, 0.8)):  # noqa: B007
         plan = (
             plan_of(engine, response_format=JsonSchema(LONG), thinking=False) if kind == "long" else made(engine, kind)
         )
