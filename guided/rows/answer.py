@@ -270,9 +270,14 @@ def _feed(parser: StopAwareParser, tokens: Sequence[int], first: int, landed: in
 
 
 def _with_landing(message: Message, row: RowSequence | None, num_calls: int) -> Message:
-    """Return the message with the place at which its row began to land, and marks at the calls after ``num_calls``."""
+    """Return the message with the place at which its row began to land, and marks at the calls after ``num_calls``.
+
+    A note says so where the answer was cut because no end was found.
+    """
     if row is not None and row.budget_note:
         return replace(message, notes=(*message.notes, row.budget_note))
+    if row is not None and row.landing is not None and row.landing.lost and message.finish_reason == "length":
+        message = replace(message, notes=(*message.notes, f"the answer was cut: {row.landing.lost}"))
     begun = _landed(row)
     if begun is None or begun >= len(message.token_ids):
         return message

@@ -151,6 +151,22 @@ def test_many_required_members_land_with_room_to_spare(engine: Engine) -> None:
     jsonschema.validate(json.loads(read_answer(tokens, plan, engine).content or ""), schema)
 
 
+def test_an_answer_that_lost_its_way_says_so(engine: Engine) -> None:
+    """Words that run into each other: no end is found after the first."""
+    grammar = guided.Lark('start: a\na: /[a-z]{2,5}/ b | "]" /[0-9]+/ "!"\nb: a a ("->" b)+ "(" | "if" /[0-9]+/ "!"')
+    plan = plan_of(engine, response_format=grammar, thinking=False)
+    least = min_tokens(plan, engine)
+    row = row_of(plan, engine, least + 400)
+    chance, tokens = random.Random(0), list[int]()
+    while not row.is_done and len(tokens) < 12:
+        tokens.append(step(row, chance))
+    assert row.landing is not None
+    assert row.landing.lost
+    message = read_answer(tokens, plan, engine, sequence=row)
+    assert message.finish_reason == "length"
+    assert message.notes[-1] == f"the answer was cut: {row.landing.lost}"
+
+
 def random_schema(chance: random.Random, depth: int = 0) -> dict[str, Any]:
     kind = chance.choice(["object", "array", "string", "number", "enum", "any of"] if depth < 3 else ["string", "enum"])
     inner = lambda: random_schema(chance, depth + 1)  # noqa: E731
