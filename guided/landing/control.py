@@ -1,4 +1,4 @@
-"""Control of one answer under a token budget: an end that fits into the rest of the budget is known at all times.
+"""Control of one answer under a token budget: near the budget an end that fits into its rest is known.
 
 Far from the budget, tokens are only counted, with the most by which they can lengthen the way (`growth_bound`); when
 this credit is used up, the way is searched again.  Near the budget each token is tried before it is chosen, on a copy

@@ -33,7 +33,10 @@ def closing_texts(plan: Plan) -> tuple[bytes, ...]:
 
 
 def keywords(plan: Plan) -> tuple[bytes, ...]:
-    """Return the texts in a client's Lark or GBNF grammar: where names may be written, single bytes lead to none."""
+    """Return the texts in quotes of a client's Lark or GBNF grammar, the first of them if they are many.
+
+    Where names may be written, too, the first letter of a keyword looks like that of a name.
+    """
     response = plan.response
     if response is None or response.kind not in _QUOTED:
         return ()
