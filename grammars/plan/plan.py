@@ -146,7 +146,8 @@ class ResponsePlan:
 
     ``schema`` for JSON kinds, with the ``documents`` that it refers to by URI and its ``spelling``; ``pattern`` for a
     regex, ``choices`` for a choice, ``source`` for grammars and tags.  ``built`` is a translated schema and its
-    grammar, in which shortest texts are found; it takes no part in comparison and is not sent, since it can be built again.
+    grammar, in which shortest texts are found; it takes no part in comparison and is not sent (it can be
+    built again).
     """
 
     kind: str
