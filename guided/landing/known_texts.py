@@ -16,10 +16,11 @@ __all__ = ["closing_texts", "exit_ids", "keywords", "member_names"]
 _SUFFIX = re.compile(r'\[suffix=("(?:[^"\\]|\\.)*")')
 #: The texts in quotes of a client's grammar, next to what may hold quotes that are none.
 _QUOTED = {
-    "lark": re.compile(r'//.*|/(?:\\.|[^/\\\n])+/|("(?:\\.|[^"\\\n])+")'),
-    "gbnf": re.compile(r'#.*|\[(?:\\.|[^\]\\])*\]|("(?:\\.|[^"\\\n])+")'),
+    "lark": re.compile(r'//.*|/(?:\\.|[^/\\\n])+/|("(?:\\.|[^"\\\n])*")'),
+    "gbnf": re.compile(r'#.*|\[(?:\\.|[^\]\\])*\]|("(?:\\.|[^"\\\n])*")'),
 }
 _MOST_TEXTS = 64
+_LONGEST = 64  # bytes of a keyword
 _MOST_NAMES = 2_000
 
 
@@ -44,7 +45,7 @@ def keywords(plan: Plan) -> tuple[bytes, ...]:
     for quoted in filter(None, _QUOTED[response.kind].findall(response.source)):
         with suppress(ValueError):  # an escape that JSON does not have
             found[json.loads(quoted).encode()] = None
-    return tuple(found)[:_MOST_TEXTS]
+    return tuple(text for text in found if 0 < len(text) <= _LONGEST)[:_MOST_TEXTS]
 
 
 def exit_ids(plan: Plan) -> frozenset[int]:

@@ -276,8 +276,9 @@ def _with_landing(message: Message, row: RowSequence | None, num_calls: int) -> 
     """
     if row is not None and row.budget_note:
         return replace(message, notes=(*message.notes, row.budget_note))
-    if row is not None and row.landing is not None and row.landing.lost and message.finish_reason == "length":
-        message = replace(message, notes=(*message.notes, f"the answer was cut: {row.landing.lost}"))
+    landing = row.landing if row is not None else None
+    if landing is not None and landing.lost and len(message.token_ids) >= landing.max_tokens:
+        message = replace(message, notes=(*message.notes, f"the answer was cut: {landing.lost}"))
     begun = _landed(row)
     if begun is None or begun >= len(message.token_ids):
         return message

@@ -162,6 +162,9 @@ def test_an_answer_that_lost_its_way_says_so(engine: Engine) -> None:
         tokens.append(step(row, chance))
     assert row.landing is not None
     assert row.landing.lost
+    assert not read_answer(tokens, plan, engine, sequence=row).notes  # the caller stopped it
+    while not row.is_done and len(tokens) < least + 400:
+        tokens.append(step(row, chance))
     message = read_answer(tokens, plan, engine, sequence=row)
     assert message.finish_reason == "length"
     assert message.notes[-1] == f"the answer was cut: {row.landing.lost}"
