@@ -91,12 +91,14 @@ def write(
         assert mask is not None, row.error
         order = drawn(mask.words, engine, chance)
         begun = time.thread_time()
-        is_near, token = row.is_landing(), order[0]
-        if is_near:
+        is_tried, token = row.is_landing(), order[0]
+        if is_tried:
             effort = landing.control.step_effort()
             chosen = next((i for i in order if row.lands(i, effort)), None)
             token = row.landing_token() if chosen is None else chosen  # type: ignore[assignment]
+        is_near = is_tried and not landing.control.is_far
         us["near" if is_near else far].append(1e6 * (time.thread_time() - begun))
+        us["changed" if token != order[0] else "kept"].append(not is_near)
         row.extend([token])
         tokens.append(token)
     if row.error is not None or not row.state.is_stopped:

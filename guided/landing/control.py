@@ -4,7 +4,7 @@ Far from the budget, tokens are only counted, with the most by which they can le
 this credit is used up, the way is searched again.  Near the budget each token is tried before it is chosen, on a copy
 of the state: with the rest of the known way if that still ends the answer, else with a short search.  A token after
 which no way fits is refused.  The next token of the known way is always allowed, so the answer ends in time, whatever
-the sampler draws.
+the sampler draws.  Where no bound is sure, tokens are tried from the beginning, far from the budget without a reserve.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class LandingControl:
         """Go back to the beginning of the answer."""
         self.begun, self.lost = None, ""
         self._counted = 0  # tokens that have been counted
-        self._credit = self.max_tokens - len(self._first) - self._growth.most - _NEAR
+        self._credit: float = self.max_tokens - len(self._first) - self._growth.most - _NEAR
+        self._idle = 0  # tokens before which the credit cannot be used up, or no look is due
         self._at = 0  # tokens after which the way is known
         self._way: Way | None = None
         self._hint = NOTHING  # the last way that was known
@@ -89,7 +90,7 @@ class LandingControl:
         self._matcher: ByteMatcher | None = None
         self._place: AnswerPlace | None = None
         self._fed = 0  # tokens that the matcher has read
-        self._failures, self._again = 0, 0  # looks that found no way since one did, and tokens after which one is due
+        self._failures = 0  # looks that found no way since one did
         self._ratio, self._wanted = 1.0, -1
         self._classes = Classes(self._known_classes)  # a row's own, so that it does not depend on others
 
@@ -110,41 +111,53 @@ class LandingControl:
     # -- where the row is
 
     def is_near(self, state: GuidanceState) -> bool:
-        """Whether the row is so near its budget that `allows` must be asked for the next token.
+        """Whether `allows` must be asked for the next token.
 
-        In most cases this only counts the new tokens.
+        In most cases this is a comparison, or counts the new tokens.
         """
         size = state.num_tokens
-        while self._counted < size:
-            self._credit -= 1 + self._growth.of(state.engine.token_bytes(state.tokens[self._counted]))
-            self._counted += 1
-        if size < self._again if self.lost else self._credit > 0:
+        if size < self._idle:
             return False
+        if self._growth.is_sure and not self.lost:
+            self._credit -= self._growth.of(state.engine, state.tokens[self._counted : size])
+            self._counted = size
+            if self._credit > 0:
+                self._idle = size + int(self._credit / self._growth.of_any(state.engine))
+                return False
         if not (self._is_near and self._at == size):
             self._is_near = self._look_up(state)
         return self._is_near
 
+    @property
+    def is_far(self) -> bool:
+        """Whether the budget is far where tokens are tried, because no bound on their growth is sure."""
+        return self._credit > 0 and not self._growth.is_sure
+
     def _look_up(self, state: GuidanceState) -> bool:
-        """Find the way from the row's position, and return whether the row is near its budget there."""
+        """Find the way from the row's position, and return whether tokens must be tried there."""
         remaining = self.max_tokens - state.num_tokens
         way = self._brought(state)
         if way is None:
             matcher, place = self._followed(state)
             if matcher is not None and place is not None:
-                most = _LOOK_PLACES >> min(self._failures, _HALVED)
-                effort = Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=most))
-                way = self._found(state, matcher, place, remaining, effort, in_haste=False)
+                way = self._found(state, matcher, place, remaining, self._look_effort(), in_haste=False)
         if way is not None and self._left(state, way, remaining) <= 0 and way.tokens is None:
             way = _written(state, way, remaining)
-        self._way, self._tried = way, {}
-        self._failures = self._failures + 1 if way is None else 0
+        self._way, self._tried, self._counted = way, {}, state.num_tokens
         if way is None:
-            self._again = state.num_tokens + max(_RETRY, remaining // _RETRIES)
+            self._failures += 1
+            self._idle = state.num_tokens + max(_RETRY, remaining // _RETRIES)
             self.lost = self.lost or f"no end was found within {remaining} tokens"
             return False
-        self.lost = ""
+        if self.lost or self._growth.is_sure:
+            self._failures, self.lost = 0, ""
         self._credit = self._left(state, way, remaining)
-        return self._credit <= 0
+        return self._credit <= 0 or not self._growth.is_sure
+
+    def _look_effort(self) -> Effort:
+        """Return what a look may take, less after looks that found nothing."""
+        most = _LOOK_PLACES >> min(self._failures, _HALVED)
+        return Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=most))
 
     def _left(self, state: GuidanceState, way: Way, remaining: int) -> int:
         """Return the number of tokens that may be written before each must be tried.
@@ -198,6 +211,8 @@ class LandingControl:
 
         None if there is no such token, or if a watcher forbids it.
         """
+        if self._way is not None and self._way.tokens is None:
+            self._way = _written(state, self._way, self.max_tokens - state.num_tokens)
         if self._way is not None and self._way.tokens:
             token = int(self._way.tokens[0])
             return token if state.allows(token) else None
@@ -209,26 +224,31 @@ class LandingControl:
 
         ``effort`` is what the searches of this step may still take; see `step_effort`.
         """
-        if token == self.next_token(state) or token in state.open_end_ids():
+        if token in state.open_end_ids() or (not self.is_far and token == self.next_token(state)):
             return True
         if token not in self._tried and not effort.is_spent:
             effort.spend(_TRIED)
             self._tried[token] = self._after(state, token, effort)
         return self._tried.get(token) is not None
 
-    @staticmethod
-    def step_effort() -> Effort:
+    def step_effort(self) -> Effort:
         """Return what all searches of one step, which begins now, may take."""
+        if self.is_far:
+            return self._look_effort()
         return Effort(SearchLimits(cpu_s=time_limits().landing_step_cpu_s, expansions=_STEP_PLACES))
 
     def _after(self, state: GuidanceState, token: int, effort: Effort) -> Way | None:
         """Return a way after ``token`` that fits into the budget; None if none was found."""
-        way = self._way
+        way, is_far = self._way, self.is_far
         matcher, place = self._followed(state)
         if way is None or matcher is None or place is None:
             return None
-        most = self.max_tokens - state.num_tokens - 1
-        if self._is_unwise(state, way, place, token):
+        most, symbols = self.max_tokens - state.num_tokens - 1, state.regions.symbols(token)
+        if is_far:
+            for rest in (way.symbols, way.symbols[len(symbols) :]):
+                if len(rest) < most and self._ends(state, matcher, place, (*symbols, *rest)):
+                    return Way(rest, None, way.values)
+        elif self._is_unwise(state, way, place, token):
             return None
         twin = state.fork()
         try:
@@ -237,12 +257,24 @@ class LandingControl:
             return None
         if twin.is_stopped:
             return NOTHING
-        symbols, after = state.regions.symbols(token), matcher.copy()
+        after = matcher.copy()
         if not after.feed(symbols):
             return None
-        self._hint, effort.cost = way, 2.0 * most + 8
+        part = effort.part(effort.left / 2) if is_far else effort
+        self._hint, part.cost = way, 2.0 * most + 8
         place = self._search.places(state).advance(place, symbols)
-        return self._found(twin, after, place, most, effort, in_haste=True, written=len(symbols))
+        found = self._found(twin, after, place, most, part, in_haste=not is_far, written=len(symbols))
+        if is_far:
+            effort.left += part.left
+            self._failures = self._failures + 1 if found is None else 0
+        return found
+
+    def _ends(self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, symbols: Sequence[int]) -> bool:
+        """Whether ``symbols`` end the answer from ``place``."""
+        places = self._search.places(state)
+        return matcher.ends_after(matcher.ids(symbols)) and not (
+            places.is_watched and places.advance(place, symbols).is_refused
+        )
 
     def _found(
         self,

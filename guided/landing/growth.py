@@ -11,18 +11,21 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from grammars.plan.plan import Plan
+from guided.engine.engine import Engine
 
 __all__ = ["Growth", "growth_bound"]
 
 #: Bytes of the frame of a value (a marker, brackets, separators), and of a string format.
 _FRAME, _FORMAT = 16, 40
 _MOST = 1 << 16
-_NUMBER = re.compile("[0-9]+")
 _REPEAT = re.compile(r"\{([0-9]+)")
+#: A piece of a regex: an escape or a class (one character), a parenthesis, a repeat with its least count, a character.
+_PIECE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|[()]|\{([0-9]+)[0-9,]*\}|.", re.DOTALL)
+_CHARACTER = 4  # bytes, at the most
 _BRANCHES = ("anyOf", "oneOf")
 _CONDITIONS = ("then", "else", "not", "if")
 _ITEMS = ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
@@ -30,30 +33,58 @@ _DEPENDENT = ("dependentRequired", "dependentSchemas", "dependencies")
 _MEMBERS = ("patternProperties", "additionalProperties", "unevaluatedProperties", *_DEPENDENT)
 #: Responses in which no value nests that is not opened by a bracket.
 _SEEN = ("json", "regex", "choice")
+#: Responses in which a token may decide what many places that are open need.
+_GRAMMARS = ("lark", "gbnf", "llguidance")
+_SCALARS = ("null", "boolean", "integer", "number", "string")
 
 
 class Growth(NamedTuple):
     """``most`` bytes are the bound for any number of tokens that open no value, and for each value that they open.
 
-    ``is_seen``: whether each value that nests is opened by a bracket; else every token may open one.
+    ``is_seen``: whether each value that nests is opened by a bracket; else every token may open one.  ``is_sure``:
+    whether there is a bound; without one each token must be tried, and ``most`` means nothing.
     """
 
     most: int
     is_seen: bool = True
+    is_sure: bool = True
 
-    def of(self, token: bytes) -> int:
-        """Return the bytes by which one more token can lengthen the way."""
-        opened = token.count(b"{") + token.count(b"[")
-        return self.most * (opened if self.is_seen else max(1, opened + token.count(b",")))
+    def of(self, engine: Engine, tokens: Sequence[int]) -> int:
+        """Return the number of ``tokens`` and of the bytes by which they can lengthen the way."""
+        brackets, commas, _ = engine.derived(_openings)
+        if self.is_seen:
+            return len(tokens) + self.most * sum(brackets[token] for token in tokens)
+        return len(tokens) + self.most * sum(max(1, brackets[token] + commas[token]) for token in tokens)
+
+    def of_any(self, engine: Engine) -> int:
+        """Return the most that `of` returns for one token."""
+        return 1 + self.most * engine.derived(_openings)[2]
+
+
+def _openings(engine: Engine) -> tuple[bytes, bytes, int]:
+    """Return the number of opening brackets in each token, of commas, and the most of both in one, at least 1."""
+    size = int(engine.ll_tokenizer.vocab_size)
+    brackets, commas = bytearray(size), bytearray(size)
+    for token in range(size):
+        data = engine.token_bytes(token)
+        brackets[token] = min(255, data.count(b"{") + data.count(b"["))
+        commas[token] = min(255, data.count(b","))
+    return bytes(brackets), bytes(commas), max(1, *map(sum, zip(brackets, commas, strict=True)))
 
 
 def growth_bound(plan: Plan, first: int) -> Growth:
     """Return the bound of a plan; ``first`` is the length in bytes of the whole answer's shortest text."""
     response = plan.response
+    schemas = [tool.parameters for tool in plan.tools]
+    if response is not None and response.kind == "json":
+        schemas += [response.schema, *response.documents.values()]
+    is_grammar = response is not None and response.kind in _GRAMMARS
+    if is_grammar or any(tool.grammar is not None for tool in plan.tools) or any(map(_has_no_bound, schemas)):
+        return Growth(0, is_sure=False)
     try:
         most = min(_MOST, _bound(plan, first) + 8)
     except RecursionError:  # a schema that is nested too deeply to be measured
-        most = _MOST
+        return Growth(0, is_sure=False)
     is_seen = response is None or response.kind in _SEEN
     return Growth(most, is_seen and all(tool.kind != "custom" for tool in plan.tools))
 
@@ -63,7 +94,7 @@ def _bound(plan: Plan, first: int) -> int:
     for tool in plan.tools:  # a call is chosen, and then what is optional in it
         schema = _Schema(tool.parameters)
         found.append(schema.least() + schema.longest() + len(tool.name) + 4 * _FRAME)
-        found.append(_of_source(tool.grammar[1] if tool.grammar is not None else "") + len(tool.name) + 4 * _FRAME)
+        found.append(len(tool.name) + 4 * _FRAME)
     response = plan.response
     if response is not None and response.kind == "json":
         found.append(_Schema(response.schema).longest())
@@ -71,17 +102,74 @@ def _bound(plan: Plan, first: int) -> int:
     elif response is not None and response.kind == "choice":
         found.append(max(len(text.encode()) for text in response.choices))
     elif response is not None:
-        found.append(_of_source(response.pattern or response.source))
+        source = response.source
+        found.append(len(source.encode()) * _repeats(source) if response.pattern is None else _of(response.pattern))
     return max(found) + (first if plan.reasoning.applied and plan.reasoning.preset != "native" else 0)
 
 
-def _of_source(source: str) -> int:
-    """Return a source's length times the largest least count of a repeat in it."""
-    return len(source.encode()) * _repeats(source)
+def _of(pattern: str) -> int:
+    """Return a bound of what one choice in a regex makes necessary: each character as often as repeats ask for it."""
+    groups, last = [0], 0
+    for piece in _PIECE.finditer(pattern):
+        text, least = piece[0], piece[1]
+        if text == "(":
+            groups.append(0)
+        elif text == ")" and len(groups) > 1:
+            last = groups.pop()
+            groups[-1] += last
+        elif least is not None:
+            groups[-1] += last * (max(1, int(least[:6])) - 1)
+            last *= max(1, int(least[:6]))
+        else:
+            last = len(text.encode()) if len(text) == 1 and text != "." else _CHARACTER
+            groups[-1] += last
+    return min(_MOST, sum(groups))
 
 
 def _repeats(source: str) -> int:
     return max((min(_MOST, int(number)) for number in _REPEAT.findall(source)), default=1) or 1
+
+
+def _has_no_bound(schema: Any) -> bool:
+    """Whether one token may decide what many open values need: a schema that recurs, and in which a choice is made late.
+
+    So may the key of an object that must match several patterns at once (``not`` around ``propertyNames``).
+    """
+    nodes = list(_nodes(schema))
+    if any("propertyNames" in _mapping(node, "not") for node in nodes):
+        return True
+    names = set(_references(nodes))
+    if not names or not any(map(_decides_late, nodes)):
+        return False
+    document = _Schema(schema)
+    after = {name: set(_references(_nodes(document.target(name)))) for name in names}
+    for name in names:
+        seen: set[str] = set()
+        todo = [name]
+        while todo:
+            new = after[todo.pop()] - seen
+            seen |= new
+            todo += new
+        if name in seen:
+            return True
+    return False
+
+
+def _references(nodes: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for node in nodes:
+        yield from (node[key] for key in ("$ref", "$dynamicRef") if isinstance(node.get(key), str))
+
+
+def _decides_late(node: Mapping[str, Any]) -> bool:
+    """Whether a value may be one of several, or must be several at once, of which the first byte tells nothing."""
+    if "if" in node or "not" in node or len(_listed(node, "allOf")) > 1:
+        return True
+    branches = [branch for key in _BRANCHES for branch in _listed(node, key) if isinstance(branch, Mapping)]
+    return sum(not _is_scalar(branch) for branch in branches) > 1
+
+
+def _is_scalar(node: Mapping[str, Any]) -> bool:
+    return "const" in node or "enum" in node or node.get("type") in _SCALARS
 
 
 class _Schema:
@@ -106,10 +194,7 @@ class _Schema:
         (``everywhere``: wherever it is), as do the texts, patterns and bounds written in any.
         """
         nodes = list(_nodes(self._document))
-        if any("propertyNames" in _mapping(node, "not") for node in nodes):
-            return _MOST  # a key by several patterns at once: no search is sure to find one, so none is left to chance
-        references = [node[key] for node in nodes for key in ("$ref", "$dynamicRef") if isinstance(node.get(key), str)]
-        if everywhere or any(not reference.startswith("#/") for reference in references):
+        if everywhere or any(not reference.startswith("#/") for reference in _references(nodes)):
             return max((max(self._least(node), *_texts(node)) for node in nodes), default=0)
         largest, todo, seen = 0, [self._document], set()
         while todo:
@@ -129,7 +214,7 @@ class _Schema:
                 todo.append(child)
             todo += _listed(node, "allOf")
             if isinstance(node.get("$ref"), str):
-                todo.append(self._target(node["$ref"]))
+                todo.append(self.target(node["$ref"]))
         return largest
 
     def _least(self, node: Any) -> int:
@@ -143,8 +228,7 @@ class _Schema:
 
     def _scalar(self, node: Mapping[str, Any]) -> int:
         """Return what the keywords of texts and numbers alone may ask for."""
-        pattern = str(node.get("pattern", ""))
-        size = 1 + _number(node, "minLength") + min(_MOST, len(pattern) * _repeats(pattern))
+        size = 1 + _number(node, "minLength") + _of(str(node.get("pattern", "")))
         size += _FORMAT if "format" in node else 0
         for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
             size += len(str(node[key])) if key in node else 0
@@ -157,7 +241,7 @@ class _Schema:
             return min(map(_size, node["enum"]), default=1)
         size = self._scalar(node) + self._object(node) + self._array(node)
         if isinstance(node.get("$ref"), str):
-            size += self._least(self._target(node["$ref"]))
+            size += self._least(self.target(node["$ref"]))
         for key in _BRANCHES:
             size += max(map(self._least, _listed(node, key)), default=0)
         size += sum(map(self._least, _listed(node, "allOf"))) + sum(self._least(node.get(k)) for k in _CONDITIONS)
@@ -179,7 +263,7 @@ class _Schema:
             size += max(1, _number(node, "minContains")) * (2 + self._least(node["contains"]))
         return size
 
-    def _target(self, reference: str) -> Any:
+    def target(self, reference: str) -> Any:
         """Return the subschema of a local reference; the document itself for any other reference."""
         value = self._document
         for part in reference.lstrip("#").strip("/").split("/") if reference.startswith("#/") else ():

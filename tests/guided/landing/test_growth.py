@@ -1,0 +1,194 @@
+"""The bound on the bytes by which tokens lengthen the way, and formats in which there is none."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import guided
+from grammars.values.constraints import JsonSchema
+from guided.bitmask import allowed_ids
+from guided.engine.engine import Engine
+from guided.inspect.shortest import min_tokens
+from guided.landing.growth import Growth, growth_bound
+from guided.landing.landing import LandingSearch
+from guided.state.state import GuidanceState
+from tests.cases import seeds
+from tests.guided.landing.test_control import drawn, row_of, step, written
+from tests.guided.landing.test_landing import KINDS, TREE, made
+from tests.judges.plans import FORMAT, plan_of
+
+#: A schema, an open answer, and a text after which the shortest end is longer; the bound must hold each time.
+GROWN = [
+    ({"type": "object", "properties": {"a": {"enum": ["x", "a long text"]}}}, "{", '"a": "a'),
+    ({"type": "array", "items": {"type": "array", "minItems": 9}}, "[", "[[["),
+    ({"anyOf": [{"type": "null"}, {"const": "some text that is much longer"}]}, "", '"'),
+    ({"type": "object", "dependentRequired": {"a": ["first name", "last name"]}}, "{", '"a": 1'),
+    ({"type": "object", "properties": {"name": {"type": "string", "minLength": 30}},
+      "anyOf": [{"required": ["name"]}, {"required": ["b"]}]}, "{", '"name"'),
+    ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "properties": {
+        "kid": {"$ref": "#/$defs/n"}, "value": {"type": "integer", "minimum": 10_000}}, "required": ["value"]}}},
+     "{", '"kid": {"kid": {'),
+    ({"type": "string", "pattern": "^(x|y(((ab){9}){9}){3})$"}, '"', "y"),
+    ({"type": "string", "pattern": "^a(-[0-9]{30})?$"}, '"a', "-"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "before", "text"), GROWN, ids=[text for _, _, text in GROWN])
+def test_no_text_lengthens_the_way_by_more_than_the_bound(
+    engine: Engine, schema: dict[str, Any], before: str, text: str
+) -> None:
+    plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
+    ends = []
+    for answer in (before, before + text):
+        state = GuidanceState(plan, engine, entry="after" if len(plan.entries) > 1 else "fresh")
+        state.commit(engine.tokenize(answer))
+        tokens = LandingSearch(plan, engine, entry=state.entry.name).shortest_end(state).tokens
+        assert tokens is not None
+        ends.append(sum(len(state.regions.symbols(token)) for token in tokens))
+    growth = growth_bound(plan, 0)
+    assert growth.is_seen
+    assert growth.is_sure
+    assert 0 < ends[1] - ends[0] <= growth.most + growth.of(engine, engine.tokenize(text))
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_tokens_and_what_they_open_are_counted(engine: Engine, is_seen: bool) -> None:
+    chance, growth = random.Random(0), Growth(50, is_seen)
+    tokens = [chance.randrange(engine.vocab_size) for _ in range(500)]
+    expected = len(tokens)
+    for data in map(engine.token_bytes, tokens):
+        opened = sum(data.count(byte) for byte in (b"{", b"["))
+        expected += 50 * (opened if is_seen else max(1, opened + data.count(b",")))
+    assert growth.of(engine, tokens) == expected
+    assert max(growth.of(engine, [token]) for token in range(engine.vocab_size)) == growth.of_any(engine)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_row_that_counts_now_and_then_looks_where_one_that_always_counts_does(engine: Engine, seed: int) -> None:
+    plan, chance = made(engine, "recursive json"), random.Random(seed)
+    most = min_tokens(plan, engine) + 600
+    seldom, always = row_of(plan, engine, most), row_of(plan, engine, most)
+    assert always.landing is not None
+    while not seldom.is_done and seldom.num_tokens < most:
+        always.landing._idle = 0
+        assert seldom.is_landing() == always.is_landing()
+        always.extend([step(seldom, chance)])
+    assert seldom.state.is_stopped
+
+
+#: Two kinds of brackets that look alike until the innermost text says which they are; one needs long texts to close.
+TWO_KINDS = f'start: p | q\np: "(" p ")" | "p"\nq: "(" q "{"x" * 40}" | "q"'
+BINARY = {"anyOf": [{"$ref": "#/$defs/p"}, {"$ref": "#/$defs/q"}], "$defs": {
+    name: {"type": "object", "properties": {"k": {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"const": name}]}, **more},
+           "required": ["k", *more], "additionalProperties": False}
+    for name, more in (("p", {}), ("q", {"z": {"type": "string", "minLength": 30}}))}}  # fmt: skip
+NULLABLE = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}}
+NOT_NAMES = {"type": "object", "not": {"propertyNames": {"pattern": "a"}}}
+
+
+@pytest.mark.parametrize(
+    ("response_format", "opening", "free", "costly"),
+    [(guided.Lark(TWO_KINDS), "(", "p", "q"), (JsonSchema(BINARY), '{"k": ', '"p"', '"q"')],
+    ids=["lark", "json"],
+)  # fmt: skip
+def test_a_token_that_decides_what_all_open_brackets_need_is_refused(
+    engine: Engine, response_format: Any, opening: str, free: str, costly: str
+) -> None:
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=response_format)
+    most = min_tokens(plan, engine) + 1_000
+    row = row_of(plan, engine, most)
+    landing = row.landing
+    assert landing is not None
+    for token in engine.tokenize(opening * 60):
+        assert row.is_landing()
+        assert landing.is_far
+        assert row.lands(token, landing.step_effort())
+        row.extend([token])
+    last, other = engine.tokenize(costly)[:2][-1], engine.tokenize(free)[:2][-1]
+    if costly.startswith('"'):
+        row.extend(engine.tokenize('"'))
+    assert row.is_landing()
+    assert not row.lands(last, landing.step_effort())
+    assert row.lands(other, landing.step_effort())
+    chance = random.Random(1)
+    while not row.is_done and row.num_tokens < most:
+        step(row, chance)
+    assert row.state.is_stopped
+
+
+@pytest.mark.parametrize(
+    ("parts", "is_sure"),
+    [
+        (KINDS["lark"], False),
+        (KINDS["gbnf"], False),
+        ({"response_format": JsonSchema(TREE)}, True),
+        ({"response_format": JsonSchema(NULLABLE)}, True),
+        ({"response_format": JsonSchema(BINARY)}, False),
+        ({"response_format": JsonSchema(NOT_NAMES)}, False),
+        ({"response_format": JsonSchema({"anyOf": [{"type": "object"}, {"type": "array"}]})}, True),
+        (KINDS["structural tag"], True),
+    ],
+)
+def test_a_bound_is_sure_where_no_choice_is_made_late_in_what_recurs(
+    engine: Engine, parts: dict[str, Any], is_sure: bool
+) -> None:
+    assert growth_bound(plan_of(engine, **parts), 0).is_sure == is_sure
+
+
+@pytest.mark.parametrize("kind", ["lark", "gbnf", "two kinds"])
+@pytest.mark.parametrize("seed", range(3))
+def test_far_from_the_budget_tried_tokens_are_those_without_landing(engine: Engine, kind: str, seed: int) -> None:
+    plan = (
+        made(engine, kind)
+        if kind != "two kinds"
+        else plan_of(engine, response_format=guided.Lark(TWO_KINDS.replace("x" * 40, "x")), thinking=False)
+    )
+    row, chance = row_of(plan, engine, 20_000), random.Random(seed)
+    for _ in range(150):
+        if row.is_done:
+            break
+        mask = row.token_mask()
+        assert mask is not None
+        wanted = next(drawn(allowed_ids(mask.words), engine, chance))
+        assert row.is_landing()
+        assert row.landing is not None
+        assert row.landing.is_far
+        assert row.lands(wanted, row.landing.step_effort())
+        row.extend([wanted])
+
+
+_TERMS = ('"("', '")"', '"["', '"]"', '"if"', '"end"', '"->"', '"!"', "/[a-z]+/", "/[0-9]+/", "/[a-z]{2,5}/", '"begin"')
+
+
+def ambiguous_grammar(chance: random.Random) -> str:
+    """A grammar of a few rules, most of whose texts can be read in several ways; the last alternative of each ends."""
+    names = [f"r{i}" for i in range(chance.randint(2, 5))]
+    lines = [f"start: {names[0]}"]
+    for name in names:
+        alternatives = []
+        for _ in range(chance.randint(1, 3)):
+            items = [chance.choice(_TERMS if chance.random() < 0.6 else names) for _ in range(chance.randint(1, 4))]
+            alternatives.append(
+                " ".join(f"({item}){chance.choice('*+?')}" if chance.random() < 0.25 else item for item in items)
+            )
+        alternatives.append(" ".join(chance.choice(_TERMS) for _ in range(chance.randint(1, 3))))
+        lines.append(f"{name}: {' | '.join(alternatives)}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", seeds(60, default=6))
+def test_random_grammars_land(engine: Engine, seed: int) -> None:
+    chance = random.Random(seed)
+    try:
+        plan = plan_of(engine, response_format=guided.Lark(ambiguous_grammar(chance)), thinking=False)
+        least = min_tokens(plan, engine)
+    except guided.GuidedError:
+        pytest.skip("no text is in the grammar")
+    for extra in (30, 150):
+        row = row_of(plan, engine, least + extra)
+        tokens = written(row, chance, least + extra)
+        assert row.state.is_stopped, (extra, b"".join(map(engine.token_bytes, tokens)))
