@@ -195,7 +195,8 @@ class Candidates:
                 if allowed >> 0x2C & 1:
                     return [Candidate((0x2C,))]
                 if scan.mode is Mode.NUMBER:
-                    return _each(self._classes_of(matcher, mask, classes, _BLANK))
+                    some = self._classes_of(matcher, mask, classes, _BLANK)
+                    return [*self._two_digits(matcher, mask, some, classes), *_each(some)]
         return []
 
     def _value(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
@@ -207,6 +208,24 @@ class Candidates:
             digits = list(self._classes_of(matcher, ByteMask(allowed & _set_of(_DIGITS), ()), classes))
         first = [byte for byte in (*digits, *b'"[{tfn-') if allowed >> byte & 1]
         return [Candidate((byte,), begins_value=True) for byte in first]
+
+    def _two_digits(
+        self, matcher: ByteMatcher, mask: ByteMask, some: Iterable[int], classes: Classes
+    ) -> list[Candidate]:
+        """Two digits after which a number may end, where it ends after no single one (a multiple of 60).
+
+        The digits lead to places alike, so that their classes alone never lead there.
+        """
+        if mask.bytes & _set_of(_DIGITS) != _set_of(_DIGITS):
+            return []
+        if any(_leaves_number(matcher.outcome((byte,))) for byte in some):
+            return []
+        pairs = ((first, second) for first in _DIGITS for second in _DIGITS)
+        for pair in pairs:
+            classes.spent += _SEEN
+            if _leaves_number(matcher.outcome(pair)):
+                return [Candidate(pair)]
+        return []
 
     def _key(self, matcher: ByteMatcher, mask: ByteMask) -> list[Candidate]:
         """The member names that may be written: the last required one, or else some of them."""
@@ -298,6 +317,11 @@ def open_parts(place: AnswerPlace) -> int:
     if scan.mode in (Mode.IN_KEY, Mode.AFTER_KEY, Mode.VALUE, Mode.KEY):
         found += 1
     return found
+
+
+def _leaves_number(look: Look) -> bool:
+    """Whether a number may end here."""
+    return bool(look.mask.ids) or bool(look.mask.bytes & ~_set_of(b"+-.eE" + _DIGITS))
 
 
 def _is_guess(allowed: int) -> bool:

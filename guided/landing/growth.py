@@ -131,12 +131,13 @@ def _repeats(source: str) -> int:
 
 
 def _has_no_bound(schema: Any) -> bool:
-    """Whether one token may decide what many open values need: a schema that recurs, and in which a choice is made late.
+    """Whether one token may decide what many open values need: a schema recurs, and a choice in it is made late.
 
-    So may the key of an object that must match several patterns at once (``not`` around ``propertyNames``).
+    Also whether what is needed cannot be seen from a place: items that an array must contain, and the key of an object
+    that must match several patterns at once (``not`` around ``propertyNames``).
     """
     nodes = list(_nodes(schema))
-    if any("propertyNames" in _mapping(node, "not") for node in nodes):
+    if any("contains" in node or "propertyNames" in _mapping(node, "not") for node in nodes):
         return True
     names = set(_references(nodes))
     if not names or not any(map(_decides_late, nodes)):
