@@ -24,7 +24,14 @@ from grammars.tool_calls.arguments.argument_patterns import ArgumentPatterns
 from grammars.tool_calls.arguments.parameter import Parameter, Signature, signature
 from grammars.tool_calls.arguments.parameter_reader import ParameterReader
 from grammars.tool_calls.arguments.schema_types import type_of
-from grammars.tool_calls.arguments.values import DelimitedValues, JsonValues, LiteralWords, RawValues, ValueCoding
+from grammars.tool_calls.arguments.values import (
+    DelimitedValues,
+    JsonValues,
+    LiteralWords,
+    RawValues,
+    ValueCoding,
+    one_of,
+)
 from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.names import check_name, first_word
 from grammars.tool_calls.pattern import Hole
@@ -33,7 +40,7 @@ from grammars.tool_calls.section import opening_marker, wrapped
 from grammars.tool_calls.value_table import ValueTable, filled, lead_texts, until
 from grammars.tools.parameters import arguments_object
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import Node, Rule, Text, alt, seq
+from grammars.tree.nodes import Node, Rule, Text, seq
 from grammars.tree.nodes import Pattern as Regex
 from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
@@ -169,7 +176,7 @@ class ParameterList:
             }
             pattern = patterns.parameter[:-1] if patterns.end else patterns.parameter
             options.append(seq(*(holes[p.name] if isinstance(p, Hole) else markers.node(p) for p in pattern)))
-        return Rule(f"argument_{parameter.key}", alt(*options))
+        return Rule(f"argument_{parameter.key}", one_of(options, parameter))
 
     def _flags(self, patterns: ArgumentPatterns, parameter: Parameter) -> list[tuple[str, Parameter]]:
         """Pairs of a type flag's text and the parameter restricted to the types with this flag."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Protocol
 
 from grammars.regular.languages import ALL, words
@@ -22,7 +22,7 @@ from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, alt, seq
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.spelling import DEFAULT_SPELLING, Spelling
-from special_tokens.errors import ToolError, shown
+from special_tokens.errors import SchemaError, ToolError, shown
 
 __all__ = [
     "DelimitedValues",
@@ -177,6 +177,14 @@ class RawValues:
         yield from _read_text(reader, end)
 
 
+def one_of(options: Iterable[Node], parameter: Parameter) -> Node:
+    """Return a choice of the options for a parameter's value; raises `SchemaError` without an option."""
+    found = tuple(options)
+    if not found:
+        raise SchemaError("unsatisfiable schema: no value satisfies it", place=parameter.place)
+    return alt(*found)
+
+
 class DelimitedValues(RawValues):
     """Strings as raw text between two delimiters (``<![CDATA[`` and ``]]>``), all other values as JSON."""
 
@@ -194,7 +202,7 @@ class DelimitedValues(RawValues):
         if "string" in parameter.types and (not options or is_writable(parameter.strings, self.closing, markers)):
             text = ended_string(parameter, self.closing, markers)
             options.append(seq(markers.node(self.opening), text, markers.node(end)))
-        return alt(*options)
+        return one_of(options, parameter)
 
     def unwritable(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
         return super().unwritable(parameter, self.closing, markers)

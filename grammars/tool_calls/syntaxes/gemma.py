@@ -21,6 +21,7 @@ from grammars.tool_calls.arguments.values import (
     json_scalar,
     json_string,
     json_text,
+    one_of,
 )
 from grammars.tool_calls.names import check_name
 from grammars.tool_calls.pattern import CallPattern, Hole
@@ -184,11 +185,13 @@ class _Builder:
         listed = [schema["const"]] if "const" in schema else schema.get("enum")
         if listed is not None:
             kept = [value for value in listed if type_of(value) in parameter.types]
-            return alt(*(self._constant(self.coding.render(value, parameter, "")) for value in kept))
+            return one_of((self._constant(self.coding.render(value, parameter, "")) for value in kept), parameter)
         for key in ("anyOf", "oneOf"):
             if schema.get(key):
-                return alt(*(self.value(parameter.inside(option)) for option in schema[key]))
-        return alt(*(self._of_type(name, parameter, schema) for name in sorted(parameter.types & ALL_TYPES)))
+                some = (option for option in schema[key] if option is not False)
+                return one_of((self.value(parameter.inside(option)) for option in some), parameter)
+        types = sorted(parameter.types & ALL_TYPES)
+        return one_of((self._of_type(name, parameter, schema) for name in types), parameter)
 
     def _constant(self, text: str) -> Node:
         """The node of a rendered value; only its delimiters may become marker tokens, the rest is the client's text."""
@@ -227,9 +230,10 @@ class _Builder:
         return seq(key, ":")
 
     def _items(self, parameter: Parameter, schema: Mapping[str, Any]) -> Node:
-        item = self.value(parameter.inside(schema.get("items", True), "items"))
         least, most = int(schema.get("minItems", 0)), schema.get("maxItems")
-        if most == 0:
+        items = True if "prefixItems" in schema else schema.get("items", True)  # the former are not enforced
+        if most == 0 or (items is False and not least):
             return EMPTY
+        item = self.value(parameter.inside(items, "items"))
         more = repeat(seq(",", item), max(least - 1, 0), None if most is None else int(most) - 1)
         return seq(item, more) if least else opt(item, more)
