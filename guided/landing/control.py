@@ -33,8 +33,9 @@ __all__ = ["LandingControl", "RowLanding"]
 _RETRY, _RETRIES = 4, 8
 #: How often the places of a look are halved after looks that found no way.
 _HALVED = 3
-#: The most places that searches try in one step near the budget, and in one look after tokens that were only counted.
-_STEP_PLACES, _LOOK_PLACES = 50, 1_000
+#: The most places that searches try in one step near the budget, in one far from it, and in one look after tokens that
+#: were only counted.
+_STEP_PLACES, _FAR_PLACES, _LOOK_PLACES = 50, 200, 1_000
 #: Places that take as long as committing a token that is tried, and as writing this many symbols of a way.
 _TRIED, _WRITTEN = 3.0, 25
 #: Tokens of margin, in addition to the bound, while tokens are only counted.
@@ -46,6 +47,8 @@ _WORD_TOKENS = 3
 _CHARACTER = 4  # bytes, at the most
 _SPACES = (b" ", b"\n", b"\t", b"\r")
 _DIGITS = b"0123456789"
+#: Bytes next to which a key or an item of JSON may end, and so be a repeat.
+_STRUCTURE = frozenset(b'"{}[],:')
 
 
 class LandingControl:
@@ -88,8 +91,8 @@ class LandingControl:
         self._tried: dict[int, Way | None] = {}  # by candidate after _at: the way after it, None for a refused one
         self._is_near = False
         self._matcher: ByteMatcher | None = None
-        self._place: AnswerPlace | None = None
         self._fed = 0  # tokens that the matcher has read
+        self._place: tuple[AnswerPlace, int] | None = None  # and the tokens before it
         self._failures = 0  # looks that found no way since one did
         self._ratio, self._wanted = 1.0, -1
         self._classes = Classes(self._known_classes)  # a row's own, so that it does not depend on others
@@ -138,9 +141,10 @@ class LandingControl:
         remaining = self.max_tokens - state.num_tokens
         way = self._brought(state)
         if way is None:
-            matcher, place = self._followed(state)
-            if matcher is not None and place is not None:
-                way = self._found(state, matcher, place, remaining, self._look_effort(), in_haste=False)
+            matcher = self._followed(state)
+            if matcher is not None:
+                effort = self._look_effort(_LOOK_PLACES)
+                way = self._found(state, matcher, self._placed(state), remaining, effort, in_haste=False)
         if way is not None and self._left(state, way, remaining) <= 0 and way.tokens is None:
             way = _written(state, way, remaining)
         self._way, self._tried, self._counted = way, {}, state.num_tokens
@@ -154,9 +158,9 @@ class LandingControl:
         self._credit = self._left(state, way, remaining)
         return self._credit <= 0 or not self._growth.is_sure
 
-    def _look_effort(self) -> Effort:
-        """Return what a look may take, less after looks that found nothing."""
-        most = _LOOK_PLACES >> min(self._failures, _HALVED)
+    def _look_effort(self, places: int) -> Effort:
+        """Return what a look may take: so many places, and less after looks that found nothing."""
+        most = places >> min(self._failures, _HALVED)
         return Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=most))
 
     def _left(self, state: GuidanceState, way: Way, remaining: int) -> int:
@@ -189,20 +193,26 @@ class LandingControl:
             self._at += 1
         return self._way
 
-    def _followed(self, state: GuidanceState) -> tuple[ByteMatcher | None, AnswerPlace | None]:
-        """Return the byte twin's matcher and the place, both brought to the row's position."""
+    def _followed(self, state: GuidanceState) -> ByteMatcher | None:
+        """Return the byte twin's matcher, brought to the row's position."""
         tokens, size = state.tokens, state.num_tokens
-        places = self._search.places(state)
-        if self._matcher is None or self._place is None:
-            self._matcher, self._place, self._fed = self._search.matcher(), places.start(state.entry.region), 0
+        if self._matcher is None:
+            self._matcher, self._fed = self._search.matcher(), 0
         new = tokens[self._fed : size]
         symbols = [symbol for token in new for symbol in state.regions.symbols(token)]
         if not state.plan.end_ids().isdisjoint(new) or not self._matcher.feed(symbols):
             self._matcher, self.lost = None, "the byte twin refuses the answer so far"
-            return None, None
-        self._place = places.advance(self._place, symbols)._replace(is_refused=False)
         self._fed = size
-        return self._matcher, self._place
+        return self._matcher
+
+    def _placed(self, state: GuidanceState) -> AnswerPlace:
+        """Return the place at the row's position."""
+        places, size = self._search.places(state), state.num_tokens
+        place, read = self._place or (places.start(state.entry.region), 0)
+        symbols = [symbol for token in state.tokens[read:size] for symbol in state.regions.symbols(token)]
+        place = places.advance(place, symbols)._replace(is_refused=False)
+        self._place = place, size
+        return place
 
     # -- the next token, where `is_near` is true
 
@@ -234,22 +244,28 @@ class LandingControl:
     def step_effort(self) -> Effort:
         """Return what all searches of one step, which begins now, may take."""
         if self.is_far:
-            return self._look_effort()
+            return self._look_effort(_FAR_PLACES)
         return Effort(SearchLimits(cpu_s=time_limits().landing_step_cpu_s, expansions=_STEP_PLACES))
 
     def _after(self, state: GuidanceState, token: int, effort: Effort) -> Way | None:
         """Return a way after ``token`` that fits into the budget; None if none was found."""
         way, is_far = self._way, self.is_far
-        matcher, place = self._followed(state)
-        if way is None or matcher is None or place is None:
+        matcher = self._followed(state)
+        if way is None or matcher is None:
             return None
         most, symbols = self.max_tokens - state.num_tokens - 1, state.regions.symbols(token)
-        if is_far:
-            for rest in (way.symbols, way.symbols[len(symbols) :]):
-                if len(rest) < most and self._ends(state, matcher, place, (*symbols, *rest)):
-                    return Way(rest, None, way.values)
-        elif self._is_unwise(state, way, place, token):
+        if is_far and (kept := self._kept_way(state, matcher, way, symbols, most)) is not None:
+            return kept
+        places, place = self._search.places(state), self._placed(state)
+        if not is_far and self._is_unwise(state, way, place, token):
             return None
+        after, place = matcher.copy(), places.advance(place, symbols)
+        if not after.feed(symbols):
+            return None
+        if is_far:
+            at = rest_at(after, place, places, way, effort, written=len(symbols))
+            if at >= 0 and len(way.symbols) - at < most:
+                return Way(way.symbols[at:], None, way.values)
         twin = state.fork()
         try:
             twin.commit([token])
@@ -257,24 +273,27 @@ class LandingControl:
             return None
         if twin.is_stopped:
             return NOTHING
-        after = matcher.copy()
-        if not after.feed(symbols):
-            return None
         part = effort.part(effort.left / 2) if is_far else effort
         self._hint, part.cost = way, 2.0 * most + 8
-        place = self._search.places(state).advance(place, symbols)
         found = self._found(twin, after, place, most, part, in_haste=not is_far, written=len(symbols))
         if is_far:
             effort.left += part.left
             self._failures = self._failures + 1 if found is None else 0
         return found
 
-    def _ends(self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, symbols: Sequence[int]) -> bool:
-        """Whether ``symbols`` end the answer from ``place``."""
-        places = self._search.places(state)
-        return matcher.ends_after(matcher.ids(symbols)) and not (
-            places.is_watched and places.advance(place, symbols).is_refused
-        )
+    def _kept_way(
+        self, state: GuidanceState, matcher: ByteMatcher, way: Way, symbols: Sequence[int], most: int
+    ) -> Way | None:
+        """Return the way, or what is left of it, if that still ends the answer after ``symbols``."""
+        begun = matcher.ids(symbols)
+        for at in (0, len(symbols)):
+            rest = way.symbols[at:]
+            if len(rest) < most and matcher.ends_after([*begun, *way.ids(matcher)[at:]]):
+                places = self._search.places(state)
+                may_repeat = places.is_watched and not _STRUCTURE.isdisjoint(symbols)
+                if not may_repeat or not places.advance(self._placed(state), (*symbols, *rest)).is_refused:
+                    return way if not at else Way(rest, None, way.values)
+        return None
 
     def _found(
         self,

@@ -26,6 +26,7 @@ _REPEAT = re.compile(r"\{([0-9]+)")
 #: A piece of a regex: an escape or a class (one character), a parenthesis, a repeat with its least count, a character.
 _PIECE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|[()]|\{([0-9]+)[0-9,]*\}|.", re.DOTALL)
 _CHARACTER = 4  # bytes, at the most
+_CHOICES = ("*", "+", "?", "|")
 _BRANCHES = ("anyOf", "oneOf")
 _CONDITIONS = ("then", "else", "not", "if")
 _ITEMS = ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
@@ -78,8 +79,8 @@ def growth_bound(plan: Plan, first: int) -> Growth:
     schemas = [tool.parameters for tool in plan.tools]
     if response is not None and response.kind == "json":
         schemas += [response.schema, *response.documents.values()]
-    is_grammar = response is not None and response.kind in _GRAMMARS
-    if is_grammar or any(tool.grammar is not None for tool in plan.tools) or any(map(_has_no_bound, schemas)):
+    is_open = response is not None and (response.kind in _GRAMMARS or _goes_on(response.pattern or ""))
+    if is_open or any(tool.grammar is not None for tool in plan.tools) or any(map(_has_no_bound, schemas)):
         return Growth(0, is_sure=False)
     try:
         most = min(_MOST, _bound(plan, first) + 8)
@@ -133,11 +134,14 @@ def _repeats(source: str) -> int:
 def _has_no_bound(schema: Any) -> bool:
     """Whether one token may decide what many open values need: a schema recurs, and a choice in it is made late.
 
-    Also whether what is needed cannot be seen from a place: items that an array must contain, and the key of an object
-    that must match several patterns at once (``not`` around ``propertyNames``).
+    Also whether the bytes allowed at a place may not show what is needed there: in patterns that go on, where items
+    must be contained, and in keys that must match several patterns at once (``not`` around ``propertyNames``).
     """
     nodes = list(_nodes(schema))
+    patterns = (key for node in nodes for key in (node.get("pattern"), *_mapping(node, "patternProperties")))
     if any("contains" in node or "propertyNames" in _mapping(node, "not") for node in nodes):
+        return True
+    if any(_goes_on(pattern) for pattern in patterns if isinstance(pattern, str)):
         return True
     names = set(_references(nodes))
     if not names or not any(map(_decides_late, nodes)):
@@ -154,6 +158,12 @@ def _has_no_bound(schema: Any) -> bool:
         if name in seen:
             return True
     return False
+
+
+def _goes_on(pattern: str) -> bool:
+    """Whether a regex goes on after a choice or a repeat, whose characters may hide what must follow."""
+    pieces = [piece[0] for piece in _PIECE.finditer(pattern.rstrip("$)"))]
+    return any(piece in _CHOICES or (len(piece) > 2 and "," in piece and piece[0] == "{") for piece in pieces[:-1])
 
 
 def _references(nodes: Iterable[Mapping[str, Any]]) -> Iterator[str]:
