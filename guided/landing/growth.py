@@ -26,7 +26,7 @@ _REPEAT = re.compile(r"\{([0-9]+)")
 #: A piece of a regex: an escape or a class (one character), a parenthesis, a repeat with its least count, a character.
 _PIECE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|[()]|\{([0-9]+)[0-9,]*\}|.", re.DOTALL)
 _CHARACTER = 4  # bytes, at the most
-_CHOICES = ("*", "+", "?", "|")
+_REPEATS = ("*", "+", "?")
 _BRANCHES = ("anyOf", "oneOf")
 _CONDITIONS = ("then", "else", "not", "if")
 _ITEMS = ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
@@ -161,9 +161,9 @@ def _has_no_bound(schema: Any) -> bool:
 
 
 def _goes_on(pattern: str) -> bool:
-    """Whether a regex goes on after a choice or a repeat, whose characters may hide what must follow."""
+    """Whether a regex goes on after a repeat, whose characters may hide what must follow."""
     pieces = [piece[0] for piece in _PIECE.finditer(pattern.rstrip("$)"))]
-    return any(piece in _CHOICES or (len(piece) > 2 and "," in piece and piece[0] == "{") for piece in pieces[:-1])
+    return any(piece in _REPEATS or (piece[0] == "{" and "," in piece) for piece in pieces[:-1])
 
 
 def _references(nodes: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -130,6 +130,11 @@ def test_a_token_that_decides_what_all_open_brackets_need_is_refused(
         ({"response_format": JsonSchema(BINARY)}, False),
         ({"response_format": JsonSchema(NOT_NAMES)}, False),
         ({"response_format": JsonSchema({"anyOf": [{"type": "object"}, {"type": "array"}]})}, True),
+        ({"response_format": JsonSchema({"type": "array", "contains": {"const": 1}})}, False),
+        ({"response_format": JsonSchema({"type": "string", "pattern": "^[a-z]{3}-[0-9]+$"})}, True),
+        ({"response_format": JsonSchema({"type": "string", "pattern": "^(.+)/(.+)$"})}, False),
+        ({"response_format": guided.Regex("(yes|no)")}, True),
+        ({"response_format": guided.Regex(".{0,9}!")}, False),
         (KINDS["structural tag"], True),
     ],
 )

@@ -189,6 +189,37 @@ def test_keys_that_patterns_and_constants_ask_for_are_found(engine: Engine) -> N
     assert json.loads(text).keys() == {"k9", "a4", "a4d3"}
 
 
+@pytest.mark.parametrize("seed", seeds(40, default=6))
+def test_a_multiple_ends_at_most_two_digits_away(engine: Engine, seed: int) -> None:
+    """Each digit leads to a place at which all digits are allowed, so what is allowed shows none of them."""
+    chance = random.Random(seed)
+    factor, digits = (
+        chance.choice([60, 77, 15, chance.randint(11, 99)]),
+        str(chance.randint(1, 10 ** chance.randint(1, 12))),
+    )
+    schema = JsonSchema({"type": "integer", "multipleOf": factor})
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=schema)
+    state = GuidanceState(plan, engine)
+    state.commit(engine.tokenize(digits))
+    landing = LandingSearch(plan, engine).shortest_end(state, limits=SearchLimits(cpu_s=5.0, expansions=100))
+    assert landing.tokens is not None, (factor, digits, landing.reason)
+    text = b"".join(map(engine.token_bytes, [*state.tokens, *landing.tokens[:-1]])).decode()
+    assert int(text) % factor == 0
+    assert len(text) <= len(digits) + 2
+
+
+def test_a_rest_that_repeats_a_key_is_none(engine: Engine) -> None:
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema({"type": "object"}))
+    search, state = LandingSearch(plan, engine), GuidanceState(plan, engine)
+    state.commit(engine.tokenize('{"a": 1, '))
+    matcher, place, places = search._follow(state)
+    found = [
+        rest_at(matcher, place, places, Way(rest, None), Effort(SearchLimits(cpu_s=5.0)))
+        for rest in (b'"a": 2}', b'"b": 2}')
+    ]
+    assert found == [-1, 0]
+
+
 def check_value(plan: Plan, engine: Engine, tokens: list[int]) -> None:
     """By judges that know nothing of masks: what was written is valid."""
     message = read_answer(tokens, plan, engine)
