@@ -277,7 +277,7 @@ class LandingControl:
         self._hint, part.cost = way, 2.0 * most + 8
         found = self._found(twin, after, place, most, part, in_haste=not is_far, written=len(symbols))
         if is_far:
-            effort.left += part.left
+            effort.left += max(0.0, part.left)
             self._failures = self._failures + 1 if found is None else 0
         return found
 

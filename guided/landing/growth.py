@@ -141,8 +141,9 @@ def _has_no_bound(schema: Any) -> bool:
     patterns = (key for node in nodes for key in (node.get("pattern"), *_mapping(node, "patternProperties")))
     if any("contains" in node or "propertyNames" in _mapping(node, "not") for node in nodes):
         return True
-    if any(_goes_on(pattern) for pattern in patterns if isinstance(pattern, str)):
-        return True
+    for pattern in patterns:  # without an anchor, any text may come before one, or before an alternative of it
+        if isinstance(pattern, str) and (pattern[:1] != "^" or "|" in pattern or _goes_on(pattern)):
+            return True
     names = set(_references(nodes))
     if not names or not any(map(_decides_late, nodes)):
         return False
