@@ -29,7 +29,8 @@ from special_tokens.errors import GuidanceError
 
 __all__ = ["LandingControl", "RowLanding"]
 
-#: A search that found no way is repeated after this many tokens, or this part of the remaining ones if that is more.
+#: A search that found no way is repeated after this many tokens (half of the remaining ones if they are few), or this
+#: part of the remaining ones if that is more.
 _RETRY, _RETRIES = 4, 8
 #: How often the places of a look are halved after looks that found no way.
 _HALVED = 3
@@ -150,7 +151,7 @@ class LandingControl:
         self._way, self._tried, self._counted = way, {}, state.num_tokens
         if way is None:
             self._failures += 1
-            self._idle = state.num_tokens + max(_RETRY, remaining // _RETRIES)
+            self._idle = state.num_tokens + max(1, min(_RETRY, remaining // 2), remaining // _RETRIES)
             self.lost = self.lost or f"no end was found within {remaining} tokens"
             return False
         if self.lost or self._growth.is_sure:
@@ -159,7 +160,7 @@ class LandingControl:
         return self._credit <= 0 or not self._growth.is_sure
 
     def _look_effort(self, places: int) -> Effort:
-        """Return what a look may take: so many places, and less after looks that found nothing."""
+        """Return what a look may take: at most ``places``, and less after looks that found nothing."""
         most = places >> min(self._failures, _HALVED)
         return Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=most))
 

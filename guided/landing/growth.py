@@ -3,7 +3,10 @@
 A token that begins a value, or chooses an alternative, commits the answer to at least the shortest text of that value.
 The bound is the longest of these texts, counted once for the innermost value that was open before and still is, whose
 rest may have become longer, and once for each value opened since; values around it are as they were.  The texts are
-estimated from schemas and grammar texts without solving them, and rounded up where a keyword does not show the length.
+estimated from schemas and patterns without solving them, and rounded up where a keyword does not show the length.
+
+For some formats no bound is sure, or a search may not find what is needed: clients' grammars, patterns that go on after
+a repeat, and schemas that recur through a choice made late.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ class Growth(NamedTuple):
     """``most`` bytes are the bound for any number of tokens that open no value, and for each value that they open.
 
     ``is_seen``: whether each value that nests is opened by a bracket; else every token may open one.  ``is_sure``:
-    whether there is a bound; without one each token must be tried, and ``most`` means nothing.
+    whether the bound can be relied on; else ``most`` is 0, and each token must be tried.
     """
 
     most: int
@@ -95,7 +98,6 @@ def _bound(plan: Plan, first: int) -> int:
     for tool in plan.tools:  # a call is chosen, and then what is optional in it
         schema = _Schema(tool.parameters)
         found.append(schema.least() + schema.longest() + len(tool.name) + 4 * _FRAME)
-        found.append(len(tool.name) + 4 * _FRAME)
     response = plan.response
     if response is not None and response.kind == "json":
         found.append(_Schema(response.schema).longest())
