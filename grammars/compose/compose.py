@@ -269,13 +269,13 @@ class _Composer:
         if parallel is None:  # a model that must call would write the same call again and again
             parallel = self.choice.mode == "auto"
         section = ToolSection(form, self.choice.tools, self.markers, self._arguments_schema, parallel)
-        self.tool_rows |= dict.fromkeys(section.unwritable)
         for tool in self.choice.tools:
-            self._add_rows_of_python(tool)
+            self._add_rows(tool, section)
         return section
 
-    def _add_rows_of_python(self, tool: Tool) -> None:
-        report = SchemaReport(tool.rows).below(pointer(tool))
+    def _add_rows(self, tool: Tool, section: ToolSection) -> None:
+        """Add what the Python type of a tool and the call syntax say of it."""
+        report = SchemaReport((*section.rows(tool), *SchemaReport(tool.rows).below(pointer(tool)).rows))
         if report.relaxed and (tool.strict or self.parts.schema_policy == "strict"):
             raise strict_error(report)
         self.tool_rows |= dict.fromkeys(report.rows)

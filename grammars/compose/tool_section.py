@@ -56,12 +56,8 @@ class ToolSection:
         """The texts that may begin a section."""
         return syntax(self.form.syntax).triggers(self.form, self.tools)
 
-    @property
-    def unwritable(self) -> tuple[ReportRow, ...]:
-        """Rows for argument values that this call syntax cannot write, where other values are left."""
-        return tuple(row for tool in self.tools for row in self._unwritable_rows(tool))
-
-    def _unwritable_rows(self, tool: Tool) -> tuple[ReportRow, ...]:
+    def rows(self, tool: Tool) -> tuple[ReportRow, ...]:
+        """Rows for argument values that this call syntax cannot write, and for keywords that it does not enforce."""
         module = syntax(self.form.syntax)
         return module.unwritable(self.form, tool, self.markers) if isinstance(module, ParameterList) else ()
 

@@ -7,7 +7,7 @@ delimiter of strings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from grammars.tool_calls.arguments.argument_order import arrange
@@ -32,7 +32,7 @@ from grammars.tree.nodes import EMPTY, Group, Node, Ref, RuleDef, Text, alt, opt
 from grammars.tree.nodes import Pattern as Regex
 from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
-from grammars.values.report import ReportRow
+from grammars.values.report import Outcome, ReportRow
 from grammars.values.tool import Tool
 from special_tokens.errors import ToolError, shown
 
@@ -41,6 +41,10 @@ __all__ = ["Gemma"]
 _QUOTE = '<|"|>'
 _KEY: CallPattern = (Hole("key"), ":")
 _FREE_KEY = Regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+#: Keywords of objects and arrays that are not read when a value's grammar is built.
+_UNREAD = ("allOf", "if", "not", "prefixItems", "contains", "uniqueItems", "minProperties", "maxProperties",
+           "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "dependencies",
+           "unevaluatedProperties", "unevaluatedItems")  # fmt: skip
 
 
 class Gemma(ParameterList):
@@ -70,7 +74,7 @@ class _GemmaValues:
         return True
 
     def unwritable(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
-        return ()  # a listed value that cannot be written is an error
+        return tuple(dict.fromkeys(_relaxed(parameter, set())))  # a listed value that cannot be written is an error
 
     # -- writing
 
@@ -151,6 +155,26 @@ def _stream_string(reader: Reader, quote: str) -> ReadStep:
         text, found = yield from reader.pieces_until(quote)
         reader.arguments(json_string(text)[1:-1])
     reader.arguments('"')
+
+
+def _relaxed(parameter: Parameter, seen: set[int]) -> Iterator[ReportRow]:
+    """Yield rows for the keywords of objects and arrays that `_Builder` does not read."""
+    schema = resolve(parameter.schema, parameter.root)
+    if not isinstance(schema, Mapping) or id(parameter.schema) in seen or "const" in schema or "enum" in schema:
+        return
+    seen.add(id(parameter.schema))
+    for key in _UNREAD if parameter.types & {"object", "array"} else ():
+        if key in schema:
+            reason = "values in this model's call syntax are written without it"
+            yield ReportRow(parameter.place, key, Outcome.RELAXED, reason)
+    inner: Mapping[str, Any] = schema.get("properties", {})
+    for key, value in inner.items():
+        yield from _relaxed(parameter.inside(value, "properties", key), seen)
+    for key in ("additionalProperties", "items"):
+        yield from _relaxed(parameter.inside(schema.get(key, True), key), seen)
+    for key in ("anyOf", "oneOf"):
+        for i, option in enumerate(schema.get(key, ())):
+            yield from _relaxed(parameter.inside(option, key, str(i)), seen)
 
 
 class _Builder:
