@@ -84,8 +84,7 @@ class LandingControl:
         """Go back to the beginning of the answer."""
         self.begun, self.lost = None, ""
         self._counted = 0  # tokens that have been counted
-        self._credit: float = self.max_tokens - len(self._first) - self._growth.most - _NEAR
-        self._idle = 0  # tokens before which the credit cannot be used up, or no look is due
+        self._credit = self.max_tokens - len(self._first) - self._growth.most - _NEAR
         self._at = 0  # tokens after which the way is known
         self._way: Way | None = None
         self._hint = NOTHING  # the last way that was known
@@ -94,7 +93,7 @@ class LandingControl:
         self._matcher: ByteMatcher | None = None
         self._fed = 0  # tokens that the matcher has read
         self._place: tuple[AnswerPlace, int] | None = None  # and the tokens before it
-        self._failures = 0  # looks that found no way since one did
+        self._failures, self._again = 0, 0  # looks that found no way since one did, and tokens after which one is due
         self._ratio, self._wanted = 1.0, -1
         self._classes = Classes(self._known_classes)  # a row's own, so that it does not depend on others
 
@@ -117,17 +116,14 @@ class LandingControl:
     def is_near(self, state: GuidanceState) -> bool:
         """Whether `allows` must be asked for the next token.
 
-        In most cases this is a comparison, or counts the new tokens.
+        In most cases this only counts the new tokens.
         """
         size = state.num_tokens
-        if size < self._idle:
+        while self._counted < size:
+            self._credit -= 1 + self._growth.of(state.engine.token_bytes(state.tokens[self._counted]))
+            self._counted += 1
+        if size < self._again if self.lost else self._credit > 0 and self._growth.is_sure:
             return False
-        if self._growth.is_sure and not self.lost:
-            self._credit -= self._growth.of(state.engine, state.tokens[self._counted : size])
-            self._counted = size
-            if self._credit > 0:
-                self._idle = size + int(self._credit / self._growth.of_any(state.engine))
-                return False
         if not (self._is_near and self._at == size):
             self._is_near = self._look_up(state)
         return self._is_near
@@ -148,10 +144,10 @@ class LandingControl:
                 way = self._found(state, matcher, self._placed(state), remaining, effort, in_haste=False)
         if way is not None and self._left(state, way, remaining) <= 0 and way.tokens is None:
             way = _written(state, way, remaining)
-        self._way, self._tried, self._counted = way, {}, state.num_tokens
+        self._way, self._tried = way, {}
         if way is None:
             self._failures += 1
-            self._idle = state.num_tokens + max(1, min(_RETRY, remaining // 2), remaining // _RETRIES)
+            self._again = state.num_tokens + max(1, min(_RETRY, remaining // 2), remaining // _RETRIES)
             self.lost = self.lost or f"no end was found within {remaining} tokens"
             return False
         if self.lost or self._growth.is_sure:

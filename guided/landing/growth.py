@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from grammars.plan.plan import Plan
-from guided.engine.engine import Engine
 
 __all__ = ["Growth", "growth_bound"]
 
@@ -53,27 +52,10 @@ class Growth(NamedTuple):
     is_seen: bool = True
     is_sure: bool = True
 
-    def of(self, engine: Engine, tokens: Sequence[int]) -> int:
-        """Return the number of ``tokens`` and of the bytes by which they can lengthen the way."""
-        brackets, commas, _ = engine.derived(_openings)
-        if self.is_seen:
-            return len(tokens) + self.most * sum(brackets[token] for token in tokens)
-        return len(tokens) + self.most * sum(max(1, brackets[token] + commas[token]) for token in tokens)
-
-    def of_any(self, engine: Engine) -> int:
-        """Return the most that `of` returns for one token."""
-        return 1 + self.most * engine.derived(_openings)[2]
-
-
-def _openings(engine: Engine) -> tuple[bytes, bytes, int]:
-    """Return the number of opening brackets in each token, of commas, and the most of both in one, at least 1."""
-    size = int(engine.ll_tokenizer.vocab_size)
-    brackets, commas = bytearray(size), bytearray(size)
-    for token in range(size):
-        data = engine.token_bytes(token)
-        brackets[token] = min(255, data.count(b"{") + data.count(b"["))
-        commas[token] = min(255, data.count(b","))
-    return bytes(brackets), bytes(commas), max(1, *map(sum, zip(brackets, commas, strict=True)))
+    def of(self, token: bytes) -> int:
+        """Return the bytes by which one more token can lengthen the way."""
+        opened = token.count(b"{") + token.count(b"[")
+        return self.most * (opened if self.is_seen else max(1, opened + token.count(b",")))
 
 
 def growth_bound(plan: Plan, first: int) -> Growth:
