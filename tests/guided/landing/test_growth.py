@@ -15,6 +15,7 @@ from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
 from guided.landing.growth import growth_bound
 from guided.landing.landing import LandingSearch
+from guided.rows.answer import read_answer
 from guided.state.state import GuidanceState
 from tests.cases import seeds
 from tests.guided.landing.test_control import drawn, row_of, step, written
@@ -172,3 +173,54 @@ def test_random_grammars_land(engine: Engine, seed: int) -> None:
         row = row_of(plan, engine, least + extra)
         tokens = written(row, chance, least + extra)
         assert row.state.is_stopped, (extra, b"".join(map(engine.token_bytes, tokens)))
+
+
+def wide_schema(chance: random.Random, depth: int = 0) -> dict[str, Any]:
+    """A schema of keywords that decide late what a value needs, or whose text the bytes allowed do not show."""
+    inner = lambda: wide_schema(chance, depth + 1)  # noqa: E731
+    kinds = ("object", "array", "choice", "condition", "map", "dependent", "again") if depth < 3 else ()
+    match chance.choice((*kinds, "string", "number", "listed")):
+        case "object":
+            names = chance.sample(["a", "name", "items", "kind"], chance.randint(1, 4))
+            needed = [name for name in names if chance.random() < 0.5]
+            return {"type": "object", "properties": {name: inner() for name in names}, "required": needed,
+                    **chance.choice([{"additionalProperties": False}, {"minProperties": 2}])}  # fmt: skip
+        case "array":
+            more = {"contains": inner(), "minContains": chance.randint(1, 2)} if chance.random() < 0.3 else {}
+            return {"type": "array", "items": inner(), "minItems": chance.choice([0, 3]), **more}
+        case "choice":
+            return {"anyOf": [inner() for _ in range(chance.randint(2, 3))]}
+        case "condition":
+            kind = {"properties": {"kind": {"const": "q"}}}
+            return {"type": "object", "properties": {"kind": {"enum": ["p", "q"]}}, "required": ["kind"], "if": kind,
+                    "then": {"required": ["w"], "properties": {"w": inner()}}}  # fmt: skip
+        case "map":
+            return {"type": "object", "patternProperties": {"^x[0-9]+$": inner()}, "additionalProperties": inner()}
+        case "dependent":
+            return {"type": "object", "properties": {"a": inner(), "b": inner()}, "dependentRequired": {"a": ["b"]},
+                    "dependentSchemas": {"b": {"required": ["z"], "properties": {"z": inner()}}}}  # fmt: skip
+        case "again":
+            return {"$ref": "#/$defs/n"}
+        case "string":
+            patterns = ["^(x|y(ab){30})$", "^.*b!$", "end", "^[a-z ]+(-[0-9]{9}){2}$"]
+            return {"type": "string", **chance.choice([{"minLength": 30}, {"pattern": chance.choice(patterns)}])}
+        case "number":
+            return {"type": "integer", **chance.choice([{"minimum": 10**6}, {"multipleOf": 77}])}
+    return {"enum": chance.sample([1, "x", None, "a long text to write that goes on", [1, 2, 3], {"k": "v"}], 2)}
+
+
+@pytest.mark.parametrize("seed", seeds(200, default=12))
+def test_random_schemas_land_with_room_to_spare(engine: Engine, seed: int) -> None:
+    chance = random.Random(seed)
+    schema = {**wide_schema(chance), "$defs": {"n": wide_schema(chance, 1)}}
+    try:
+        plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
+        least = min_tokens(plan, engine)
+    except guided.GuidedError:
+        pytest.skip("no value is valid, or none was found")
+    for extra in (3, 40, 200):
+        row = row_of(plan, engine, least + extra)
+        tokens = written(row, chance, least + extra)
+        assert row.state.is_stopped, (schema, extra, b"".join(map(engine.token_bytes, tokens)))
+        message = read_answer(tokens, plan, engine, sequence=row)
+        assert plan.schema_report.relaxed or not message.violations
