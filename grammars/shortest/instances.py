@@ -27,6 +27,7 @@ from grammars.regular.languages import (
     shortest,
     work_budget,
 )
+from grammars.regular.syntax import ecma
 from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
 
 __all__ = ["PATIENT", "Instances", "TooLarge", "Visits", "joined", "repeated"]
@@ -263,6 +264,15 @@ def _searched(pattern: str) -> Regular:
     begins = pattern.startswith("^")
     ends = pattern.endswith("$") and (len(pattern) - len(pattern[:-1].rstrip("\\"))) % 2 == 1
     return cat(*(() if begins else (ALL,)), language(pattern), *(() if ends else (ALL,)))
+
+
+def pattern_word(pattern: str) -> str | None:
+    """Return a short string that a schema's ``pattern`` accepts; None where none is found in a few ms."""
+    try:
+        found = _readable_word(ecma.language(pattern), PATIENT[1] // 64, hasty=True)
+    except (ecma.InvalidPattern, ecma.NotRegular):
+        return None
+    return found if isinstance(found, str) else None
 
 
 def joined(parts: list[str | None]) -> str | None:

@@ -89,9 +89,17 @@ class _Starts:
 
 
 def row_landing(
-    plan: RowPlan, engine: Engine, begin: Begin, max_tokens: int, budget: Budgeting | None = None
+    plan: RowPlan,
+    engine: Engine,
+    begin: Begin,
+    max_tokens: int,
+    budget: Budgeting | None = None,
+    *,
+    may_try: bool = True,
 ) -> RowLanding:
     """Return the control of a row of at most ``max_tokens`` tokens; none for a row without a plan.
+
+    ``may_try``: see `LandingControl`.
 
     Raises `RequestError` where these cannot hold the shortest answer that was found, and ``budget`` says so.
     """
@@ -112,7 +120,8 @@ def row_landing(
         return RowLanding(None, f"the answer may be cut: {note}")
     if plan.stops and _is_stopped(plan, engine, begin, start.way):
         return RowLanding(note="the answer may be cut: the shortest answer found contains a stop sequence")
-    return RowLanding(LandingControl(start.search, max_tokens, start.way, start.growth, options, start.classes))
+    growth, classes = start.growth, start.classes
+    return RowLanding(LandingControl(start.search, max_tokens, start.way, growth, options, classes, may_try=may_try))
 
 
 def _is_stopped(plan: Plan, engine: Engine, begin: Begin, way: tuple[int, ...]) -> bool:

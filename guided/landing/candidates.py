@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -79,7 +80,8 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
 class Candidates:
     """The candidates under one plan.  Immutable; what is remembered of classes belongs to the caller.
 
-    ``closing``, ``keywords``, ``names`` and ``exits`` are those of `known_texts`; ``known`` maps steps of tool calls to
+    ``closing``, ``keywords``, ``names`` and ``exits`` are those of `known_texts`, ``strings`` returns its
+    `string_texts`; ``known`` maps steps of tool calls to
     texts of the value that begins there (-1: the response); ``may_change``: any that the grammar allows is valid.
     """
 
@@ -89,6 +91,7 @@ class Candidates:
         keywords: Sequence[bytes],
         names: Sequence[tuple[bytes, bool]],
         exits: frozenset[int],
+        strings: Callable[[], Sequence[bytes]],
         known: Mapping[int, Sequence[bytes]],
         *,
         may_change: bool,
@@ -96,6 +99,7 @@ class Candidates:
         self._closing, self._keywords = closing, keywords
         self._names = names[::-1]  # what is required last comes first
         self._exits = exits
+        self._find_strings: Callable[[], Sequence[bytes]] = strings
         self._known, self._may_change = known, may_change
 
     def at(
@@ -187,7 +191,7 @@ class Candidates:
             case Mode.STRING | Mode.IN_KEY:
                 if allowed >> 0x22 & 1:
                     return [Candidate((0x22,))]
-                return _each(self._classes_of(matcher, mask, classes))
+                return [*self._pattern_ends(matcher, classes), *_each(self._classes_of(matcher, mask, classes))]
             case Mode.NUMBER | Mode.AFTER:
                 for closer in b"}]":
                     if allowed >> closer & 1:
@@ -208,6 +212,19 @@ class Candidates:
             digits = list(self._classes_of(matcher, ByteMask(allowed & _set_of(_DIGITS), ()), classes))
         first = [byte for byte in (*digits, *b'"[{tfn-') if allowed >> byte & 1]
         return [Candidate((byte,), begins_value=True) for byte in first]
+
+    @cached_property
+    def _strings(self) -> Sequence[bytes]:
+        return self._find_strings()
+
+    def _pattern_ends(self, matcher: ByteMatcher, classes: Classes) -> Iterator[Candidate]:
+        """The shortest ends that fit here of strings that patterns accept: a single byte may not lead to one."""
+        for text in self._strings:
+            for at in reversed(range(len(text) - 1)):
+                classes.spent += _FITTED
+                if matcher.fits(text[at:]):
+                    yield Candidate(tuple(text[at:]))
+                    break
 
     def _two_digits(
         self, matcher: ByteMatcher, mask: ByteMask, some: Iterable[int], classes: Classes

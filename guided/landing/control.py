@@ -37,6 +37,8 @@ _HALVED = 3
 #: The most places that searches try in one step near the budget, in one far from it, and in one look after tokens that
 #: were only counted.
 _STEP_PLACES, _FAR_PLACES, _LOOK_PLACES = 50, 200, 1_000
+#: The places that may be spent, far from the budget, on what is left of the way after one token.
+_CHECKS = 10
 #: Places that take as long as committing a token that is tried, and as writing this many symbols of a way.
 _TRIED, _WRITTEN = 3.0, 25
 #: Tokens of margin, in addition to the bound, while tokens are only counted.
@@ -54,7 +56,8 @@ _STRUCTURE = frozenset(b'"{}[],:')
 
 class LandingControl:
     """The control of one row.  ``way`` are the tokens of a whole answer, ``growth`` is `growth_bound` of the plan,
-    ``classes`` is what the search for the way remembers.
+    ``classes`` is what the search for the way remembers.  ``may_try``: whether tokens are tried from the beginning
+    where the bound is not sure.
 
     Not thread-safe.  The caller passes the row's state, which stays as it is, and reports its rollbacks.
     """
@@ -67,6 +70,8 @@ class LandingControl:
         growth: Growth,
         options: LandingOptions | None = None,
         classes: Classes | None = None,
+        *,
+        may_try: bool = True,
     ) -> None:
         self.max_tokens = max_tokens
         #: the index of the first token that was chosen because of the budget; None if there is none
@@ -76,6 +81,8 @@ class LandingControl:
         self._search = search
         self._first = tuple(way)
         self._growth = growth
+        self._is_tried = may_try and not growth.is_sure
+        self._margin = _NEAR + (0 if self._is_tried else growth.most)
         self._options = options or LandingOptions()
         self._known_classes = classes or Classes()
         self.restart()
@@ -84,7 +91,7 @@ class LandingControl:
         """Go back to the beginning of the answer."""
         self.begun, self.lost = None, ""
         self._counted = 0  # tokens that have been counted
-        self._credit = self.max_tokens - len(self._first) - self._growth.most - _NEAR
+        self._credit = self.max_tokens - len(self._first) - self._margin
         self._at = 0  # tokens after which the way is known
         self._way: Way | None = None
         self._hint = NOTHING  # the last way that was known
@@ -122,7 +129,7 @@ class LandingControl:
         while self._counted < size:
             self._credit -= 1 + self._growth.of(state.engine.token_bytes(state.tokens[self._counted]))
             self._counted += 1
-        if size < self._again if self.lost else self._credit > 0 and self._growth.is_sure:
+        if size < self._again if self.lost else self._credit > 0 and not self._is_tried:
             return False
         if not (self._is_near and self._at == size):
             self._is_near = self._look_up(state)
@@ -131,7 +138,7 @@ class LandingControl:
     @property
     def is_far(self) -> bool:
         """Whether the budget is far where tokens are tried, because no bound on their growth is sure."""
-        return self._credit > 0 and not self._growth.is_sure
+        return self._credit > 0 and self._is_tried
 
     def _look_up(self, state: GuidanceState) -> bool:
         """Find the way from the row's position, and return whether tokens must be tried there."""
@@ -140,7 +147,8 @@ class LandingControl:
         if way is None:
             matcher = self._followed(state)
             if matcher is not None:
-                effort = self._look_effort(_LOOK_PLACES)
+                most = _LOOK_PLACES >> min(self._failures, _HALVED)
+                effort = Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=most))
                 way = self._found(state, matcher, self._placed(state), remaining, effort, in_haste=False)
         if way is not None and self._left(state, way, remaining) <= 0 and way.tokens is None:
             way = _written(state, way, remaining)
@@ -150,15 +158,9 @@ class LandingControl:
             self._again = state.num_tokens + max(1, min(_RETRY, remaining // 2), remaining // _RETRIES)
             self.lost = self.lost or f"no end was found within {remaining} tokens"
             return False
-        if self.lost or self._growth.is_sure:
-            self._failures, self.lost = 0, ""
+        self._failures, self.lost = 0, ""
         self._credit = self._left(state, way, remaining)
-        return self._credit <= 0 or not self._growth.is_sure
-
-    def _look_effort(self, places: int) -> Effort:
-        """Return what a look may take: at most ``places``, and less after looks that found nothing."""
-        most = places >> min(self._failures, _HALVED)
-        return Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=most))
+        return self._credit <= 0 or self._is_tried
 
     def _left(self, state: GuidanceState, way: Way, remaining: int) -> int:
         """Return the number of tokens that may be written before each must be tried.
@@ -171,7 +173,7 @@ class LandingControl:
             whole = max(wanted, self._wanted)
             self._ratio = min(1.0, max(0, slack) / whole) if whole else 1.0
             self._wanted = wanted
-        return slack - self._kept(state, way) - self._growth.most - _NEAR
+        return slack - self._kept(state, way) - self._margin
 
     def _brought(self, state: GuidanceState) -> Way | None:
         """Return the rest of the way after the new tokens, if they are on the way or have been tried; else None."""
@@ -229,20 +231,20 @@ class LandingControl:
     def allows(self, state: GuidanceState, token: int, effort: Effort) -> bool:
         """Whether a way to the end that fits into the budget was found after ``token``, which the mask allows.
 
-        ``effort`` is what the searches of this step may still take; see `step_effort`.
+        ``effort`` is what the searches of this step may still take, see `step_effort`; when it is spent, far from the
+        budget only what is left of the known way is tried.
         """
         if token in state.open_end_ids() or (not self.is_far and token == self.next_token(state)):
             return True
-        if token not in self._tried and not effort.is_spent:
+        if token not in self._tried and (self.is_far or not effort.is_spent):
             effort.spend(_TRIED)
             self._tried[token] = self._after(state, token, effort)
         return self._tried.get(token) is not None
 
     def step_effort(self) -> Effort:
         """Return what all searches of one step, which begins now, may take."""
-        if self.is_far:
-            return self._look_effort(_FAR_PLACES)
-        return Effort(SearchLimits(cpu_s=time_limits().landing_step_cpu_s, expansions=_STEP_PLACES))
+        most = _FAR_PLACES if self.is_far else _STEP_PLACES
+        return Effort(SearchLimits(cpu_s=time_limits().landing_step_cpu_s, expansions=most))
 
     def _after(self, state: GuidanceState, token: int, effort: Effort) -> Way | None:
         """Return a way after ``token`` that fits into the budget; None if none was found."""
@@ -260,9 +262,12 @@ class LandingControl:
         if not after.feed(symbols):
             return None
         if is_far:
-            at = rest_at(after, place, places, way, effort, written=len(symbols))
+            checks = Effort(SearchLimits(cpu_s=time_limits().landing_step_cpu_s, expansions=_CHECKS))
+            at = rest_at(after, place, places, way, checks, written=len(symbols))
             if at >= 0 and len(way.symbols) - at < most:
                 return Way(way.symbols[at:], None, way.values)
+            if effort.is_spent:
+                return None
         twin = state.fork()
         try:
             twin.commit([token])
@@ -270,12 +275,10 @@ class LandingControl:
             return None
         if twin.is_stopped:
             return NOTHING
-        part = effort.part(effort.left / 2) if is_far else effort
+        part = effort.part(_STEP_PLACES) if is_far else effort
         self._hint, part.cost = way, 2.0 * most + 8
         found = self._found(twin, after, place, most, part, in_haste=not is_far, written=len(symbols))
-        if is_far:
-            effort.left += max(0.0, part.left)
-            self._failures = self._failures + 1 if found is None else 0
+        effort.left += max(0.0, part.left) if is_far else 0.0
         return found
 
     def _kept_way(

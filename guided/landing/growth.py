@@ -26,8 +26,9 @@ _FRAME, _FORMAT = 16, 40
 _MOST = 1 << 16
 _REPEAT = re.compile(r"\{([0-9]+)")
 #: A piece of a regex: an escape or a class (one character), a parenthesis, a repeat with its least count, a character.
-_PIECE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|[()]|\{([0-9]+)[0-9,]*\}|.", re.DOTALL)
-_CHARACTER = 4  # bytes, at the most
+_ESCAPE = r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[xupP]\{[^}]*\}|.)"
+_PIECE = re.compile(_ESCAPE + r"|\[(?:\\.|[^\]\\])*\]|[()]|\{([0-9]+)[0-9,]*\}|.", re.DOTALL)
+_CHARACTER = 6  # bytes, at the most: JSON may have to write an escape
 _REPEATS = ("*", "+", "?")
 _BRANCHES = ("anyOf", "oneOf")
 _CONDITIONS = ("then", "else", "not", "if")
@@ -45,7 +46,7 @@ class Growth(NamedTuple):
     """``most`` bytes are the bound for any number of tokens that open no value, and for each value that they open.
 
     ``is_seen``: whether each value that nests is opened by a bracket; else every token may open one.  ``is_sure``:
-    whether the bound can be relied on; else ``most`` is 0, and each token must be tried.
+    whether the bound can be relied on, and a search to find what is needed; else our own loop tries each token.
     """
 
     most: int
@@ -61,25 +62,26 @@ class Growth(NamedTuple):
 def growth_bound(plan: Plan, first: int) -> Growth:
     """Return the bound of a plan; ``first`` is the length in bytes of the whole answer's shortest text."""
     response = plan.response
+    try:
+        most = min(_MOST, _bound(plan, first) + 8)
+    except RecursionError:  # a schema that is nested too deeply to be measured
+        most = _MOST
     schemas = [tool.parameters for tool in plan.tools]
     if response is not None and response.kind == "json":
         schemas += [response.schema, *response.documents.values()]
     is_open = response is not None and (response.kind in _GRAMMARS or _goes_on(response.pattern or ""))
-    if is_open or any(tool.grammar is not None for tool in plan.tools) or any(map(_has_no_bound, schemas)):
-        return Growth(0, is_sure=False)
-    try:
-        most = min(_MOST, _bound(plan, first) + 8)
-    except RecursionError:  # a schema that is nested too deeply to be measured
-        return Growth(0, is_sure=False)
+    is_open = is_open or any(tool.grammar is not None for tool in plan.tools) or any(map(_has_no_bound, schemas))
     is_seen = response is None or response.kind in _SEEN
-    return Growth(most, is_seen and all(tool.kind != "custom" for tool in plan.tools))
+    return Growth(most, is_seen and all(tool.kind != "custom" for tool in plan.tools), not is_open)
 
 
 def _bound(plan: Plan, first: int) -> int:
     found = [_FRAME]
     for tool in plan.tools:  # a call is chosen, and then what is optional in it
         schema = _Schema(tool.parameters)
-        found.append(schema.least() + schema.longest() + len(tool.name) + 4 * _FRAME)
+        grammar = tool.grammar[1] if tool.grammar is not None else ""
+        size = max(schema.least() + schema.longest(), _of_source(grammar))
+        found.append(size + len(tool.name) + 4 * _FRAME)
     response = plan.response
     if response is not None and response.kind == "json":
         found.append(_Schema(response.schema).longest())
@@ -87,13 +89,17 @@ def _bound(plan: Plan, first: int) -> int:
     elif response is not None and response.kind == "choice":
         found.append(max(len(text.encode()) for text in response.choices))
     elif response is not None:
-        source = response.source
-        found.append(len(source.encode()) * _repeats(source) if response.pattern is None else _of(response.pattern))
+        found.append(_of_source(response.source) if response.pattern is None else _of_pattern(response.pattern))
     return max(found) + (first if plan.reasoning.applied and plan.reasoning.preset != "native" else 0)
 
 
-def _of(pattern: str) -> int:
-    """Return a bound of what one choice in a regex makes necessary: each character as often as repeats ask for it."""
+def _of_source(source: str) -> int:
+    """Return a source's length times the largest least count of a repeat in it."""
+    return len(source.encode()) * _repeats(source)
+
+
+def _of_pattern(pattern: str) -> int:
+    """Return the bytes of all characters of a regex, each as often as repeats ask for it at least."""
     groups, last = [0], 0
     for piece in _PIECE.finditer(pattern):
         text, least = piece[0], piece[1]
@@ -190,6 +196,8 @@ class _Schema:
         (``everywhere``: wherever it is), as do the texts, patterns and bounds written in any.
         """
         nodes = list(_nodes(self._document))
+        if any("propertyNames" in _mapping(node, "not") for node in nodes):
+            return _MOST  # a key by several patterns at once: no search is sure to find one
         if everywhere or any(not reference.startswith("#/") for reference in _references(nodes)):
             return max((max(self._least(node), *_texts(node)) for node in nodes), default=0)
         largest, todo, seen = 0, [self._document], set()
@@ -206,7 +214,7 @@ class _Schema:
                 largest = max(largest, 0 if name in needed else _size(name) + 4 + self._least(member))
                 todo.append(member)
             for child in _optional(node):
-                largest = max(largest, _FRAME + self._least(child))
+                largest = max(largest, _FRAME + self._key(node) + self._least(child))
                 todo.append(child)
             todo += _listed(node, "allOf")
             if isinstance(node.get("$ref"), str):
@@ -224,7 +232,7 @@ class _Schema:
 
     def _scalar(self, node: Mapping[str, Any]) -> int:
         """Return what the keywords of texts and numbers alone may ask for."""
-        size = 1 + _number(node, "minLength") + _of(str(node.get("pattern", "")))
+        size = 1 + _number(node, "minLength") + _of_pattern(str(node.get("pattern", "")))
         size += _FORMAT if "format" in node else 0
         for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
             size += len(str(node[key])) if key in node else 0
@@ -249,7 +257,15 @@ class _Schema:
         for name in names:
             values = [members[name]] if name in members else self._named.get(name, ())
             size += _size(name) + 4 + max(map(self._least, values), default=1)
-        return size + max(0, _number(node, "minProperties") - len(names)) * _FRAME
+        others = [node.get(key) for key in ("additionalProperties", "unevaluatedProperties")]
+        others += [*_mapping(node, "patternProperties").values(), *members.values()]
+        more = _FRAME + self._key(node) + max(map(self._least, others))
+        return size + max(0, _number(node, "minProperties") - len(names)) * more
+
+    def _key(self, node: Mapping[str, Any]) -> int:
+        """Return the size of a key that the schema does not list."""
+        size = max((_of_pattern(pattern) for pattern in _mapping(node, "patternProperties")), default=0)
+        return max(size, self._least(node["propertyNames"])) if "propertyNames" in node else size
 
     def _array(self, node: Mapping[str, Any]) -> int:
         count, first = _number(node, "minItems"), [*_listed(node, "prefixItems"), *_listed(node, "items")]

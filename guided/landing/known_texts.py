@@ -9,8 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 from grammars.plan.plan import Plan
+from grammars.shortest.instances import pattern_word
 
-__all__ = ["closing_texts", "exit_ids", "keywords", "member_names"]
+__all__ = ["closing_texts", "exit_ids", "keywords", "member_names", "string_texts"]
 
 #: The end of text that goes up to an end: to every heuristic by bytes it looks like more of that text.
 _SUFFIX = re.compile(r'\[suffix=("(?:[^"\\]|\\.)*")')
@@ -20,7 +21,8 @@ _QUOTED = {
     "gbnf": re.compile(r'#.*|\[(?:\\.|[^\]\\])*\]|("(?:\\.|[^"\\\n])*")'),
 }
 _MOST_TEXTS = 64
-_LONGEST = 64  # bytes of a keyword
+_LONGEST = 64  # bytes of a keyword, or of a string for a pattern
+_MOST_WORDS = 16
 _MOST_NAMES = 2_000
 
 
@@ -48,6 +50,16 @@ def keywords(plan: Plan) -> tuple[bytes, ...]:
     return tuple(text for text in found if 0 < len(text) <= _LONGEST)[:_MOST_TEXTS]
 
 
+def string_texts(plan: Plan) -> tuple[bytes, ...]:
+    """Return short strings, as JSON writes them with the quote after them, one for each pattern of a plan's schemas."""
+    found: dict[bytes, None] = {}
+    for pattern in dict.fromkeys(pattern for schema in _schemas(plan) for pattern in _patterns(schema)):
+        word = pattern_word(pattern) if len(found) < _MOST_WORDS else None
+        if word is not None and len(word) <= _LONGEST:
+            found[json.dumps(word, ensure_ascii=False).encode()[1:]] = None
+    return tuple(found)
+
+
 def exit_ids(plan: Plan) -> frozenset[int]:
     """Return the markers that lead out of a region of a plan."""
     return frozenset(piece for piece in _exits(plan) if isinstance(piece, int))
@@ -62,12 +74,31 @@ def _exits(plan: Plan) -> Iterator[int | str]:
 def member_names(plan: Plan) -> tuple[tuple[bytes, bool], ...]:
     """Return the JSON texts of the member names in a plan's schemas, in their order, and whether one is required."""
     names: dict[str, bool] = {}
-    schemas = [plan.response.schema, *plan.response.documents.values()] if plan.response is not None else []
-    for schema in (*schemas, *(tool.parameters for tool in plan.tools)):
+    for schema in _schemas(plan):
         for name, is_required in _names(schema):
             names[name] = names.get(name, False) or is_required
     found = [(json.dumps(name, ensure_ascii=False).encode(), is_required) for name, is_required in names.items()]
     return tuple(found[:_MOST_NAMES])
+
+
+def _schemas(plan: Plan) -> Iterator[Any]:
+    if plan.response is not None:
+        yield from (plan.response.schema, *plan.response.documents.values())
+    yield from (tool.parameters for tool in plan.tools)
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    """The patterns of strings and keys anywhere in a schema; without recursion."""
+    todo = [schema]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, Mapping):
+            keys = value.get("patternProperties")
+            some = (value.get("pattern"), *(keys if isinstance(keys, Mapping) else ()))
+            yield from (pattern for pattern in some if isinstance(pattern, str))
+            todo += value.values()
+        elif isinstance(value, list | tuple):
+            todo += value
 
 
 def _names(schema: Any) -> Iterator[tuple[str, bool]]:

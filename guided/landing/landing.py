@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
@@ -17,7 +18,7 @@ from guided.engine.engine import Engine
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
 from guided.landing.candidates import Candidates, Classes, Preference
 from guided.landing.effort import Effort, SearchLimits
-from guided.landing.known_texts import closing_texts, exit_ids, keywords, member_names
+from guided.landing.known_texts import closing_texts, exit_ids, keywords, member_names, string_texts
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.search import SearchTree, search
 from guided.landing.way import NOTHING, Way
@@ -67,7 +68,13 @@ class LandingSearch:
             self._known[-1] = [response_text.encode()] if response_text else []
         is_exact = plan.response is not None and not plan.response.report.relaxed
         self._candidates = Candidates(
-            closing_texts(plan), keywords(plan), member_names(plan), exit_ids(plan), self._known, may_change=is_exact
+            closing_texts(plan),
+            keywords(plan),
+            member_names(plan),
+            exit_ids(plan),
+            partial(string_texts, plan),
+            self._known,
+            may_change=is_exact,
         )
 
     def shortest_end(

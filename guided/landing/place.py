@@ -77,7 +77,7 @@ class PlaceMap:
         self.steps = steps
         self._values = [_Value.of(step.watchers) for step in steps]
         #: whether a watcher may forbid symbols
-        self.is_watched = bool(plan.watchers) or any(step.watchers for step in steps)
+        self.is_watched = any(value != _Value((), 0) for value in (self._response, *self._values))
 
     def start(self, region: int) -> AnswerPlace:
         """Return the place at the beginning of an entry in region number ``region``."""

@@ -111,6 +111,7 @@ def rest_at(
         return len(way.symbols)
     in_string = place.scan is not None and place.scan.mode in (Mode.STRING, Mode.IN_KEY)
     in_text = place.scan is None and mask.bytes.bit_count() > _FREE_TEXT
+    in_string = in_string and mask.allows(0x22)  # else a pattern wants more of it, and a part of the way may fit
     found: list[int] = []
     for symbol, indexes in way.positions.items():
         if mask.allows(symbol) and (symbol == 0x22 or not in_string):

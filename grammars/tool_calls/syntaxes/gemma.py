@@ -212,8 +212,8 @@ class _Builder:
             return one_of((self._constant(self.coding.render(value, parameter, "")) for value in kept), parameter)
         for key in ("anyOf", "oneOf"):
             if schema.get(key):
-                some = (option for option in schema[key] if option is not False)
-                return one_of((self.value(parameter.inside(option)) for option in some), parameter)
+                some = (inside for inside in map(parameter.inside, schema[key]) if inside.types)
+                return one_of(map(self.value, some), parameter)
         types = sorted(parameter.types & ALL_TYPES)
         return one_of((self._of_type(name, parameter, schema) for name in types), parameter)
 

@@ -32,12 +32,6 @@ def _narrowed(row: RowSequence, scores: torch.Tensor) -> torch.Tensor:
     top = scores.topk(min(_TRIED, len(scores)))
     ids = [i for i, score in zip(top.indices.tolist(), top.values.tolist(), strict=True) if score > -torch.inf]
     safe = [i for i in ids if row.lands(i, effort)]
-    if row.landing.is_far and safe:  # the others are as likely as they are
-        if safe[:1] != ids[:1]:
-            row.note_landing()
-        out = scores.clone()
-        out[[i for i in ids if i not in safe]] = -torch.inf
-        return out
     nearest = row.landing_token()
     if nearest is None or (len(safe) == len(ids) < _TRIED):
         return scores

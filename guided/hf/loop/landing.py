@@ -50,7 +50,7 @@ def _landed(sampler: BatchSampler, scores: torch.Tensor, token: int, number: int
         if sequence.lands(token, effort):
             return token
         sequence.note_landing()
-        if draw == _DRAWS or effort.is_spent:
+        if draw == _DRAWS or (effort.is_spent and not sequence.landing.is_far):
             break
         if ids is None:
             ids = scores.isfinite().nonzero().squeeze(-1)

@@ -75,11 +75,11 @@ def test_a_token_that_decides_what_all_open_brackets_need_is_refused(
     engine: Engine, response_format: Any, opening: str, free: str, costly: str
 ) -> None:
     plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=response_format)
-    most = min_tokens(plan, engine) + 1_000
+    most = min_tokens(plan, engine) + 300
     row = row_of(plan, engine, most)
     landing = row.landing
     assert landing is not None
-    for token in engine.tokenize(opening * 60):
+    for token in engine.tokenize(opening * 12):
         assert row.is_landing()
         assert landing.is_far
         assert row.lands(token, landing.step_effort())

@@ -208,18 +208,6 @@ def test_a_multiple_ends_at_most_two_digits_away(engine: Engine, seed: int) -> N
     assert len(text) <= len(digits) + 2
 
 
-def test_a_rest_that_repeats_a_key_is_none(engine: Engine) -> None:
-    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema({"type": "object"}))
-    search, state = LandingSearch(plan, engine), GuidanceState(plan, engine)
-    state.commit(engine.tokenize('{"a": 1, '))
-    matcher, place, places = search._follow(state)
-    found = [
-        rest_at(matcher, place, places, Way(rest, None), Effort(SearchLimits(cpu_s=5.0)))
-        for rest in (b'"a": 2}', b'"b": 2}')
-    ]
-    assert found == [-1, 0]
-
-
 def check_value(plan: Plan, engine: Engine, tokens: list[int]) -> None:
     """By judges that know nothing of masks: what was written is valid."""
     message = read_answer(tokens, plan, engine)

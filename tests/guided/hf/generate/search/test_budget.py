@@ -9,17 +9,10 @@ import jsonschema
 import pytest
 import torch
 
-import guided
-from guided.bitmask import allowed_ids
-from guided.hf.generate.landing import narrow
-from guided.inspect.land import row_landing
 from guided.inspect.shortest import min_tokens
-from guided.rows.sequence import RowSequence
-from guided.state.entry import FRESH
 from special_tokens.errors import PlanError, RequestError
 from tests.cases import seeds
 from tests.conftest import make_tiny_guide
-from tests.guided.landing.test_growth import TWO_KINDS
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -60,8 +53,8 @@ def test_answers_are_whole(tiny_guide: Any, name: str, seed: int) -> None:
         kwargs = tiny_guide.generate_kwargs(inputs, plans, max_tokens=most)
         out = tiny_guide.model.generate(**inputs, **options, **kwargs)
         messages = tiny_guide.messages(out, inputs, plans)
-        some = messages if is_drafted else messages[: len(messages) // 2]
-        for message in some:
+        guided = messages if is_drafted else messages[: len(messages) // 2]
+        for message in guided:
             assert message.finish_reason == "stop", (extra, message.content, message.error)
             assert len(message.token_ids) <= most
             jsonschema.validate(json.loads(message.content or ""), SCHEMA)
@@ -107,30 +100,3 @@ def test_a_batch_lands_by_its_max_tokens(tiny_guide: Any) -> None:
 def test_a_limit_that_is_none_is_refused(tiny_guide: Any) -> None:
     with pytest.raises(PlanError, match="max_tokens=0"):
         tiny_guide.generate_kwargs(None, tiny_guide.plan(), max_tokens=0)
-
-
-def test_far_from_the_budget_only_tokens_after_which_no_end_fits_are_taken_away(tiny_guide: Any) -> None:
-    """Scores of all others stay as they are, to the bit, although only the best are tried."""
-    plan = tiny_guide.plan(response_format=guided.Lark(TWO_KINDS), thinking=False)
-    engine = tiny_guide.engine
-    most = min_tokens(plan, engine) + 100
-    row = RowSequence(plan, engine, landing=row_landing(plan, engine, FRESH, most))
-    for token in engine.tokenize("(" * 20):
-        assert row.is_landing()
-        assert row.landing is not None
-        assert row.lands(token, row.landing.step_effort())
-        row.extend([token])
-    (free,), (costly,) = engine.tokenize("p"), engine.tokenize("q")
-    scores = torch.full((1, engine.vocab_size), -torch.inf)
-    mask = row.token_mask()
-    assert mask is not None
-    allowed = allowed_ids(mask.words)
-    scores[0, allowed] = torch.rand(len(allowed))
-    scores[0, costly] = 2.0
-    assert {free, costly} <= set(allowed)
-    found = narrow([row], scores.clone())
-    assert found[0, costly] == -torch.inf
-    scores[0, costly] = -torch.inf
-    assert torch.equal(found, scores)
-    assert row.landing is not None
-    assert row.landing.begun == row.num_tokens
