@@ -291,7 +291,7 @@ class LandingControl:
             if len(rest) < most and matcher.ends_after([*begun, *way.ids(matcher)[at:]]):
                 places = self._search.places(state)
                 may_repeat = places.is_watched and not _STRUCTURE.isdisjoint(symbols)
-                if not may_repeat or not places.advance(self._placed(state), (*symbols, *rest)).is_refused:
+                if not may_repeat or not places.refuses(self._placed(state), (*symbols, *rest)):
                     return way if not at else Way(rest, None, way.values)
         return None
 
@@ -327,11 +327,17 @@ class LandingControl:
             way = self._fitting(state, Way(hint.symbols[at:], None, hint.values), most, effort, in_haste=in_haste)
             if way is not None or in_haste:
                 return way  # a search would hardly find a shorter one
+        repeated: Way | None = None  # taken if nothing else is found: what is not repeated may be as long
+        if places.is_watched:
+            again = rest_at(matcher, place, places, hint, effort, written=written, may_repeat=True)
+            rest = Way(hint.symbols[again:], None, hint.values)
+            repeated = self._fitting(state, rest, most, effort, in_haste=in_haste) if again >= 0 else None
         for found in self._search.ends(tree, effort, hint, at, in_haste=in_haste):
             way = self._fitting(state, found, most, effort, in_haste=in_haste)
-            if way is not None:
+            if way is not None and not places.refuses(place, way.symbols):
                 return way
-        return None
+            repeated = repeated or way
+        return repeated
 
     def _fitting(self, state: GuidanceState, way: Way, most: int, effort: Effort, *, in_haste: bool) -> Way | None:
         """Return the way if it has at most ``most`` tokens, ``in_haste`` written in tokens that leave the reserve."""

@@ -96,7 +96,7 @@ class LandingSearch:
         except GuidanceError as error:
             return Landing(None, str(error))
         tree = self.tree(matcher, place, places, Classes() if classes is None else classes)
-        best, reason, tried = None, "", 0
+        best, reason, tried, repeats = None, "", 0, False
         written: set[tuple[int, ...]] = set()
         order = self._preferences()[:preferences]
         # A first try, after which a text of the response is worked out; the fewest bytes of choices say too little.
@@ -127,8 +127,9 @@ class LandingSearch:
                 reason = reason or "the masks refuse the text that was found"
                 continue
             most = max(_FEW, _TIMES * found.expansions)
-            if best is None or len(tokens) < len(best):
-                best = tokens
+            is_repeat = places.refuses(place, found.symbols)
+            if best is None or (is_repeat, len(tokens)) < (repeats, len(best)):
+                best, repeats = tokens, is_repeat
             if preference.takes_known:
                 break
         return Landing(best, "" if best is not None else reason, tried)

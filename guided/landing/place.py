@@ -77,7 +77,7 @@ class PlaceMap:
         self.steps = steps
         self._values = [_Value.of(step.watchers) for step in steps]
         #: whether a watcher may forbid symbols
-        self.is_watched = any(value != _Value((), 0) for value in (self._response, *self._values))
+        self.is_watched = bool(plan.watchers) or any(step.watchers for step in steps)
 
     def start(self, region: int) -> AnswerPlace:
         """Return the place at the beginning of an entry in region number ``region``."""
@@ -89,6 +89,10 @@ class PlaceMap:
         for token in state.tokens:
             place = self.advance(place, self.regions.symbols(token))
         return place._replace(is_refused=False)
+
+    def refuses(self, place: AnswerPlace, symbols: Sequence[int]) -> bool:
+        """Whether a watcher forbids ``symbols`` after a place: a key or an item is repeated, say."""
+        return self.is_watched and self.advance(place, symbols).is_refused
 
     def is_in_response(self, place: AnswerPlace) -> bool:
         return self.regions.name(place.position) is RegionName.RESPONSE

@@ -100,11 +100,13 @@ def rest_at(
     effort: Effort,
     after: int = -1,
     written: int = -1,
+    *,
+    may_repeat: bool = False,
 ) -> int:
     """Return the last index after ``after`` from which the symbols of ``way`` end the answer from here, else -1.
 
     ``way`` belongs to another place of the answer, after which ``written`` symbols have been written, if that is known:
-    the rest of a text of one length may follow others.
+    the rest of a text of one length may follow others.  ``may_repeat``: whether watchers are not asked.
     """
     mask = matcher.mask()
     if not matcher.ends.isdisjoint(mask.ids):
@@ -127,8 +129,6 @@ def rest_at(
         if len(ids) - at > _BEGUN and not matcher.fits(way.symbols[at : at + _BEGUN]):
             continue
         effort.spend((len(ids) - at) / _READ)
-        if matcher.ends_after(ids[at:]) and not (
-            places.is_watched and places.advance(place, way.symbols[at:]).is_refused
-        ):
+        if matcher.ends_after(ids[at:]) and (may_repeat or not places.refuses(place, way.symbols[at:])):
             return at
     return -1
