@@ -191,7 +191,8 @@ class Candidates:
             case Mode.STRING | Mode.IN_KEY:
                 if allowed >> 0x22 & 1:
                     return [Candidate((0x22,))]
-                return [*self._pattern_ends(matcher, classes), *_each(self._classes_of(matcher, mask, classes))]
+                found = list(self._pattern_ends(matcher, classes))
+                return found or _each(self._classes_of(matcher, mask, classes))
             case Mode.NUMBER | Mode.AFTER:
                 for closer in b"}]":
                     if allowed >> closer & 1:
