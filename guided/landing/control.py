@@ -41,8 +41,12 @@ _STEP_PLACES, _FAR_PLACES, _LOOK_PLACES = 50, 200, 1_000
 _CHECKS = 10
 #: Places that take as long as committing a token that is tried, and as writing this many symbols of a way.
 _TRIED, _WRITTEN = 3.0, 25
-#: Tokens of margin, in addition to the bound, while tokens are only counted.
+#: Tokens of margin far from the budget, in addition to the bound.
 _NEAR = 12
+#: Where more tokens than these are left beyond the way and the reserve, none is refused for want of a longer search.
+_AMPLE = 128
+#: Positions whose ways are kept: drafts may be taken back, at most as many tokens.
+_POSITIONS = 64
 #: The most digits of a number near the budget.
 _MOST_DIGITS = 15
 #: No word is begun in a string that has fewer tokens left than this: it would be cut.
@@ -52,6 +56,10 @@ _SPACES = (b" ", b"\n", b"\t", b"\r")
 _DIGITS = b"0123456789"
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
 _STRUCTURE = frozenset(b'"{}[],:')
+
+
+#: What is known after a token that was taken although a search was cut.
+_UNKNOWN = Way((), None)
 
 
 class LandingControl:
@@ -103,18 +111,24 @@ class LandingControl:
         self._failures, self._again = 0, 0  # looks that found no way since one did, and tokens after which one is due
         self._ratio, self._wanted = 1.0, -1
         self._classes = Classes(self._known_classes)  # a row's own, so that it does not depend on others
+        #: by the number of tokens before it: what was known at a position where tokens were tried
+        self._ways: dict[int, tuple[Way, dict[int, Way | None], int]] = {}
 
     def rolled_back(self, size: int) -> None:
         """Forget what is known of tokens after the first ``size``, which have been undone."""
-        if size < self._counted:
-            begun = self.begun
-            self.restart()
-            self.begun = begun if begun is not None and begun < size else None
+        if size >= self._counted:
+            return
+        begun, ways = self.begun, {at: known for at, known in self._ways.items() if at <= size}
+        self.restart()
+        self.begun, self._ways = begun if begun is not None and begun < size else None, ways
+        if size in ways:
+            self._way, self._tried, self._credit = ways[size]
+            self._hint, self._at, self._counted, self._is_near = self._way, size, size, True
 
     def fork(self) -> LandingControl:
         """Return an independent copy."""
         twin = copy(self)
-        twin._tried, twin._classes = dict(self._tried), Classes(self._classes)
+        twin._tried, twin._ways, twin._classes = dict(self._tried), dict(self._ways), Classes(self._classes)
         twin._matcher = self._matcher.copy() if self._matcher is not None else None
         return twin
 
@@ -160,7 +174,12 @@ class LandingControl:
             return False
         self._failures, self.lost = 0, ""
         self._credit = self._left(state, way, remaining)
-        return self._credit <= 0 or self._is_tried
+        if self._credit > 0 and not self._is_tried:
+            return False
+        self._ways[state.num_tokens] = way, self._tried, self._credit
+        if len(self._ways) > _POSITIONS:
+            del self._ways[next(iter(self._ways))]
+        return True
 
     def _left(self, state: GuidanceState, way: Way, remaining: int) -> int:
         """Return the number of tokens that may be written before each must be tried.
@@ -188,6 +207,8 @@ class LandingControl:
             if way is not None:
                 self._hint = way
                 self._way = way.after(token, state.regions.symbols(token)) or self._tried.get(token)
+                if self._way is _UNKNOWN:
+                    self._way = None
                 self._tried = {}
             self._at += 1
         return self._way
@@ -232,7 +253,8 @@ class LandingControl:
         """Whether a way to the end that fits into the budget was found after ``token``, which the mask allows.
 
         ``effort`` is what the searches of this step may still take, see `step_effort`; when it is spent, far from the
-        budget only what is left of the known way is tried.
+        budget only what is left of the known way is tried.  Very far from it a token is refused only where a search was
+        not cut.
         """
         if token in state.open_end_ids() or (not self.is_far and token == self.next_token(state)):
             return True
@@ -267,7 +289,7 @@ class LandingControl:
             if at >= 0 and len(way.symbols) - at < most:
                 return Way(way.symbols[at:], None, way.values)
             if effort.is_spent:
-                return None
+                return _UNKNOWN if self._credit > _AMPLE else None
         twin = state.fork()
         try:
             twin.commit([token])
@@ -278,8 +300,10 @@ class LandingControl:
         part = effort.part(_STEP_PLACES) if is_far else effort
         self._hint, part.cost = way, 2.0 * most + 8
         found = self._found(twin, after, place, most, part, in_haste=not is_far, written=len(symbols))
-        effort.left += max(0.0, part.left) if is_far else 0.0
-        return found
+        if not is_far:
+            return found
+        effort.left += max(0.0, part.left)
+        return _UNKNOWN if found is None and part.is_spent and self._credit > _AMPLE else found
 
     def _kept_way(
         self, state: GuidanceState, matcher: ByteMatcher, way: Way, symbols: Sequence[int], most: int

@@ -124,8 +124,9 @@ def _repeats(source: str) -> int:
 def _has_no_bound(schema: Any) -> bool:
     """Whether one token may decide what many open values need: a schema recurs, and a choice in it is made late.
 
-    Also whether the bytes allowed at a place may not show what is needed there: in patterns that go on, where items
-    must be contained, and in keys that must match several patterns at once (``not`` around ``propertyNames``).
+    For example an expression of numbers and of two kinds of objects that contain expressions.  Also whether the bytes
+    allowed at a place may not show what is needed there: in patterns that go on after a repeat, or before which any
+    text may come, where items must be contained, and in keys that must match several patterns at once.
     """
     nodes = list(_nodes(schema))
     patterns = (key for node in nodes for key in (node.get("pattern"), *_mapping(node, "patternProperties")))

@@ -118,8 +118,8 @@ def rest_at(
     for symbol, indexes in way.positions.items():
         if mask.allows(symbol) and (symbol == 0x22 or not in_string):
             found += indexes if symbol >= 256 or not in_text else [at for at in indexes[:1] if not at]
-    if in_string and 0 <= written < len(way.symbols):
-        found.append(written)
+    if in_string:  # what has been written may only delay the way, or be a part of it
+        found += {0, written} & set(range(len(way.symbols)))
     ids = way.ids(matcher)
     kept = effort.left / 2  # for a search
     for at in sorted((at for at in found if at > after), reverse=True):
