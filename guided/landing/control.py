@@ -34,17 +34,17 @@ __all__ = ["LandingControl", "RowLanding"]
 _RETRY, _RETRIES = 4, 8
 #: How often the places of a look are halved after looks that found no way.
 _HALVED = 3
-#: The most places that searches try in one step near the budget, in one far from it, and in one look after tokens that
-#: were only counted.
-_STEP_PLACES, _FAR_PLACES, _LOOK_PLACES = 50, 200, 1_000
+#: The most places that searches try in one step near the budget, in one far from it (fewer where it is not very far),
+#: and in one look after tokens that were only counted.
+_STEP_PLACES, _FAR_PLACES, _LOOK_PLACES = 50, 1_000, 1_000
+#: The share of a far step's places for the first token that needs a search.
+_FIRST = 0.8
 #: The places that may be spent, far from the budget, on what is left of the way after one token.
 _CHECKS = 10
 #: Places that take as long as committing a token that is tried, and as writing this many symbols of a way.
 _TRIED, _WRITTEN = 3.0, 25
 #: Tokens of margin far from the budget, in addition to the bound.
 _NEAR = 12
-#: Where more tokens than these are left beyond the way and the reserve, none is refused for want of a longer search.
-_AMPLE = 128
 #: Positions whose ways are kept: drafts may be taken back, at most as many tokens.
 _POSITIONS = 64
 #: The most digits of a number near the budget.
@@ -56,10 +56,6 @@ _SPACES = (b" ", b"\n", b"\t", b"\r")
 _DIGITS = b"0123456789"
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
 _STRUCTURE = frozenset(b'"{}[],:')
-
-
-#: What is known after a token that was taken although a search was cut.
-_UNKNOWN = Way((), None)
 
 
 class LandingControl:
@@ -172,7 +168,8 @@ class LandingControl:
             self._again = state.num_tokens + max(1, min(_RETRY, remaining // 2), remaining // _RETRIES)
             self.lost = self.lost or f"no end was found within {remaining} tokens"
             return False
-        self._failures, self.lost = 0, ""
+        if self.lost or not self._is_tried:
+            self._failures, self.lost = 0, ""
         self._credit = self._left(state, way, remaining)
         if self._credit > 0 and not self._is_tried:
             return False
@@ -207,8 +204,6 @@ class LandingControl:
             if way is not None:
                 self._hint = way
                 self._way = way.after(token, state.regions.symbols(token)) or self._tried.get(token)
-                if self._way is _UNKNOWN:
-                    self._way = None
                 self._tried = {}
             self._at += 1
         return self._way
@@ -253,8 +248,7 @@ class LandingControl:
         """Whether a way to the end that fits into the budget was found after ``token``, which the mask allows.
 
         ``effort`` is what the searches of this step may still take, see `step_effort`; when it is spent, far from the
-        budget only what is left of the known way is tried.  Very far from it a token is refused only where a search was
-        not cut.
+        budget only what is left of the known way is tried.
         """
         if token in state.open_end_ids() or (not self.is_far and token == self.next_token(state)):
             return True
@@ -265,7 +259,9 @@ class LandingControl:
 
     def step_effort(self) -> Effort:
         """Return what all searches of one step, which begins now, may take."""
-        most = _FAR_PLACES if self.is_far else _STEP_PLACES
+        most = _STEP_PLACES
+        if self.is_far:
+            most = min(_FAR_PLACES, 4 * _STEP_PLACES + 5 * self._credit) >> min(self._failures, _HALVED)
         return Effort(SearchLimits(cpu_s=time_limits().landing_step_cpu_s, expansions=most))
 
     def _after(self, state: GuidanceState, token: int, effort: Effort) -> Way | None:
@@ -289,7 +285,7 @@ class LandingControl:
             if at >= 0 and len(way.symbols) - at < most:
                 return Way(way.symbols[at:], None, way.values)
             if effort.is_spent:
-                return _UNKNOWN if self._credit > _AMPLE else None
+                return None
         twin = state.fork()
         try:
             twin.commit([token])
@@ -297,13 +293,14 @@ class LandingControl:
             return None
         if twin.is_stopped:
             return NOTHING
-        part = effort.part(_STEP_PLACES) if is_far else effort
+        part = effort.part(max(_STEP_PLACES, _FIRST * effort.left)) if is_far else effort
         self._hint, part.cost = way, 2.0 * most + 8
         found = self._found(twin, after, place, most, part, in_haste=not is_far, written=len(symbols))
         if not is_far:
             return found
         effort.left += max(0.0, part.left)
-        return _UNKNOWN if found is None and part.is_spent and self._credit > _AMPLE else found
+        self._failures = 0 if found is not None else self._failures + 1
+        return found
 
     def _kept_way(
         self, state: GuidanceState, matcher: ByteMatcher, way: Way, symbols: Sequence[int], most: int
