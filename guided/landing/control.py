@@ -36,7 +36,7 @@ _RETRY, _RETRIES = 4, 8
 _HALVED = 3
 #: The most places that searches try in one step near the budget, in one far from it (fewer where it is not very far),
 #: and in one look after tokens that were only counted.
-_STEP_PLACES, _FAR_PLACES, _LOOK_PLACES = 50, 1_000, 1_000
+_STEP_PLACES, _FAR_PLACES, _LOOK_PLACES = 50, 600, 1_000
 #: The share of a far step's places for the first token that needs a search.
 _FIRST = 0.8
 #: The places that may be spent, far from the budget, on what is left of the way after one token.
