@@ -53,8 +53,9 @@ def keywords(plan: Plan) -> tuple[bytes, ...]:
 def string_texts(plan: Plan) -> tuple[bytes, ...]:
     """Return short strings, as JSON writes them with the quote after them, one for each pattern of a plan's schemas."""
     found: dict[bytes, None] = {}
-    for pattern in dict.fromkeys(pattern for schema in _schemas(plan) for pattern in _patterns(schema)):
-        word = pattern_word(pattern) if len(found) < _MOST_WORDS else None
+    patterns = dict.fromkeys(pattern for schema in _schemas(plan) for pattern in _patterns(schema))
+    for pattern in list(patterns)[:_MOST_WORDS]:
+        word = pattern_word(pattern)
         if word is not None and len(word) <= _LONGEST:
             found[json.dumps(word, ensure_ascii=False).encode()[1:]] = None
     return tuple(found)

@@ -38,9 +38,6 @@ def test_keywords_that_a_value_is_written_without_are_relaxed(
         plan_with(engine, value, strict=True)
 
 
-IMPOSSIBLE = [{"type": "integer", "enum": ["x"]}, {"type": "array", "items": False, "minItems": 1}]
-
-
 def test_a_schema_that_refers_to_itself_is_read_to_an_end(engine: Engine) -> None:
     node: dict[str, Any] = {"type": "object", "properties": {"next": {}}, "maxProperties": 1}
     node["properties"]["next"] = {"type": "array", "items": {"$ref": "#/properties/x"}}
