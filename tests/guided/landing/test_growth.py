@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -262,3 +263,19 @@ def test_random_schemas_land_with_room_to_spare(engine: Engine, seed: int) -> No
         assert row.state.is_stopped, (schema, extra, b"".join(map(engine.token_bytes, tokens)))
         message = read_answer(tokens, plan, engine, sequence=row)
         assert plan.schema_report.relaxed or not message.violations
+
+
+def test_most_random_formats_have_a_least_number_of_tokens(engine: Engine) -> None:
+    """So that the tests above are not all skipped; a step's work is bounded by places."""
+    found = 0
+    for seed in range(20):
+        chance = random.Random(seed)
+        schema = {**wide_schema(chance), "$defs": {"n": wide_schema(chance, 1)}}
+        for wanted in (JsonSchema(schema), guided.Lark(ambiguous_grammar(random.Random(seed)))):
+            with suppress(guided.GuidedError):
+                plan = plan_of(engine, response_format=wanted, thinking=False)
+                row = row_of(plan, engine, min_tokens(plan, engine) + 500)
+                assert row.landing is not None
+                assert row.landing.step_effort().limits.expansions <= 600
+                found += 1
+    assert found >= 32
