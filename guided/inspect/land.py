@@ -89,17 +89,9 @@ class _Starts:
 
 
 def row_landing(
-    plan: RowPlan,
-    engine: Engine,
-    begin: Begin,
-    max_tokens: int,
-    budget: Budgeting | None = None,
-    *,
-    may_try: bool = True,
+    plan: RowPlan, engine: Engine, begin: Begin, max_tokens: int, budget: Budgeting | None = None
 ) -> RowLanding:
     """Return the control of a row of at most ``max_tokens`` tokens; none for a row without a plan.
-
-    ``may_try``: see `LandingControl`.
 
     Raises `RequestError` where these cannot hold the shortest answer that was found, and ``budget`` says so.
     """
@@ -121,7 +113,7 @@ def row_landing(
     if plan.stops and _is_stopped(plan, engine, begin, start.way):
         return RowLanding(note="the answer may be cut: the shortest answer found contains a stop sequence")
     growth, classes = start.growth, start.classes
-    return RowLanding(LandingControl(start.search, max_tokens, start.way, growth, options, classes, may_try=may_try))
+    return RowLanding(LandingControl(start.search, max_tokens, start.way, growth, options, classes))
 
 
 def _is_stopped(plan: Plan, engine: Engine, begin: Begin, way: tuple[int, ...]) -> bool:

@@ -144,10 +144,14 @@ class ByteMatcher:
         first = self._twin.first
         return bool(self._matcher.consume_tokens([first + s if s < 256 else s - 256 for s in symbols]))
 
+    def num_fitting(self, data: Sequence[int]) -> int:
+        """Return how many of these symbols, from the first on, may be written here."""
+        first = self._twin.first
+        return int(self._matcher.validate_tokens([first + s if s < 256 else s - 256 for s in data]))
+
     def fits(self, data: Sequence[int]) -> bool:
         """Whether all of these symbols may be written here."""
-        first = self._twin.first
-        return int(self._matcher.validate_tokens([first + s if s < 256 else s - 256 for s in data])) == len(data)
+        return self.num_fitting(data) == len(data)
 
     def ids(self, symbols: Iterable[int]) -> list[int]:
         """Return the twin's ids of symbols, for `ends_after`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -27,6 +28,8 @@ _BLANK = b" \n\t\r"
 #: Values that often have several tokens, and values of one or two.
 _VALUE = re.compile(rb'(?:(?<=: )|(?<=, )|(?<=\[))(?:-?[0-9.]+|"a+")(?=[],}])')
 _SIMPLE = (b"[]", b'""', b"null", b"true", b'" "')
+#: The lengths of the runs of one byte that are tried in a string.
+_RUNS = (64, 256)
 _PRINTABLE = bytes((*range(0x20, 0x7F), 0x0A, 0x09))
 
 
@@ -191,8 +194,8 @@ class Candidates:
             case Mode.STRING | Mode.IN_KEY:
                 if allowed >> 0x22 & 1:
                     return [Candidate((0x22,))]
-                found = list(self._pattern_ends(matcher, classes))
-                return found or _each(self._classes_of(matcher, mask, classes))
+                some = self._classes_of(matcher, mask, classes)
+                return [*self._pattern_ends(matcher, classes)] or _filled(matcher, some, classes) or _each(some)
             case Mode.NUMBER | Mode.AFTER:
                 for closer in b"}]":
                     if allowed >> closer & 1:
@@ -302,6 +305,23 @@ def _with_simple_values(matcher: ByteMatcher, text: bytes, at: int) -> bytes:
             return b""
         done, at = done + before + value, end
     return done + text[at:] if matcher.fits(text[at:]) else b""
+
+
+def _filled(matcher: ByteMatcher, some: Iterable[int], classes: Classes) -> list[Candidate]:
+    """The shortest run of one byte after which a string may end, where no end is near because it needs a length."""
+    found: list[tuple[int, ...]] = []
+    for byte in some:
+        for size in _RUNS:
+            run = (byte,) * matcher.num_fitting((byte,) * size)
+            classes.spent += _FITTED * (1 + size / _RUNS[0])
+            if len(run) < size or matcher.fits((*run, 0x22)):
+                break
+        ends = [matcher.fits((*run[:at], 0x22)) for at in (1, len(run))]
+        if run and ends == [False, True]:
+            least = bisect_left(range(len(run)), True, key=lambda at: matcher.fits((*run[:at], 0x22)))
+            classes.spent += 8 * _FITTED
+            found.append(run[:least])
+    return [Candidate(min(found, key=len))] if found else []
 
 
 def _each(symbols: Iterable[int]) -> list[Candidate]:

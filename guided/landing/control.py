@@ -60,8 +60,7 @@ _STRUCTURE = frozenset(b'"{}[],:')
 
 class LandingControl:
     """The control of one row.  ``way`` are the tokens of a whole answer, ``growth`` is `growth_bound` of the plan,
-    ``classes`` is what the search for the way remembers.  ``may_try``: whether tokens are tried from the beginning
-    where the bound is not sure.
+    ``classes`` is what the search for the way remembers.
 
     Not thread-safe.  The caller passes the row's state, which stays as it is, and reports its rollbacks.
     """
@@ -74,8 +73,6 @@ class LandingControl:
         growth: Growth,
         options: LandingOptions | None = None,
         classes: Classes | None = None,
-        *,
-        may_try: bool = True,
     ) -> None:
         self.max_tokens = max_tokens
         #: the index of the first token that was chosen because of the budget; None if there is none
@@ -85,7 +82,7 @@ class LandingControl:
         self._search = search
         self._first = tuple(way)
         self._growth = growth
-        self._is_tried = may_try and not growth.is_sure
+        self._is_tried = not growth.is_sure
         self._margin = _NEAR + (0 if self._is_tried else growth.most)
         self._options = options or LandingOptions()
         self._known_classes = classes or Classes()

@@ -24,10 +24,11 @@ __all__ = ["Found", "SearchTree", "search"]
 _ROUND, _ROUND_OF_TEXT = 40, 150
 #: Places that a round hands on.
 _KEPT = 4
-#: What a symbol counts for when places of different depth are compared: going on must not look worse than going back.
-_PROGRESS = 0.3
+#: What a symbol counts for when places of different depth are compared, more than one that must come costs: going on
+#: must not look worse than going back.
+_PROGRESS = 0.4
 #: How often a place that looks like one before may be tried.
-_VISITS = 4
+_VISITS = 2
 #: A watcher may forbid what was written; it does not where nothing else is left.
 _REFUSED = 40.0
 
@@ -106,6 +107,26 @@ class _Node:
     @property
     def leaves_text(self) -> bool:
         return len(self.forced) >= EXIT and self.is_in_text
+
+    def written(self) -> Iterator[int]:
+        """Yield what has been written, as far as it matters to what may come next: not which values of two there are.
+
+        In JSON, the members and items of each open object and array, and the bytes of the value that is open.
+        """
+        scan, before = self.place.scan, self
+        if scan is None:
+            yield self.size
+            return
+        while before.parent is not None and before.parent.place.scan is not None:
+            other = before.parent.place.scan
+            if other.mode is not scan.mode or other.frame is not scan.frame:
+                break
+            before = before.parent
+        yield self.size - before.size
+        frame = scan.frame
+        while frame is not None:
+            yield from (len(frame.written), frame.item_index)
+            frame = frame.parent
 
     def line(self) -> list[_Node]:
         """Return the places from the beginning of the search to this one."""
@@ -238,7 +259,7 @@ def search(
             yield node.found(tried, tree.start)
             return
         scan = node.place.scan
-        looks = (mask, node.place.position, node.place.call, node.open, scan and scan.mode, node.size)
+        looks = (mask, node.place.position, node.place.call, scan and scan.mode, *node.written())
         visits = seen.get(looks, 0)
         if visits >= _VISITS and heap:
             continue

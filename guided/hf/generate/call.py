@@ -60,7 +60,7 @@ class Rows:
             return UnguidedSequence(plan, engine, row=number)
         landing = RowLanding()
         if self.max_tokens is not None:
-            landing = row_landing(plan, engine, begin, self.max_tokens, self.budget, may_try=False)
+            landing = row_landing(plan, engine, begin, self.max_tokens, self.budget)
         return RowSequence(
             plan,
             engine,

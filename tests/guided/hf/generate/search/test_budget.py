@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 import torch
 
+import guided
 from guided.inspect.shortest import min_tokens
 from special_tokens.errors import PlanError, RequestError
 from tests.cases import seeds
@@ -53,11 +54,48 @@ def test_answers_are_whole(tiny_guide: Any, name: str, seed: int) -> None:
         kwargs = tiny_guide.generate_kwargs(inputs, plans, max_tokens=most)
         out = tiny_guide.model.generate(**inputs, **options, **kwargs)
         messages = tiny_guide.messages(out, inputs, plans)
-        guided = messages if is_drafted else messages[: len(messages) // 2]
-        for message in guided:
+        for message in messages if is_drafted else messages[: len(messages) // 2]:
             assert message.finish_reason == "stop", (extra, message.content, message.error)
             assert len(message.token_ids) <= most
             jsonschema.validate(json.loads(message.content or ""), SCHEMA)
+
+
+#: In each of them a token that the mask allows may leave no end at all, or one that is too far.
+TRAPS = {
+    "two numbers in a row": 'start: "x" | w\nw: /[a-z]+/ "!" | /[0-9]+/ /[0-9]+/',
+    "brackets that look alike": f'start: p | q\np: "(" p ")" | "p"\nq: "(" q "{"x" * 60}" | "q"',
+    "three lexemes in a row": 'start: r start | "if"\nr: n "!"+ n "!" | "(" "!"\nn: r* "]" "]" | /[0-9]+/ /[a-z]+/ /[a-z]+/',
+}
+
+
+@pytest.mark.parametrize("seed", seeds(4, default=1))
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("trap", TRAPS)
+def test_no_token_leads_into_a_trap(tiny_guide: Any, trap: str, name: str, seed: int) -> None:
+    plan = tiny_guide.plan(response_format=guided.Lark(TRAPS[trap]), thinking=False)
+    options = dict(SEARCHES[name])
+    if options.get("assistant_model") is ...:
+        options["assistant_model"] = make_tiny_guide(seed=7).model
+    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    torch.manual_seed(seed)
+    kwargs = tiny_guide.generate_kwargs(inputs, [plan], max_tokens=min_tokens(plan, tiny_guide.engine) + 300)
+    out = tiny_guide.model.generate(**inputs, **options, **kwargs)
+    for message in tiny_guide.messages(out, inputs, [plan]):
+        assert message.finish_reason == "stop", (message.content, message.notes, message.error)
+
+
+@pytest.mark.parametrize("name", ["greedy", "several rows", "beams"])
+def test_tokens_that_are_tried_far_from_the_budget_are_those_without_landing(tiny_guide: Any, name: str) -> None:
+    pairs = guided.Lark('start: "{" pair ("," pair)* "}"\npair: /[a-z]+/ ":" (/[0-9]+/ | start)')
+    plan = tiny_guide.plan(response_format=pairs, thinking=False)
+    found = []
+    for landing in (True, False):
+        inputs = tiny_guide.inputs(CHATS[:1], [plan])
+        kwargs = tiny_guide.generate_kwargs(inputs, [plan], max_tokens=600, landing=landing) | {"max_new_tokens": 60}
+        torch.manual_seed(3)
+        out = tiny_guide.model.generate(**inputs, **SEARCHES[name], **kwargs)
+        found.append(out.tolist())
+    assert found[0] == found[1]
 
 
 def test_greedy_tokens_are_those_of_our_own_loop(tiny_guide: Any) -> None:
