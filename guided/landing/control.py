@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from functools import partial
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import RegionName
-from guided.landing.byte_twin import ByteMatcher
 from guided.landing.candidates import Classes
 from guided.landing.effort import Effort, SearchLimits
+from guided.landing.finder import WayFinder, in_tokens
 from guided.landing.growth import Growth
-from guided.landing.landing import LandingSearch, write
+from guided.landing.landing import LandingSearch
 from guided.landing.options import LandingOptions
 from guided.landing.place import AnswerPlace
 from guided.landing.way import NOTHING, Way, rest_at, values_of
@@ -41,8 +42,8 @@ _STEP_PLACES, _FAR_PLACES, _LOOK_PLACES = 50, 600, 1_000
 _FIRST = 0.8
 #: The places that may be spent, far from the budget, on what is left of the way after one token.
 _CHECKS = 10
-#: Places that take as long as committing a token that is tried, and as writing this many symbols of a way.
-_TRIED, _WRITTEN = 3.0, 25
+#: Places that take as long as committing a token that is tried.
+_TRIED = 3.0
 #: Tokens of margin far from the budget, in addition to the bound.
 _NEAR = 12
 #: Positions whose ways are kept: drafts may be taken back, at most as many tokens.
@@ -51,11 +52,8 @@ _POSITIONS = 64
 _MOST_DIGITS = 15
 #: No word is begun in a string that has fewer tokens left than this: it would be cut.
 _WORD_TOKENS = 3
-_CHARACTER = 4  # bytes, at the most
 _SPACES = (b" ", b"\n", b"\t", b"\r")
 _DIGITS = b"0123456789"
-#: Bytes next to which a key or an item of JSON may end, and so be a repeat.
-_STRUCTURE = frozenset(b'"{}[],:')
 
 
 class LandingControl:
@@ -98,12 +96,9 @@ class LandingControl:
         self._hint = NOTHING  # the last way that was known
         self._tried: dict[int, Way | None] = {}  # by candidate after _at: the way after it, None for a refused one
         self._is_near = False
-        self._matcher: ByteMatcher | None = None
-        self._fed = 0  # tokens that the matcher has read
-        self._place: tuple[AnswerPlace, int] | None = None  # and the tokens before it
+        self._finder = WayFinder(self._search, self._known_classes)
         self._failures, self._again = 0, 0  # looks that found no way since one did, and tokens after which one is due
         self._ratio, self._wanted = 1.0, -1
-        self._classes = Classes(self._known_classes)  # a row's own, so that it does not depend on others
         #: by the number of tokens before it: what was known at a position where tokens were tried
         self._ways: dict[int, tuple[Way, dict[int, Way | None], int]] = {}
 
@@ -121,8 +116,7 @@ class LandingControl:
     def fork(self) -> LandingControl:
         """Return an independent copy."""
         twin = copy(self)
-        twin._tried, twin._ways, twin._classes = dict(self._tried), dict(self._ways), Classes(self._classes)
-        twin._matcher = self._matcher.copy() if self._matcher is not None else None
+        twin._tried, twin._ways, twin._finder = dict(self._tried), dict(self._ways), self._finder.copy()
         return twin
 
     # -- where the row is
@@ -150,20 +144,14 @@ class LandingControl:
     def _look_up(self, state: GuidanceState) -> bool:
         """Find the way from the row's position, and return whether tokens must be tried there."""
         remaining = self.max_tokens - state.num_tokens
-        way = self._brought(state)
+        way = self._fitting(state, self._brought(state), remaining)
         if way is None:
-            matcher = self._followed(state)
-            if matcher is not None:
-                most = _LOOK_PLACES >> min(self._failures, _HALVED)
-                effort = Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=most))
-                way = self._found(state, matcher, self._placed(state), remaining, effort, in_haste=False)
-        if way is not None and self._left(state, way, remaining) <= 0 and way.tokens is None:
-            way = _written(state, way, remaining)
+            way = self._fitting(state, self._searched(state, remaining), remaining)
         self._way, self._tried = way, {}
         if way is None:
             self._failures += 1
             self._again = state.num_tokens + max(1, min(_RETRY, remaining // 2), remaining // _RETRIES)
-            self.lost = self.lost or f"no end was found within {remaining} tokens"
+            self.lost = self._finder.refusal or self.lost or f"no end was found within {remaining} tokens"
             return False
         if self.lost or not self._is_tried:
             self._failures, self.lost = 0, ""
@@ -174,6 +162,21 @@ class LandingControl:
         if len(self._ways) > _POSITIONS:
             del self._ways[next(iter(self._ways))]
         return True
+
+    def _searched(self, state: GuidanceState, remaining: int) -> Way | None:
+        """Return a way that a look from the row's position finds."""
+        matcher = self._finder.matcher(state)
+        if matcher is None:
+            return None
+        most = _LOOK_PLACES >> min(self._failures, _HALVED)
+        effort = Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=most))
+        return self._finder.found(state, matcher, self._finder.place(state), self._hint, remaining, effort)
+
+    def _fitting(self, state: GuidanceState, way: Way | None, remaining: int) -> Way | None:
+        """Return the way, where tokens must be tried after it written in tokens; None if the masks refuse these."""
+        if way is None or way.tokens is not None or self._left(state, way, remaining) > 0:
+            return way
+        return in_tokens(state, way, remaining)
 
     def _left(self, state: GuidanceState, way: Way, remaining: int) -> int:
         """Return the number of tokens that may be written before each must be tried.
@@ -205,27 +208,6 @@ class LandingControl:
             self._at += 1
         return self._way
 
-    def _followed(self, state: GuidanceState) -> ByteMatcher | None:
-        """Return the byte twin's matcher, brought to the row's position."""
-        tokens, size = state.tokens, state.num_tokens
-        if self._matcher is None:
-            self._matcher, self._fed = self._search.matcher(), 0
-        new = tokens[self._fed : size]
-        symbols = [symbol for token in new for symbol in state.regions.symbols(token)]
-        if not state.plan.end_ids().isdisjoint(new) or not self._matcher.feed(symbols):
-            self._matcher, self.lost = None, "the byte twin refuses the answer so far"
-        self._fed = size
-        return self._matcher
-
-    def _placed(self, state: GuidanceState) -> AnswerPlace:
-        """Return the place at the row's position."""
-        places, size = self._search.places(state), state.num_tokens
-        place, read = self._place or (places.start(state.entry.region), 0)
-        symbols = [symbol for token in state.tokens[read:size] for symbol in state.regions.symbols(token)]
-        place = places.advance(place, symbols)._replace(is_refused=False)
-        self._place = place, size
-        return place
-
     # -- the next token, where `is_near` is true
 
     def next_token(self, state: GuidanceState) -> int | None:
@@ -234,7 +216,7 @@ class LandingControl:
         None if there is no such token, or if a watcher forbids it.
         """
         if self._way is not None and self._way.tokens is None:
-            self._way = _written(state, self._way, self.max_tokens - state.num_tokens)
+            self._way = in_tokens(state, self._way, self.max_tokens - state.num_tokens)
         if self._way is not None and self._way.tokens:
             token = int(self._way.tokens[0])
             return token if state.allows(token) else None
@@ -264,13 +246,13 @@ class LandingControl:
     def _after(self, state: GuidanceState, token: int, effort: Effort) -> Way | None:
         """Return a way after ``token`` that fits into the budget; None if none was found."""
         way, is_far = self._way, self.is_far
-        matcher = self._followed(state)
+        matcher = self._finder.matcher(state)
         if way is None or matcher is None:
             return None
         most, symbols = self.max_tokens - state.num_tokens - 1, state.regions.symbols(token)
-        if is_far and (kept := self._kept_way(state, matcher, way, symbols, most)) is not None:
+        if is_far and (kept := self._finder.kept(state, matcher, way, symbols, most)) is not None:
             return kept
-        places, place = self._search.places(state), self._placed(state)
+        places, place = self._search.places(state), self._finder.place(state)
         if not is_far and self._is_unwise(state, way, place, token):
             return None
         after, place = matcher.copy(), places.advance(place, symbols)
@@ -291,78 +273,14 @@ class LandingControl:
         if twin.is_stopped:
             return NOTHING
         part = effort.part(max(_STEP_PLACES, _FIRST * effort.left)) if is_far else effort
-        self._hint, part.cost = way, 2.0 * most + 8
-        found = self._found(twin, after, place, most, part, in_haste=not is_far, written=len(symbols))
+        part.cost = 2.0 * most + 8
+        reserve = None if is_far else partial(self._kept, twin)
+        found = self._finder.found(twin, after, place, way, most, part, reserve, written=len(symbols))
         if not is_far:
             return found
         effort.left += max(0.0, part.left)
         self._failures = 0 if found is not None else self._failures + 1
         return found
-
-    def _kept_way(
-        self, state: GuidanceState, matcher: ByteMatcher, way: Way, symbols: Sequence[int], most: int
-    ) -> Way | None:
-        """Return the way, or what is left of it, if that still ends the answer after ``symbols``."""
-        begun = matcher.ids(symbols)
-        for at in (0, len(symbols)):
-            rest = way.symbols[at:]
-            if len(rest) < most and matcher.ends_after([*begun, *way.ids(matcher)[at:]]):
-                places = self._search.places(state)
-                may_repeat = places.is_watched and not _STRUCTURE.isdisjoint(symbols)
-                if not may_repeat or not places.refuses(self._placed(state), (*symbols, *rest)):
-                    return way if not at else Way(rest, None, way.values)
-        return None
-
-    def _found(
-        self,
-        state: GuidanceState,
-        matcher: ByteMatcher,
-        place: AnswerPlace,
-        most: int,
-        effort: Effort,
-        *,
-        in_haste: bool,
-        written: int = -1,
-    ) -> Way | None:
-        """Return a way of at most ``most`` tokens from ``place``: a rest of the last way, else the result of a search.
-
-        ``written``: the number of symbols from the place of the last way to this one, if that is known.
-        ``in_haste``: the way must be written in tokens now and leave the reserve, and only one search is made.
-        """
-        try:
-            if state.region is RegionName.CONTENT and state.is_accepting:
-                return NOTHING
-        except GuidanceError:
-            return None
-        places, hint = self._search.places(state), self._hint
-        tree = self._search.tree(matcher, place, places, self._classes)
-        if state.region is RegionName.CONTENT and _is_torn(state):
-            found = next(self._search.ends(tree, effort, in_haste=True), None)
-            if found is not None and len(found.symbols) < _CHARACTER:
-                return NOTHING  # free text, which may be cut after the character
-        at = rest_at(matcher, place, places, hint, effort, written=written)
-        if at >= 0:
-            way = self._fitting(state, Way(hint.symbols[at:], None, hint.values), most, effort, in_haste=in_haste)
-            if way is not None or in_haste:
-                return way  # a search would hardly find a shorter one
-        repeated: Way | None = None  # taken if nothing else is found: what is not repeated may be as long
-        if places.is_watched:
-            again = rest_at(matcher, place, places, hint, effort, written=written, may_repeat=True)
-            rest = Way(hint.symbols[again:], None, hint.values)
-            repeated = self._fitting(state, rest, most, effort, in_haste=in_haste) if again >= 0 else None
-        for found in self._search.ends(tree, effort, hint, at, in_haste=in_haste):
-            way = self._fitting(state, found, most, effort, in_haste=in_haste)
-            if way is not None and not places.refuses(place, way.symbols):
-                return way
-            repeated = repeated or way
-        return repeated
-
-    def _fitting(self, state: GuidanceState, way: Way, most: int, effort: Effort, *, in_haste: bool) -> Way | None:
-        """Return the way if it has at most ``most`` tokens, ``in_haste`` written in tokens that leave the reserve."""
-        effort.spend(1 + len(way.symbols) / _WRITTEN)
-        if not in_haste:
-            return way if way.size <= most else _written(state, way, most)
-        return _written(state, way, most - self._kept(state, way))
 
     # -- the reserve
 
@@ -397,15 +315,3 @@ class RowLanding(NamedTuple):
 
     control: LandingControl | None = None
     note: str = ""
-
-
-def _is_torn(state: GuidanceState) -> bool:
-    """Whether the last token may have ended inside a character."""
-    data = state.engine.token_bytes(state.tokens[-1]) if state.num_tokens else b""
-    return bool(data) and data[-1] >= 0x80
-
-
-def _written(state: GuidanceState, way: Way, most: int) -> Way | None:
-    """Return the way in tokens; None if it has more than ``most`` of them or the masks refuse them."""
-    tokens = write(state, way.symbols, most)
-    return None if tokens is None or len(tokens) > most else Way(way.symbols, tokens, way.values)

@@ -66,13 +66,25 @@ def growth_bound(plan: Plan, first: int) -> Growth:
         most = min(_MOST, _bound(plan, first) + 8)
     except RecursionError:  # a schema that is nested too deeply to be measured
         most = _MOST
-    schemas = [tool.parameters for tool in plan.tools]
-    if response is not None and response.kind == "json":
-        schemas += [response.schema, *response.documents.values()]
-    is_open = response is not None and (response.kind in _GRAMMARS or _goes_on(response.pattern or ""))
-    is_open = is_open or any(tool.grammar is not None for tool in plan.tools) or any(map(_has_no_bound, schemas))
     is_seen = response is None or response.kind in _SEEN
-    return Growth(most, is_seen and all(tool.kind != "custom" for tool in plan.tools), not is_open)
+    return Growth(most, is_seen and all(tool.kind != "custom" for tool in plan.tools), not _is_open(plan))
+
+
+def _is_open(plan: Plan) -> bool:
+    """Whether some part of a plan has no bound that is sure."""
+    response, schemas = plan.response, [tool.parameters for tool in plan.tools]
+    patterns = []
+    if any(tool.grammar is not None for tool in plan.tools) or (response and response.kind in _GRAMMARS):
+        return True
+    if response is not None:
+        schemas += [response.schema, *response.documents.values()]
+        patterns.append(response.pattern or "")
+        for node in _nodes(json.loads(response.source) if response.kind == "structural_tag" else None):
+            if node.get("type") == "grammar":
+                return True
+            schemas += [node[key] for key in ("json_schema", "schema") if key in node]
+            patterns.append(str(node.get("pattern", "")) if node.get("type") == "regex" else "")
+    return any(map(_goes_on, patterns)) or any(map(_has_no_bound, schemas))
 
 
 def _bound(plan: Plan, first: int) -> int:

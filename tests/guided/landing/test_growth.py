@@ -102,6 +102,11 @@ def test_a_token_that_decides_what_all_open_brackets_need_is_refused(
     assert row.state.is_stopped
 
 
+def tagged(content: dict[str, Any]) -> dict[str, Any]:
+    format = {"type": "tag", "begin": "<a>", "end": "</a>", "content": content}
+    return {"response_format": guided.StructuralTag({"type": "structural_tag", "format": format})}
+
+
 @pytest.mark.parametrize(
     ("parts", "is_sure"),
     [
@@ -118,6 +123,19 @@ def test_a_token_that_decides_what_all_open_brackets_need_is_refused(
         ({"response_format": guided.Regex("(yes|no)")}, True),
         ({"response_format": guided.Regex(".{0,9}!")}, False),
         (KINDS["structural tag"], True),
+        (tagged({"type": "json_schema", "json_schema": BINARY}), False),
+        (tagged({"type": "regex", "pattern": "[a-z]+!"}), False),
+        (tagged({"type": "grammar", "grammar": 'root ::= "a" root | "b"'}), False),
+        (
+            {
+                "response_format": {
+                    "type": "structural_tag",
+                    "triggers": ["<f"],
+                    "structures": [{"begin": "<f>", "schema": BINARY, "end": "</f>"}],
+                }
+            },
+            False,
+        ),
     ],
 )
 def test_a_bound_is_sure_where_no_choice_is_made_late_in_what_recurs(

@@ -64,7 +64,7 @@ def test_answers_are_whole(tiny_guide: Any, name: str, seed: int) -> None:
 TRAPS = {
     "two numbers in a row": 'start: "x" | w\nw: /[a-z]+/ "!" | /[0-9]+/ /[0-9]+/',
     "brackets that look alike": f'start: p | q\np: "(" p ")" | "p"\nq: "(" q "{"x" * 60}" | "q"',
-    "three lexemes in a row": 'start: r start | "if"\nr: n "!"+ n "!" | "(" "!"\nn: r* "]" "]" | /[0-9]+/ /[a-z]+/ /[a-z]+/',
+    "names in a row": 'start: r start | "if"\nr: n "!"+ n "!" | "(" "!"\nn: r* "]" "]" | /[0-9]+/ /[a-z]+/ /[a-z]+/',
 }
 
 
