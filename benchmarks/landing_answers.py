@@ -113,7 +113,7 @@ def random_answers(options: argparse.Namespace) -> None:
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     us: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     lost: list[str] = []
-    for kind, name, plan in plans(engine, options.limit, chance):
+    for kind, name, plan in list(plans(engine, options.limit, chance)):  # all at first: answers must not change them
         if options.kind not in kind:
             continue
         try:
