@@ -33,16 +33,20 @@ _RUNS = (64, 256)
 _PRINTABLE = bytes((*range(0x20, 0x7F), 0x0A, 0x09))
 
 
-#: The cost of a byte that must come.
-_FORCED = 0.35
+#: The cost of a byte that must come, and what is added for members that may be optional, where others are required.
+_FORCED, _OPTIONAL = 0.35, 40.0
 
 
 class Candidate(NamedTuple):
-    """Symbols to write; whether candidates of earlier places may be dropped, and whether they begin a JSON value."""
+    """Symbols to write; whether candidates of earlier places may be dropped, and whether they begin a JSON value.
+
+    ``extra`` is added to their cost.
+    """
 
     symbols: tuple[int, ...]
     settles: bool = False
     begins_value: bool = False
+    extra: float = 0.0
 
 
 class Preference(NamedTuple):
@@ -63,7 +67,7 @@ class Preference(NamedTuple):
         return bool(self.first_bytes) and self.forced_cost == _FORCED
 
     def cost(self, candidate: Candidate) -> float:
-        cost = 1.0 + self.forced_cost * (len(candidate.symbols) - 1)
+        cost = 1.0 + self.forced_cost * (len(candidate.symbols) - 1) + candidate.extra
         return cost + self.first_bytes.get(candidate.symbols[0], 0.0) if candidate.begins_value else cost
 
 
@@ -191,6 +195,9 @@ class Candidates:
             case Mode.IN_KEY if _is_guess(allowed) and (found := self._named(matcher, b'"' + scan.text)):
                 rests = [candidate._replace(settles=False) for candidate in found]
                 return [*rests, *_each(self._classes_of(matcher, mask, classes))]
+            case Mode.IN_KEY if not scan.text and not allowed >> 0x22 & 1 and (found := self._needed(matcher)):
+                some = self._classes_of(matcher, mask, classes)
+                return [*found, *(Candidate((byte,), extra=_OPTIONAL) for byte in some)]
             case Mode.STRING | Mode.IN_KEY:
                 if allowed >> 0x22 & 1:
                     return [Candidate((0x22,))]
@@ -266,6 +273,11 @@ class Candidates:
             if last:
                 return [Candidate(tuple(rest), settles=is_required) for rest in reversed(last)]
         return []
+
+    def _needed(self, matcher: ByteMatcher) -> list[Candidate]:
+        """The rests, after the quote, of known names that some object requires."""
+        names = (name[1:] for name, needed in self._names if needed)
+        return [Candidate(tuple(name)) for name in islice(filter(matcher.fits, names), _FEW)]
 
     # -- classes of bytes
 

@@ -208,6 +208,44 @@ def test_a_multiple_ends_at_most_two_digits_away(engine: Engine, seed: int) -> N
     assert len(text) <= len(digits) + 2
 
 
+#: Long texts that must be written, next to values and members that need not: none may hide what ends the answer.
+EITHER = {"type": "object", "oneOf": [
+    {"properties": {"uri": {"type": "string"}}, "required": ["uri"]},
+    {"properties": {"id": {"type": "string"}}, "required": ["id"]}]}  # fmt: skip
+LEVELS = {"type": "object", "required": ["initial level"], "properties": {
+    "extension levels": {"type": "array", "items": {"type": "object", "required": ["provisions"], "properties": {
+        "provisions": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["request"]}}}}},
+    "initial level": {"type": "object", "required": ["functionality provisions"], "properties": {
+        "functionality provisions": {"type": "array", "minItems": 1, "items": {
+            "type": "object", "required": ["request", "offer"], "properties": {
+                "distance": {"type": "number"}, "offer": EITHER, "request": EITHER}}}}}}}  # fmt: skip
+OPTIONS = {"type": "object", "required": [f"part {i}" for i in range(6)], "properties": {f"part {i}": {
+    "type": "object", "required": ["properties"], "properties": {
+        "type": {"enum": ["a", "b"]}, "version": {"enum": ["2015-05-01", "2015-06-15"]},
+        "properties": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}}
+    for i in range(6)}}  # fmt: skip
+NAMES = {"type": "object", "required": (names := [f"name {i}" for i in range(5)]), "additionalProperties": False,
+         "properties": {name: {"type": "string", "minLength": 44, "maxLength": 45} for name in names}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("schema", "begun", "places"),
+    [(LEVELS, '{"extension levels": [{', 600), (OPTIONS, '{"part 0": {"', 300), (NAMES, '{"name 0": "', 60)],
+    ids=["values of any type", "optional members", "long strings"],
+)
+def test_what_may_be_written_in_several_ways_hides_no_end(
+    engine: Engine, schema: dict[str, Any], begun: str, places: int
+) -> None:
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema(schema))
+    state = GuidanceState(plan, engine)
+    state.commit(engine.tokenize(begun))
+    limits = SearchLimits(cpu_s=60.0, expansions=places)
+    landing = LandingSearch(plan, engine, response_text="").shortest_end(state, limits=limits, preferences=1)
+    assert landing.tokens is not None, landing.reason
+    state.commit(landing.tokens)
+    assert state.is_stopped
+
+
 def check_value(plan: Plan, engine: Engine, tokens: list[int]) -> None:
     """By judges that know nothing of masks: what was written is valid."""
     message = read_answer(tokens, plan, engine)
