@@ -120,12 +120,12 @@ class WayFinder:
         if places.is_watched:
             again = rest_at(matcher, place, places, hint, effort, written=written, may_repeat=True)
             rest = Way(hint.symbols[again:], None, hint.values)
-            repeated = _fitting(state, rest, most, effort, reserve) if again >= 0 else None
+            repeated = _begun(state, _fitting(state, rest, most, effort, reserve)) if again >= 0 else None
         for found in self._search.ends(tree, effort, hint, at, in_haste=in_haste):
             way = _fitting(state, found, most, effort, reserve)
             if way is not None and not places.refuses(place, way.symbols):
                 return way
-            repeated = repeated or way
+            repeated = repeated or _begun(state, way)
         return repeated
 
 
@@ -137,6 +137,11 @@ def _fitting(
     if reserve is not None:
         return in_tokens(state, way, most - reserve(way))
     return way if way.size <= most else in_tokens(state, way, most)
+
+
+def _begun(state: GuidanceState, way: Way | None) -> Way | None:
+    """Return the way; None if a watcher already forbids its first token: the next one could not be chosen."""
+    return way if way is not None and (not way.tokens or state.allows(int(way.tokens[0]))) else None
 
 
 def _is_torn(state: GuidanceState) -> bool:

@@ -124,7 +124,7 @@ class PlaceMap:
     def _step(self, place: AnswerPlace, symbol: int) -> AnswerPlace:
         (position, spans) = self.regions.step(place.position, symbol)
         if spans is not None:
-            return self._entered(position, symbols_of(spans.trigger))
+            return self._entered(position, symbols_of(spans.trigger))._replace(is_refused=place.is_refused)
         name = self.regions.name(position)
         if name is RegionName.TOOL_CALLS and place.call is not None:
             return self._in_calls(_moved(place, position), (symbol,))[0]

@@ -23,6 +23,7 @@ from tests.cases import seeds
 from tests.guided.landing.test_control import drawn, row_of, step, written
 from tests.guided.landing.test_landing import KINDS, TREE, made
 from tests.judges.plans import FORMAT, plan_of
+from tests.made_up.wire_forms import FORMS
 
 #: A schema, an open answer, and a text after which the shortest end is longer; the bound must hold each time.
 GROWN = [
@@ -281,6 +282,30 @@ def test_random_schemas_land_with_room_to_spare(engine: Engine, seed: int) -> No
         assert row.state.is_stopped, (schema, extra, b"".join(map(engine.token_bytes, tokens)))
         message = read_answer(tokens, plan, engine, sequence=row)
         assert plan.schema_report.relaxed or not message.violations
+
+
+MAP = {"type": "object", "minProperties": 3, "additionalProperties": {"type": "boolean"}}
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+@pytest.mark.parametrize("seed", seeds(20, default=1))
+def test_random_parameters_of_calls_land(engine: Engine, form: str, seed: int) -> None:
+    """Keys and items must differ in calls as well, on the ways after them too."""
+    chance = random.Random(seed)
+    for schema in (MAP, wide_schema(chance, 1)):
+        parameters = {"type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": False}
+        tool = {"type": "function", "function": {"name": "f", "parameters": {**parameters, "$defs": {"n": MAP}}}}
+        like = replace(FORMAT, tool_calls=FORMS[form], reasoning=None)
+        try:
+            plan = plan_of(engine, like, tools=[tool], tool_choice="required")
+            least = min_tokens(plan, engine)
+        except guided.GuidedError:
+            assert schema is not MAP
+            continue  # no value is valid, or none was found
+        for extra in (5, 20, 60):
+            row = row_of(plan, engine, least + extra)
+            tokens = written(row, chance, least + extra)
+            assert row.state.is_stopped, (schema, extra, b"".join(map(engine.token_bytes, tokens)))
 
 
 def test_most_random_formats_have_a_least_number_of_tokens(engine: Engine) -> None:
