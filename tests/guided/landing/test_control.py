@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -127,6 +128,8 @@ def test_a_slow_processor_lands_on_the_same_tokens(engine: Engine, kind: str, mo
         "guided.landing.effort.time", SimpleNamespace(thread_time=lambda: slowness * time.thread_time())
     )
     found = []
+    gc.collect()
+    gc.freeze()  # a real pause, five times as long, would be a third thing
     for slowness, pause in ((1.0, 0.0), (5.0, 0.0), (1.0, 0.8)):  # noqa: B007
         plan = (
             plan_of(engine, response_format=JsonSchema(LONG), thinking=False) if kind == "long" else made(engine, kind)
@@ -134,6 +137,7 @@ def test_a_slow_processor_lands_on_the_same_tokens(engine: Engine, kind: str, mo
         least = min_tokens(plan, engine)
         rows = [row_of(plan, engine, least + extra) for extra in BUDGETS[:5]]
         found.append([written(row, random.Random(kind), row.landing.max_tokens) for row in rows if row.landing])
+    gc.unfreeze()
     assert found[0] == found[1] == found[2]
 
 
