@@ -76,6 +76,8 @@ class PlaceMap:
         self._calls = CallValueTable(steps) if steps else None
         self.steps = steps
         self._values = [_Value.of(step.watchers) for step in steps]
+        #: whether JSON values may be written whose places are known
+        self.has_json = self._json or bool(steps)
         #: whether a watcher may forbid symbols
         self.is_watched = bool(plan.watchers) or any(step.watchers for step in steps)
 

@@ -24,11 +24,11 @@ __all__ = ["Found", "SearchTree", "search"]
 _ROUND, _ROUND_OF_TEXT = 40, 150
 #: Places that a round hands on.
 _KEPT = 4
-#: What a symbol counts for when places of different depth are compared, more than one that must come costs: going on
-#: must not look worse than going back.
-_PROGRESS = 0.4
-#: How often a place that looks like one before may be tried.
-_VISITS = 2
+#: What a symbol counts for when places of different depth are compared, in plans with JSON and in others: going on must
+#: not look worse than going back.  With JSON it is more than a byte that must come costs: long names hide no end.
+_PROGRESS, _PROGRESS_OF_TEXT = 0.4, 0.3
+#: How often a place that looks like one before may be tried, in plans with JSON and in others.
+_VISITS, _VISITS_OF_TEXT = 2, 4
 #: A watcher may forbid what was written; it does not where nothing else is left.
 _REFUSED = 40.0
 
@@ -231,6 +231,7 @@ def search(
     heap: list[tuple[float, int, float, _Node, bool]] = [(0.0, 0, 0.0, tree.root, False)]
     seen: dict[object, int] = {}
     tried = since = 0
+    progress, most_visits = (_PROGRESS, _VISITS) if tree.places.has_json else (_PROGRESS_OF_TEXT, _VISITS_OF_TEXT)
     while heap:
         if effort.is_spent:
             yield Found(None, f"no end was found within {tried} places, {effort.end}", tried)
@@ -261,7 +262,7 @@ def search(
         scan = node.place.scan
         looks = (mask, node.place.position, node.place.call, scan and scan.mode, *node.written())
         visits = seen.get(looks, 0)
-        if visits >= _VISITS and heap:
+        if visits >= most_visits and heap:
             continue
         seen[looks] = visits + 1
         if hint.symbols and not node.is_left and node is not tree.root:
@@ -283,7 +284,7 @@ def search(
             after = cost + price + child.penalty + preference.forced_cost * len(child.forced)
             heappush(heap, (after + child.open, -next(ties), after, child, child.is_entered))
         if since >= (_ROUND if scan is not None else _ROUND_OF_TEXT) and len(heap) > 1:
-            heap = nsmallest(_KEPT, heap, key=lambda item: (item[0] - _PROGRESS * item[3].size, item[1]))
+            heap = nsmallest(_KEPT, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))
             since = 0
             heapify(heap)
             seen.clear()

@@ -228,6 +228,21 @@ NAMES = {"type": "object", "required": (names := [f"name {i}" for i in range(5)]
          "properties": {name: {"type": "string", "minLength": 44, "maxLength": 45} for name in names}}  # fmt: skip
 
 
+SQL = r"""start: "SELECT " cols " FROM " name ";"
+cols: "*" | col (", " col)*
+col: expr (" AS " name)?
+expr: name | NUM | STR | "CASE" (" WHEN " name " THEN " expr)+ " ELSE " expr " END"
+name: /[a-z_]+(\.[a-z_]+)?/
+NUM: /[0-9]+(\.[0-9]+)?/
+STR: /'[^']*'/
+"""
+
+
+def test_a_query_has_a_shortest_text(demo_guide: Any) -> None:
+    plan = demo_guide.plan(response_format=guided.Lark(SQL), thinking=False)
+    assert demo_guide.min_tokens(plan) <= 7
+
+
 @pytest.mark.parametrize(
     ("schema", "begun", "places"),
     [(LEVELS, '{"extension levels": [{', 600), (OPTIONS, '{"part 0": {"', 300), (NAMES, '{"name 0": "', 60)],
