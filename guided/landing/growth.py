@@ -46,7 +46,7 @@ class Growth(NamedTuple):
     """``most`` bytes are the bound for any number of tokens that open no value, and for each value that they open.
 
     ``is_seen``: whether each value that nests is opened by a bracket; else every token may open one.  ``is_sure``:
-    whether the bound can be relied on, and a search to find what is needed; else our own loop tries each token.
+    whether the bound can be relied on, and a search to find what is needed; else tokens are tried from the beginning.
     """
 
     most: int
@@ -142,7 +142,7 @@ def _has_no_bound(schema: Any) -> bool:
     """
     nodes = list(_nodes(schema))
     patterns = (key for node in nodes for key in (node.get("pattern"), *_mapping(node, "patternProperties")))
-    if any("contains" in node or "propertyNames" in _mapping(node, "not") for node in nodes):
+    if any("contains" in node or "propertyNames" in _mapping(node, "not") or _chooses_twice(node) for node in nodes):
         return True
     for pattern in patterns:  # without an anchor, any text may come before one, or before an alternative of it
         if isinstance(pattern, str) and (pattern[:1] != "^" or "|" in pattern or _goes_on(pattern)):
@@ -181,6 +181,12 @@ def _decides_late(node: Mapping[str, Any]) -> bool:
         return True
     branches = [branch for key in _BRANCHES for branch in _listed(node, key) if isinstance(branch, Mapping)]
     return sum(not _is_scalar(branch) for branch in branches) > 1
+
+
+def _chooses_twice(node: Mapping[str, Any]) -> bool:
+    """Whether one token may make several choices of a value at once, so that what they ask for adds up."""
+    parts = [node, *(part for part in _listed(node, "allOf") if isinstance(part, Mapping))]
+    return sum(key in part for part in parts for key in ("if", *_BRANCHES, *_DEPENDENT)) > 1
 
 
 def _is_scalar(node: Mapping[str, Any]) -> bool:

@@ -145,6 +145,25 @@ def test_a_bound_is_sure_where_no_choice_is_made_late_in_what_recurs(
     assert growth_bound(plan_of(engine, **parts), 0).is_sure == is_sure
 
 
+@pytest.mark.parametrize("extra", [290, 300, 330, 360])
+def test_one_token_that_meets_several_conditions_is_tried(engine: Engine, extra: int) -> None:
+    names = [f"x{i}" for i in range(14)]
+    asked = [{"if": {"properties": {"kind": {"const": "b"}}}, "then": {"required": [name]}} for name in names]
+    members = {name: {"type": "string", "pattern": "^[0-9]{40}$"} for name in names}
+    schema = {"type": "object", "properties": {"kind": {"enum": ["a", "b"]}, **members}, "required": ["kind"],
+              "additionalProperties": False, "allOf": asked}  # fmt: skip
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema(schema))
+    most = min_tokens(plan, engine) + extra
+    row, chance = row_of(plan, engine, most), random.Random(extra)
+    for token in engine.tokenize('{"kind": "b"'):
+        if row.is_landing() and row.landing is not None and not row.lands(token, row.landing.step_effort()):
+            break
+        row.extend([token])
+    while not row.is_done and row.num_tokens < most:
+        step(row, chance)
+    assert row.state.is_stopped
+
+
 @pytest.mark.parametrize("kind", ["lark", "gbnf", "two kinds"])
 @pytest.mark.parametrize("seed", range(3))
 def test_far_from_the_budget_tried_tokens_are_those_without_landing(engine: Engine, kind: str, seed: int) -> None:
