@@ -275,7 +275,7 @@ class Candidates:
         return []
 
     def _needed(self, matcher: ByteMatcher) -> list[Candidate]:
-        """The rests, after the quote, of known names that some object requires."""
+        """The rests, after the quote, of known names that fit here and that any object of the plan requires."""
         names = (name[1:] for name, needed in self._names if needed)
         return [Candidate(tuple(name)) for name in islice(filter(matcher.fits, names), _FEW)]
 
@@ -320,7 +320,11 @@ def _with_simple_values(matcher: ByteMatcher, text: bytes, at: int) -> bytes:
 
 
 def _filled(matcher: ByteMatcher, some: Iterable[int], classes: Classes) -> list[Candidate]:
-    """The shortest run of one byte after which a string may end, where no end is near because it needs a length."""
+    """The shortest run of one byte after which a string may end, where that is not the first byte.
+
+    A string of a least length may end after each longer run; elsewhere the run ends it as well, but may not be the
+    shortest.
+    """
     found: list[tuple[int, ...]] = []
     for byte in some:
         for size in _RUNS:

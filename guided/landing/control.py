@@ -56,6 +56,17 @@ _SPACES = (b" ", b"\n", b"\t", b"\r")
 _DIGITS = b"0123456789"
 
 
+class _Known(NamedTuple):
+    """The knowledge at a position where tokens were tried; the fields are those of `LandingControl`."""
+
+    way: Way
+    tried: dict[int, Way | None]
+    credit: int
+    ratio: float
+    wanted: int
+    failures: int
+
+
 class LandingControl:
     """The control of one row.  ``way`` are the tokens of a whole answer, ``growth`` is `growth_bound` of the plan,
     ``classes`` is what the search for the way remembers.
@@ -99,8 +110,7 @@ class LandingControl:
         self._finder = WayFinder(self._search, self._known_classes)
         self._failures, self._again = 0, 0  # looks that found no way since one did, and tokens after which one is due
         self._ratio, self._wanted = 1.0, -1
-        #: by the number of tokens before it: what was known at a position where tokens were tried
-        self._ways: dict[int, tuple[Way, dict[int, Way | None], int]] = {}
+        self._ways: dict[int, _Known] = {}  # by the number of tokens before the position
 
     def rolled_back(self, size: int) -> None:
         """Forget what is known of tokens after the first ``size``, which have been undone."""
@@ -110,13 +120,17 @@ class LandingControl:
         self.restart()
         self.begun, self._ways = begun if begun is not None and begun < size else None, ways
         if size in ways:
-            self._way, self._tried, self._credit = ways[size]
+            self._way, self._tried, self._credit, self._ratio, self._wanted, self._failures = ways[size]
             self._hint, self._at, self._counted, self._is_near = self._way, size, size, True
 
     def fork(self) -> LandingControl:
         """Return an independent copy."""
         twin = copy(self)
-        twin._tried, twin._ways, twin._finder = dict(self._tried), dict(self._ways), self._finder.copy()
+        twin._ways = {at: known._replace(tried=dict(known.tried)) for at, known in self._ways.items()}
+        known = self._ways.get(self._at)
+        is_kept = known is not None and known.tried is self._tried
+        twin._tried = twin._ways[self._at].tried if is_kept else dict(self._tried)
+        twin._finder = self._finder.copy()
         return twin
 
     # -- where the row is
@@ -158,7 +172,8 @@ class LandingControl:
         self._credit = self._left(state, way, remaining)
         if self._credit > 0 and not self._is_tried:
             return False
-        self._ways[state.num_tokens] = way, self._tried, self._credit
+        known = _Known(way, self._tried, self._credit, self._ratio, self._wanted, self._failures)
+        self._ways[state.num_tokens] = known
         if len(self._ways) > _POSITIONS:
             del self._ways[next(iter(self._ways))]
         return True

@@ -79,11 +79,13 @@ def _is_open(plan: Plan) -> bool:
     if response is not None:
         schemas += [response.schema, *response.documents.values()]
         patterns.append(response.pattern or "")
-        for node in _nodes(json.loads(response.source) if response.kind == "structural_tag" else None):
+    if response is not None and response.kind == "structural_tag":
+        for node in _nodes(json.loads(response.source)):
             if node.get("type") == "grammar":
                 return True
             schemas += [node[key] for key in ("json_schema", "schema") if key in node]
-            patterns.append(str(node.get("pattern", "")) if node.get("type") == "regex" else "")
+            if node.get("type") == "regex":
+                patterns.append(str(node.get("pattern", "")))
     return any(map(_goes_on, patterns)) or any(map(_has_no_bound, schemas))
 
 

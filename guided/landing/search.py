@@ -25,7 +25,7 @@ _ROUND, _ROUND_OF_TEXT = 40, 150
 #: Places that a round hands on.
 _KEPT = 4
 #: What a symbol counts for when places of different depth are compared, in plans with JSON and in others: going on must
-#: not look worse than going back.  With JSON it is more than a byte that must come costs: long names hide no end.
+#: not look worse than going back.  With JSON it is more than what a byte that must come costs (0.35).
 _PROGRESS, _PROGRESS_OF_TEXT = 0.4, 0.3
 #: How often a place that looks like one before may be tried, in plans with JSON and in others.
 _VISITS, _VISITS_OF_TEXT = 2, 4
@@ -109,9 +109,10 @@ class _Node:
         return len(self.forced) >= EXIT and self.is_in_text
 
     def written(self) -> Iterator[int]:
-        """Yield what has been written, as far as it matters to what may come next: not which values of two there are.
+        """Yield how much has been written; two places with the same numbers are taken for alike if their masks are.
 
-        In JSON, the members and items of each open object and array, and the bytes of the value that is open.
+        In JSON: the bytes of the value that is open, and the members and items of each open object and array, so that
+        values of any size count alike.  Outside of JSON: the symbols.
         """
         scan, before = self.place.scan, self
         if scan is None:

@@ -34,6 +34,8 @@ def _narrowed(row: RowSequence, scores: torch.Tensor) -> torch.Tensor:
     top = scores.topk(min(most, len(scores)))
     ids = [i for i, score in zip(top.indices.tolist(), top.values.tolist(), strict=True) if score > -torch.inf]
     safe = [i for i in ids if row.lands(i, effort)]
+    # Far from the budget the way's next token is one of many: it stays only where nothing else is left.  Tokens that
+    # were not tried are masked, also if all that were tried pass.
     nearest = None if is_far and safe else row.landing_token()
     if (nearest is None and not safe) or (len(safe) == len(ids) < most):
         return scores

@@ -358,6 +358,44 @@ def test_a_row_that_is_taken_back_or_copied_lands_as_well(engine: Engine, kind: 
     assert row.num_tokens <= most
 
 
+def test_a_draft_that_is_taken_back_changes_no_decision(engine: Engine) -> None:
+    """But for what a search has learned of bytes since: it may find another end where few tokens are left."""
+    items = {
+        "type": "array",
+        "items": {"type": "string", "pattern": "^.+-[0-9]{6}$"},
+        "minItems": 2,
+        "uniqueItems": True,
+    }
+    schema = {"type": "object", "properties": {"a": items, "b": {"type": "integer"}}, "required": ["a", "b"],
+              "additionalProperties": False}  # fmt: skip
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema(schema))
+    least = min_tokens(plan, engine)
+    compared = changed = 0
+    for extra in (1, 10, 25, 40, 55):
+        chance, row = random.Random(extra), row_of(plan, engine, least + extra)
+        while not row.is_done and row.num_tokens < least + extra:
+            mask = row.token_mask()
+            assert mask is not None
+            order = list(drawn(allowed_ids(mask.words), engine, chance))
+            landing = row.landing
+            if row.is_landing() and landing is not None:
+                twin, draft, effort = landing.fork(), row.state.fork(), landing.step_effort()
+                found = [row.lands(token, effort) for token in order]
+                draft.commit(order[:1])
+                if not draft.is_stopped:
+                    twin.is_near(draft)
+                    twin.rolled_back(row.num_tokens)
+                    assert twin.is_near(row.state)
+                    compared, effort = compared + 1, twin.step_effort()
+                    changed += found != [twin.allows(row.state, token, effort) for token in order]
+                order = [token for token, lands in zip(order, found, strict=True) if lands] or order
+                order = order if any(found) else [row.landing_token() or order[0]]
+            row.extend(order[:1])
+        assert row.state.is_stopped
+    assert compared > 200
+    assert changed <= compared // 50
+
+
 def test_the_message_says_where_landing_began_and_which_calls_it_chose(engine: Engine) -> None:
     plan = made(engine, "calls: tags")
     most = min_tokens(plan, engine) + 4
