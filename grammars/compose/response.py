@@ -86,7 +86,8 @@ def response_part(
             found = client_grammar(
                 grammar, place=_at(place, "grammar"), trusted=trusted, spelling=spelling, policy=policy
             )
-            return ResponsePart(Sub("lark", found.lark), ResponsePlan("lark", report=found.report, source=grammar))
+            plan = ResponsePlan("lark", report=found.report, source=grammar, spelling=spelling)
+            return ResponsePart(Sub("lark", found.lark), plan)
         case Gbnf(grammar=grammar):
             text = gbnf_grammar(grammar, place=_at(place, "grammar")).lark
             return ResponsePart(Sub("gbnf", text), ResponsePlan("gbnf", source=grammar))
@@ -94,7 +95,8 @@ def response_part(
             node, report = llguidance_part(
                 grammar, place=_at(place, "grammar"), trusted=trusted, spelling=spelling, policy=policy
             )
-            return ResponsePart(node, ResponsePlan("llguidance", report=report, source=_source(grammar)))
+            plan = ResponsePlan("llguidance", report=report, source=_source(grammar), spelling=spelling)
+            return ResponsePart(node, plan)
         case StructuralTag(spec=spec, trusted=trusted):
             is_whole = isinstance(spec, Mapping) and spec.get("type") == "structural_tag"  # OpenAI's object
             at = place if is_whole else _at(place, "structural_tag")
@@ -166,7 +168,8 @@ def _structural_tag(
     spec: Any, spelling: Spelling, policy: Policy, markers: Markers | None, place: str, *, trusted: bool
 ) -> ResponsePart:
     part = structural_tag_part(spec, place=place, markers=markers, trusted=trusted, spelling=spelling, policy=policy)
-    return ResponsePart(part.node, ResponsePlan("structural_tag", report=part.report, source=_source(spec)))
+    plan = ResponsePlan("structural_tag", report=part.report, source=_source(spec), spelling=spelling)
+    return ResponsePart(part.node, plan)
 
 
 def _regex(pattern: Any, place: str, *, unicode: bool = False) -> ResponsePart:

@@ -159,7 +159,9 @@ def _output(plan: Plan, engine: Engine, entry: str, known: str | None) -> tuple[
             found.append(tokens)
             values = values[1:]
     limits = time_limits()
-    searched = LandingSearch(plan, engine, entry=entry, response_text=known or "").shortest_end(start)
+    has_source = plan.response is not None and plan.response.source  # texts of values in it are found if needed
+    shown = None if has_source else known or ""
+    searched = LandingSearch(plan, engine, entry=entry, response_text=shown).shortest_end(start)
     if searched.tokens is not None:
         found.append(list(searched.tokens))
     must_differ = any(isinstance(watcher, UniqueWatch) for watcher in plan.watchers)

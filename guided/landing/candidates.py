@@ -136,6 +136,8 @@ class Candidates:
     ) -> Iterator[tuple[int, ...]]:
         """Yield the rests, after ``written``, of known texts of the value that may begin at a place, the best first."""
         scan, step, size = place.scan, -1, len(written)
+        if scan is None and place.text is not None:
+            return  # between the values of a tag or a grammar
         if scan is not None:
             if scan.mode is not Mode.VALUE or scan.frame is not None or (not size and mask.bytes >> 0x5D & 1):
                 return

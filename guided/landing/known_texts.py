@@ -10,6 +10,7 @@ from typing import Any
 
 from grammars.plan.plan import Plan
 from grammars.shortest.instances import pattern_word
+from grammars.text_grammars.schemas import placed_schemas
 
 __all__ = ["closing_texts", "exit_ids", "keywords", "member_names", "string_texts"]
 
@@ -83,8 +84,10 @@ def member_names(plan: Plan) -> tuple[tuple[bytes, bool], ...]:
 
 
 def _schemas(plan: Plan) -> Iterator[Any]:
-    if plan.response is not None:
-        yield from (plan.response.schema, *plan.response.documents.values())
+    response = plan.response
+    if response is not None:
+        yield from (response.schema, *response.documents.values())
+        yield from (found.schema for found in placed_schemas(response.kind, response.source))
     yield from (tool.parameters for tool in plan.tools)
 
 

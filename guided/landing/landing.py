@@ -12,8 +12,9 @@ from functools import partial
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
-from grammars.plan.plan import Plan
+from grammars.plan.plan import Plan, ResponsePlan
 from grammars.shortest.plan_texts import response_text
+from grammars.text_grammars.schemas import placed_schemas
 from guided.engine.engine import Engine
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
 from guided.landing.candidates import Candidates, Classes, Preference
@@ -40,6 +41,8 @@ _PREFERENCES = (
 _TIMES, _FEW = 3, 150
 #: Places of the first search, after which the shortest text of the response is worked out from its format.
 _SHORT = 100
+#: Schemas of one tag or grammar of which texts are worked out.
+_MOST_SCHEMAS = 16
 
 
 class Landing(NamedTuple):
@@ -53,7 +56,7 @@ class Landing(NamedTuple):
 class LandingSearch:
     """The search for the ends of one plan's answers.
 
-    ``response_text`` is a text of the response that is known, "" if it is known that there is none.
+    ``response_text`` is a text of the response that is known, "" if none can be worked out.
     Raises `GrammarError` or `LimitExceeded` where the byte twin refuses the grammar.
     """
 
@@ -162,14 +165,15 @@ class LandingSearch:
         return self._places
 
     def _learn_response(self) -> None:
-        """Work out a text of the response from its format, if none is known."""
+        """Work out a text of the response, or of the values in it, from its format, if none is known."""
         response = self._plan.response
         if response is None or -1 in self._known:
             return
-        self._known[-1] = []
-        with suppress(GuidanceError):
-            if text := response_text(response):
-                self._known[-1] = [text.encode()]
+        known = self._known[-1] = []
+        for part in _values(response):
+            with suppress(GuidanceError):
+                if text := response_text(part):
+                    known.append(text.encode())
 
     def _preferences(self) -> list[Preference]:
         has_known = any(self._known.values())
@@ -182,6 +186,13 @@ class LandingSearch:
         if not matcher.feed(symbols):
             raise LimitExceeded("the byte twin refuses the answer so far", place=f"token {state.num_tokens}")
         return matcher, places.of(state), places
+
+
+def _values(response: ResponsePlan) -> list[ResponsePlan]:
+    """The response, and the JSON values in it, of which texts can be worked out."""
+    schemas = [found.schema for found in placed_schemas(response.kind, response.source)]
+    values = [ResponsePlan("json", schema, spelling=response.spelling) for schema in schemas[:_MOST_SCHEMAS]]
+    return values or [response]
 
 
 def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None) -> tuple[int, ...] | None:

@@ -1,15 +1,17 @@
 """The place in an answer, symbol by symbol: its region, and the JSON value that is being written there.
 
-A JSON value is never guessed from a bracket: the response is JSON if its format is, and inside tool calls the table of
-steps of the syntax says where a value begins.
+A JSON value is never guessed from a bracket: the response is JSON if its format is, inside tool calls the table of
+steps of the syntax says where a value begins, and in structural tags and clients' grammars the text before it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from grammars.plan.plan import Plan, RegionName
+from grammars.text_grammars.schemas import placed_schemas
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from grammars.values.watchers import DigitWatch, UniqueNode, UniqueWatch, Watcher
@@ -27,13 +29,16 @@ _BEGIN = ScanState()
 class AnswerPlace(NamedTuple):
     """One place.  ``scan`` is the position in a JSON value, None outside of values; ``call`` the step in a tool call.
 
-    ``is_refused``: a watcher forbids the last symbols.
+    ``is_refused``: a watcher forbids the last symbols.  ``text``: in a tag or a grammar with JSON in it, the last
+    symbols outside of values, as characters; ``num_values`` of its values have begun.
     """
 
     position: Position
     call: Position | None = None
     scan: ScanState | None = None
     is_refused: bool = False
+    text: str | None = None
+    num_values: int = 0
 
 
 class _Value(NamedTuple):
@@ -60,7 +65,7 @@ class _Value(NamedTuple):
 def _moved(place: AnswerPlace, position: Position) -> AnswerPlace:
     if position == place.position:
         return place
-    return AnswerPlace(position, place.call, place.scan, place.is_refused)
+    return AnswerPlace(position, *place[1:])
 
 
 class PlaceMap:
@@ -69,6 +74,7 @@ class PlaceMap:
     def __init__(self, plan: Plan, engine: Engine, regions: RegionMap) -> None:
         self.regions = regions
         self._json = plan.response is not None and plan.response.kind == "json"
+        self._openings, self._longest = _openings(plan, Markers(engine.tokens))
         self._response = _Value.of(plan.watchers)
         form, steps = plan.format.tool_calls, plan.call_values
         if form is not None and plan.tools and not steps:
@@ -77,7 +83,7 @@ class PlaceMap:
         self.steps = steps
         self._values = [_Value.of(step.watchers) for step in steps]
         #: whether JSON values may be written whose places are known
-        self.has_json = self._json or bool(steps)
+        self.has_json = self._json or self._openings is not None or bool(steps)
         #: whether a watcher may forbid symbols
         self.is_watched = bool(plan.watchers) or any(step.watchers for step in steps)
 
@@ -107,6 +113,9 @@ class PlaceMap:
             if not staying:
                 place = self._step(place, symbols[at])
                 at += 1
+            elif place.text is not None:
+                place = self._in_parts(place, symbols[at : at + staying])
+                at += staying
             elif place.call is None:
                 if place.scan is not None:
                     place = self._scanned(place, self._response, _bytes_of(symbols[at : at + staying]))
@@ -130,6 +139,8 @@ class PlaceMap:
         name = self.regions.name(position)
         if name is RegionName.TOOL_CALLS and place.call is not None:
             return self._in_calls(_moved(place, position), (symbol,))[0]
+        if place.text is not None:
+            return self._in_parts(_moved(place, position), (symbol,))
         if place.scan is not None and symbol < 256:
             return self._scanned(_moved(place, position), self._response, bytes((symbol,)))
         return _moved(place, position)
@@ -139,9 +150,28 @@ class PlaceMap:
         name = self.regions.name(position)
         if name is RegionName.RESPONSE and self._json:
             return AnswerPlace(position, None, _BEGIN)
+        if name is RegionName.RESPONSE and self._openings is not None:
+            return self._in_parts(AnswerPlace(position, text=_BETWEEN), ())
         if name is RegionName.TOOL_CALLS and self._calls is not None:
             return self._with_value(AnswerPlace(position, self._calls.enter(opening)))
         return AnswerPlace(position)
+
+    def _in_parts(self, place: AnswerPlace, symbols: Sequence[int]) -> AnswerPlace:
+        """Return the place after ``symbols`` of a response with JSON in it."""
+        assert self._openings is not None
+        assert place.text is not None
+        while place.scan is not None and symbols:
+            size = next((i for i, symbol in enumerate(symbols) if symbol >= 256), len(symbols))
+            scan, used = read_value(place.scan, bytes(symbols[:size]), ())
+            is_over = not used or scan.is_complete
+            place = place._replace(scan=None, text=_BETWEEN) if is_over else place._replace(scan=scan)
+            symbols = symbols[used:]
+        text = f"{place.text}{''.join(map(chr, symbols))}"
+        found = self._openings.search(text) if place.scan is None else None
+        if found is None:
+            return place._replace(text=text[-self._longest :])
+        after = place._replace(scan=_BEGIN, text="", num_values=place.num_values + 1)
+        return self._in_parts(after, symbols[len(symbols) - len(text) + found.end() :])
 
     def _with_value(self, place: AnswerPlace) -> AnswerPlace:
         assert place.call is not None
@@ -179,6 +209,28 @@ class PlaceMap:
             call=self._calls.after_value(place.call.state), scan=None, is_refused=place.is_refused or scan.is_duplicate
         )
         return self._with_value(after), used
+
+
+#: The beginning of a response and the end of a value in it, next to symbols as characters.
+_BETWEEN = "\U0010ffff"
+
+
+def _openings(plan: Plan, markers: Markers) -> tuple[re.Pattern[str] | None, int]:
+    """The texts after which JSON values begin in a tag or a grammar, symbols as characters, and the longest's size.
+
+    A marker in them is a token where the caller was trusted, else text.
+    """
+    response = plan.response
+    if response is None:
+        return None, 0
+    texts = [found.opening for found in placed_schemas(response.kind, response.source)]
+    pieces = [written for text in texts if text is not None for written in ([text], markers.pieces(text))]
+    found = {"".join(map(_as_characters, written)) or _BETWEEN for written in pieces}
+    return (re.compile("|".join(map(re.escape, sorted(found)))) if found else None), max(map(len, found), default=0)
+
+
+def _as_characters(piece: str | int) -> str:
+    return "".join(map(chr, symbols_of((piece,))))
 
 
 def _bytes_of(symbols: Sequence[int]) -> bytes:

@@ -162,6 +162,11 @@ def _values(nodes: Sequence[_Node], start: AnswerPlace, size: int) -> Iterator[t
         last, before = mode, node.size
 
 
+def _is_inside(place: AnswerPlace) -> bool:
+    """Whether an object or array of JSON is open at a place."""
+    return place.scan is not None and place.scan.frame is not None
+
+
 def _mode(place: AnswerPlace) -> Mode | None:
     return place.scan.mode if place.scan is not None else None
 
@@ -198,12 +203,14 @@ class SearchTree:
             for paid in (classes, self._classes):
                 effort.spend(paid.spent)
                 paid.spent = 0.0
-            if len(after) == 1 and node.place.scan is not None and node.place.scan.frame is not None:
+            if len(after) == 1 and _is_inside(node.begun) and _is_inside(node.place):
                 node.is_left = after[0][1].is_heir = True
         return after
 
     def known(self, node: _Node, mask: ByteMask) -> _Node | None:
         """Return the place after a known text of a value that begins at a place, or in what must come before it."""
+        if node.is_left:
+            return None
         place, forced = node.begun, node.forced
         for at in range(len(forced) + 1):
             if place.scan is not None or self.places.is_in_response(place):
@@ -261,7 +268,7 @@ def search(
             yield node.found(tried, tree.start)
             return
         scan = node.place.scan
-        looks = (mask, node.place.position, node.place.call, scan and scan.mode, *node.written())
+        looks = (mask, node.place.position, node.place.call, scan and scan.mode, node.place.num_values, *node.written())
         visits = seen.get(looks, 0)
         if visits >= most_visits and heap:
             continue

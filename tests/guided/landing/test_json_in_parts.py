@@ -1,0 +1,173 @@
+"""JSON inside structural tags and clients' grammars has a least, and answers with it are whole within any budget."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import jsonschema
+import pytest
+
+import guided
+from grammars.text_grammars.schemas import PlacedSchema, placed_schemas
+from guided.engine.engine import Engine
+from guided.inspect.shortest import min_tokens
+from guided.landing.landing import LandingSearch
+from guided.rows.answer import read_answer
+from guided.state.state import GuidanceState
+from guided.watchers.persistent_set import Mode
+from tests.cases import seeds
+from tests.guided.landing.test_control import BUDGETS, random_schema, row_of, written
+from tests.judges.plans import plan_of
+
+
+def _object(**members: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": members, "required": [*members]}
+
+
+#: Values whose ends a search by bytes alone does not find.
+LONG = _object(q={"type": "string", "minLength": 40})
+EMAIL = _object(q={"type": "string", "pattern": r"^.+@.+\.[a-z]{2,}$"})
+WORDS = _object(q={"type": "string", "pattern": "TODO|DONE"})
+MAP = {"type": "object", "patternProperties": {"^[a-z]{5,}_id$": {"type": "string", "minLength": 30}},
+       "minProperties": 2, "additionalProperties": False}  # fmt: skip
+MANY = _object(a=LONG["properties"]["q"], b={"type": "array", "items": {"type": "integer"}, "minItems": 4},
+               c=EMAIL["properties"]["q"])  # fmt: skip
+
+
+def _json(schema: Any) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def _tag(schema: Any, name: str = "a") -> dict[str, Any]:
+    return {"type": "tag", "begin": f"<{name}>", "content": _json(schema), "end": f"</{name}>"}
+
+
+def _sequence(*elements: Any) -> dict[str, Any]:
+    return {"type": "sequence", "elements": list(elements)}
+
+
+def _text(value: str) -> dict[str, Any]:
+    return {"type": "const_string", "value": value}
+
+
+FORMATS: dict[str, dict[str, Any]] = {
+    "alone": _json(MANY),
+    "long": _tag(LONG),
+    "words": _tag(WORDS),
+    "map": _tag(MAP),
+    "string": _tag({"type": "string", "minLength": 50}),
+    "number": _tag({"type": "integer", "minimum": 10**9}),
+    "after text": _sequence({"type": "any_text"}, _text("answer: "), _json(MANY)),
+    "after a regex": _sequence({"type": "regex", "pattern": "[a-z]+:"}, _json(LONG)),
+    "sequence": _sequence(_tag(EMAIL), _tag(MANY, "b")),
+    "two values": _sequence(_json(LONG), _json(EMAIL)),
+    "repeat": {"type": "repeat", "content": _tag(LONG), "min": 3, "max": 4},
+    "or": {"type": "or", "elements": [_tag(MANY), _tag(MANY, "b")]},
+    "triggers": {"type": "triggered_tags", "triggers": ["<"], "tags": [_tag(LONG), _tag(EMAIL, "b")],
+                 "at_least_one": True},
+    "separator": {"type": "tags_with_separator", "tags": [_tag(LONG), _tag(EMAIL, "b")], "separator": "\n",
+                  "at_least_one": True},
+    "dispatch": {"type": "dispatch", "rules": [["call ", _json(LONG)]]},
+}  # fmt: skip
+
+
+def _lark(rest: str, schema: Any) -> guided.Lark:
+    return guided.Lark(rest.replace("JSON", f"%json {json.dumps(schema)}"))
+
+
+RESPONSES: dict[str, Any] = {
+    **{name: guided.StructuralTag({"type": "structural_tag", "format": form}) for name, form in FORMATS.items()},
+    "lark": _lark('start: "<a>" JSON "</a>"', LONG),
+    "lark alone": _lark("start: JSON", MANY),
+    "lark, named": _lark('start: "x: " value\nvalue: "none of it, at all, whatever comes" | JSON', EMAIL),
+    "lark, list": _lark('start: "<" (value ";")~2 ">"\nvalue: JSON', MAP),
+    "llguidance": guided.Llguidance({"grammars": [{"json_schema": MANY}]}),
+    "llguidance, named": guided.Llguidance(
+        {"grammars": [{"lark_grammar": 'start: "<a>" @j "</a>"'}, {"name": "j", "json_schema": EMAIL}]}
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", seeds(6, default=1))
+@pytest.mark.parametrize("name", RESPONSES)
+def test_json_anywhere_is_whole_within_any_budget(engine: Engine, name: str, seed: int) -> None:
+    plan = plan_of(engine, response_format=RESPONSES[name], thinking=False)
+    least, chance = min_tokens(plan, engine), random.Random(f"{name} {seed}")
+    for extra in (*BUDGETS, 200, 400) if seed else chance.sample(BUDGETS, 3):
+        row = row_of(plan, engine, least + extra)
+        tokens = written(row, chance, least + extra)
+        assert row.state.is_stopped, (extra, b"".join(map(engine.token_bytes, tokens)))
+
+
+@pytest.mark.parametrize("seed", seeds(60, default=4))
+def test_random_schemas_in_parts_land(engine: Engine, seed: int) -> None:
+    chance = random.Random(seed)
+    schema = _object(first=random_schema(chance), second={"type": "string", "minLength": chance.choice([0, 30, 90])})
+    form = chance.choice([_tag(schema), _sequence(_text("<a>"), _json(schema), _text("</a>"))])
+    tag = guided.StructuralTag({"type": "structural_tag", "format": form})
+    try:
+        plan = plan_of(engine, response_format=chance.choice([tag, _lark('start: "<a>" JSON "</a>"', schema)]),
+                       thinking=False)  # fmt: skip
+    except guided.GuidedError:
+        pytest.skip("no value is valid")
+    least = min_tokens(plan, engine)
+    for extra in chance.sample([*BUDGETS, 200], 3):
+        row = row_of(plan, engine, least + extra)
+        tokens = written(row, chance, least + extra)
+        assert row.state.is_stopped, (schema, extra, b"".join(map(engine.token_bytes, tokens)))
+        text = read_answer(tokens, plan, engine).content or ""
+        if not plan.schema_report.relaxed:
+            jsonschema.validate(json.loads(text.removeprefix("<a>").removesuffix("</a>")), schema)
+
+
+#: Responses, texts of theirs, and the number of values that have begun after each and whether one is open.
+PLACES = [
+    ("long", ["", "<", "<a>", '<a>{"q": "<a>', '<a>{"q": "' + "x" * 40 + '"}'], [0, 0, 1, 1, 1], [0, 0, 1, 1, 0]),
+    ("number", ["<a>", "<a>1000000000", "<a>1000000000<"], [1, 1, 1], [1, 1, 0]),
+    ("two values", ["", '{"q": "', '{"q": "' + "x" * 40 + '"}'], [1, 1, 2], [1, 1, 1]),
+    ("after text", ["a < b ", "a answer: ", 'answer: {"a": "answer: '], [0, 1, 1], [0, 1, 1]),
+    ("lark, list", ["<", "<{"], [1, 1], [1, 1]),
+]
+
+
+@pytest.mark.parametrize(("name", "texts", "begun", "is_open"), PLACES)
+def test_the_text_before_a_value_tells_that_it_begins(
+    engine: Engine, name: str, texts: list[str], begun: list[int], is_open: list[int]
+) -> None:
+    plan = plan_of(engine, response_format=RESPONSES[name], thinking=False)
+    entry = "after" if len(plan.entries) > 1 else plan.entries[0].name
+    for text, number, expected in zip(texts, begun, is_open, strict=True):
+        state = GuidanceState(plan, engine, entry=entry)
+        for token in engine.tokenize(text):
+            state.commit([token])
+        place = LandingSearch(plan, engine, entry=entry).places(state).of(state)
+        assert (place.num_values, int(place.scan is not None)) == (number, expected), text
+        if text.endswith('<a>{"q": "<a>'):
+            assert place.scan is not None
+            assert place.scan.mode is Mode.STRING
+
+
+def test_a_marker_before_a_value_is_text_or_a_token(engine: Engine) -> None:
+    marker = engine.tokens.text(min(set(engine.tokens.marker_ids) - set(engine.tokens.end_ids)))
+    for trusted in (False, True):
+        form = {"type": "structural_tag", "format": {**_tag(LONG), "begin": f"<{marker}>"}}
+        plan = plan_of(engine, response_format=guided.StructuralTag(form, trusted=trusted), thinking=False)
+        assert min_tokens(plan, engine) < 80
+
+
+def test_the_schemas_of_a_source_are_those_that_it_writes() -> None:
+    source = json.dumps({"type": "structural_tag", "format": _sequence(
+        _tag(LONG), _json(EMAIL), {"type": "plus", "content": _sequence(_json(MAP), _text(";"))}, {"type": "or",
+            "elements": [_json(WORDS), {"type": "dispatch", "rules": [["call ", _json(MANY)]]}]})})  # fmt: skip
+    assert placed_schemas("structural_tag", source) == (
+        PlacedSchema("<a>", LONG), PlacedSchema("</a>", EMAIL), PlacedSchema("", MAP), PlacedSchema(";", MAP),
+        PlacedSchema(None, WORDS), PlacedSchema("call ", MANY),
+    )  # fmt: skip
+    older = {"triggers": ["<f"], "structures": [{"begin": "<f=x>", "schema": LONG, "end": "</f>"}]}
+    assert placed_schemas("structural_tag", json.dumps(older)) == (PlacedSchema("<f=x>", LONG),)
+    lark = f'start: a | a a "!"\na: "x" b /[0-9]/ b | b\nb: %json {json.dumps(LONG)}'
+    assert placed_schemas("lark", lark) == tuple(PlacedSchema(text, LONG) for text in ("x", None, ""))
+    assert placed_schemas("lark", 'start: "%json" | start @other "json_schema"') == ()
+    assert placed_schemas("gbnf", 'root ::= "%json"') == ()
