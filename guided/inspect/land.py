@@ -10,7 +10,7 @@ from typing import NamedTuple
 from grammars.plan.plan import Plan, RowPlan
 from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest_output
-from guided.landing.candidates import Classes
+from guided.landing.byte_classes import Classes
 from guided.landing.control import LandingControl, RowLanding
 from guided.landing.growth import Growth, growth_bound
 from guided.landing.landing import LandingSearch

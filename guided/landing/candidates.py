@@ -9,19 +9,14 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
+from guided.landing.byte_classes import FEW, FITTED, FREE_TEXT, SEEN, Classes, bytes_of, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
 from guided.landing.place import AnswerPlace
 from guided.watchers.json_scanner import ScanState
 from guided.watchers.persistent_set import Mode
 
-__all__ = ["EXIT", "FREE_TEXT", "Candidate", "Candidates", "Classes", "Preference", "open_parts"]
+__all__ = ["Candidate", "Candidates", "Preference", "open_parts"]
 
-#: More bytes than this are tried by class.
-_FEW = 8
-#: Where more bytes than this are allowed, any text is.
-FREE_TEXT = 64
-#: What must come next, if it is as long as this, shows that free text has been left.
-EXIT = 4
 _NAMES_AT_ONCE = 3
 _DIGITS = b"0123456789"
 _BLANK = b" \n\t\r"
@@ -30,7 +25,6 @@ _VALUE = re.compile(rb'(?:(?<=: )|(?<=, )|(?<=\[))(?:-?[0-9.]+|"a+")(?=[],}])')
 _SIMPLE = (b"[]", b'""', b"null", b"true", b'" "')
 #: The lengths of the runs of one byte that are tried in a string.
 _RUNS = (64, 256)
-_PRINTABLE = bytes((*range(0x20, 0x7F), 0x0A, 0x09))
 
 
 #: The cost of a byte that must come, and what is added for members that may be optional, where others are required.
@@ -71,23 +65,10 @@ class Preference(NamedTuple):
         return cost + self.first_bytes.get(candidate.symbols[0], 0.0) if candidate.begins_value else cost
 
 
-#: Places that take as long as seeing what comes after some symbols, and as asking whether they fit.
-_SEEN, _FITTED = 0.05, 0.02
-
-
-class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
-    """One byte of each class that leads to places alike, by what is seen after it; remembered by the mask before it.
-
-    ``spent``: the places that take as long as what candidates have looked at; a search takes them off its effort.
-    """
-
-    spent: float = 0.0
-
-
 class Candidates:
     """The candidates under one plan.  Immutable; what is remembered of classes belongs to the caller.
 
-    ``closing``, ``keywords``, ``names`` and ``exits`` are those of `known_texts`, ``strings`` returns its
+    ``closing``, ``rests``, ``names`` and ``exits`` are those of `known_texts`, ``strings`` returns its
     `string_texts`; ``known`` maps steps of tool calls to
     texts of the value that begins there (-1: the response); ``may_change``: any that the grammar allows is valid.
     """
@@ -95,7 +76,7 @@ class Candidates:
     def __init__(
         self,
         closing: Sequence[bytes],
-        keywords: Sequence[bytes],
+        rests: Sequence[bytes],
         names: Sequence[tuple[bytes, bool]],
         exits: frozenset[int],
         strings: Callable[[], Sequence[bytes]],
@@ -103,7 +84,7 @@ class Candidates:
         *,
         may_change: bool,
     ) -> None:
-        self._closing, self._keywords = closing, keywords
+        self._closing, self._rests = closing, rests
         self._names = names[::-1]  # what is required last comes first
         self._exits = exits
         self._find_strings: Callable[[], Sequence[bytes]] = strings
@@ -119,17 +100,20 @@ class Candidates:
         if place.scan is not None and (found := self._in_json(matcher, mask, place.scan, classes)):
             return found
         many = mask.bytes.bit_count()
-        ids = sorted(mask.ids, key=lambda i: i not in self._exits)[:_FEW]
+        ids = sorted(mask.ids, key=lambda i: i not in self._exits)[:FEW]
         found = [Candidate((256 + i,)) for i in ids]
         if found and many > FREE_TEXT:
             return found  # a marker ends the text
-        if many <= _FEW:
-            return [*found, *_each(_bytes_of(mask.bytes))]
-        found += self._led_by(self._closing, matcher, mask, classes, is_first=is_first)
-        if found and many > FREE_TEXT:
-            return found
-        found += self._led_by(self._keywords, matcher, mask, classes, is_first=is_first)
-        return [*found, *_each(self._classes_of(matcher, mask, classes))]
+        if many > FEW:
+            closing = classes.leading(self._closing, matcher, mask, is_first=is_first)
+            found += [Candidate(symbols) for symbols in closing]
+            if found and many > FREE_TEXT:
+                return found
+        leading = classes.leading if many > FREE_TEXT else classes.shortest
+        rests = [Candidate(symbols) for symbols in leading(self._rests, matcher, mask, is_first=is_first)]
+        some = bytes_of(mask.bytes) if many <= FEW else classes.of(matcher, mask)
+        extra = _OPTIONAL if rests else 0.0
+        return [*found, *rests, *(Candidate((byte,), extra=extra) for byte in some)]
 
     def known_at(
         self, matcher: ByteMatcher, mask: ByteMask, place: AnswerPlace, written: Sequence[int]
@@ -150,38 +134,7 @@ class Candidates:
 
     def others(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
         """Return what to try besides where a watcher refuses what closes a value."""
-        return _each(self._classes_of(matcher, mask, classes, _BLANK + b",]}"))
-
-    def _led_by(
-        self, texts: Sequence[bytes], matcher: ByteMatcher, mask: ByteMask, classes: Classes, *, is_first: bool
-    ) -> list[Candidate]:
-        """The texts, or at first what is left of one, that lead where no single byte leads.
-
-        The mask does not show how much of one is written already, so nothing is remembered by it.
-        """
-        found: list[Candidate] = []
-        others: set[Look] = set()
-        is_known = False
-        for text in texts:
-            for at in range(len(text) if is_first else 1):
-                rest = text[at:]
-                if (at and len(rest) < 2) or not mask.bytes >> rest[0] & 1:
-                    continue
-                classes.spent += _FITTED
-                if not matcher.fits(rest):
-                    continue
-                if not others:
-                    some = (symbols for symbols in (b"", b" ", b"a") if not symbols or mask.bytes >> symbols[0] & 1)
-                    others = {matcher.outcome(symbols) for symbols in some}
-                after = matcher.outcome(rest)
-                classes.spent += _SEEN
-                if after not in others and not is_known and len(after.forced) < EXIT:
-                    others |= self._looks(matcher, mask, classes).keys()
-                    is_known = True
-                if after not in others:
-                    found.append(Candidate(tuple(rest)))
-                    break  # the longest rest ends it surely
-        return found
+        return _each(classes.of(matcher, mask, _BLANK + b",]}"))
 
     # -- JSON
 
@@ -196,14 +149,14 @@ class Candidates:
                 return self._key(matcher, mask)
             case Mode.IN_KEY if _is_guess(allowed) and (found := self._named(matcher, b'"' + scan.text)):
                 rests = [candidate._replace(settles=False) for candidate in found]
-                return [*rests, *_each(self._classes_of(matcher, mask, classes))]
+                return [*rests, *_each(classes.of(matcher, mask))]
             case Mode.IN_KEY if not scan.text and not allowed >> 0x22 & 1 and (found := self._needed(matcher)):
-                some = self._classes_of(matcher, mask, classes)
+                some = classes.of(matcher, mask)
                 return [*found, *(Candidate((byte,), extra=_OPTIONAL) for byte in some)]
             case Mode.STRING | Mode.IN_KEY:
                 if allowed >> 0x22 & 1:
                     return [Candidate((0x22,))]
-                some = self._classes_of(matcher, mask, classes)
+                some = classes.of(matcher, mask)
                 return [*self._pattern_ends(matcher, classes)] or _filled(matcher, some, classes) or _each(some)
             case Mode.NUMBER | Mode.AFTER:
                 for closer in b"}]":
@@ -212,7 +165,7 @@ class Candidates:
                 if allowed >> 0x2C & 1:
                     return [Candidate((0x2C,))]
                 if scan.mode is Mode.NUMBER:
-                    some = self._classes_of(matcher, mask, classes, _BLANK)
+                    some = classes.of(matcher, mask, _BLANK)
                     return [*self._two_digits(matcher, mask, some, classes), *_each(some)]
         return []
 
@@ -222,7 +175,7 @@ class Candidates:
             return [Candidate((0x5D,))]
         digits = [digit for digit in _DIGITS if allowed >> digit & 1]
         if len(digits) > _NAMES_AT_ONCE:
-            digits = list(self._classes_of(matcher, ByteMask(allowed & _set_of(_DIGITS), ()), classes))
+            digits = list(classes.of(matcher, ByteMask(allowed & set_of(_DIGITS), ())))
         first = [byte for byte in (*digits, *b'"[{tfn-') if allowed >> byte & 1]
         return [Candidate((byte,), begins_value=True) for byte in first]
 
@@ -234,7 +187,7 @@ class Candidates:
         """The shortest ends that fit here of strings that patterns accept: a single byte may not lead to one."""
         for text in self._strings:
             for at in reversed(range(len(text) - 1)):
-                classes.spent += _FITTED
+                classes.spent += FITTED
                 if matcher.fits(text[at:]):
                     yield Candidate(tuple(text[at:]))
                     break
@@ -246,13 +199,13 @@ class Candidates:
 
         The digits lead to places alike, so that their classes alone never lead there.
         """
-        if mask.bytes & _set_of(_DIGITS) != _set_of(_DIGITS):
+        if mask.bytes & set_of(_DIGITS) != set_of(_DIGITS):
             return []
         if any(_leaves_number(matcher.outcome((byte,))) for byte in some):
             return []
         pairs = ((first, second) for first in _DIGITS for second in _DIGITS)
         for pair in pairs:
-            classes.spent += _SEEN
+            classes.spent += SEEN
             if _leaves_number(matcher.outcome(pair)):
                 return [Candidate(pair)]
         return []
@@ -279,32 +232,7 @@ class Candidates:
     def _needed(self, matcher: ByteMatcher) -> list[Candidate]:
         """The rests, after the quote, of known names that fit here and that any object of the plan requires."""
         names = (name[1:] for name, needed in self._names if needed)
-        return [Candidate(tuple(name)) for name in islice(filter(matcher.fits, names), _FEW)]
-
-    # -- classes of bytes
-
-    def _classes_of(
-        self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, without: bytes = b""
-    ) -> tuple[int, ...]:
-        """One byte of each class; all bytes if they are few."""
-        allowed = mask.bytes & ~_set_of(without)
-        if allowed.bit_count() <= _FEW:
-            return _bytes_of(allowed)
-        return tuple(self._looks(matcher, mask, classes, without).values())
-
-    def _looks(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, without: bytes = b"") -> dict[Look, int]:
-        key = (mask, without)
-        found = classes.get(key)
-        if found is None or any(matcher.outcome((byte,)) != after for after, byte in found.items()):
-            allowed = mask.bytes & ~_set_of(without)
-            found, some = {}, _bytes_of(allowed)
-            if len(some) > 2 * _FEW:  # some of many; where none is printable, they continue a character
-                some = tuple(byte for byte in _PRINTABLE if allowed >> byte & 1) or some[:_FEW]
-            classes.spent += _SEEN * len(some)
-            for byte in some:
-                found.setdefault(matcher.outcome((byte,)), byte)
-            classes[key] = found
-        return found
+        return [Candidate(tuple(name)) for name in islice(filter(matcher.fits, names), FEW)]
 
 
 def _with_simple_values(matcher: ByteMatcher, text: bytes, at: int) -> bytes:
@@ -331,35 +259,19 @@ def _filled(matcher: ByteMatcher, some: Iterable[int], classes: Classes) -> list
     for byte in some:
         for size in _RUNS:
             run = (byte,) * matcher.num_fitting((byte,) * size)
-            classes.spent += _FITTED * (1 + size / _RUNS[0])
+            classes.spent += FITTED * (1 + size / _RUNS[0])
             if len(run) < size or matcher.fits((*run, 0x22)):
                 break
         ends = [matcher.fits((*run[:at], 0x22)) for at in (1, len(run))]
         if run and ends == [False, True]:
             least = bisect_left(range(len(run)), True, key=lambda at: matcher.fits((*run[:at], 0x22)))
-            classes.spent += 8 * _FITTED
+            classes.spent += 8 * FITTED
             found.append(run[:least])
     return [Candidate(min(found, key=len))] if found else []
 
 
 def _each(symbols: Iterable[int]) -> list[Candidate]:
     return [Candidate((symbol,)) for symbol in symbols]
-
-
-def _bytes_of(bits: int) -> tuple[int, ...]:
-    found = []
-    while bits:
-        lowest = bits & -bits
-        found.append(lowest.bit_length() - 1)
-        bits ^= lowest
-    return tuple(found)
-
-
-def _set_of(data: bytes) -> int:
-    bits = 0
-    for byte in data:
-        bits |= 1 << byte
-    return bits
 
 
 def open_parts(place: AnswerPlace) -> int:
@@ -377,9 +289,9 @@ def open_parts(place: AnswerPlace) -> int:
 
 def _leaves_number(look: Look) -> bool:
     """Whether a number may end here."""
-    return bool(look.mask.ids) or bool(look.mask.bytes & ~_set_of(b"+-.eE" + _DIGITS))
+    return bool(look.mask.ids) or bool(look.mask.bytes & ~set_of(b"+-.eE" + _DIGITS))
 
 
 def _is_guess(allowed: int) -> bool:
     """Whether bytes alone do not show which name is being written."""
-    return allowed.bit_count() > _FEW and not allowed >> 0x22 & 1
+    return allowed.bit_count() > FEW and not allowed >> 0x22 & 1

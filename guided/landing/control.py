@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import RegionName
-from guided.landing.candidates import Classes
+from guided.landing.byte_classes import Classes
 from guided.landing.effort import Effort, SearchLimits
 from guided.landing.finder import WayFinder, in_tokens
 from guided.landing.growth import Growth

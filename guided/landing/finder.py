@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from copy import copy
 
 from grammars.plan.plan import RegionName
+from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMatcher
-from guided.landing.candidates import Classes
 from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch, write
 from guided.landing.place import AnswerPlace, PlaceMap

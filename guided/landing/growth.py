@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from grammars.plan.plan import Plan
+from guided.landing.known_texts import objects_in
 
 __all__ = ["Growth", "growth_bound"]
 
@@ -80,7 +81,7 @@ def _is_open(plan: Plan) -> bool:
         schemas += [response.schema, *response.documents.values()]
         patterns.append(response.pattern or "")
     if response is not None and response.kind == "structural_tag":
-        for node in _nodes(json.loads(response.source)):
+        for node in objects_in(json.loads(response.source)):
             if node.get("type") == "grammar":
                 return True
             schemas += [node[key] for key in ("json_schema", "schema") if key in node]
@@ -142,7 +143,7 @@ def _has_no_bound(schema: Any) -> bool:
     allowed at a place may not show what is needed there: in patterns that go on after a repeat, or before which any
     text may come, where items must be contained, and in keys that must match several patterns at once.
     """
-    nodes = list(_nodes(schema))
+    nodes = list(objects_in(schema))
     patterns = (key for node in nodes for key in (node.get("pattern"), *_mapping(node, "patternProperties")))
     if any("contains" in node or "propertyNames" in _mapping(node, "not") or _chooses_twice(node) for node in nodes):
         return True
@@ -153,7 +154,7 @@ def _has_no_bound(schema: Any) -> bool:
     if not names or not any(map(_decides_late, nodes)):
         return False
     document = _Schema(schema)
-    after = {name: set(_references(_nodes(document.target(name)))) for name in names}
+    after = {name: set(_references(objects_in(document.target(name)))) for name in names}
     for name in names:
         seen: set[str] = set()
         todo = [name]
@@ -202,7 +203,7 @@ class _Schema:
         self._document = schema
         self._known: dict[int, int] = {}
         self._named: defaultdict[str, list[Any]] = defaultdict(list)
-        for node in _nodes(schema):
+        for node in objects_in(schema):
             for name, member in _mapping(node, "properties").items():
                 self._named[name].append(member)
 
@@ -216,7 +217,7 @@ class _Schema:
         What every value needs is on the way from the beginning; so a subschema counts where a value may do without it
         (``everywhere``: wherever it is), as do the texts, patterns and bounds written in any.
         """
-        nodes = list(_nodes(self._document))
+        nodes = list(objects_in(self._document))
         if any("propertyNames" in _mapping(node, "not") for node in nodes):
             return _MOST  # a key by several patterns at once: no search is sure to find one
         if everywhere or any(not reference.startswith("#/") for reference in _references(nodes)):
@@ -310,18 +311,6 @@ class _Schema:
             else:
                 return None
         return value
-
-
-def _nodes(schema: Any) -> Iterator[Any]:
-    """Yield all objects in a schema; without recursion, because schemas may be deep."""
-    todo = [schema]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, Mapping):
-            yield value
-            todo += value.values()
-        elif isinstance(value, list | tuple):
-            todo += value
 
 
 def _optional(node: Mapping[str, Any]) -> Iterator[Any]:

@@ -1,28 +1,23 @@
-"""The texts that a plan itself shows: what closes its parts, keywords, and the names of its JSON members."""
+"""The texts that a plan itself shows: what closes its parts and its rules, and the names of its JSON members."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 from grammars.plan.plan import Plan
+from grammars.shortest.grammar_texts import grammar_texts
 from grammars.shortest.instances import pattern_word
 from grammars.text_grammars.schemas import placed_schemas
 
-__all__ = ["closing_texts", "exit_ids", "keywords", "member_names", "string_texts"]
+__all__ = ["closing_texts", "exit_ids", "member_names", "objects_in", "rule_rests", "string_texts"]
 
 #: The end of text that goes up to an end: to every heuristic by bytes it looks like more of that text.
 _SUFFIX = re.compile(r'\[suffix=("(?:[^"\\]|\\.)*")')
-#: The texts in quotes of a client's grammar, next to what may hold quotes that are none.
-_QUOTED = {
-    "lark": re.compile(r'//.*|/(?:\\.|[^/\\\n])+/|("(?:\\.|[^"\\\n])*")'),
-    "gbnf": re.compile(r'#.*|\[(?:\\.|[^\]\\])*\]|("(?:\\.|[^"\\\n])*")'),
-}
 _MOST_TEXTS = 64
-_LONGEST = 64  # bytes of a keyword, or of a string for a pattern
+_LONGEST = 64  # bytes of a string for a pattern
 _MOST_WORDS = 16
 _MOST_NAMES = 2_000
 
@@ -36,19 +31,27 @@ def closing_texts(plan: Plan) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(text.encode() for text in texts if text))[:_MOST_TEXTS]
 
 
-def keywords(plan: Plan) -> tuple[bytes, ...]:
-    """Return the texts in quotes of a client's Lark or GBNF grammar, the first of them if they are many.
+def rule_rests(plan: Plan) -> tuple[bytes, ...]:
+    """Return what may be left of the rules of a plan's grammars in Lark and GBNF, where something of one is written."""
+    found = [grammar_texts(kind, source).rests for kind, source in _grammars(plan)]
+    return tuple(dict.fromkeys(text.encode() for rests in found for text in rests))
 
-    Where names may be written, too, the first letter of a keyword looks like that of a name.
-    """
+
+def _grammars(plan: Plan) -> Iterator[tuple[str, str]]:
+    """The kinds and texts of the grammars in Lark and GBNF."""
+    found = [tool.grammar for tool in plan.tools if tool.grammar is not None]
     response = plan.response
-    if response is None or response.kind not in _QUOTED:
-        return ()
-    found: dict[bytes, None] = {}
-    for quoted in filter(None, _QUOTED[response.kind].findall(response.source)):
-        with suppress(ValueError):  # an escape that JSON does not have
-            found[json.loads(quoted).encode()] = None
-    return tuple(text for text in found if 0 < len(text) <= _LONGEST)[:_MOST_TEXTS]
+    if response is not None and response.source:
+        found.append((response.kind, response.source))
+    for kind, source in found:
+        if kind in ("lark", "gbnf"):
+            yield kind, source
+        elif kind in ("structural_tag", "llguidance"):
+            is_json = source.lstrip().startswith("{")
+            for node in objects_in(json.loads(source)) if is_json else ({"lark_grammar": source},):
+                for key, syntax in (("lark_grammar", "lark"), ("grammar", "gbnf")):
+                    if isinstance(node.get(key), str):
+                        yield syntax, node[key]
 
 
 def string_texts(plan: Plan) -> tuple[bytes, ...]:
@@ -92,31 +95,31 @@ def _schemas(plan: Plan) -> Iterator[Any]:
 
 
 def _patterns(schema: Any) -> Iterator[str]:
-    """The patterns of strings and keys anywhere in a schema; without recursion."""
-    todo = [schema]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, Mapping):
-            keys = value.get("patternProperties")
-            some = (value.get("pattern"), *(keys if isinstance(keys, Mapping) else ()))
-            yield from (pattern for pattern in some if isinstance(pattern, str))
-            todo += value.values()
-        elif isinstance(value, list | tuple):
-            todo += value
+    """The patterns of strings and keys anywhere in a schema."""
+    for node in objects_in(schema):
+        keys = node.get("patternProperties")
+        some = (node.get("pattern"), *(keys if isinstance(keys, Mapping) else ()))
+        yield from (pattern for pattern in some if isinstance(pattern, str))
 
 
 def _names(schema: Any) -> Iterator[tuple[str, bool]]:
-    """The names that objects anywhere in a schema list or require, and constants; without recursion."""
-    todo = [schema]
+    """The names that objects anywhere in a schema list or require, and constants."""
+    for node in objects_in(schema):
+        for key in ("properties", "required"):
+            listed = node.get(key)
+            if isinstance(listed, Mapping | list | tuple):
+                yield from ((name, key == "required") for name in listed if isinstance(name, str))
+        if isinstance(node.get("const"), str):
+            yield node["const"], False  # it may be a name
+
+
+def objects_in(value: Any) -> Iterator[Any]:
+    """Yield all objects in a JSON value in their order; without recursion, because schemas may be deep."""
+    todo = [value]
     while todo:
         value = todo.pop()
         if isinstance(value, Mapping):
-            for key in ("properties", "required"):
-                listed = value.get(key)
-                if isinstance(listed, Mapping | list | tuple):
-                    yield from ((name, key == "required") for name in listed if isinstance(name, str))
-            if isinstance(value.get("const"), str):
-                yield value["const"], False  # it may be a name
+            yield value
             todo += reversed(list(value.values()))
         elif isinstance(value, list | tuple):
             todo += reversed(value)

@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import Plan, ResponsePlan
+from grammars.shortest.grammar_texts import grammar_texts
 from grammars.shortest.plan_texts import response_text
 from grammars.text_grammars.schemas import placed_schemas
 from guided.engine.engine import Engine
+from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
-from guided.landing.candidates import Candidates, Classes, Preference
+from guided.landing.candidates import Candidates, Preference
 from guided.landing.effort import Effort, SearchLimits
-from guided.landing.known_texts import closing_texts, exit_ids, keywords, member_names, string_texts
+from guided.landing.known_texts import closing_texts, exit_ids, member_names, rule_rests, string_texts
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.search import SearchTree, search
 from guided.landing.way import NOTHING, Way
@@ -72,7 +74,7 @@ class LandingSearch:
         is_exact = plan.response is not None and not plan.response.report.relaxed
         self._candidates = Candidates(
             closing_texts(plan),
-            keywords(plan),
+            rule_rests(plan),
             member_names(plan),
             exit_ids(plan),
             partial(string_texts, plan),
@@ -170,6 +172,8 @@ class LandingSearch:
         if response is None or -1 in self._known:
             return
         known = self._known[-1] = []
+        if response.kind in ("lark", "gbnf") and (whole := grammar_texts(response.kind, response.source).whole):
+            known.append(whole.encode())
         for part in _values(response):
             with suppress(GuidanceError):
                 if text := response_text(part):

@@ -11,8 +11,9 @@ from heapq import heapify, heappop, heappush, nsmallest
 from itertools import count
 from typing import NamedTuple
 
+from guided.landing.byte_classes import EXIT, FREE_TEXT, Classes
 from guided.landing.byte_twin import ByteMask, ByteMatcher
-from guided.landing.candidates import EXIT, FREE_TEXT, Candidate, Candidates, Classes, Preference, open_parts
+from guided.landing.candidates import Candidate, Candidates, Preference, open_parts
 from guided.landing.effort import Effort
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.way import EMPTY, NOTHING, Way, rest_at

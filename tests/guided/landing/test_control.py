@@ -26,7 +26,7 @@ from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.inspect.land import row_landing
 from guided.inspect.shortest import min_tokens
-from guided.landing.candidates import Classes
+from guided.landing.byte_classes import Classes
 from guided.landing.control import LandingControl
 from guided.landing.effort import Effort, SearchLimits
 from guided.landing.landing import LandingSearch

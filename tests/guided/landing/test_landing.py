@@ -24,7 +24,6 @@ from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
 from guided.landing.byte_twin import ByteMask, ByteTwin
 from guided.landing.effort import Effort, SearchLimits
-from guided.landing.known_texts import keywords
 from guided.landing.landing import LandingSearch
 from guided.landing.way import Way, rest_at
 from guided.rows.answer import read_answer
@@ -378,12 +377,6 @@ TEMPLATES = (
     guided.Gbnf('root ::= ( [^{}\\n] | "{{" [a-z]+ "}}" )* "\\n"'),
     guided.Gbnf('root ::= "\\"" ( [^"$\\\\] | "${" root "}" )* "\\"" # "'),
 )
-
-
-def test_an_empty_text_does_not_shift_the_quotes_of_keywords(engine: Engine) -> None:
-    grammar = 'root ::= ("" | "foo") "bar" [a-z"]+ "' + "x" * 65 + '" "baz" # "no"'
-    plan = plan_of(engine, response_format=guided.Gbnf(grammar), thinking=False)
-    assert keywords(plan) == (b"foo", b"bar", b"baz")
 
 
 @pytest.mark.parametrize("grammar", TEMPLATES)

@@ -1,0 +1,135 @@
+"""Shortest texts of clients' grammars: of the whole, and of what is left of each rule in which something is written.
+
+They are worked out from the rules alone; whether the engine's lexer lets one stand, only its masks show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from grammars.regular.languages import shortest
+from grammars.text_grammars.gbnf.convert import gbnf_to_lark
+from grammars.text_grammars.lark.ast import (
+    AltExpr,
+    CharRange,
+    Expr,
+    LarkGrammar,
+    Literal,
+    Name,
+    Repeated,
+    SeqExpr,
+    WhenExpr,
+)
+from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages
+from grammars.text_grammars.lark.parser import parse
+from special_tokens.errors import GrammarError
+
+__all__ = ["GrammarTexts", "grammar_texts"]
+
+_LONGEST = 4_096  # characters
+#: Rests of one grammar, and items of a counted repeat that a rest may hold.
+_MOST, _MOST_ITEMS = 512, 16
+
+
+class GrammarTexts(NamedTuple):
+    """A shortest text of a grammar, and of the rests of its rules, each of which must be written where one is begun."""
+
+    whole: str | None = None
+    rests: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=16)
+def grammar_texts(kind: str, source: str) -> GrammarTexts:
+    """Return the texts of a grammar in Lark or GBNF; none where only the engine reads it."""
+    try:
+        return _Texts(gbnf_to_lark(source) if kind == "gbnf" else parse(source)).found()
+    except (GrammarError, RecursionError):
+        return GrammarTexts()
+
+
+class _Texts:
+    def __init__(self, grammar: LarkGrammar) -> None:
+        self._definitions = grammar.definitions
+        self._lexemes = LexemeLanguages(grammar)
+        self._known: dict[str, str] = {}  # a shortest text of a rule or terminal
+        self._words: dict[Expr, str | None] = {}
+
+    def found(self) -> GrammarTexts:
+        is_new = True
+        while is_new:  # a rule is as short as its parts, which get shorter a few times
+            is_new = False
+            for definition in self._definitions:
+                text, known = self._text(definition.body), self._known.get(definition.name)
+                if text is not None and len(text) <= _LONGEST and (known is None or len(text) < len(known)):
+                    self._known[definition.name], is_new = text, True
+        rules = [definition for definition in self._definitions if not definition.is_terminal]
+        rests = {
+            rest: None
+            for rule in rules
+            for option in _options(rule.body)
+            for rest in self._rests(option, "", {(Name(rule.name),), *map(_parts, _options(rule.body))}, ())
+            if 0 < len(rest) <= _LONGEST
+        }
+        return GrammarTexts(self._known.get("start"), tuple(sorted(rests, key=len)[:_MOST]))
+
+    def _text(self, expr: Expr) -> str | None:
+        match expr:
+            case Literal(text=text):
+                return text
+            case CharRange(first=first):
+                return first
+            case Name(name=name):
+                return self._known.get(name)
+            case SeqExpr(parts=parts):
+                texts = [self._text(part) for part in parts]
+                return None if None in texts else "".join(filter(None, texts))
+            case AltExpr(options=options):
+                found = [text for text in map(self._text, options) if text is not None]
+                return min(found, key=len, default=None)
+            case Repeated(body=body, least=least):
+                once = self._text(body) if least else ""
+                return None if once is None or len(once) * least > _LONGEST else once * least
+            case WhenExpr(body=body):
+                return self._text(body)
+        if expr not in self._words:
+            language = self._lexemes.of(expr)
+            word = shortest(language) if language is not None else None
+            self._words[expr] = word if isinstance(word, str) else None
+        return self._words[expr]
+
+    def _rests(self, expr: Expr, tail: str, whole: set[tuple[Expr, ...]], before: tuple[Expr, ...]) -> Iterator[str]:
+        """Yield what is left of an option of a rule from each place in ``expr`` on, after which ``tail`` comes.
+
+        ``before`` is what has been written of the option; where that is one of ``whole``, nothing more must come.
+        """
+        match expr:
+            case SeqExpr(parts=parts):
+                for at in reversed(range(len(parts))):
+                    begun = (*before, *parts[:at])
+                    yield from self._rests(parts[at], tail, whole, begun)
+                    text = self._text(parts[at])
+                    if text is None:
+                        return
+                    tail = text + tail
+                    if begun and begun not in whole:
+                        yield tail
+            case AltExpr(options=options):
+                for option in options:
+                    yield from self._rests(option, tail, whole, before)
+            case Repeated(body=body, least=least):
+                text = self._text(body)
+                for number in range(1, min(least, _MOST_ITEMS)):
+                    yield (text or "") * number + tail
+                yield from self._rests(body, tail, whole, before if least else ())
+            case WhenExpr(body=body):
+                yield from self._rests(body, tail, whole, before)
+
+
+def _options(expr: Expr) -> tuple[Expr, ...]:
+    return expr.options if isinstance(expr, AltExpr) else (expr,)
+
+
+def _parts(expr: Expr) -> tuple[Expr, ...]:
+    return expr.parts if isinstance(expr, SeqExpr) else (expr,)

@@ -1,0 +1,122 @@
+"""Classes of bytes that lead to places alike, and texts that lead where no byte does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
+
+__all__ = ["EXIT", "FEW", "FITTED", "FREE_TEXT", "SEEN", "Classes", "bytes_of", "set_of"]
+
+#: More bytes than this are tried by class.
+FEW = 8
+#: Where more bytes than this are allowed, any text is.
+FREE_TEXT = 64
+#: What must come next, if it is as long as this, shows that free text has been left.
+EXIT = 4
+#: Places that take as long as seeing what comes after some symbols, and as asking whether they fit.
+SEEN, FITTED = 0.05, 0.02
+_PRINTABLE = bytes((*range(0x20, 0x7F), 0x0A, 0x09))
+_WORD = b"_ abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
+    """One byte of each class that leads to places alike, by what is seen after it; remembered by the mask before it.
+
+    ``spent``: the places that take as long as what has been looked at; a search takes them off its effort.
+    """
+
+    spent: float = 0.0
+
+    def of(self, matcher: ByteMatcher, mask: ByteMask, without: bytes = b"") -> tuple[int, ...]:
+        """Return one byte of each class of those that ``mask`` allows; all bytes if they are few."""
+        allowed = mask.bytes & ~set_of(without)
+        if allowed.bit_count() <= FEW:
+            return bytes_of(allowed)
+        return tuple(self.looks(matcher, mask, without).values())
+
+    def looks(self, matcher: ByteMatcher, mask: ByteMask, without: bytes = b"") -> dict[Look, int]:
+        """Return one byte of each class by what is seen after it."""
+        key = (mask, without)
+        found = self.get(key)
+        if found is None or any(matcher.outcome((byte,)) != after for after, byte in found.items()):
+            allowed = mask.bytes & ~set_of(without)
+            found, some = {}, bytes_of(allowed)
+            if len(some) > 2 * FEW:  # some of many; where none is printable, they continue a character
+                some = tuple(byte for byte in _PRINTABLE if allowed >> byte & 1) or some[:FEW]
+            self.spent += SEEN * len(some)
+            for byte in some:
+                found.setdefault(matcher.outcome((byte,)), byte)
+            self[key] = found
+        return found
+
+    def leading(
+        self, texts: Sequence[bytes], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield the texts, or at first what is left of each, that lead where no single byte leads.
+
+        The mask does not show how much of one is written already, so nothing is remembered by it.
+        """
+        others: set[Look] = set()
+        is_known = False
+        for text in texts:
+            for rest in self._fitting(text, matcher, mask, is_first=is_first):
+                if len(rest) < min(len(text), 2):
+                    continue
+                if not others:
+                    some = (symbols for symbols in (b"", b" ", b"a") if not symbols or mask.bytes >> symbols[0] & 1)
+                    others = {matcher.outcome(symbols) for symbols in some}
+                after = matcher.outcome(rest)
+                if after not in others and not is_known and len(after.forced) < EXIT:
+                    others |= self.looks(matcher, mask).keys()
+                    is_known = True
+                if after not in others:
+                    yield tuple(rest)
+                    break  # the longest rest ends it surely
+
+    def shortest(
+        self, texts: Sequence[bytes], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield the texts, or at first what is left of each; of those that lead to places alike the shortest alone.
+
+        A text that leads to a place like the one before it is a part of a longer word, or closes one bracket of many.
+        """
+        here, looks = matcher.outcome(b""), self.looks(matcher, mask)
+        seen: set[Look] = set()
+        for text in texts:
+            rest = next(self._fitting(text, matcher, mask, is_first=is_first), None)
+            if rest is None:
+                continue
+            after = matcher.outcome(rest)
+            if after not in seen and (after != here or (len(rest) == 1 and rest not in _WORD)):
+                seen.add(after)
+                single = looks.get(after)
+                yield tuple(rest) if single is None else (single,)
+
+    def _fitting(self, text: bytes, matcher: ByteMatcher, mask: ByteMask, *, is_first: bool) -> Iterator[bytes]:
+        """Yield ``text``, or at first what is left of it, where it may be written; a look after it is paid for."""
+        for at in range(len(text) if is_first else 1):
+            rest = text[at:]
+            if mask.bytes >> rest[0] & 1:
+                self.spent += FITTED
+                if matcher.fits(rest):
+                    self.spent += SEEN
+                    yield rest
+
+
+def bytes_of(bits: int) -> tuple[int, ...]:
+    """Return the bytes of a set, ascending."""
+    found = []
+    while bits:
+        lowest = bits & -bits
+        found.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return tuple(found)
+
+
+def set_of(data: bytes) -> int:
+    """Return the set of bytes of ``data``, as in `ByteMask`."""
+    bits = 0
+    for byte in data:
+        bits |= 1 << byte
+    return bits
