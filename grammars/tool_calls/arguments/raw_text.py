@@ -45,9 +45,10 @@ def ended(language: Regular, end: str, markers: Markers, *, name: str = "value")
         return seq(markers.any_text() if language == ALL else Lexeme(name, raw_node(language)), rest)
     if len(pieces) > 1:  # a token follows and ends the text, so the text may contain the head
         return seq(Lexeme(name, seq(raw_node(language), Text(head))), rest)
-    if language == ALL:
-        return Until(name, ANY_TEXT, Text(head))
-    return Lexeme(name, raw_node(_ended_once(language, head)))
+    if language.op == "words":
+        return Lexeme(name, seq(raw_node(language), Text(head)))
+    # No lexeme with a complement: the engine does not see that none goes on after `head`, and fails before a token.
+    return Until(name, raw_node(language if language == ALL else _before(language, head)), Text(head))
 
 
 def without_end(language: Regular, end: str, markers: Markers) -> Regular:
@@ -80,6 +81,13 @@ def _text_that_ends(end: str, markers: Markers) -> str:
 
 def _ended_once(language: Regular, head: str) -> Regular:
     return inter(cat(language, text(head)), neg(cat(ALL, text(head), ANY, ALL)))
+
+
+def _before(language: Regular, head: str) -> Regular:
+    """The words of the language that ``head`` ends where it is first written."""
+    borders = (size for size in range(1, len(head)) if head.startswith(head[-size:]))
+    begun = [neg(cat(ALL, text(head[:-size]))) for size in borders]
+    return inter(language, neg(cat(ALL, text(head), ALL)), *begun)
 
 
 def raw_node(term: Regular) -> Node:
