@@ -51,7 +51,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
         return found
 
     def leading(
-        self, texts: Sequence[bytes], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
+        self, texts: Sequence[Sequence[int]], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
     ) -> Iterator[tuple[int, ...]]:
         """Yield the texts, or at first what is left of each, that lead where no single byte leads.
 
@@ -75,7 +75,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
                     break  # the longest rest ends it surely
 
     def shortest(
-        self, texts: Sequence[bytes], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
+        self, texts: Sequence[Sequence[int]], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
     ) -> Iterator[tuple[int, ...]]:
         """Yield the texts, or at first what is left of each; of those that lead to places alike the shortest alone.
 
@@ -88,16 +88,18 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
             if rest is None:
                 continue
             after = matcher.outcome(rest)
-            if after not in seen and (after != here or (len(rest) == 1 and rest not in _WORD)):
+            if after not in seen and (after != here or (len(rest) == 1 and rest[0] not in _WORD)):
                 seen.add(after)
                 single = looks.get(after)
                 yield tuple(rest) if single is None else (single,)
 
-    def _fitting(self, text: bytes, matcher: ByteMatcher, mask: ByteMask, *, is_first: bool) -> Iterator[bytes]:
+    def _fitting(
+        self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
+    ) -> Iterator[Sequence[int]]:
         """Yield ``text``, or at first what is left of it, where it may be written; a look after it is paid for."""
         for at in range(len(text) if is_first else 1):
             rest = text[at:]
-            if mask.bytes >> rest[0] & 1:
+            if mask.allows(rest[0]):
                 self.spent += FITTED
                 if matcher.fits(rest):
                     self.spent += SEEN

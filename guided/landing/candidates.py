@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,10 @@ _BLANK = b" \n\t\r"
 #: Values that often have several tokens, and values of one or two.
 _VALUE = re.compile(rb'(?:(?<=: )|(?<=, )|(?<=\[))(?:-?[0-9.]+|"a+")(?=[],}])')
 _SIMPLE = (b"[]", b'""', b"null", b"true", b'" "')
+#: The end of a string in JSON.
+_QUOTE = (b'"',)
+#: More ends of text than this are not tried after each word.
+_FEW_ENDS = 4
 #: The lengths of the runs of one byte that are tried in a string.
 _RUNS = (64, 256)
 
@@ -68,26 +73,27 @@ class Preference(NamedTuple):
 class Candidates:
     """The candidates under one plan.  Immutable; what is remembered of classes belongs to the caller.
 
-    ``closing``, ``rests``, ``names`` and ``exits`` are those of `known_texts`, ``strings`` returns its
-    `string_texts`; ``known`` maps steps of tool calls to
-    texts of the value that begins there (-1: the response); ``may_change``: any that the grammar allows is valid.
+    ``closing``, ``ends``, ``rests``, ``names`` and ``exits`` are what `known_texts` finds, ``ends`` those of values,
+    ``strings`` returns its `string_texts`; ``known`` maps steps of tool calls to texts of the value that begins there
+    (-1: the response); ``may_change``: any that the grammar allows is valid.
     """
 
     def __init__(
         self,
         closing: Sequence[bytes],
+        ends: Sequence[Sequence[int]],
         rests: Sequence[bytes],
         names: Sequence[tuple[bytes, bool]],
         exits: frozenset[int],
-        strings: Callable[[], Sequence[bytes]],
+        strings: Callable[[], Sequence[str]],
         known: Mapping[int, Sequence[bytes]],
         *,
         may_change: bool,
     ) -> None:
-        self._closing, self._rests = closing, rests
+        self._closing, self._ends, self._rests = (*closing, *ends), ends, rests
         self._names = names[::-1]  # what is required last comes first
         self._exits = exits
-        self._find_strings: Callable[[], Sequence[bytes]] = strings
+        self._find_strings: Callable[[], Sequence[str]] = strings
         self._known, self._may_change = known, may_change
 
     def at(
@@ -109,6 +115,10 @@ class Candidates:
             found += [Candidate(symbols) for symbols in closing]
             if found and many > FREE_TEXT:
                 return found
+            if many > FREE_TEXT and self._ends:
+                found = self._string_ends(matcher, classes.of(matcher, mask), classes, self._ends)
+                if found:
+                    return found
         leading = classes.leading if many > FREE_TEXT else classes.shortest
         rests = [Candidate(symbols) for symbols in leading(self._rests, matcher, mask, is_first=is_first)]
         some = bytes_of(mask.bytes) if many <= FEW else classes.of(matcher, mask)
@@ -157,7 +167,7 @@ class Candidates:
                 if allowed >> 0x22 & 1:
                     return [Candidate((0x22,))]
                 some = classes.of(matcher, mask)
-                return [*self._pattern_ends(matcher, classes)] or _filled(matcher, some, classes) or _each(some)
+                return self._string_ends(matcher, some, classes, _QUOTE) or _each(some)
             case Mode.NUMBER | Mode.AFTER:
                 for closer in b"}]":
                     if allowed >> closer & 1:
@@ -165,7 +175,7 @@ class Candidates:
                 if allowed >> 0x2C & 1:
                     return [Candidate((0x2C,))]
                 if scan.mode is Mode.NUMBER:
-                    some = classes.of(matcher, mask, _BLANK)
+                    some = classes.of(matcher, mask, _BLANK if scan.frame is not None else b"")
                     return [*self._two_digits(matcher, mask, some, classes), *_each(some)]
         return []
 
@@ -180,17 +190,30 @@ class Candidates:
         return [Candidate((byte,), begins_value=True) for byte in first]
 
     @cached_property
-    def _strings(self) -> Sequence[bytes]:
-        return self._find_strings()
+    def _words(self) -> Sequence[bytes]:
+        return [word.encode() for word in self._find_strings()]
 
-    def _pattern_ends(self, matcher: ByteMatcher, classes: Classes) -> Iterator[Candidate]:
-        """The shortest ends that fit here of strings that patterns accept: a single byte may not lead to one."""
-        for text in self._strings:
-            for at in reversed(range(len(text) - 1)):
-                classes.spent += FITTED
-                if matcher.fits(text[at:]):
-                    yield Candidate(tuple(text[at:]))
-                    break
+    @cached_property
+    def _words_in_json(self) -> Sequence[bytes]:
+        return [json.dumps(word, ensure_ascii=False).encode()[1:-1] for word in self._find_strings()]
+
+    def _string_ends(
+        self, matcher: ByteMatcher, some: Iterable[int], classes: Classes, ends: Sequence[Sequence[int]]
+    ) -> list[Candidate]:
+        """What leads to the end of a string where no single byte does: ends of words that patterns accept, or a run.
+
+        ``ends`` end a string; of ``some`` bytes runs are made.
+        """
+        words = self._words_in_json if ends is _QUOTE else self._words if len(ends) <= _FEW_ENDS else ()
+        found = []
+        for word in words:
+            for end in ends:
+                for at in reversed(range(len(word))):
+                    classes.spent += FITTED
+                    if matcher.fits((*word[at:], *end)):
+                        found.append(Candidate((*word[at:], *end)))
+                        break
+        return found or _filled(matcher, some, classes, ends)
 
     def _two_digits(
         self, matcher: ByteMatcher, mask: ByteMask, some: Iterable[int], classes: Classes
@@ -249,7 +272,9 @@ def _with_simple_values(matcher: ByteMatcher, text: bytes, at: int) -> bytes:
     return done + text[at:] if matcher.fits(text[at:]) else b""
 
 
-def _filled(matcher: ByteMatcher, some: Iterable[int], classes: Classes) -> list[Candidate]:
+def _filled(
+    matcher: ByteMatcher, some: Iterable[int], classes: Classes, ends: Sequence[Sequence[int]]
+) -> list[Candidate]:
     """The shortest run of one byte after which a string may end, where that is not the first byte.
 
     A string of a least length may end after each longer run; elsewhere the run ends it as well, but may not be the
@@ -257,16 +282,17 @@ def _filled(matcher: ByteMatcher, some: Iterable[int], classes: Classes) -> list
     """
     found: list[tuple[int, ...]] = []
     for byte in some:
-        for size in _RUNS:
+        late = [end for end in ends if not matcher.fits((byte, *end))]
+        for size in _RUNS if late and byte != 0x5C else ():  # an escape is no run
             run = (byte,) * matcher.num_fitting((byte,) * size)
-            classes.spent += FITTED * (1 + size / _RUNS[0])
-            if len(run) < size or matcher.fits((*run, 0x22)):
+            end = next((end for end in late if matcher.fits((*run, *end))), None)
+            classes.spent += FITTED * (2 * len(ends) + size / _RUNS[0])
+            if end is not None:
+                least = 2 + bisect_left(range(2, len(run)), True, key=lambda at: matcher.fits((*run[:at], *end)))
+                classes.spent += 8 * FITTED
+                found.append(run[:least])
+            if len(run) < size or end is not None:
                 break
-        ends = [matcher.fits((*run[:at], 0x22)) for at in (1, len(run))]
-        if run and ends == [False, True]:
-            least = bisect_left(range(len(run)), True, key=lambda at: matcher.fits((*run[:at], 0x22)))
-            classes.spent += 8 * FITTED
-            found.append(run[:least])
     return [Candidate(min(found, key=len))] if found else []
 
 

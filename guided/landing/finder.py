@@ -22,6 +22,7 @@ _WRITTEN = 25
 _CHARACTER = 4  # bytes, at the most
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
 _STRUCTURE = frozenset(b'"{}[],:')
+_DIGITS = frozenset(b"0123456789")  # a number may have no more of them
 
 
 class WayFinder:
@@ -77,8 +78,9 @@ class WayFinder:
             rest = way.symbols[at:]
             if len(rest) < most and matcher.ends_after([*begun, *way.ids(matcher)[at:]]):
                 places = self.places(state)
-                may_repeat = places.is_watched and not _STRUCTURE.isdisjoint(symbols)
-                if not may_repeat or not places.refuses(self.place(state), (*symbols, *rest)):
+                is_longer = bool(symbols and rest) and symbols[-1] in _DIGITS and rest[0] in _DIGITS
+                may_refuse = places.is_watched and (is_longer or not _STRUCTURE.isdisjoint(symbols))
+                if not may_refuse or not places.refuses(self.place(state), (*symbols, *rest)):
                     return way if not at else Way(rest, None, way.values)
         return None
 

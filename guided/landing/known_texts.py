@@ -11,13 +11,17 @@ from grammars.plan.plan import Plan
 from grammars.shortest.grammar_texts import grammar_texts
 from grammars.shortest.instances import pattern_word
 from grammars.text_grammars.schemas import placed_schemas
+from grammars.tool_calls.arguments.parameter_list import ParameterList
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.tree.markers import Markers
+from guided.tracking.regions import symbols_of
 
-__all__ = ["closing_texts", "exit_ids", "member_names", "objects_in", "rule_rests", "string_texts"]
+__all__ = ["closing_texts", "exit_ids", "member_names", "objects_in", "rule_rests", "string_texts", "value_ends"]
 
 #: The end of text that goes up to an end: to every heuristic by bytes it looks like more of that text.
 _SUFFIX = re.compile(r'\[suffix=("(?:[^"\\]|\\.)*")')
 _MOST_TEXTS = 64
-_LONGEST = 64  # bytes of a string for a pattern
+_LONGEST = 64  # characters of a string for a pattern
 _MOST_WORDS = 16
 _MOST_NAMES = 2_000
 
@@ -29,6 +33,16 @@ def closing_texts(plan: Plan) -> tuple[bytes, ...]:
     texts = [json.loads(found) for lark in larks for found in _SUFFIX.findall(lark)]
     texts += [piece for piece in _exits(plan) if isinstance(piece, str)]
     return tuple(dict.fromkeys(text.encode() for text in texts if text))[:_MOST_TEXTS]
+
+
+def value_ends(plan: Plan, markers: Markers) -> tuple[tuple[int, ...], ...]:
+    """Return the symbols that end arguments which are text without JSON's quotes."""
+    form = plan.format.tool_calls
+    found = syntax(form.syntax) if form is not None and plan.tools else None
+    if form is None or not isinstance(found, ParameterList):
+        return ()
+    ends = found.text_ends(form, plan.tools)[:_MOST_TEXTS]
+    return tuple(symbols_of(markers.pieces(end)) for end in ends if end)
 
 
 def rule_rests(plan: Plan) -> tuple[bytes, ...]:
@@ -54,15 +68,11 @@ def _grammars(plan: Plan) -> Iterator[tuple[str, str]]:
                         yield syntax, node[key]
 
 
-def string_texts(plan: Plan) -> tuple[bytes, ...]:
-    """Return short strings, as JSON writes them with the quote after them, one for each pattern of a plan's schemas."""
-    found: dict[bytes, None] = {}
+def string_texts(plan: Plan) -> tuple[str, ...]:
+    """Return short strings, one for each pattern of a plan's schemas."""
     patterns = dict.fromkeys(pattern for schema in _schemas(plan) for pattern in _patterns(schema))
-    for pattern in list(patterns)[:_MOST_WORDS]:
-        word = pattern_word(pattern)
-        if word is not None and len(word) <= _LONGEST:
-            found[json.dumps(word, ensure_ascii=False).encode()[1:]] = None
-    return tuple(found)
+    words = (pattern_word(pattern) for pattern in list(patterns)[:_MOST_WORDS])
+    return tuple(dict.fromkeys(word for word in words if word is not None and len(word) <= _LONGEST))
 
 
 def exit_ids(plan: Plan) -> frozenset[int]:

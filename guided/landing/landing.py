@@ -16,12 +16,20 @@ from grammars.plan.plan import Plan, ResponsePlan
 from grammars.shortest.grammar_texts import grammar_texts
 from grammars.shortest.plan_texts import response_text
 from grammars.text_grammars.schemas import placed_schemas
+from grammars.tree.markers import Markers
 from guided.engine.engine import Engine
 from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
 from guided.landing.candidates import Candidates, Preference
 from guided.landing.effort import Effort, SearchLimits
-from guided.landing.known_texts import closing_texts, exit_ids, member_names, rule_rests, string_texts
+from guided.landing.known_texts import (
+    closing_texts,
+    exit_ids,
+    member_names,
+    rule_rests,
+    string_texts,
+    value_ends,
+)
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.search import SearchTree, search
 from guided.landing.way import NOTHING, Way
@@ -74,6 +82,7 @@ class LandingSearch:
         is_exact = plan.response is not None and not plan.response.report.relaxed
         self._candidates = Candidates(
             closing_texts(plan),
+            value_ends(plan, Markers(engine.tokens)),
             rule_rests(plan),
             member_names(plan),
             exit_ids(plan),

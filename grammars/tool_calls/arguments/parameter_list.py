@@ -126,6 +126,15 @@ class ParameterList:
                 table.way(keys, trigger, value)
         return keys
 
+    def text_ends(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+        """The texts that end values which are text without JSON's quotes."""
+        if (end := form.option("quote_end", form.option("quote"))) is not None:
+            return (str(end),)
+        patterns, coding = self.patterns(form), self.coding(form)
+        taken = (signature(tool) for tool in tools)
+        parameters = (p for found in taken for p in (*found.parameters, found.extra) if p is not None)
+        return tuple(dict.fromkeys(patterns.end_of(p.key) for p in parameters if coding.is_raw(p)))
+
     # -- writing
 
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:

@@ -60,6 +60,9 @@ class Gemma(ParameterList):
     def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
         return ()  # the values are not JSON
 
+    def text_ends(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+        return (str(form.option("quote", _QUOTE)),)
+
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
         quote = str(form.option("quote", _QUOTE))
         return (Quote(quote, quote),)

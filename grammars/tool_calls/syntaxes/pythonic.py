@@ -59,6 +59,9 @@ class Pythonic(ParameterList):
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
         return (Quote('"', '"', "\\"), Quote("'", "'", "\\"))
 
+    def text_ends(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+        return ('"', "'")
+
     def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
         return super().value_table(form, tools, markers) if form.option("quote", '"') == '"' else ()
 
