@@ -14,6 +14,7 @@ from grammars.text_grammars.gbnf.convert import gbnf_to_lark
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     CharRange,
+    Definition,
     Expr,
     LarkGrammar,
     Literal,
@@ -61,11 +62,13 @@ class _Texts:
         while is_new:  # a rule is as short as its parts, which get shorter a few times
             is_new = False
             for definition in self._definitions:
-                text, known = self._text(definition.body), self._known.get(definition.name)
+                text, known = self._whole(definition), self._known.get(definition.name)
                 if text is not None and len(text) <= _LONGEST and (known is None or len(text) < len(known)):
                     self._known[definition.name], is_new = text, True
         rules = [definition for definition in self._definitions if not definition.is_terminal]
-        rests = {
+        lazy = (rule.name for rule in rules if any(attribute.name == "lazy" for attribute in rule.attributes))
+        rests = {self._known[name]: None for name in lazy if self._known.get(name)}  # it ends where they are written
+        rests |= {
             rest: None
             for rule in rules
             for option in _options(rule.body)
@@ -73,6 +76,12 @@ class _Texts:
             if 0 < len(rest) <= _LONGEST
         }
         return GrammarTexts(self._known.get("start"), tuple(sorted(rests, key=len)[:_MOST]))
+
+    def _whole(self, definition: Definition) -> str | None:
+        """A shortest text of a definition, the suffix included after which it ends."""
+        suffix = next((attribute.value for attribute in definition.attributes if attribute.name == "suffix"), None)
+        parts = [definition.body] if suffix is None or isinstance(suffix, str) else [definition.body, suffix]
+        return self._text(SeqExpr(tuple(parts)))
 
     def _text(self, expr: Expr) -> str | None:
         match expr:

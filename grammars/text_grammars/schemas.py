@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from grammars.text_grammars.lark.ast import (
     LarkGrammar,
     Literal,
     Name,
+    Regexp,
     Repeated,
     SeqExpr,
     WhenExpr,
@@ -25,6 +27,11 @@ from grammars.text_grammars.structural_tag.table import FORMATS
 from special_tokens.errors import GrammarError
 
 __all__ = ["PlacedSchema", "placed_schemas"]
+
+
+#: The constant text at the end of a regex, and what is escaped in it.
+_TAIL = re.compile(r"(?:[^\\()\[\]{}*+?.|^$]|\\\W)+$")
+_ESCAPED = re.compile(r"\\(\W)")
 
 
 class PlacedSchema(NamedTuple):
@@ -126,22 +133,29 @@ class _LarkSchemas:
             case SeqExpr(parts=parts):
                 for part in parts:
                     yield from self._in(part, before)
-                    before = _last_of(part)
+                    before = self._last_of(part)
             case AltExpr(options=options):
                 for option in options:
                     yield from self._in(option, before)
             case Repeated(body=body) | WhenExpr(body=body):
-                for opening in dict.fromkeys((before, _last_of(body))):
+                for opening in dict.fromkeys((before, self._last_of(body))):
                     yield from self._in(body, opening)
 
-
-def _last_of(expr: Expr) -> str | None:
-    """As `_last_text`, of an expression of Lark."""
-    match expr:
-        case Literal(text=text):
-            return text
-        case JsonExpr():
-            return ""
-        case SeqExpr(parts=(*_, last)):
-            return _last_of(last)
-    return None
+    def _last_of(self, expr: Expr) -> str | None:
+        """As `_last_text`, of an expression of Lark."""
+        match expr:
+            case Literal(text=text):
+                return text
+            case Regexp(regex=regex) if found := _TAIL.search(regex):
+                return _ESCAPED.sub(r"\1", found[0])
+            case JsonExpr():
+                return ""
+            case SeqExpr(parts=(*_, last)):
+                return self._last_of(last)
+            case Name(name=name) if name in self._rules:
+                rule = self._rules[name]
+                suffix = next((attribute.value for attribute in rule.attributes if attribute.name == "suffix"), None)
+                is_lexeme = isinstance(rule.body, Literal | Regexp)
+                end = suffix if isinstance(suffix, Literal | Regexp) else rule.body if is_lexeme else None
+                return None if end is None else self._last_of(end)
+        return None

@@ -151,7 +151,8 @@ class PlaceMap:
         if name is RegionName.RESPONSE and self._json:
             return AnswerPlace(position, None, _BEGIN)
         if name is RegionName.RESPONSE and self._openings is not None:
-            return self._in_parts(AnswerPlace(position, text=_BETWEEN), ())
+            before = "".join(map(chr, opening))  # a client's grammar may write the same text
+            return self._in_parts(AnswerPlace(position, text=before + _BETWEEN), ())
         if name is RegionName.TOOL_CALLS and self._calls is not None:
             return self._with_value(AnswerPlace(position, self._calls.enter(opening)))
         return AnswerPlace(position)

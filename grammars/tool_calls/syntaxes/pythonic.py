@@ -42,7 +42,10 @@ _FOLLOWS_BEGINS = re.compile(r"\s*(?:,\s*(?:[^\W\d]\w*\s*)?)?")
 _ESCAPE = re.compile(
     r"\\(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\s\S])"
 )
-_LONGEST_ESCAPE = 12
+#: The beginning of an escape; a high surrogate is one, since a low one may follow.
+_ESCAPE_BEGINS = re.compile(
+    r"\\(x[0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|u[dD][89abAB][0-9a-fA-F]{2}(\\(u[0-9a-fA-F]{0,3})?)?)?"
+)
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": ""}
 
 
@@ -160,7 +163,7 @@ def _string_piece(reader: Reader, quote: str) -> Generator[None, None, tuple[str
             yield from reader.more()
         elif text[0] == "\\":
             escape = _ESCAPE.match(text)
-            if escape and (reader.is_final or len(text) >= _LONGEST_ESCAPE or escape[1][0] not in "ux"):
+            if escape and (reader.is_final or not _ESCAPE_BEGINS.fullmatch(text)):
                 return _unescaped(reader.take(escape.end())[1:]), False
             yield from reader.more()
         else:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallStarted, CutCall, StrayText
@@ -250,3 +251,16 @@ def test_what_is_no_call_comes_out_as_text(wire_engine: Engine, name: str, junk:
     said = "".join(event.text for event in events if isinstance(event, StrayText | CutCall | ArgumentsDelta)) + rest
     said += "".join(event.name for event in events if isinstance(event, CallStarted))
     assert sorted(filter(str.isalnum, said)) == sorted(filter(str.isalnum, junk)) or junk.strip() in said
+
+
+@costly
+@given(value=st.text(max_size=6), data=st.data())
+@example(value="a\x7f", data=None)
+def test_escapes_of_python_are_read_however_short_the_rest(plain_engine: Engine, value: str, data: Any) -> None:
+    """A call that ends within the length of the longest escape lost its end."""
+    text = f"[f(k={json.dumps(value)})]"
+    tools = {"f": _with({"k": {"type": "string"}})}
+    cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=8)) if data is not None else ()
+    events, rest = read(plain_engine, FORMS["pythonic, bare"], tools, text, cuts)
+    kept = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    assert ([call.arguments for call in calls_of(events)], rest) == ([{"k": kept}], "")

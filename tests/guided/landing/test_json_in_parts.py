@@ -83,6 +83,9 @@ RESPONSES: dict[str, Any] = {
     "lark alone": _lark("start: JSON", MANY),
     "lark, named": _lark('start: "x: " value\nvalue: "none of it, at all, whatever comes" | JSON', EMAIL),
     "lark, list": _lark('start: "<" (value ";")~2 ">"\nvalue: JSON', MAP),
+    "lark, after a suffix": _lark('start: "<think>" t v\nt[suffix="</think>"]: /(.|\\n)*/\nv: JSON', EMAIL),
+    "lark, after a lazy rule": _lark("start: t v\nt[lazy]: /(.|\\n)*<\\/end>/\nv: JSON", LONG),
+    "lark, after a regex": _lark("start: /[^<]*<\\/end>/ JSON", MANY),
     "llguidance": guided.Llguidance({"grammars": [{"json_schema": MANY}]}),
     "llguidance, named": guided.Llguidance(
         {"grammars": [{"lark_grammar": 'start: "<a>" @j "</a>"'}, {"name": "j", "json_schema": EMAIL}]}
