@@ -26,7 +26,7 @@ _VALUE = re.compile(rb'(?:(?<=: )|(?<=, )|(?<=\[))(?:-?[0-9.]+|"a+")(?=[],}])')
 _SIMPLE = (b"[]", b'""', b"null", b"true", b'" "')
 #: The end of a string in JSON.
 _QUOTE = (b'"',)
-#: More ends of text than this are not tried after each word.
+#: Ends of text that are tried after each word.
 _FEW_ENDS = 4
 #: The lengths of the runs of one byte that are tried in a string.
 _RUNS = (64, 256)
@@ -204,10 +204,9 @@ class Candidates:
 
         ``ends`` end a string; of ``some`` bytes runs are made.
         """
-        words = self._words_in_json if ends is _QUOTE else self._words if len(ends) <= _FEW_ENDS else ()
         found = []
-        for word in words:
-            for end in ends:
+        for end in ends[:_FEW_ENDS]:
+            for word in self._words_in_json if end[0] == 0x22 else self._words:
                 for at in reversed(range(len(word))):
                     classes.spent += FITTED
                     if matcher.fits((*word[at:], *end)):

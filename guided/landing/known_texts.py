@@ -36,12 +36,12 @@ def closing_texts(plan: Plan) -> tuple[bytes, ...]:
 
 
 def value_ends(plan: Plan, markers: Markers) -> tuple[tuple[int, ...], ...]:
-    """Return the symbols that end arguments which are text without JSON's quotes."""
+    """Return the symbols that end strings in arguments of which the plan does not show where they begin."""
     form = plan.format.tool_calls
-    found = syntax(form.syntax) if form is not None and plan.tools else None
-    if form is None or not isinstance(found, ParameterList):
+    if form is None or not plan.tools:
         return ()
-    ends = found.text_ends(form, plan.tools)[:_MOST_TEXTS]
+    found = syntax(form.syntax)
+    ends = found.text_ends(form, plan.tools)[:_MOST_TEXTS] if isinstance(found, ParameterList) else ('"',)
     return tuple(symbols_of(markers.pieces(end)) for end in ends if end)
 
 

@@ -216,9 +216,9 @@ def test_random_schemas_land(engine: Engine, seed: int) -> None:
               "required": ["second"], "additionalProperties": False}  # fmt: skip
     try:
         plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
-        least = min_tokens(plan, engine)
     except guided.GuidedError:
-        pytest.skip("no value is valid, or none was found")
+        pytest.skip("no value is valid")
+    least = min_tokens(plan, engine)
     relaxed = {row.keyword for row in plan.schema_report.relaxed}
     assert relaxed <= {"uniqueItems"}
     enforced = _without(schema, relaxed)

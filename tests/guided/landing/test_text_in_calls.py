@@ -1,4 +1,4 @@
-"""Arguments that are text without JSON's quotes: lengths and patterns have a least, and calls are whole and valid."""
+"""Strings in calls, with JSON's quotes or without: lengths and patterns have a least, calls are whole and valid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _tool(members: dict[str, Any], required: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("string", STRINGS, ids=str)
-@pytest.mark.parametrize("name", TEXT)
+@pytest.mark.parametrize("name", FORMS)
 def test_a_limit_on_a_text_makes_the_least_hardly_longer(engine: Engine, name: str, string: dict[str, Any]) -> None:
     def least(schema: dict[str, Any]) -> int:
         tools = [_tool({"text": schema}, ["text"])]
