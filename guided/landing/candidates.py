@@ -200,7 +200,7 @@ class Candidates:
     def _string_ends(
         self, matcher: ByteMatcher, some: Iterable[int], classes: Classes, ends: Sequence[Sequence[int]]
     ) -> list[Candidate]:
-        """What leads to the end of a string where no single byte does: ends of words that patterns accept, or a run.
+        """Return what leads to the end of a string where no single byte does: a word of a pattern, or a run.
 
         ``ends`` end a string; of ``some`` bytes runs are made.
         """
