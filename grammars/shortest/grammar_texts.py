@@ -23,6 +23,7 @@ from grammars.text_grammars.lark.ast import (
     SeqExpr,
     WhenExpr,
 )
+from grammars.text_grammars.lark.graph import components, uses_of
 from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages
 from grammars.text_grammars.lark.parser import parse
 from special_tokens.errors import GrammarError
@@ -32,6 +33,8 @@ __all__ = ["GrammarTexts", "grammar_texts"]
 _LONGEST = 4_096  # characters
 #: Rests of one grammar, and items of a counted repeat that a rest may hold.
 _MOST, _MOST_ITEMS = 512, 16
+#: Times that rules which lead back to themselves are read; and parts that are compared to tell whether a rule may end.
+_PASSES, _PREFIX = 8, 8
 
 
 class GrammarTexts(NamedTuple):
@@ -52,29 +55,32 @@ def grammar_texts(kind: str, source: str) -> GrammarTexts:
 
 class _Texts:
     def __init__(self, grammar: LarkGrammar) -> None:
-        self._definitions = grammar.definitions
+        named = grammar.by_name()
+        self._definitions = [named[name] for group in components(uses_of(named.values())) for name in group]
         self._lexemes = LexemeLanguages(grammar)
         self._known: dict[str, str] = {}  # a shortest text of a rule or terminal
         self._words: dict[Expr, str | None] = {}
 
     def found(self) -> GrammarTexts:
-        is_new = True
-        while is_new:  # a rule is as short as its parts, which get shorter a few times
+        for _ in range(_PASSES):
             is_new = False
-            for definition in self._definitions:
+            for definition in self._definitions:  # each after those that it names
                 text, known = self._whole(definition), self._known.get(definition.name)
                 if text is not None and len(text) <= _LONGEST and (known is None or len(text) < len(known)):
                     self._known[definition.name], is_new = text, True
+            if not is_new:
+                break
         rules = [definition for definition in self._definitions if not definition.is_terminal]
         lazy = (rule.name for rule in rules if any(attribute.name == "lazy" for attribute in rule.attributes))
         rests = {self._known[name]: None for name in lazy if self._known.get(name)}  # it ends where they are written
-        rests |= {
-            rest: None
-            for rule in rules
-            for option in _options(rule.body)
-            for rest in self._rests(option, "", {(Name(rule.name),), *map(_parts, _options(rule.body))}, ())
-            if 0 < len(rest) <= _LONGEST
-        }
+        for rule in rules:
+            options = rule.body.options if isinstance(rule.body, AltExpr) else (rule.body,)
+            whole = {
+                (Name(rule.name),),
+                *(option.parts if isinstance(option, SeqExpr) else (option,) for option in options),
+            }
+            for option in options:
+                rests |= dict.fromkeys(filter(None, self._rests(option, "", whole, ())))
         return GrammarTexts(self._known.get("start"), tuple(sorted(rests, key=len)[:_MOST]))
 
     def _whole(self, definition: Definition) -> str | None:
@@ -116,10 +122,10 @@ class _Texts:
         match expr:
             case SeqExpr(parts=parts):
                 for at in reversed(range(len(parts))):
-                    begun = (*before, *parts[:at])
+                    begun = (*before, *parts[: min(at, _PREFIX)])
                     yield from self._rests(parts[at], tail, whole, begun)
                     text = self._text(parts[at])
-                    if text is None:
+                    if text is None or len(text) + len(tail) > _LONGEST:
                         return
                     tail = text + tail
                     if begun and begun not in whole:
@@ -128,17 +134,8 @@ class _Texts:
                 for option in options:
                     yield from self._rests(option, tail, whole, before)
             case Repeated(body=body, least=least):
-                text = self._text(body)
-                for number in range(1, min(least, _MOST_ITEMS)):
-                    yield (text or "") * number + tail
+                if (item := self._text(body)) is not None:
+                    yield from (item * number + tail for number in range(1, min(least, _MOST_ITEMS)))
                 yield from self._rests(body, tail, whole, before if least else ())
             case WhenExpr(body=body):
                 yield from self._rests(body, tail, whole, before)
-
-
-def _options(expr: Expr) -> tuple[Expr, ...]:
-    return expr.options if isinstance(expr, AltExpr) else (expr,)
-
-
-def _parts(expr: Expr) -> tuple[Expr, ...]:
-    return expr.parts if isinstance(expr, SeqExpr) else (expr,)

@@ -204,3 +204,19 @@ def test_rests_close_what_is_begun() -> None:
     found = grammar_texts("lark", lark)
     assert found.whole == "[a]"
     assert set(found.rests) == {" then a", "a then a", "a", "a]", "]", ")", "a)"}
+
+
+@pytest.mark.parametrize(
+    "lark",
+    [
+        "start: r0\n" + "\n".join(f'r{i}: r{i + 1} "a"' for i in range(1_500)) + '\nr1500: "x"',
+        "start: " + " ".join(f'"w{i}"' for i in range(6_000)),
+        "start: " + " | ".join(f'"w{i}" "x"' for i in range(4_000)),
+    ],
+    ids=["chain", "sequence", "options"],
+)
+def test_the_texts_of_a_large_grammar_are_few_and_short(lark: str) -> None:
+    """Minutes, before each rule was read after those that it names and rests had a longest length."""
+    found = grammar_texts("lark", lark)
+    assert len(found.rests) <= 512
+    assert all(len(rest) <= 4_096 for rest in found.rests)
