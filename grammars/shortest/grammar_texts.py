@@ -38,10 +38,14 @@ _PASSES, _PREFIX = 8, 8
 
 
 class GrammarTexts(NamedTuple):
-    """A shortest text of a grammar, and of the rests of its rules, each of which must be written where one is begun."""
+    """A shortest text of a grammar, and of the rests of its rules, each of which must be written where one is begun.
+
+    ``ends``: what ends the lazy rules, wherever it is written.
+    """
 
     whole: str | None = None
     rests: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=16)
@@ -72,7 +76,8 @@ class _Texts:
                 break
         rules = [definition for definition in self._definitions if not definition.is_terminal]
         lazy = (rule.name for rule in rules if any(attribute.name == "lazy" for attribute in rule.attributes))
-        rests = {self._known[name]: None for name in lazy if self._known.get(name)}  # it ends where they are written
+        ends = tuple(self._known[name] for name in lazy if self._known.get(name))
+        rests: dict[str, None] = {}
         for rule in rules:
             options = rule.body.options if isinstance(rule.body, AltExpr) else (rule.body,)
             whole = {
@@ -81,7 +86,7 @@ class _Texts:
             }
             for option in options:
                 rests |= dict.fromkeys(filter(None, self._rests(option, "", whole, ())))
-        return GrammarTexts(self._known.get("start"), tuple(sorted(rests, key=len)[:_MOST]))
+        return GrammarTexts(self._known.get("start"), tuple(sorted(rests, key=len)[:_MOST]), ends)
 
     def _whole(self, definition: Definition) -> str | None:
         """A shortest text of a definition, the suffix included after which it ends."""

@@ -97,11 +97,19 @@ class Candidates:
         self._known, self._may_change = known, may_change
 
     def at(
-        self, matcher: ByteMatcher, mask: ByteMask, place: AnswerPlace, classes: Classes, *, is_first: bool
+        self,
+        matcher: ByteMatcher,
+        mask: ByteMask,
+        place: AnswerPlace,
+        classes: Classes,
+        *,
+        is_first: bool,
+        is_begun: bool = True,
     ) -> list[Candidate]:
         """Return what to try after a place at which ``mask`` is allowed, and the answer cannot end.
 
-        ``is_first``: the search begins here, where others may have written a part of what closes a text.
+        ``is_first``: the search begins here, where others may have written a part of what closes a text.  ``is_begun``:
+        something has been written of the answer, so that rests of rules may be left.
         """
         if place.scan is not None and (found := self._in_json(matcher, mask, place.scan, classes)):
             return found
@@ -115,12 +123,14 @@ class Candidates:
             found += [Candidate(symbols) for symbols in closing]
             if found and many > FREE_TEXT:
                 return found
-            if many > FREE_TEXT and self._ends:
-                found = self._string_ends(matcher, classes.of(matcher, mask), classes, self._ends)
-                if found:
-                    return found
+            ends = self._string_ends(matcher, mask, classes, self._ends)
+            if not ends and many > FREE_TEXT:
+                ends = _filled(matcher, classes.of(matcher, mask), classes, self._ends)
+            if ends:
+                return ends
         leading = classes.leading if many > FREE_TEXT else classes.shortest
-        rests = [Candidate(symbols) for symbols in leading(self._rests, matcher, mask, is_first=is_first)]
+        known = self._rests if is_begun else ()
+        rests = [Candidate(symbols) for symbols in leading(known, matcher, mask, is_first=is_first)]
         some = bytes_of(mask.bytes) if many <= FEW else classes.of(matcher, mask)
         extra = _OPTIONAL if rests else 0.0
         return [*found, *rests, *(Candidate((byte,), extra=extra) for byte in some)]
@@ -167,7 +177,8 @@ class Candidates:
                 if allowed >> 0x22 & 1:
                     return [Candidate((0x22,))]
                 some = classes.of(matcher, mask)
-                return self._string_ends(matcher, some, classes, _QUOTE) or _each(some)
+                words = self._string_ends(matcher, mask, classes, _QUOTE)
+                return words or _filled(matcher, some, classes, _QUOTE) or _each(some)
             case Mode.NUMBER | Mode.AFTER:
                 for closer in b"}]":
                     if allowed >> closer & 1:
@@ -198,21 +209,20 @@ class Candidates:
         return [json.dumps(word, ensure_ascii=False).encode()[1:-1] for word in self._find_strings()]
 
     def _string_ends(
-        self, matcher: ByteMatcher, some: Iterable[int], classes: Classes, ends: Sequence[Sequence[int]]
+        self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, ends: Sequence[Sequence[int]]
     ) -> list[Candidate]:
-        """Return what leads to the end of a string where no single byte does: a word of a pattern, or a run.
-
-        ``ends`` end a string; of ``some`` bytes runs are made.
-        """
+        """Return the rests of words of patterns that lead to one of the ``ends`` of a string, where no byte may."""
         found = []
         for end in ends[:_FEW_ENDS]:
             for word in self._words_in_json if end[0] == 0x22 else self._words:
                 for at in reversed(range(len(word))):
+                    if not mask.allows(word[at]):
+                        continue
                     classes.spent += FITTED
                     if matcher.fits((*word[at:], *end)):
                         found.append(Candidate((*word[at:], *end)))
                         break
-        return found or _filled(matcher, some, classes, ends)
+        return found
 
     def _two_digits(
         self, matcher: ByteMatcher, mask: ByteMask, some: Iterable[int], classes: Classes

@@ -32,17 +32,25 @@ def closing_texts(plan: Plan) -> tuple[bytes, ...]:
     larks = (grammar.rules, *(text for _, text in grammar.subs))
     texts = [json.loads(found) for lark in larks for found in _SUFFIX.findall(lark)]
     texts += [piece for piece in _exits(plan) if isinstance(piece, str)]
+    texts += [end for kind, source in _grammars(plan) for end in grammar_texts(kind, source).ends]
     return tuple(dict.fromkeys(text.encode() for text in texts if text))[:_MOST_TEXTS]
 
 
 def value_ends(plan: Plan, markers: Markers) -> tuple[tuple[int, ...], ...]:
-    """Return the symbols that end strings in arguments of which the plan does not show where they begin."""
+    """Return the symbols that end strings, in arguments and tags, of which the plan does not show where they begin."""
     form = plan.format.tool_calls
-    if form is None or not plan.tools:
-        return ()
-    found = syntax(form.syntax)
-    ends = found.text_ends(form, plan.tools)[:_MOST_TEXTS] if isinstance(found, ParameterList) else ('"',)
-    return tuple(symbols_of(markers.pieces(end)) for end in ends if end)
+    ends = [end for node in _tag_nodes(plan) if isinstance(end := node.get("end"), str)]
+    if form is not None and plan.tools:
+        found = syntax(form.syntax)
+        ends += found.text_ends(form, plan.tools) if isinstance(found, ParameterList) else ('"',)
+    return tuple(symbols_of(markers.pieces(end)) for end in dict.fromkeys(ends[:_MOST_TEXTS]) if end)
+
+
+def _tag_nodes(plan: Plan) -> Iterator[Any]:
+    """The formats of a structural tag, and the objects in their schemas."""
+    response = plan.response
+    if response is not None and response.kind == "structural_tag":
+        yield from objects_in(json.loads(response.source))
 
 
 def rule_rests(plan: Plan) -> tuple[bytes, ...]:
@@ -69,8 +77,11 @@ def _grammars(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def string_texts(plan: Plan) -> tuple[str, ...]:
-    """Return short strings, one for each pattern of a plan's schemas."""
-    patterns = dict.fromkeys(pattern for schema in _schemas(plan) for pattern in _patterns(schema))
+    """Return short strings, one for each pattern of a plan's schemas, tags and tools."""
+    patterns = dict.fromkeys(pattern for schema in _schemas(plan) for pattern in reversed([*_patterns(schema)]))
+    others = [node.get("pattern") for node in _tag_nodes(plan) if node.get("type") == "regex"]
+    others += [tool.grammar[1] for tool in plan.tools if tool.grammar is not None and tool.grammar[0] == "regex"]
+    patterns |= dict.fromkeys(pattern for pattern in others if isinstance(pattern, str))
     words = (pattern_word(pattern) for pattern in list(patterns)[:_MOST_WORDS])
     return tuple(dict.fromkeys(word for word in words if word is not None and len(word) <= _LONGEST))
 

@@ -77,8 +77,11 @@ class LandingSearch:
         self._plan = plan
         #: texts to try where a value begins: by step of a tool call's table, -1 for the response
         self._known: dict[int, list[bytes]] = {}
-        if response_text is not None:
-            self._known[-1] = [response_text.encode()] if response_text else []
+        response, whole = plan.response, response_text
+        if response is not None and response.kind in ("lark", "gbnf"):
+            whole = grammar_texts(response.kind, response.source).whole
+        self._known[-1] = [whole.encode()] if whole else []
+        self._is_learned = response is None or response_text is not None
         is_exact = plan.response is not None and not plan.response.report.relaxed
         self._candidates = Candidates(
             closing_texts(plan),
@@ -110,6 +113,7 @@ class LandingSearch:
         except GuidanceError as error:
             return Landing(None, str(error))
         tree = self.tree(matcher, place, places, Classes() if classes is None else classes)
+        tree.is_fresh = not state.tokens
         best, reason, tried, repeats = None, "", 0, False
         written: set[tuple[int, ...]] = set()
         order = self._preferences()[:preferences]
@@ -178,15 +182,13 @@ class LandingSearch:
     def _learn_response(self) -> None:
         """Work out a text of the response, or of the values in it, from its format, if none is known."""
         response = self._plan.response
-        if response is None or -1 in self._known:
+        if response is None or self._is_learned:
             return
-        known = self._known[-1] = []
-        if response.kind in ("lark", "gbnf") and (whole := grammar_texts(response.kind, response.source).whole):
-            known.append(whole.encode())
+        self._is_learned = True
         for part in _values(response):
             with suppress(GuidanceError):
                 if text := response_text(part):
-                    known.append(text.encode())
+                    self._known[-1].append(text.encode())
 
     def _preferences(self) -> list[Preference]:
         has_known = any(self._known.values())

@@ -182,6 +182,7 @@ class SearchTree:
         self.candidates = candidates
         self._classes = classes
         self.has_values = False  #: whether a JSON value begins at one of the places
+        self.is_fresh = False  #: whether nothing has been written of the answer before the search
         #: of the places, which do not know them: then all are freed with the tree
         self._children: dict[_Node, list[tuple[Candidate, _Node]]] = {}
         self.root = _Node(matcher, None, (), place)
@@ -193,7 +194,9 @@ class SearchTree:
             # What a search begins with must be right, except in text.
             is_narrow = node is self.root and mask.bytes.bit_count() <= FREE_TEXT
             classes = Classes() if is_narrow else self._classes
-            found = self.candidates.at(node.matcher, mask, node.place, classes, is_first=node.size == 0)
+            found = self.candidates.at(
+                node.matcher, mask, node.place, classes, is_first=node.size == 0, is_begun=not self.is_fresh
+            )
             after = [(candidate, self.after(node, candidate.symbols)) for candidate in found]
             self.has_values = self.has_values or any(candidate.begins_value for candidate in found)
             if node.place.scan is not None and any(child.penalty for _, child in after):

@@ -61,6 +61,8 @@ FORMATS: dict[str, dict[str, Any]] = {
     "number": _tag({"type": "integer", "minimum": 10**9}),
     "after text": _sequence({"type": "any_text"}, _text("answer: "), _json(MANY)),
     "after a regex": _sequence({"type": "regex", "pattern": "[a-z]+:"}, _json(LONG)),
+    "a regex in a tag": {"type": "tag", "begin": "<a>", "end": "</a>",
+                         "content": {"type": "regex", "pattern": r"\d+\s+[A-Za-z]+\s+Street"}},
     "sequence": _sequence(_tag(EMAIL), _tag(MANY, "b")),
     "two values": _sequence(_json(LONG), _json(EMAIL)),
     "repeat": {"type": "repeat", "content": _tag(LONG), "min": 3, "max": 4},
