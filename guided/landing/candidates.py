@@ -75,7 +75,7 @@ class Candidates:
 
     ``closing``, ``ends``, ``rests``, ``names`` and ``exits`` are what `known_texts` finds, ``ends`` those of values,
     ``strings`` returns its `string_texts`; ``known`` maps steps of tool calls to texts of the value that begins there
-    (-1: the response); ``may_change``: any that the grammar allows is valid.
+    (-1: the response, -2: arguments anywhere); ``may_change``: any that the grammar allows is valid.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Candidates:
 
     @cached_property
     def _words(self) -> Sequence[bytes]:
-        return [word.encode() for word in self._find_strings()]
+        return [*(word.encode() for word in self._find_strings()), *self._known.get(-2, ())]
 
     @cached_property
     def _words_in_json(self) -> Sequence[bytes]:

@@ -75,7 +75,7 @@ class LandingSearch:
         self._begin = engine.derived(ByteTwin).matcher(plan, plan.entry(entry).name)
         self._places: PlaceMap | None = None
         self._plan = plan
-        #: texts to try where a value begins: by step of a tool call's table, -1 for the response
+        #: texts to try where a value begins: by step of a tool call's table, -1: the response, -2: arguments anywhere
         self._known: dict[int, list[bytes]] = {}
         response, whole = plan.response, response_text
         if response is not None and response.kind in ("lark", "gbnf"):
@@ -176,6 +176,8 @@ class LandingSearch:
             places = PlaceMap(self._plan, self._engine, state.regions)
             for i, step in enumerate(places.steps):
                 self._known[i] = [text.encode() for where, text in self._plan.shortest_arguments if where == step.place]
+            if not places.steps:  # no table tells where an argument begins
+                self._known[-2] = [text.encode() for _, text in self._plan.shortest_arguments]
             self._places = places
         return self._places
 

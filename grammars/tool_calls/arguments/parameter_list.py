@@ -127,13 +127,12 @@ class ParameterList:
         return keys
 
     def text_ends(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """The texts that end values which are text without JSON's quotes."""
-        if (end := form.option("quote_end", form.option("quote"))) is not None:
-            return (str(end),)
-        patterns, coding = self.patterns(form), self.coding(form)
+        """The texts that end values which are text without JSON's quotes, or begin where no table tells."""
+        patterns, coding, quote = self.patterns(form), self.coding(form), form.option("quote_end")
         taken = (signature(tool) for tool in tools)
         parameters = (p for found in taken for p in (*found.parameters, found.extra) if p is not None)
-        return tuple(dict.fromkeys(patterns.end_of(p.key) for p in parameters if coding.is_raw(p)))
+        ends = dict.fromkeys(patterns.end_of(p.key) for p in parameters if coding.is_raw(p) or quote is not None)
+        return tuple(ends) if quote is None else (str(quote), *ends)
 
     # -- writing
 

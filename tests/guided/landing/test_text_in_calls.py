@@ -74,3 +74,18 @@ def _check_calls(engine: Engine, name: str, seed: int) -> None:
         for call in read_answer(tokens, plan, engine).tool_calls:
             if is_exact:
                 jsonschema.validate(json.loads(call.arguments), judged)
+
+
+def test_a_tool_next_to_another_takes_no_way_away(engine: Engine) -> None:
+    """Values between delimiters, which no table locates: the search went from one tool's numbers to the other's."""
+    point = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+    members = {"kind": {"const": "poly"}, "points": {"type": "array", "items": point, "minItems": 3}}
+    other = {"kind": {"const": "rect"}, "width": {"type": "number"}, "height": {"type": "number"}}
+    kinds = [{"type": "object", "properties": found, "required": [*found]} for found in (members, other)]
+    shape = _tool({"shapes": {"type": "array", "items": {"anyOf": kinds}, "minItems": 1}}, ["shapes"])
+    pay = _tool({"cents": {"type": "integer", "minimum": 100_000}, "iban": {"pattern": "^[A-Z]{2}[0-9]{13,}$"}}, [])
+    shape["function"]["name"], pay["function"]["parameters"]["required"] = "draw", ["cents", "iban"]
+    form = replace(FORMAT, tool_calls=FORMS["character data"])
+    least = [min_tokens(plan_of(engine, form, tools=tools, tool_choice="required"), engine)
+             for tools in ([shape], [pay], [shape, pay])]  # fmt: skip
+    assert least[2] <= min(least[:2])
