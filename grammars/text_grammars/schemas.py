@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from grammars.text_grammars.lark.ast import (
     AltExpr,
+    Definition,
     Expr,
     GrammarRef,
     JsonExpr,
-    LarkGrammar,
     Literal,
     Name,
     Regexp,
@@ -30,8 +30,13 @@ __all__ = ["PlacedSchema", "placed_schemas"]
 
 
 #: The constant text at the end of a regex, and what is escaped in it.
-_TAIL = re.compile(r"(?:[^\\()\[\]{}*+?.|^$]|\\\W)+$")
-_ESCAPED = re.compile(r"\\(\W)")
+_TAIL = re.compile(r"(?<!\\)(?:[^\\()\[\]{}*+?.|^$]|\\\W|\\[ntr])+$")
+_GROUP = re.compile(r"\([^()]*\)")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_LONGEST = 64  # characters of a regex that are looked at
+_BLANKS = {"n": "\n", "t": "\t", "r": "\r"}
+#: Places of a source that are read.
+_MOST = 20_000
 
 
 class PlacedSchema(NamedTuple):
@@ -49,42 +54,50 @@ def placed_schemas(kind: str, source: str) -> tuple[PlacedSchema, ...]:
     """Return the schemas in the source of a response of a kind; none where the source cannot be read."""
     if kind == "structural_tag":
         tree, _ = normalise_form(json.loads(source), "", FORMATS)
-        return tuple(_in_format(tree, ""))
+        return _unique(_in_format(tree, "", set()))
     if kind not in ("lark", "llguidance") or ("%json" not in source and "json_schema" not in source):
         return ()
     entries = [{"lark_grammar": source}]
     if kind == "llguidance" and source.lstrip().startswith("{"):
         entries = json.loads(source)["grammars"]
-    named = {entry.get("name") or str(i): entry for i, entry in enumerate(entries)}
     try:
-        return tuple(_in_entry(next(iter(named)), named, ""))
-    except GrammarError:  # the engine alone reads some trusted texts
+        return _unique(_GrammarSchemas(entries).of("", ""))
+    except (GrammarError, RecursionError):  # the engine alone reads some trusted texts; or rules are nested deeply
         return ()
 
 
-def _in_format(spec: Mapping[str, Any], before: str | None) -> Iterator[PlacedSchema]:
+def _unique(found: Iterator[PlacedSchema]) -> tuple[PlacedSchema, ...]:
+    return tuple({(part.opening, id(part.schema)): part for part in found}.values())
+
+
+def _in_format(
+    spec: Mapping[str, Any], before: str | None, seen: set[tuple[int, str | None]]
+) -> Iterator[PlacedSchema]:
     """The schemas in a format of a structural tag that follows the text ``before``, if that is known."""
+    if (id(spec), before) in seen:
+        return
+    seen.add((id(spec), before))
     match spec:
         case {"json_schema": schema}:
             yield PlacedSchema(before, schema)
         case {"begin": begin, "content": content}:
-            yield from _in_format(content, begin if isinstance(begin, str) else None)
+            yield from _in_format(content, begin if isinstance(begin, str) else None, seen)
         case {"tags": tags}:
             for tag in tags:
-                yield from _in_format(tag, None)
+                yield from _in_format(tag, None, seen)
         case {"rules": rules}:
             for pattern, content in rules:
-                yield from _in_format(content, pattern if isinstance(pattern, str) else None)
+                yield from _in_format(content, pattern if isinstance(pattern, str) else None, seen)
         case {"type": "or", "elements": options}:
             for option in options:
-                yield from _in_format(option, before)
+                yield from _in_format(option, before, seen)
         case {"elements": elements}:
             for element in elements:
-                yield from _in_format(element, before)
+                yield from _in_format(element, before, seen)
                 before = _last_text(element)
         case {"content": content}:
             for text in dict.fromkeys((before, _last_text(content))):  # it may be repeated
-                yield from _in_format(content, text)
+                yield from _in_format(content, text, seen)
 
 
 def _last_text(spec: Mapping[str, Any]) -> str | None:
@@ -99,63 +112,64 @@ def _last_text(spec: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _in_entry(name: str, entries: Mapping[str, Any], before: str | None) -> Iterator[PlacedSchema]:
-    """The schemas in an entry of a list of grammars, which may refer to others by name."""
-    others = {other: entry for other, entry in entries.items() if other != name}
-    match entries.get(name):
-        case {"json_schema": schema}:
-            yield PlacedSchema(before, schema)
-        case {"lark_grammar": str(text)}:
-            yield from _LarkSchemas(parse(text), others).of("start", before)
+class _GrammarSchemas:
+    """The schemas of a list of grammars; each place in them is read once for each text before it."""
 
-
-class _LarkSchemas:
-    """The schemas of the rules of a Lark grammar; a rule is read once for each text before it."""
-
-    def __init__(self, grammar: LarkGrammar, others: Mapping[str, Any]) -> None:
-        self._rules, self._others = grammar.by_name(), others
-        self._seen: set[tuple[str, str | None]] = set()
+    def __init__(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        named = {entry.get("name") or (f"grammar_{i}" if i else ""): entry for i, entry in enumerate(entries)}
+        self._entries = {"": entries[0], **named}
+        self._rules: dict[str, Mapping[str, Definition]] = {}
+        self._seen: set[tuple[object, str | None]] = set()
 
     def of(self, name: str, before: str | None) -> Iterator[PlacedSchema]:
-        """Yield the schemas in a rule that follows the text ``before``, if that is known."""
-        if name in self._rules and (name, before) not in self._seen:
-            self._seen.add((name, before))
-            yield from self._in(self._rules[name].body, before)
+        """Yield the schemas in a grammar that follows the text ``before``, if that is known."""
+        match self._entries.get(name):
+            case {"json_schema": schema}:
+                yield PlacedSchema(before, schema)
+            case {"lark_grammar": str(text)}:
+                if name not in self._rules:
+                    self._rules[name] = parse(text).by_name()
+                yield from self._in(Name("start"), before, self._rules[name])
 
-    def _in(self, expr: Expr, before: str | None) -> Iterator[PlacedSchema]:
+    def _in(self, expr: Expr, before: str | None, rules: Mapping[str, Definition]) -> Iterator[PlacedSchema]:
+        place = (id(expr), before) if not isinstance(expr, Name) else ((id(rules), expr.name), before)
+        if place in self._seen or len(self._seen) >= _MOST:
+            return
+        self._seen.add(place)
         match expr:
             case JsonExpr(json=text):
                 yield PlacedSchema(before, json.loads(text))
             case GrammarRef(name=name):
-                yield from _in_entry(name, self._others, before)
-            case Name(name=name):
                 yield from self.of(name, before)
+            case Name(name=name) if name in rules:
+                yield from self._in(rules[name].body, before, rules)
             case SeqExpr(parts=parts):
                 for part in parts:
-                    yield from self._in(part, before)
-                    before = self._last_of(part)
+                    yield from self._in(part, before, rules)
+                    before = self._last_of(part, rules)
             case AltExpr(options=options):
                 for option in options:
-                    yield from self._in(option, before)
+                    yield from self._in(option, before, rules)
             case Repeated(body=body) | WhenExpr(body=body):
-                for opening in dict.fromkeys((before, self._last_of(body))):
-                    yield from self._in(body, opening)
+                for opening in dict.fromkeys((before, self._last_of(body, rules))):
+                    yield from self._in(body, opening, rules)
 
-    def _last_of(self, expr: Expr) -> str | None:
+    def _last_of(self, expr: Expr, rules: Mapping[str, Definition]) -> str | None:
         """As `_last_text`, of an expression of Lark."""
         match expr:
-            case Literal(text=text):
+            case Literal(text=text, ignore_case=False):
                 return text
-            case Regexp(regex=regex) if found := _TAIL.search(regex):
-                return _ESCAPED.sub(r"\1", found[0])
+            case Regexp(regex=regex, flags="") if "|" not in _GROUP.sub("", regex) and "(?" not in regex:
+                found = _TAIL.search(regex[-_LONGEST:])
+                return _ESCAPED.sub(lambda match: _BLANKS.get(match[1], match[1]), found[0]) if found else None
             case JsonExpr():
                 return ""
             case SeqExpr(parts=(*_, last)):
-                return self._last_of(last)
-            case Name(name=name) if name in self._rules:
-                rule = self._rules[name]
+                return self._last_of(last, rules)
+            case Name(name=name) if name in rules:
+                rule = rules[name]
                 suffix = next((attribute.value for attribute in rule.attributes if attribute.name == "suffix"), None)
                 is_lexeme = isinstance(rule.body, Literal | Regexp)
                 end = suffix if isinstance(suffix, Literal | Regexp) else rule.body if is_lexeme else None
-                return None if end is None else self._last_of(end)
+                return None if end is None else self._last_of(end, rules)
         return None

@@ -68,12 +68,12 @@ def _grammars(plan: Plan) -> Iterator[tuple[str, str]]:
     for kind, source in found:
         if kind in ("lark", "gbnf"):
             yield kind, source
-        elif kind in ("structural_tag", "llguidance"):
-            is_json = source.lstrip().startswith("{")
-            for node in objects_in(json.loads(source)) if is_json else ({"lark_grammar": source},):
-                for key, syntax in (("lark_grammar", "lark"), ("grammar", "gbnf")):
-                    if isinstance(node.get(key), str):
-                        yield syntax, node[key]
+        elif kind == "llguidance":
+            is_list = source.lstrip().startswith("{")
+            entries = json.loads(source)["grammars"] if is_list else [{"lark_grammar": source}]
+            yield from (("lark", entry["lark_grammar"]) for entry in entries if "lark_grammar" in entry)
+    texts = (node.get("grammar") for node in _tag_nodes(plan) if node.get("type") == "grammar")
+    yield from (("gbnf", text) for text in texts if isinstance(text, str))
 
 
 def string_texts(plan: Plan) -> tuple[str, ...]:

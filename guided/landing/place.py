@@ -160,19 +160,21 @@ class PlaceMap:
     def _in_parts(self, place: AnswerPlace, symbols: Sequence[int]) -> AnswerPlace:
         """Return the place after ``symbols`` of a response with JSON in it."""
         assert self._openings is not None
-        assert place.text is not None
-        while place.scan is not None and symbols:
-            size = next((i for i, symbol in enumerate(symbols) if symbol >= 256), len(symbols))
-            scan, used = read_value(place.scan, bytes(symbols[:size]), ())
-            is_over = not used or scan.is_complete
-            place = place._replace(scan=None, text=_BETWEEN) if is_over else place._replace(scan=scan)
-            symbols = symbols[used:]
-        text = f"{place.text}{''.join(map(chr, symbols))}"
-        found = self._openings.search(text) if place.scan is None else None
-        if found is None:
-            return place._replace(text=text[-self._longest :])
-        after = place._replace(scan=_BEGIN, text="", num_values=place.num_values + 1)
-        return self._in_parts(after, symbols[len(symbols) - len(text) + found.end() :])
+        while True:
+            if place.scan is not None:
+                size = next((i for i, symbol in enumerate(symbols) if symbol >= 256), len(symbols))
+                scan, used = read_value(place.scan, bytes(symbols[:size]), ())
+                if used == len(symbols) and not scan.is_complete:
+                    return place._replace(scan=scan)
+                # a marker where a value may begin is no value, and none begins after it
+                text = _BETWEEN if used or place.scan != _BEGIN else ""
+                place, symbols = place._replace(scan=None, text=text), symbols[used:]
+            text = f"{place.text}{''.join(map(chr, symbols))}"
+            found = self._openings.search(text)
+            if found is None:
+                return place._replace(text=text[-self._longest :])
+            symbols = symbols[len(symbols) - len(text) + found.end() :]
+            place = place._replace(scan=_BEGIN, text="", num_values=place.num_values + 1)
 
     def _with_value(self, place: AnswerPlace) -> AnswerPlace:
         assert place.call is not None

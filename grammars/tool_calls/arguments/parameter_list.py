@@ -130,7 +130,10 @@ class ParameterList:
         """The texts that end values which are text without JSON's quotes, or begin where no table tells."""
         patterns, coding, quote = self.patterns(form), self.coding(form), form.option("quote_end")
         taken = (signature(tool) for tool in tools)
-        parameters = (p for found in taken for p in (*found.parameters, found.extra) if p is not None)
+        extra = not patterns.closing  # an end that repeats the key is no constant text
+        parameters = (
+            p for found in taken for p in (*found.parameters, found.extra if extra else None) if p is not None
+        )
         ends = dict.fromkeys(patterns.end_of(p.key) for p in parameters if coding.is_raw(p) or quote is not None)
         return tuple(ends) if quote is None else (str(quote), *ends)
 

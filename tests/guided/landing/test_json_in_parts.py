@@ -176,3 +176,41 @@ def test_the_schemas_of_a_source_are_those_that_it_writes() -> None:
     assert placed_schemas("lark", lark) == tuple(PlacedSchema(text, LONG) for text in ("x", None, ""))
     assert placed_schemas("lark", 'start: "%json" | start @other "json_schema"') == ()
     assert placed_schemas("gbnf", 'root ::= "%json"') == ()
+
+
+def test_markers_and_many_values_after_a_value_are_read(engine: Engine) -> None:
+    """Both were endless or deep recursion."""
+    marker = engine.tokens.text(min(set(engine.tokens.marker_ids) - set(engine.tokens.end_ids)))
+    sequence = _sequence(_json({"type": "integer"}), _text(marker), _json({"type": "boolean"}))
+    spec = {"type": "structural_tag", "format": sequence}
+    many = _lark('start: (JSON ";"){1500}', {"const": True})
+    for form in (guided.StructuralTag(spec, trusted=True), many):
+        plan = plan_of(engine, response_format=form, thinking=False)
+        row = row_of(plan, engine, 12_000)
+        written(row, random.Random(0), 60 if form is not many else 20)
+        assert row.error is None
+
+
+def test_sources_that_nest_deeply_are_read_once() -> None:
+    """Minutes, or a `RecursionError`, before each place was read once for each text before it."""
+    tag: dict[str, Any] = _json(LONG)
+    for i in range(40):
+        tag = {"type": "star", "content": _sequence(tag, _text(f"a_{i}"))}
+    assert PlacedSchema("", LONG) in placed_schemas("structural_tag", json.dumps(tag))
+    chain = "\n".join(f"r{i}: r{i + 1}" for i in range(1_500))
+    assert placed_schemas("lark", f"start: r0\n{chain}\nr1500: %json {{}}") in ((), (PlacedSchema("", {}),))
+    entries = [{"name": f"g{i}", "lark_grammar": f'start: "a" @g{i + 1} | "b" @g{i + 2}'} for i in range(60)]
+    entries += [{"name": name, "json_schema": {}} for name in ("g60", "g61")]
+    found = placed_schemas("llguidance", json.dumps({"grammars": entries}))
+    assert {part.opening for part in found} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("before", "opening"),
+    [
+        (r"/[a-z]+\n/", "\n"), (r"/[0-9]+\s/", None), (r"/id=\d/", None), ("/foo|bar/", None), ("/(?i)abc/", None),
+        (r"/[^<]*<\/end>/", "</end>"), ('"abc"i', None), ('"abc"', "abc"), (r"/\d\./", "."),
+    ],
+)  # fmt: skip
+def test_the_constant_end_of_a_regex_is_an_opening(before: str, opening: str | None) -> None:
+    assert placed_schemas("lark", f"start: {before} %json {{}}") == (PlacedSchema(opening, {}),)
