@@ -13,6 +13,7 @@ from guided.landing.landing import LandingSearch, write
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.way import NOTHING, Way, rest_at
 from guided.state.state import GuidanceState
+from guided.watchers.json_scanner import NUMBER_BYTES
 from special_tokens.errors import GuidanceError
 
 __all__ = ["WayFinder", "in_tokens"]
@@ -22,7 +23,8 @@ _WRITTEN = 25
 _CHARACTER = 4  # bytes, at the most
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
 _STRUCTURE = frozenset(b'"{}[],:')
-_DIGITS = frozenset(b"0123456789")  # a number may have no more of them
+#: A number may have no more digits, or its exponent none that make it larger.
+_DIGITS, _NUMBER = frozenset(b"0123456789"), frozenset(NUMBER_BYTES)
 
 
 class WayFinder:
@@ -78,9 +80,9 @@ class WayFinder:
             rest = way.symbols[at:]
             if len(rest) < most and matcher.ends_after([*begun, *way.ids(matcher)[at:]]):
                 places = self.places(state)
-                is_longer = bool(symbols and rest) and symbols[-1] in _DIGITS and rest[0] in _DIGITS
+                is_longer = bool(symbols and rest) and symbols[-1] in _NUMBER and rest[0] in _DIGITS
                 may_refuse = places.is_watched and (is_longer or not _STRUCTURE.isdisjoint(symbols))
-                if not may_refuse or not places.refuses(self.place(state), (*symbols, *rest)):
+                if not may_refuse or not places.refuses(places.advance(self.place(state), symbols), rest):
                     return way if not at else Way(rest, None, way.values)
         return None
 

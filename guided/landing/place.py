@@ -19,11 +19,14 @@ from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from guided.tracking.regions import Position, RegionMap, symbols_of
 from guided.watchers.call_values import CallValueTable
-from guided.watchers.json_scanner import ScanState, read_value
+from guided.watchers.json_scanner import NUMBER_BYTES, ScanState, read_value
+from guided.watchers.number_range import has_large_exponent
+from guided.watchers.persistent_set import Mode
 
 __all__ = ["AnswerPlace", "PlaceMap"]
 
 _BEGIN = ScanState()
+_DIGITS = re.compile(rb"[0-9]+")
 
 
 class AnswerPlace(NamedTuple):
@@ -52,14 +55,19 @@ class _Value(NamedTuple):
         nodes = next((watcher.nodes for watcher in watchers if isinstance(watcher, UniqueWatch)), ())
         return cls(nodes, next((watcher.most for watcher in watchers if isinstance(watcher, DigitWatch)), 0))
 
-    def refuses(self, scan: ScanState) -> bool:
-        """Whether a watcher does not let a text through that ends like this."""
-        if scan.is_duplicate:
+    def refuses(self, before: ScanState, data: bytes, after: ScanState) -> bool:
+        """Whether a watcher does not let ``data`` through: a repeat, or the number open before or after it."""
+        if after.is_duplicate:
             return True
         if not self.max_digits:
             return False
-        text = scan.text
-        return self.max_digits < len(text) - len(text.rstrip(b"0123456789"))
+        more = data[: len(data) - len(data.lstrip(NUMBER_BYTES))]
+        if before.mode is Mode.NUMBER and self._is_beyond(before.text + more):
+            return True
+        return after.mode is Mode.NUMBER and self._is_beyond(after.text)
+
+    def _is_beyond(self, number: bytes) -> bool:
+        return max(map(len, _DIGITS.findall(number)), default=0) > self.max_digits or has_large_exponent(number)
 
 
 def _moved(place: AnswerPlace, position: Position) -> AnswerPlace:
@@ -130,7 +138,7 @@ class PlaceMap:
         scan, _ = read_value(place.scan, data, value.nodes)
         if scan is place.scan:
             return place
-        return AnswerPlace(place.position, place.call, scan, place.is_refused or value.refuses(scan))
+        return AnswerPlace(place.position, place.call, scan, place.is_refused or value.refuses(place.scan, data, scan))
 
     def _step(self, place: AnswerPlace, symbol: int) -> AnswerPlace:
         (position, spans) = self.regions.step(place.position, symbol)
@@ -206,12 +214,10 @@ class PlaceMap:
         assert self._calls is not None
         value = self._values[place.call.state]
         scan, used = read_value(place.scan, data, value.nodes)
+        place = place._replace(is_refused=place.is_refused or value.refuses(place.scan, data, scan))
         if not scan.is_complete and used:
-            return place._replace(scan=scan, is_refused=place.is_refused or value.refuses(scan)), used
-        after = place._replace(
-            call=self._calls.after_value(place.call.state), scan=None, is_refused=place.is_refused or scan.is_duplicate
-        )
-        return self._with_value(after), used
+            return place._replace(scan=scan), used
+        return self._with_value(place._replace(call=self._calls.after_value(place.call.state), scan=None)), used
 
 
 #: The beginning of a response and the end of a value in it, next to symbols as characters.

@@ -7,7 +7,6 @@ continuation: where there is no other the duplicate stays legal, and the schema'
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,13 +17,11 @@ from grammars.values.watchers import DigitWatch, UniqueWatch, Watcher
 from guided.bitmask import allowed_ids, is_allowed
 from guided.watchers.json_scanner import ScanState
 from guided.watchers.lookahead_duplicates import LookaheadDuplicates
-from guided.watchers.number_range import max_exponent
+from guided.watchers.number_range import has_large_exponent, max_exponent
 from guided.watchers.persistent_set import Mode
 from guided.watchers.vocabulary_index import VocabularyIndex, clear_ids
 
 __all__ = ["ValueWatcher"]
-
-_WITH_EXPONENT = re.compile(rb"(-?[0-9]+(?:\.[0-9]+)?)[eE]([-+]?)([0-9]+)")
 
 
 class ValueWatcher:
@@ -88,7 +85,8 @@ class ValueWatcher:
             some = words & self.tokens.large_exponents
             if some.any():
                 text = scan.text if scan.mode is Mode.NUMBER else b""
-                clear_ids(words, [i for i in allowed_ids(some) if _is_beyond(text + self.tokens.token_bytes[i])])
+                texts = self.tokens.token_bytes
+                clear_ids(words, [i for i in allowed_ids(some) if has_large_exponent(text + texts[i])])
         if scan.mode is not Mode.NUMBER and scan.mode is not Mode.VALUE:
             return
         digits, text = self.tokens.digits, scan.text
@@ -116,12 +114,3 @@ class ValueWatcher:
         row = np.frombuffer(copy.compute_bitmask(), dtype=np.int32).copy()  # it may include end tokens
         clear_ids(row, self.tokens.digits.ids.tolist())
         return not copy.is_error() and not row.any()
-
-
-def _is_beyond(text: bytes) -> bool:
-    """Whether ``text`` has a number whose exponent a double cannot hold."""
-    for found in _WITH_EXPONENT.finditer(text):
-        mantissa, sign, exponent = found.groups()
-        if int(exponent[:400]) > max_exponent(mantissa.decode(), is_negative=sign == b"-"):
-            return True
-    return False
