@@ -214,10 +214,11 @@ class PlaceMap:
         assert self._calls is not None
         value = self._values[place.call.state]
         scan, used = read_value(place.scan, data, value.nodes)
-        place = place._replace(is_refused=place.is_refused or value.refuses(place.scan, data, scan))
+        is_refused = place.is_refused or value.refuses(place.scan, data, scan)
         if not scan.is_complete and used:
-            return place._replace(scan=scan), used
-        return self._with_value(place._replace(call=self._calls.after_value(place.call.state), scan=None)), used
+            return place._replace(scan=scan, is_refused=is_refused), used
+        after = place._replace(call=self._calls.after_value(place.call.state), scan=None, is_refused=is_refused)
+        return self._with_value(after), used
 
 
 #: The beginning of a response and the end of a value in it, next to symbols as characters.
