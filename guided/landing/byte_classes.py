@@ -53,26 +53,34 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
     def leading(
         self, texts: Sequence[Sequence[int]], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the texts, or at first what is left of each, that lead where no single byte leads.
+        """Yield the texts, or at first what is left of each, that lead where no other byte leads.
 
         The mask does not show how much of one is written already, so nothing is remembered by it.
         """
-        others: set[Look] = set()
-        is_known = False
+        plain: dict[int, Look] = {}
         for text in texts:
             for rest in self._fitting(text, matcher, mask, is_first=is_first):
-                if len(rest) < min(len(text), 2):
-                    continue
-                if not others:
-                    some = (symbols for symbols in (b"", b" ", b"a") if not symbols or mask.bytes >> symbols[0] & 1)
-                    others = {matcher.outcome(symbols) for symbols in some}
-                after = matcher.outcome(rest)
-                if after not in others and not is_known and len(after.forced) < EXIT:
-                    others |= self.looks(matcher, mask).keys()
-                    is_known = True
-                if after not in others:
+                if len(rest) >= min(len(text), 2) and self.leads(rest, matcher, mask, plain):
                     yield tuple(rest)
                     break  # the longest rest ends it surely
+
+    def leads(self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, plain: dict[int, Look]) -> bool:
+        """Whether ``text``, which may be written, leads where neither another byte leads nor as many letters.
+
+        ``plain`` keeps, for the place, what is seen after letters by their number.
+        """
+        after, size = matcher.outcome(text), len(text)
+        self.spent += SEEN
+        for number in (0, size):
+            if number not in plain and matcher.fits(letters := b"a" * number):
+                self.spent += SEEN
+                plain[number] = matcher.outcome(letters)
+            if plain.get(number) == after:
+                return False
+        if len(after.forced) >= EXIT:
+            return True
+        single = self.looks(matcher, mask).get(after)
+        return single is None or (single,) == tuple(text)
 
     def shortest(
         self, texts: Sequence[Sequence[int]], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
@@ -88,6 +96,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
             if rest is None:
                 continue
             after = matcher.outcome(rest)
+            self.spent += SEEN
             if after not in seen and (after != here or (len(rest) == 1 and rest[0] not in _WORD)):
                 seen.add(after)
                 single = looks.get(after)
@@ -96,13 +105,12 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
     def _fitting(
         self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
     ) -> Iterator[Sequence[int]]:
-        """Yield ``text``, or at first what is left of it, where it may be written; a look after it is paid for."""
+        """Yield ``text``, or at first what is left of it, where it may be written."""
         for at in range(len(text) if is_first else 1):
             rest = text[at:]
             if mask.allows(rest[0]):
                 self.spent += FITTED
                 if matcher.fits(rest):
-                    self.spent += SEEN
                     yield rest
 
 

@@ -212,15 +212,17 @@ class Candidates:
         self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, ends: Sequence[Sequence[int]]
     ) -> list[Candidate]:
         """Return the rests of words of patterns that lead to one of the ``ends`` of a string, where no byte may."""
-        found = []
+        found: list[Candidate] = []
+        plain: dict[int, Look] = {}
         for end in ends[:_FEW_ENDS]:
             for word in self._words_in_json if end[0] == 0x22 else self._words:
                 for at in reversed(range(len(word))):
                     if not mask.allows(word[at]):
                         continue
                     classes.spent += FITTED
-                    if matcher.fits((*word[at:], *end)):
-                        found.append(Candidate((*word[at:], *end)))
+                    rest = (*word[at:], *end)
+                    if matcher.fits(rest) and classes.leads(rest, matcher, mask, plain):
+                        found.append(Candidate(rest))
                         break
         return found
 

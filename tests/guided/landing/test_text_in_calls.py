@@ -12,9 +12,13 @@ import pytest
 
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
+from guided.landing.byte_classes import Classes
+from guided.landing.effort import Effort, SearchLimits
+from guided.landing.landing import LandingSearch
 from guided.rows.answer import read_answer
 from tests.cases import seeds
 from tests.guided.landing.test_control import BUDGETS, row_of, written
+from tests.guided.landing.test_landing import strayed
 from tests.judges.plans import FORMAT, plan_of
 from tests.made_up.wire_forms import FORMS
 
@@ -89,3 +93,25 @@ def test_a_tool_next_to_another_takes_no_way_away(engine: Engine) -> None:
     least = [min_tokens(plan_of(engine, form, tools=tools, tool_choice="required"), engine)
              for tools in ([shape], [pay], [shape, pay])]  # fmt: skip
     assert least[2] <= min(least[:2])
+
+
+@pytest.mark.parametrize("seed", seeds(10, default=1))
+@pytest.mark.parametrize("name", FORMS)
+def test_an_end_is_near_in_any_text(engine: Engine, name: str, seed: int) -> None:
+    """Found in Python syntax: a quote of the other kind and the end of the calls were taken for ends of a text."""
+    chance = random.Random(f"near {name} {seed}")
+    others = {"page": {"type": "integer", "minimum": 1}, "tags": {"type": "array"}, "meta": {"type": "object"}}
+    tools = [_tool({"text": {"type": "string", "minLength": 2}, **others}, ["text"])]
+    plan = plan_of(engine, replace(FORMAT, tool_calls=FORMS[name]), tools=tools, tool_choice="required", thinking=False)
+    search = LandingSearch(plan, engine)
+    for steps in range(15, 45, 5):
+        state = strayed(plan, engine, chance, steps)
+        matcher, places = search.matcher(), search.places(state)
+        matcher.feed([symbol for token in state.tokens for symbol in state.regions.symbols(token)])
+        if matcher.mask().bytes.bit_count() < 100:
+            continue  # no text of a string
+        effort = Effort(SearchLimits(cpu_s=60.0, expansions=600))
+        tree = search.tree(matcher, places.of(state), places, Classes())
+        assert next(search.ends(tree, effort, in_haste=True), None) is not None, b"".join(
+            map(engine.token_bytes, state.tokens)
+        )
