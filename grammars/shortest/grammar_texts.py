@@ -30,11 +30,13 @@ from special_tokens.errors import GrammarError
 
 __all__ = ["GrammarTexts", "grammar_texts"]
 
-_LONGEST = 4_096  # characters
+_LONGEST, _LONGEST_REST = 4_096, 256  # characters
 #: Rests of one grammar, and items of a counted repeat that a rest may hold.
 _MOST, _MOST_ITEMS = 512, 16
-#: Times that rules which lead back to themselves are read; and parts that are compared to tell whether a rule may end.
-_PASSES, _PREFIX = 8, 8
+#: Times that rules which lead back to themselves are read.
+_PASSES = 8
+#: Parts of a rule that are compared to tell whether it may end after them.
+_PREFIX = 8
 
 
 class GrammarTexts(NamedTuple):
@@ -80,10 +82,8 @@ class _Texts:
         rests: dict[str, None] = {}
         for rule in rules:
             options = rule.body.options if isinstance(rule.body, AltExpr) else (rule.body,)
-            whole = {
-                (Name(rule.name),),
-                *(option.parts if isinstance(option, SeqExpr) else (option,) for option in options),
-            }
+            parts = (option.parts if isinstance(option, SeqExpr) else (option,) for option in options)
+            whole = {(Name(rule.name),), *(option for option in parts if len(option) <= _PREFIX)}
             for option in options:
                 rests |= dict.fromkeys(filter(None, self._rests(option, "", whole, ())))
         return GrammarTexts(self._known.get("start"), tuple(sorted(rests, key=len)[:_MOST]), ends)
@@ -103,11 +103,15 @@ class _Texts:
             case Name(name=name):
                 return self._known.get(name)
             case SeqExpr(parts=parts):
-                texts = [self._text(part) for part in parts]
-                return None if None in texts else "".join(filter(None, texts))
+                whole = ""
+                for part in parts:
+                    found = self._text(part)
+                    if found is None or len(whole) + len(found) > _LONGEST:
+                        return None
+                    whole += found
+                return whole
             case AltExpr(options=options):
-                found = [text for text in map(self._text, options) if text is not None]
-                return min(found, key=len, default=None)
+                return min((text for text in map(self._text, options) if text is not None), key=len, default=None)
             case Repeated(body=body, least=least):
                 once = self._text(body) if least else ""
                 return None if once is None or len(once) * least > _LONGEST else once * least
@@ -127,20 +131,21 @@ class _Texts:
         match expr:
             case SeqExpr(parts=parts):
                 for at in reversed(range(len(parts))):
-                    begun = (*before, *parts[: min(at, _PREFIX)])
+                    begun = (*before, *parts[: min(at, _PREFIX + 1)])
                     yield from self._rests(parts[at], tail, whole, begun)
                     text = self._text(parts[at])
-                    if text is None or len(text) + len(tail) > _LONGEST:
+                    if text is None or len(text) + len(tail) > _LONGEST_REST:
                         return
                     tail = text + tail
-                    if begun and begun not in whole:
+                    if begun and (len(begun) > _PREFIX or begun not in whole):
                         yield tail
             case AltExpr(options=options):
                 for option in options:
                     yield from self._rests(option, tail, whole, before)
             case Repeated(body=body, least=least):
-                if (item := self._text(body)) is not None:
-                    yield from (item * number + tail for number in range(1, min(least, _MOST_ITEMS)))
+                if item := self._text(body):
+                    most = min(least - 1, _MOST_ITEMS - 1, (_LONGEST_REST - len(tail)) // len(item))
+                    yield from (item * number + tail for number in range(1, most + 1))
                 yield from self._rests(body, tail, whole, before if least else ())
             case WhenExpr(body=body):
                 yield from self._rests(body, tail, whole, before)

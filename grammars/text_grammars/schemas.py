@@ -26,12 +26,14 @@ from grammars.text_grammars.structural_tag.forms import normalise_form
 from grammars.text_grammars.structural_tag.table import FORMATS
 from special_tokens.errors import GrammarError
 
-__all__ = ["PlacedSchema", "placed_schemas"]
+__all__ = ["PlacedSchema", "placed_schemas", "schemas_in"]
 
 
-#: The constant text at the end of a regex, and what is escaped in it.
+#: The constant text at the end of a regex, and what is escaped in it; escapes and classes; escapes that are not read.
 _TAIL = re.compile(r"(?<!\\)(?:[^\\()\[\]{}*+?.|^$]|\\\W|\\[ntr])+$")
 _GROUP = re.compile(r"\([^()]*\)")
+_CHARACTER = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
+_BY_NUMBER = re.compile(r"\\[0-9xuUpPcC]")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _LONGEST = 64  # characters of a regex that are looked at
 _BLANKS = {"n": "\n", "t": "\t", "r": "\r"}
@@ -64,6 +66,11 @@ def placed_schemas(kind: str, source: str) -> tuple[PlacedSchema, ...]:
         return _unique(_GrammarSchemas(entries).of("", ""))
     except (GrammarError, RecursionError):  # the engine alone reads some trusted texts; or rules are nested deeply
         return ()
+
+
+def schemas_in(kind: str, source: str) -> list[Any]:
+    """Return each of the `placed_schemas` once."""
+    return [*{id(found.schema): found.schema for found in placed_schemas(kind, source)}.values()]
 
 
 def _unique(found: Iterator[PlacedSchema]) -> tuple[PlacedSchema, ...]:
@@ -120,6 +127,7 @@ class _GrammarSchemas:
         self._entries = {"": entries[0], **named}
         self._rules: dict[str, Mapping[str, Definition]] = {}
         self._seen: set[tuple[object, str | None]] = set()
+        self._schemas: dict[int, Any] = {}  # by `JsonExpr`
 
     def of(self, name: str, before: str | None) -> Iterator[PlacedSchema]:
         """Yield the schemas in a grammar that follows the text ``before``, if that is known."""
@@ -138,7 +146,9 @@ class _GrammarSchemas:
         self._seen.add(place)
         match expr:
             case JsonExpr(json=text):
-                yield PlacedSchema(before, json.loads(text))
+                if id(expr) not in self._schemas:
+                    self._schemas[id(expr)] = json.loads(text)
+                yield PlacedSchema(before, self._schemas[id(expr)])
             case GrammarRef(name=name):
                 yield from self.of(name, before)
             case Name(name=name) if name in rules:
@@ -159,8 +169,10 @@ class _GrammarSchemas:
         match expr:
             case Literal(text=text, ignore_case=False):
                 return text
-            case Regexp(regex=regex, flags="") if "|" not in _GROUP.sub("", regex) and "(?" not in regex:
-                found = _TAIL.search(regex[-_LONGEST:])
+            case Regexp(regex=regex, flags="") if "(?" not in regex and not _BY_NUMBER.search(regex):
+                if "|" in _GROUP.sub("", _CHARACTER.sub("", regex)):
+                    return None
+                found = _TAIL.search(regex, max(0, len(regex) - _LONGEST))
                 return _ESCAPED.sub(lambda match: _BLANKS.get(match[1], match[1]), found[0]) if found else None
             case JsonExpr():
                 return ""

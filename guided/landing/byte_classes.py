@@ -16,6 +16,8 @@ FREE_TEXT = 64
 EXIT = 4
 #: Places that take as long as seeing what comes after some symbols, and as asking whether they fit.
 SEEN, FITTED = 0.05, 0.02
+#: The most that looking at texts may take at one place.
+_MOST_SPENT = 20.0
 _PRINTABLE = bytes((*range(0x20, 0x7F), 0x0A, 0x09))
 _WORD = b"_ abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
@@ -51,15 +53,12 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
         return found
 
     def leading(
-        self, texts: Sequence[Sequence[int]], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
+        self, texts: Sequence[Sequence[int]], matcher: ByteMatcher, mask: ByteMask, written: bytes
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the texts, or at first what is left of each, that lead where no other byte leads.
-
-        The mask does not show how much of one is written already, so nothing is remembered by it.
-        """
+        """Yield the texts, or what is left of those begun in ``written``, that lead where no other byte leads."""
         plain: dict[int, Look] = {}
         for text in texts:
-            for rest in self._fitting(text, matcher, mask, is_first=is_first):
+            for rest in self._fitting(text, matcher, mask, written):
                 if len(rest) >= min(len(text), 2) and self.leads(rest, matcher, mask, plain):
                     yield tuple(rest)
                     break  # the longest rest ends it surely
@@ -83,16 +82,16 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
         return single is None or (single,) == tuple(text)
 
     def shortest(
-        self, texts: Sequence[Sequence[int]], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
+        self, texts: Sequence[Sequence[int]], matcher: ByteMatcher, mask: ByteMask, written: bytes
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the texts, or at first what is left of each; of those that lead to places alike the shortest alone.
+        """Yield the texts, or what is left of those begun in ``written``; of those that lead to places alike only one.
 
         A text that leads to a place like the one before it is a part of a longer word, or closes one bracket of many.
         """
         here, looks = matcher.outcome(b""), self.looks(matcher, mask)
         seen: set[Look] = set()
         for text in texts:
-            rest = next(self._fitting(text, matcher, mask, is_first=is_first), None)
+            rest = next(self._fitting(text, matcher, mask, written), None)
             if rest is None:
                 continue
             after = matcher.outcome(rest)
@@ -102,16 +101,27 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
                 single = looks.get(after)
                 yield tuple(rest) if single is None else (single,)
 
+    def fits(self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask) -> bool:
+        """Whether ``text`` may be written; not seen where looking has taken what it may at one place."""
+        if not mask.allows(text[0]) or self.spent >= _MOST_SPENT:
+            return False
+        self.spent += FITTED * (1 + len(text) / FREE_TEXT)
+        return matcher.fits(text)
+
     def _fitting(
-        self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, *, is_first: bool
+        self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, written: bytes
     ) -> Iterator[Sequence[int]]:
-        """Yield ``text``, or at first what is left of it, where it may be written."""
-        for at in range(len(text) if is_first else 1):
-            rest = text[at:]
-            if mask.allows(rest[0]):
-                self.spent += FITTED
-                if matcher.fits(rest):
-                    yield rest
+        """Yield ``text``, and what is left of it where ``written`` ends with its beginning, if that may be written."""
+        for at in (0, *_begun(text, written)):
+            if self.fits(text[at:], matcher, mask):
+                yield text[at:]
+
+
+def _begun(text: Sequence[int], written: bytes) -> Iterator[int]:
+    """Yield how much of ``text`` has been written, each number that the end of ``written`` lets stand."""
+    for at in range(1, min(len(text), len(written) + 1)):
+        if text[at - 1] == written[-1] and list(text[:at]) == list(written[-at:]):
+            yield at
 
 
 def bytes_of(bits: int) -> tuple[int, ...]:

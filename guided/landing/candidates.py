@@ -26,8 +26,6 @@ _VALUE = re.compile(rb'(?:(?<=: )|(?<=, )|(?<=\[))(?:-?[0-9.]+|"a+")(?=[],}])')
 _SIMPLE = (b"[]", b'""', b"null", b"true", b'" "')
 #: The end of a string in JSON.
 _QUOTE = (b'"',)
-#: Ends of text that are tried after each word.
-_FEW_ENDS = 4
 #: The lengths of the runs of one byte that are tried in a string.
 _RUNS = (64, 256)
 
@@ -74,8 +72,9 @@ class Candidates:
     """The candidates under one plan.  Immutable; what is remembered of classes belongs to the caller.
 
     ``closing``, ``ends``, ``rests``, ``names`` and ``exits`` are what `known_texts` finds, ``ends`` those of values,
-    ``strings`` returns its `string_texts`; ``known`` maps steps of tool calls to texts of the value that begins there
-    (-1: the response, -2: arguments anywhere); ``may_change``: any that the grammar allows is valid.
+    ``strings`` returns its `string_texts`, ``arguments`` short arguments of calls of which no place is known; ``known``
+    maps steps of tool calls to texts of the value that begins there (-1: the response); ``may_change``: any that the
+    grammar allows is valid.
     """
 
     def __init__(
@@ -86,6 +85,7 @@ class Candidates:
         names: Sequence[tuple[bytes, bool]],
         exits: frozenset[int],
         strings: Callable[[], Sequence[str]],
+        arguments: Callable[[], Sequence[str]],
         known: Mapping[int, Sequence[bytes]],
         *,
         may_change: bool,
@@ -94,6 +94,7 @@ class Candidates:
         self._names = names[::-1]  # what is required last comes first
         self._exits = exits
         self._find_strings: Callable[[], Sequence[str]] = strings
+        self._find_arguments: Callable[[], Sequence[str]] = arguments
         self._known, self._may_change = known, may_change
 
     def at(
@@ -102,24 +103,24 @@ class Candidates:
         mask: ByteMask,
         place: AnswerPlace,
         classes: Classes,
+        written: bytes,
         *,
         is_first: bool,
-        is_begun: bool = True,
     ) -> list[Candidate]:
         """Return what to try after a place at which ``mask`` is allowed, and the answer cannot end.
 
-        ``is_first``: the search begins here, where others may have written a part of what closes a text.  ``is_begun``:
-        something has been written of the answer, so that rests of rules may be left.
+        ``written`` are the last bytes of the answer before the search, after which rests of rules may be left.
+        ``is_first``: the search begins here, so that they may be a part of what closes a text.
         """
         if place.scan is not None and (found := self._in_json(matcher, mask, place.scan, classes)):
             return found
-        many = mask.bytes.bit_count()
+        many, begun = mask.bytes.bit_count(), written if is_first else b""
         ids = sorted(mask.ids, key=lambda i: i not in self._exits)[:FEW]
         found = [Candidate((256 + i,)) for i in ids]
         if found and many > FREE_TEXT:
             return found  # a marker ends the text
         if many > FEW:
-            closing = classes.leading(self._closing, matcher, mask, is_first=is_first)
+            closing = classes.leading(self._closing, matcher, mask, begun)
             found += [Candidate(symbols) for symbols in closing]
             if found and many > FREE_TEXT:
                 return found
@@ -127,10 +128,10 @@ class Candidates:
             if not ends and many > FREE_TEXT:
                 ends = _filled(matcher, classes.of(matcher, mask), classes, self._ends)
             if ends:
-                return ends
+                return [*found, *ends]
         leading = classes.leading if many > FREE_TEXT else classes.shortest
-        known = self._rests if is_begun else ()
-        rests = [Candidate(symbols) for symbols in leading(known, matcher, mask, is_first=is_first)]
+        texts = self._rests if written else ()
+        rests = [Candidate(symbols) for symbols in leading(texts, matcher, mask, begun)]
         some = bytes_of(mask.bytes) if many <= FEW else classes.of(matcher, mask)
         extra = _OPTIONAL if rests else 0.0
         return [*found, *rests, *(Candidate((byte,), extra=extra) for byte in some)]
@@ -202,7 +203,7 @@ class Candidates:
 
     @cached_property
     def _words(self) -> Sequence[bytes]:
-        return [*(word.encode() for word in self._find_strings()), *self._known.get(-2, ())]
+        return [word.encode() for word in dict.fromkeys((*self._find_strings(), *self._find_arguments()))]
 
     @cached_property
     def _words_in_json(self) -> Sequence[bytes]:
@@ -211,19 +212,19 @@ class Candidates:
     def _string_ends(
         self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, ends: Sequence[Sequence[int]]
     ) -> list[Candidate]:
-        """Return the rests of words of patterns that lead to one of the ``ends`` of a string, where no byte may."""
+        """Return the rests of words of patterns and of arguments that lead to one of ``ends``, where no byte may."""
         found: list[Candidate] = []
         plain: dict[int, Look] = {}
-        for end in ends[:_FEW_ENDS]:
-            for word in self._words_in_json if end[0] == 0x22 else self._words:
-                for at in reversed(range(len(word))):
-                    if not mask.allows(word[at]):
-                        continue
-                    classes.spent += FITTED
-                    rest = (*word[at:], *end)
-                    if matcher.fits(rest) and classes.leads(rest, matcher, mask, plain):
-                        found.append(Candidate(rest))
+        ends = list(ends)
+        for word in self._words_in_json if ends == [*_QUOTE] else self._words:
+            rests = ((word[at:], end) for at in reversed(range(len(word))) for end in tuple(ends))
+            for rest, end in rests:
+                text = (*rest, *end)
+                if end in ends and classes.fits(text, matcher, mask):
+                    if classes.leads(text, matcher, mask, plain):
+                        found.append(Candidate(text))
                         break
+                    ends.remove(end)  # here it is text
         return found
 
     def _two_digits(

@@ -110,7 +110,7 @@ class WayFinder:
         except GuidanceError:
             return None
         places, in_haste = self.places(state), reserve is not None
-        tree = self._search.tree(matcher, place, places, self._classes)
+        tree = self._search.tree(state, matcher, place, self._classes)
         if state.region is RegionName.CONTENT and _is_torn(state):
             found = next(self._search.ends(tree, effort, in_haste=True), None)
             if found is not None and len(found.symbols) < _CHARACTER:

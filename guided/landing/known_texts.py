@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from grammars.plan.plan import Plan
 from grammars.shortest.grammar_texts import grammar_texts
 from grammars.shortest.instances import pattern_word
-from grammars.text_grammars.schemas import placed_schemas
+from grammars.text_grammars.schemas import schemas_in
 from grammars.tool_calls.arguments.parameter_list import ParameterList
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
@@ -27,7 +27,7 @@ _MOST_NAMES = 2_000
 
 
 def closing_texts(plan: Plan) -> tuple[bytes, ...]:
-    """Return the texts that close free text under a plan: ends in its grammar, and exits of its regions."""
+    """Return the texts that close free text under a plan: ends of its grammar and rules, and exits of its regions."""
     grammar = plan.grammar
     larks = (grammar.rules, *(text for _, text in grammar.subs))
     texts = [json.loads(found) for lark in larks for found in _SUFFIX.findall(lark)]
@@ -39,11 +39,15 @@ def closing_texts(plan: Plan) -> tuple[bytes, ...]:
 def value_ends(plan: Plan, markers: Markers) -> tuple[tuple[int, ...], ...]:
     """Return the symbols that end strings, in arguments and tags, of which the plan does not show where they begin."""
     form = plan.format.tool_calls
-    ends = [end for node in _tag_nodes(plan) if isinstance(end := node.get("end"), str)]
+    ends = [end for node in _tag_nodes(plan) for end in _listed(node.get("end")) if isinstance(end, str)]
     if form is not None and plan.tools:
         found = syntax(form.syntax)
         ends += found.text_ends(form, plan.tools) if isinstance(found, ParameterList) else ('"',)
-    return tuple(symbols_of(markers.pieces(end)) for end in dict.fromkeys(ends[:_MOST_TEXTS]) if end)
+    return tuple(symbols_of(markers.pieces(end)) for end in [*dict.fromkeys(filter(None, ends))][:_MOST_TEXTS])
+
+
+def _listed(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, list) else (value,)
 
 
 def _tag_nodes(plan: Plan) -> Iterator[Any]:
@@ -111,7 +115,7 @@ def _schemas(plan: Plan) -> Iterator[Any]:
     response = plan.response
     if response is not None:
         yield from (response.schema, *response.documents.values())
-        yield from (found.schema for found in placed_schemas(response.kind, response.source))
+        yield from schemas_in(response.kind, response.source)
     yield from (tool.parameters for tool in plan.tools)
 
 

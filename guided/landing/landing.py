@@ -15,7 +15,7 @@ from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import Plan, ResponsePlan
 from grammars.shortest.grammar_texts import grammar_texts
 from grammars.shortest.plan_texts import response_text
-from grammars.text_grammars.schemas import placed_schemas
+from grammars.text_grammars.schemas import schemas_in
 from grammars.tree.markers import Markers
 from guided.engine.engine import Engine
 from guided.landing.byte_classes import Classes
@@ -51,8 +51,10 @@ _PREFERENCES = (
 _TIMES, _FEW = 3, 150
 #: Places of the first search, after which the shortest text of the response is worked out from its format.
 _SHORT = 100
-#: Schemas of one tag or grammar of which texts are worked out.
-_MOST_SCHEMAS = 16
+#: Tokens before a search in which what closes a text may have been begun.
+_LAST_TOKENS = 32
+#: Schemas of one tag or grammar of which texts are worked out, and arguments that are tried in any place.
+_MOST_SCHEMAS, _MOST_ARGUMENTS = 16, 16
 
 
 class Landing(NamedTuple):
@@ -75,7 +77,7 @@ class LandingSearch:
         self._begin = engine.derived(ByteTwin).matcher(plan, plan.entry(entry).name)
         self._places: PlaceMap | None = None
         self._plan = plan
-        #: texts to try where a value begins: by step of a tool call's table, -1: the response, -2: arguments anywhere
+        #: texts to try where a value begins: by step of a tool call's table, -1: the response
         self._known: dict[int, list[bytes]] = {}
         response, whole = plan.response, response_text
         if response is not None and response.kind in ("lark", "gbnf"):
@@ -90,6 +92,7 @@ class LandingSearch:
             member_names(plan),
             exit_ids(plan),
             partial(string_texts, plan),
+            self._arguments,
             self._known,
             may_change=is_exact,
         )
@@ -112,8 +115,7 @@ class LandingSearch:
             matcher, place, places = self._follow(state)
         except GuidanceError as error:
             return Landing(None, str(error))
-        tree = self.tree(matcher, place, places, Classes() if classes is None else classes)
-        tree.is_fresh = not state.tokens
+        tree = self.tree(state, matcher, place, Classes() if classes is None else classes)
         best, reason, tried, repeats = None, "", 0, False
         written: set[tuple[int, ...]] = set()
         order = self._preferences()[:preferences]
@@ -152,9 +154,14 @@ class LandingSearch:
                 break
         return Landing(best, "" if best is not None else reason, tried)
 
-    def tree(self, matcher: ByteMatcher, place: AnswerPlace, places: PlaceMap, classes: Classes) -> SearchTree:
-        """Return the places of all searches from one; ``classes`` is what the caller remembers of bytes."""
-        return SearchTree(matcher, place, places, self._candidates, classes)
+    def tree(self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, classes: Classes) -> SearchTree:
+        """Return the places of all searches from that of ``state``, ``matcher`` and ``place``.
+
+        ``classes`` is what the caller remembers of bytes.
+        """
+        last = [symbol for token in state.tokens[-_LAST_TOKENS:] for symbol in state.regions.symbols(token)]
+        begun = next((len(last) - i for i, symbol in enumerate(reversed(last)) if symbol >= 256), 0)
+        return SearchTree(matcher, place, self.places(state), self._candidates, classes, bytes(last[begun:]))
 
     def ends(
         self, tree: SearchTree, effort: Effort, hint: Way = NOTHING, rest: int = -1, *, in_haste: bool
@@ -176,10 +183,13 @@ class LandingSearch:
             places = PlaceMap(self._plan, self._engine, state.regions)
             for i, step in enumerate(places.steps):
                 self._known[i] = [text.encode() for where, text in self._plan.shortest_arguments if where == step.place]
-            if not places.steps:  # no table tells where an argument begins
-                self._known[-2] = [text.encode() for _, text in self._plan.shortest_arguments]
             self._places = places
         return self._places
+
+    def _arguments(self) -> Sequence[str]:
+        """Return some short arguments of calls, where no table shows the places at which they begin."""
+        texts = () if self._places is None or self._places.steps else self._plan.shortest_arguments
+        return [*dict.fromkeys(text for _, text in texts)][:_MOST_ARGUMENTS]
 
     def _learn_response(self) -> None:
         """Work out a text of the response, or of the values in it, from its format, if none is known."""
@@ -207,8 +217,8 @@ class LandingSearch:
 
 def _values(response: ResponsePlan) -> list[ResponsePlan]:
     """The response, and the JSON values in it, of which texts can be worked out."""
-    schemas = [found.schema for found in placed_schemas(response.kind, response.source)]
-    values = [ResponsePlan("json", schema, spelling=response.spelling) for schema in schemas[:_MOST_SCHEMAS]]
+    schemas = schemas_in(response.kind, response.source)[:_MOST_SCHEMAS]
+    values = [ResponsePlan("json", schema, spelling=response.spelling) for schema in schemas]
     return values or [response]
 
 

@@ -27,6 +27,7 @@ __all__ = ["AnswerPlace", "PlaceMap"]
 
 _BEGIN = ScanState()
 _DIGITS = re.compile(rb"[0-9]+")
+_MARKER = re.compile("[^\\x00-\\xff]")  # among symbols as characters
 
 
 class AnswerPlace(NamedTuple):
@@ -168,20 +169,23 @@ class PlaceMap:
     def _in_parts(self, place: AnswerPlace, symbols: Sequence[int]) -> AnswerPlace:
         """Return the place after ``symbols`` of a response with JSON in it."""
         assert self._openings is not None
+        written, at, end = "".join(map(chr, symbols)), 0, -1
         while True:
             if place.scan is not None:
-                size = next((i for i, symbol in enumerate(symbols) if symbol >= 256), len(symbols))
-                scan, used = read_value(place.scan, bytes(symbols[:size]), ())
-                if used == len(symbols) and not scan.is_complete:
+                if end < at:
+                    marker = _MARKER.search(written, at)
+                    end = marker.start() if marker is not None else len(written)
+                scan, used = read_value(place.scan, written[at:end].encode("latin-1"), ())
+                at += used
+                if at == len(written) and not scan.is_complete:
                     return place._replace(scan=scan)
                 # a marker where a value may begin is no value, and none begins after it
-                text = _BETWEEN if used or place.scan != _BEGIN else ""
-                place, symbols = place._replace(scan=None, text=text), symbols[used:]
-            text = f"{place.text}{''.join(map(chr, symbols))}"
-            found = self._openings.search(text)
+                place = place._replace(scan=None, text=_BETWEEN if used or place.scan != _BEGIN else "")
+            before = place.text or ""
+            found = self._openings.search(before + written[at:])
             if found is None:
-                return place._replace(text=text[-self._longest :])
-            symbols = symbols[len(symbols) - len(text) + found.end() :]
+                return place._replace(text=f"{before}{written[at:]}"[-self._longest :])
+            at += found.end() - len(before)
             place = place._replace(scan=_BEGIN, text="", num_values=place.num_values + 1)
 
     def _with_value(self, place: AnswerPlace) -> AnswerPlace:

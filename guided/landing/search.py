@@ -173,16 +173,25 @@ def _mode(place: AnswerPlace) -> Mode | None:
 
 
 class SearchTree:
-    """The places of all searches that begin at one place; ``matcher`` stays there.  Not thread-safe."""
+    """The places of all searches that begin at one place; ``matcher`` stays there.  Not thread-safe.
+
+    ``written`` are the last bytes of the answer before them.
+    """
 
     def __init__(
-        self, matcher: ByteMatcher, place: AnswerPlace, places: PlaceMap, candidates: Candidates, classes: Classes
+        self,
+        matcher: ByteMatcher,
+        place: AnswerPlace,
+        places: PlaceMap,
+        candidates: Candidates,
+        classes: Classes,
+        written: bytes,
     ) -> None:
         self.start, self.places = place, places
         self.candidates = candidates
         self._classes = classes
         self.has_values = False  #: whether a JSON value begins at one of the places
-        self.is_fresh = False  #: whether nothing has been written of the answer before the search
+        self._written = written
         #: of the places, which do not know them: then all are freed with the tree
         self._children: dict[_Node, list[tuple[Candidate, _Node]]] = {}
         self.root = _Node(matcher, None, (), place)
@@ -194,9 +203,7 @@ class SearchTree:
             # What a search begins with must be right, except in text.
             is_narrow = node is self.root and mask.bytes.bit_count() <= FREE_TEXT
             classes = Classes() if is_narrow else self._classes
-            found = self.candidates.at(
-                node.matcher, mask, node.place, classes, is_first=node.size == 0, is_begun=not self.is_fresh
-            )
+            found = self.candidates.at(node.matcher, mask, node.place, classes, self._written, is_first=node.size == 0)
             after = [(candidate, self.after(node, candidate.symbols)) for candidate in found]
             self.has_values = self.has_values or any(candidate.begins_value for candidate in found)
             if node.place.scan is not None and any(child.penalty for _, child in after):

@@ -264,9 +264,10 @@ def test_what_was_learned_of_bytes_at_one_place_is_not_believed_at_another(engin
     (first, second), places = engine.tokenize("AB"), search.places(state)
     classes = Classes()
     for token, expected in ((first, b"k!"), (second, b"m!"), (first, b"k!")):
-        matcher, start = search.matcher(), places.start(state.entry.region)
+        matcher, after = search.matcher(), state.fork()
+        after.commit([token])
         assert matcher.feed(state.regions.symbols(token))
-        tree = search.tree(matcher, places.advance(start, state.regions.symbols(token)), places, classes)
+        tree = search.tree(after, matcher, places.of(after), classes)
         (way,) = search.ends(tree, Effort(SearchLimits(cpu_s=1.0, expansions=50)), in_haste=True)
         assert bytes(way.symbols) == expected
 
@@ -301,7 +302,7 @@ def test_searches_near_the_budget_end_without_a_clock(
     monkeypatch.setattr("time.thread_time", lambda: 0.0)
     state, effort = GuidanceState(plan, engine), Effort(SearchLimits(cpu_s=1.0, expansions=50))
     places = search.places(state)
-    tree = search.tree(search.matcher(), places.start(state.entry.region), places, Classes())
+    tree = search.tree(state, search.matcher(), places.of(state), Classes())
     assert len(list(search.ends(tree, effort, in_haste=True))) <= 1
     assert -5 <= effort.left < effort.limits.expansions  # the last place may look at all bytes
     landing = search.shortest_end(state)

@@ -63,6 +63,11 @@ FORMATS: dict[str, dict[str, Any]] = {
     "after a regex": _sequence({"type": "regex", "pattern": "[a-z]+:"}, _json(LONG)),
     "a regex in a tag": {"type": "tag", "begin": "<a>", "end": "</a>",
                          "content": {"type": "regex", "pattern": r"\d+\s+[A-Za-z]+\s+Street"}},
+    "many ends": {"type": "or", "elements": [
+        {"type": "tag", "begin": f"<{i}>", "end": f"</{i}>",
+         "content": {"type": "regex", "pattern": r"\d+\s+[A-Za-z]+\s+Street"}} for i in range(6)]},
+    "ends to choose from": {"type": "tag", "begin": "<a>", "end": ["</a>", "</b>"],
+                            "content": {"type": "regex", "pattern": r"\d+\s+[A-Za-z]+\s+Street"}},
     "sequence": _sequence(_tag(EMAIL), _tag(MANY, "b")),
     "two values": _sequence(_json(LONG), _json(EMAIL)),
     "repeat": {"type": "repeat", "content": _tag(LONG), "min": 3, "max": 4},
@@ -162,6 +167,20 @@ def test_a_marker_before_a_value_is_text_or_a_token(engine: Engine) -> None:
         assert min_tokens(plan, engine) < 80
 
 
+@pytest.mark.parametrize("pattern", ["[a-z]+", "^[a-z]{1,40}$", "^[A-Za-z0-9]+$"])
+def test_a_text_that_may_end_ends_at_once(engine: Engine, pattern: str) -> None:
+    """Found in regexes of few characters: the search wrote another one before the end."""
+    tag = {"type": "tag", "begin": "<a>", "end": "</a>", "content": {"type": "regex", "pattern": pattern}}
+    form = guided.StructuralTag({"type": "structural_tag", "format": tag})
+    plan = plan_of(engine, response_format=form, thinking=False)
+    entry = plan.entries[-1].name
+    state = GuidanceState(plan, engine, entry=entry)
+    state.commit(engine.tokenize("<a>hello"))
+    tokens = LandingSearch(plan, engine, entry=entry).shortest_end(state).tokens
+    assert tokens is not None
+    assert b"".join(map(engine.token_bytes, tokens[:-1])) == b"</a>"
+
+
 def test_the_schemas_of_a_source_are_those_that_it_writes() -> None:
     source = json.dumps({"type": "structural_tag", "format": _sequence(
         _tag(LONG), _json(EMAIL), {"type": "plus", "content": _sequence(_json(MAP), _text(";"))}, {"type": "or",
@@ -210,6 +229,7 @@ def test_sources_that_nest_deeply_are_read_once() -> None:
     [
         (r"/[a-z]+\n/", "\n"), (r"/[0-9]+\s/", None), (r"/id=\d/", None), ("/foo|bar/", None), ("/(?i)abc/", None),
         (r"/[^<]*<\/end>/", "</end>"), ('"abc"i', None), ('"abc"', "abc"), (r"/\d\./", "."),
+        (r"/\x41/", None), (r"/\(a|b\) /", None), (r"/[|(]ab/", "ab"), (r"/a{9}" + r"\n" * 40 + "/", "\n" * 32),
     ],
 )  # fmt: skip
 def test_the_constant_end_of_a_regex_is_an_opening(before: str, opening: str | None) -> None:

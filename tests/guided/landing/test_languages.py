@@ -12,9 +12,15 @@ import pytest
 
 import guided
 from grammars.shortest.grammar_texts import grammar_texts
+from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
+from guided.landing.byte_classes import Classes
+from guided.landing.effort import Effort, SearchLimits
+from guided.landing.landing import LandingSearch
+from guided.state.state import GuidanceState
 from tests.cases import seeds
 from tests.guided.landing.test_control import BUDGETS, row_of, written
+from tests.judges.plans import plan_of
 
 SQL = r"""
 start: select ";"
@@ -212,11 +218,32 @@ def test_rests_close_what_is_begun() -> None:
         "start: r0\n" + "\n".join(f'r{i}: r{i + 1} "a"' for i in range(1_500)) + '\nr1500: "x"',
         "start: " + " ".join(f'"w{i}"' for i in range(6_000)),
         "start: " + " | ".join(f'"w{i}" "x"' for i in range(4_000)),
+        f'start: "a" (X ","){{20}} "b"\nX: "{"x" * 4_000}"',
+        "start: (" + " | ".join(f'"w{i}"' for i in range(9_000)) + ") " + " ".join(f'"v{i}"' for i in range(4_000)),
     ],
-    ids=["chain", "sequence", "options"],
+    ids=["chain", "sequence", "options", "repeat", "options and a sequence"],
 )
 def test_the_texts_of_a_large_grammar_are_few_and_short(lark: str) -> None:
     """Minutes, before each rule was read after those that it names and rests had a longest length."""
     found = grammar_texts("lark", lark)
     assert len(found.rests) <= 512
-    assert all(len(rest) <= 4_096 for rest in found.rests)
+    assert all(len(rest) <= 256 for rest in found.rests)
+
+
+@pytest.mark.parametrize("number", [10, 120, 300])
+def test_the_rest_of_one_of_many_rules_is_found_in_few_places(engine: Engine, number: int) -> None:
+    """Found with 60: looking at the rests, which may be left from any of their characters on, took all places."""
+    names = [f"r{i}" for i in range(number)]
+    rules = "\n".join(f'r{i}: "kw{i} " NAME " is the end of rule number {i};"' for i in range(number))
+    lark = f"start: {' | '.join(names)}\n{rules}\nNAME: /[a-z]+/"
+    plan = plan_of(engine, response_format=guided.Lark(lark), thinking=False)
+    entry = plan.entries[-1].name
+    state, search = GuidanceState(plan, engine, entry=entry), LandingSearch(plan, engine, entry=entry)
+    for text, expected in (("kw7 some", b" is the end of rule number 7;"), (" is the e", b"nd of rule number 7;")):
+        state.commit(engine.tokenize(text))
+        matcher, effort = search.matcher(), Effort(SearchLimits(cpu_s=60.0, expansions=50))
+        matcher.feed([symbol for token in state.tokens for symbol in state.regions.symbols(token)])
+        tree = search.tree(state, matcher, search.places(state).of(state), Classes())
+        way = next(search.ends(tree, effort, in_haste=True), None)
+        assert way is not None, effort.left
+        assert bytes(way.symbols) == expected
