@@ -172,7 +172,7 @@ class _Cells(Visits):
                 named = scope.get(name)
                 return named if isinstance(named, int) else self.constant(None)
             case Ref():
-                return self.constant(_counted(node, 0, scope))
+                return self.counted(node, 0, scope)
         if id(node) not in self.fixed:
             self.fixed[id(node)] = self.fixed_text(node)
         fixed, term = self.fixed[id(node)]
@@ -180,6 +180,39 @@ class _Cells(Visits):
         if term is not None:
             self.terms[at] = term
         return at
+
+    def counted(self, ref: Ref, value: int, scope: Mapping[str, int | RuleDef]) -> int:
+        """Return the cell of a parametric rule entered from one whose parameter is ``value``, a set of options.
+
+        What must be in the set is written first, in the order of the options: no order is shorter.  Else the shortest
+        constant is written, which is best as long as options do not close others.
+        """
+        rule, inner = scope.get(ref.name), _argument(ref.argument, value)
+        if not isinstance(rule, RuleDef) or inner is None:
+            return self.constant(None)
+        ends: list[Node] = []
+        open_: list[tuple[Node, Ref]] = []
+        for option in _options(rule):
+            if isinstance(option, When):
+                if not _holds(option.condition, inner):
+                    continue
+                option = option.body
+            parts = option.parts if isinstance(option, Seq) else (option,)
+            further = parts[-1] if parts and isinstance(parts[-1], Ref) else None
+            if further is None:
+                ends.append(option)
+            else:
+                open_.append((seq(*parts[:-1]), further))
+        if ends:
+            return self.choice([self.cell(end, scope) for end in ends])
+        needed = {f"set_bit({i})" for i in range(_num_needed(rule, scope))}
+        some = [option for option in open_ if option[1].argument in needed][:1]
+        if not some:
+            heads = [_constant(head) for head, _ in open_]
+            texts = [text for text in heads if text is not None]
+            some = [open_[heads.index(min(texts, key=lambda text: len(text.encode())))]] if texts else open_
+        cells = [self.new((self.cell(head, scope), self.counted(further, inner, scope))) for head, further in some]
+        return self.choice(cells)
 
     def choice(self, options: Iterable[int]) -> int:
         at = self.new(None)
@@ -195,30 +228,21 @@ class _Cells(Visits):
         return (self.word(term) if term is not None else None), term
 
 
-def _counted(ref: Ref, value: int, scope: Mapping[str, int | RuleDef]) -> str | None:
-    """The text of a parametric rule whose options are constants, entered from one whose parameter is ``value``.
+def _options(rule: RuleDef) -> Sequence[Node]:
+    return rule.body.options if isinstance(rule.body, Alt) else (rule.body,)
 
-    Of the open options it takes the shortest, which is best as long as options do not close others.
-    """
-    rule, inner = scope.get(ref.name), _argument(ref.argument, value)
-    if not isinstance(rule, RuleDef) or inner is None:
-        return None
-    heads: list[tuple[int, str, Ref | None]] = []
-    for option in rule.body.options if isinstance(rule.body, Alt) else (rule.body,):
-        if isinstance(option, When):
-            if not _holds(option.condition, inner):
-                continue
-            option = option.body
-        parts = option.parts if isinstance(option, Seq) else (option,)
-        further = parts[-1] if parts and isinstance(parts[-1], Ref) else None
-        head = _constant(seq(*(parts if further is None else parts[:-1])))
-        if head is not None:
-            heads.append((len(head.encode()), head, further))
-    for _, head, further in sorted(heads, key=lambda one: one[:2]):
-        rest = "" if further is None else _counted(further, inner, scope)
-        if rest is not None:
-            return head + rest
-    return None
+
+def _num_needed(rule: RuleDef, scope: Mapping[str, int | RuleDef]) -> int:
+    """Return the number of first options that must be in the set before a rule, or one that follows it, ends."""
+    options = [*_options(rule)]
+    for option in tuple(options):
+        body = option.body if isinstance(option, When) else option
+        last = body.parts[-1] if isinstance(body, Seq) and body.parts else body
+        follower = scope.get(last.name) if isinstance(last, Ref) else None
+        options += _options(follower) if isinstance(follower, RuleDef) else ()
+    conditions = (option.condition for option in options if isinstance(option, When))
+    found = (re.fullmatch(r"is_ones\(\[0:(\d+)\]\)", condition) for condition in conditions)
+    return max((int(match[1]) for match in found if match), default=0)
 
 
 def _constant(node: Node) -> str | None:
@@ -248,6 +272,8 @@ def _holds(condition: str, value: int) -> bool:
     """Whether a condition of `grammars.json_schema.grammar.emit` holds; False for other conditions."""
     if found := re.fullmatch(r"bit_clear\((\d+)\)", condition):
         return not value >> int(found[1]) & 1
+    if found := re.fullmatch(r"is_ones\(\[0:(\d+)\]\)", condition):
+        return not ~value & (1 << int(found[1])) - 1
     if found := re.fullmatch(r"bit_count_(ge|lt)\(\[0:(\d+)\], (\d+)\)", condition):
         count = (value & (1 << int(found[2])) - 1).bit_count()
         return (count >= int(found[3])) == (found[1] == "ge")

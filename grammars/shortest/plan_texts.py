@@ -12,7 +12,8 @@ from functools import partial
 from grammars.json_schema.build import build
 from grammars.json_schema.document.closed_objects import close_objects
 from grammars.plan.plan import Plan, ResponsePlan
-from grammars.regular.languages import shortest
+from grammars.regular.languages import Regular, shortest
+from grammars.regular.syntax import ecma
 from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
 from grammars.shortest.node_texts import shortest_text
 from grammars.shortest.subschema_texts import ShortestTexts
@@ -36,10 +37,19 @@ def response_text(response: ResponsePlan) -> str | None:
         case "choice":
             return min(response.choices, key=lambda text: (len(text.encode()), text), default=None)
         case "regex":
-            with suppress(InvalidRegex, NotTranslated):
-                found = shortest(language(response.pattern or ""))
-                return found if isinstance(found, str) else None
+            return _word(response.pattern or "")
     return None
+
+
+def _word(pattern: str) -> str | None:
+    """A shortest text of a regex, which is of the engine's syntax or, with look-around, of JSON schemas' patterns."""
+    term: Regular | None = None
+    with suppress(InvalidRegex, NotTranslated):
+        term = language(pattern)
+    with suppress(ecma.InvalidPattern, ecma.NotRegular):
+        term = term if term is not None else ecma.language(f"^(?:{pattern})$", final_newline=False)
+    found = shortest(term) if term is not None else None
+    return found if isinstance(found, str) else None
 
 
 def _schema_text(response: ResponsePlan) -> str | None:

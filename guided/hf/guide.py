@@ -21,6 +21,7 @@ from guided.hf.generate.call import Rows, generate_kwargs, parsed_answer, read_m
 from guided.hf.generate.inputs import Inputs, checked_inputs
 from guided.hf.hidden.messages import with_last_states
 from guided.hf.hidden.settings import HiddenStates, hidden_settings
+from guided.hf.loop.settings import checked_max_tokens
 from guided.hf.model.chat_template import forgotten_chat
 from guided.hf.model.context import ModelContext
 from guided.hf.model.hub import check_reachable
@@ -253,12 +254,12 @@ class Guide(AsyncMethods):
     def check_max_tokens(self, plan: Plan, max_tokens: int | None = None) -> None:
         """Raise `RequestError` when ``max_tokens`` (default: the plan's own) is less than `min_tokens`.
 
-        No other method checks this: an answer that ``max_tokens`` cuts has ``finish_reason == "length"``, as with
-        OpenAI.
+        A request checks this itself where it says ``short_budget="error"``; else an answer that ``max_tokens`` cuts
+        has ``finish_reason == "length"``, as with OpenAI.
         """
         most = checked_plan(plan, "check_max_tokens").max_tokens if max_tokens is None else max_tokens
         if most is not None:
-            check_max_tokens(plan, self.engine, most)
+            check_max_tokens(plan, self.engine, checked_max_tokens(most))
 
     # -- the low-level path: inputs, generate, messages
 

@@ -103,7 +103,7 @@ def row_landing(
         least = len(start.way)
         note = f"{max_tokens} tokens cannot hold the shortest answer found, which has {least}"
         if must_fit:
-            raise RequestError(f"max_tokens too small: {note}", place="max_tokens", expected=f"at least {least}")
+            raise RequestError(note, place="max_tokens", expected=f"at least {least}")
     else:
         note = start.reason
     if options is None:

@@ -137,7 +137,7 @@ def check_max_tokens(plan: Plan, engine: Engine, max_tokens: int, *, entry: str 
     except LimitExceeded:
         return
     raise RequestError(
-        f"max_tokens too small: {max_tokens} tokens cannot hold the shortest answer found, which has {needed}",
+        f"{max_tokens} tokens cannot hold the shortest answer found, which has {needed}",
         place="max_tokens",
         expected=f"at least {needed}",
     )

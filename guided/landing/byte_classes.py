@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
 
@@ -53,13 +53,21 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
         return found
 
     def leading(
-        self, texts: Sequence[Sequence[int]], matcher: ByteMatcher, mask: ByteMask, written: bytes
+        self,
+        texts: Sequence[Sequence[int]],
+        matcher: ByteMatcher,
+        mask: ByteMask,
+        written: bytes,
+        is_surely: Callable[[Sequence[int]], bool] = lambda _: False,
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the texts, or what is left of those begun in ``written``, that lead where no other byte leads."""
+        """Yield the texts, or what is left of those begun in ``written``, that lead where no other byte leads.
+
+        Those for which ``is_surely`` holds do so, whatever is seen after them.
+        """
         plain: dict[int, Look] = {}
         for text in texts:
             for rest in self._fitting(text, matcher, mask, written):
-                if len(rest) >= min(len(text), 2) and self.leads(rest, matcher, mask, plain):
+                if is_surely(rest) or (len(rest) >= min(len(text), 2) and self.leads(rest, matcher, mask, plain)):
                     yield tuple(rest)
                     break  # the longest rest ends it surely
 

@@ -6,13 +6,14 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import NamedTuple
 
+from grammars.plan.plan import RegionName
 from guided.landing.byte_classes import FEW, FITTED, FREE_TEXT, SEEN, Classes, bytes_of, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
-from guided.landing.place import AnswerPlace
+from guided.landing.place import AnswerPlace, PlaceMap
 from guided.watchers.json_scanner import ScanState
 from guided.watchers.persistent_set import Mode
 
@@ -102,6 +103,7 @@ class Candidates:
         matcher: ByteMatcher,
         mask: ByteMask,
         place: AnswerPlace,
+        places: PlaceMap,
         classes: Classes,
         written: bytes,
         *,
@@ -115,14 +117,17 @@ class Candidates:
         if place.scan is not None and (found := self._in_json(matcher, mask, place.scan, classes)):
             return found
         many, begun = mask.bytes.bit_count(), written if is_first else b""
+        region = places.region(place)
         ids = sorted(mask.ids, key=lambda i: i not in self._exits)[:FEW]
         found = [Candidate((256 + i,)) for i in ids]
-        if found and many > FREE_TEXT:
+        # Text of the answer itself may end after a letter, where what leads out of it leads on to a call.
+        is_left = many > FREE_TEXT and region is not RegionName.CONTENT
+        if found and is_left:
             return found  # a marker ends the text
         if many > FEW:
-            closing = classes.leading(self._closing, matcher, mask, begun)
-            found += [Candidate(symbols) for symbols in closing]
-            if found and many > FREE_TEXT:
+            closing = classes.leading(self._closing, matcher, mask, begun, partial(_ends_reasoning, places, place))
+            found += map(Candidate, closing)
+            if found and is_left:
                 return found
             ends = self._string_ends(matcher, mask, classes, self._ends)
             if not ends and many > FREE_TEXT:
@@ -268,6 +273,13 @@ class Candidates:
         """The rests, after the quote, of known names that fit here and that any object of the plan requires."""
         names = (name[1:] for name, needed in self._names if needed)
         return [Candidate(tuple(name)) for name in islice(filter(matcher.fits, names), FEW)]
+
+
+def _ends_reasoning(places: PlaceMap, place: AnswerPlace, text: Sequence[int]) -> bool:
+    """Whether ``text`` leads out of reasoning, after which the same may be allowed as in it."""
+    if places.region(place) is not RegionName.REASONING:
+        return False
+    return places.region(places.advance(place, text)) is not RegionName.REASONING
 
 
 def _with_simple_values(matcher: ByteMatcher, text: bytes, at: int) -> bytes:

@@ -94,6 +94,7 @@ class LandingControl:
         self._is_tried = not growth.is_sure
         self._margin = _NEAR + (0 if self._is_tried else growth.most)
         self._options = options or LandingOptions()
+        self._ends_in_text = False  # whether the shortest answer is free text
         self._known_classes = classes or Classes()
         self.restart()
 
@@ -212,7 +213,9 @@ class LandingControl:
         if self._at == 0 and self._way is None and self._hint is NOTHING:
             symbols = [symbol for token in self._first[:-1] for symbol in state.regions.symbols(token)]
             places = self._search.places(state)
-            values = values_of(places, places.start(state.entry.region), symbols)
+            start = places.start(state.entry.region)
+            values = values_of(places, start, symbols)
+            self._ends_in_text = places.region(places.advance(start, symbols)) is RegionName.CONTENT
             self._way = Way(tuple(symbols), self._first, values)
         while self._at < size:
             token, way = tokens[self._at], self._way
@@ -306,10 +309,11 @@ class LandingControl:
     def _kept(self, state: GuidanceState, way: Way) -> int:
         """Return the number of tokens in reserve for the values that begin on a way."""
         wanted = self._wanted_tokens(way)
-        if wanted and state.region in (RegionName.REASONING, RegionName.CONTENT):
-            slack = self.max_tokens - len(self._first)
-            return min(wanted, int(self._options.answer_share * slack))
-        return int(self._ratio * wanted)
+        if state.region not in (RegionName.REASONING, RegionName.CONTENT):
+            return int(self._ratio * wanted)
+        if state.region is RegionName.REASONING and self._ends_in_text:
+            wanted += self._options.string_tokens  # text after it counts as one string
+        return min(wanted, int(self._options.answer_share * (self.max_tokens - len(self._first))))
 
     def _is_unwise(self, state: GuidanceState, way: Way, place: AnswerPlace, token: int) -> bool:
         """Whether ``token`` begins a word for which no tokens are left, or more digits than a number needs."""

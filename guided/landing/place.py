@@ -111,8 +111,8 @@ class PlaceMap:
         """Whether a watcher forbids ``symbols`` after a place: a key or an item is repeated, say."""
         return self.is_watched and self.advance(place, symbols).is_refused
 
-    def is_in_response(self, place: AnswerPlace) -> bool:
-        return self.regions.name(place.position) is RegionName.RESPONSE
+    def region(self, place: AnswerPlace) -> RegionName:
+        return self.regions.name(place.position)
 
     def advance(self, place: AnswerPlace, symbols: Sequence[int]) -> AnswerPlace:
         """Return the place after ``symbols``: bytes, and markers as 256 + id."""

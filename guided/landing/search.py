@@ -11,6 +11,7 @@ from heapq import heapify, heappop, heappush, nsmallest
 from itertools import count
 from typing import NamedTuple
 
+from grammars.plan.plan import RegionName
 from guided.landing.byte_classes import EXIT, FREE_TEXT, Classes
 from guided.landing.byte_twin import ByteMask, ByteMatcher
 from guided.landing.candidates import Candidate, Candidates, Preference, open_parts
@@ -203,7 +204,8 @@ class SearchTree:
             # What a search begins with must be right, except in text.
             is_narrow = node is self.root and mask.bytes.bit_count() <= FREE_TEXT
             classes = Classes() if is_narrow else self._classes
-            found = self.candidates.at(node.matcher, mask, node.place, classes, self._written, is_first=node.size == 0)
+            at, is_first = node.place, node is self.root
+            found = self.candidates.at(node.matcher, mask, at, self.places, classes, self._written, is_first=is_first)
             after = [(candidate, self.after(node, candidate.symbols)) for candidate in found]
             self.has_values = self.has_values or any(candidate.begins_value for candidate in found)
             if node.place.scan is not None and any(child.penalty for _, child in after):
@@ -224,7 +226,7 @@ class SearchTree:
             return None
         place, forced = node.begun, node.forced
         for at in range(len(forced) + 1):
-            if place.scan is not None or self.places.is_in_response(place):
+            if place.scan is not None or self.places.region(place) is RegionName.RESPONSE:
                 for rest in self.candidates.known_at(node.matcher, mask, place, forced[at:]):
                     after = self.after(node, rest)
                     if not after.penalty:

@@ -115,9 +115,10 @@ def rest_at(
     in_text = place.scan is None and mask.bytes.bit_count() > _FREE_TEXT
     in_string = in_string and mask.allows(0x22)  # else a pattern wants more of it, and a part of the way may fit
     found: list[int] = []
+    ends = places.regions.next_of_exits(place.position) if in_text else ()
     for symbol, indexes in way.positions.items():
         if mask.allows(symbol) and (symbol == 0x22 or not in_string):
-            found += indexes if symbol >= 256 or not in_text else [at for at in indexes[:1] if not at]
+            found += [at for at in indexes if not at or not in_text or symbol >= 256 or symbol in ends]
     if in_string:  # what has been written may only delay the way, or be a part of it
         found += {0, written} & set(range(len(way.symbols)))
     ids = way.ids(matcher)

@@ -129,6 +129,11 @@ class RegionMap:
         """Symbols of a possible exit that have been read so far."""
         return self._states[position.state].depth[position.node]
 
+    def next_of_exits(self, position: Position) -> frozenset[int]:
+        """Return the symbols that begin an exit at ``position``, or go on with one that has been begun."""
+        state = self._states[position.state]
+        return frozenset((*state.goto[0], *state.goto[position.node]))
+
     def follow(self, position: Position, token_id: int) -> Move:
         """Return the position after one more token, and the exits that it completes."""
         return self._follow(position, self.symbols(token_id))

@@ -11,7 +11,7 @@ from guided.hf.drafts.settings import say_once
 from guided.sampling import RowSampling, Sampling, per_row, resolve
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["row_samplings", "sampling_defaults", "token_limit"]
+__all__ = ["checked_max_tokens", "row_samplings", "sampling_defaults", "token_limit"]
 
 #: The token limit where neither the call, the plan nor the model's context has one.
 _WITHOUT_CONTEXT = 4096
@@ -58,11 +58,17 @@ def token_limit(plan: RowPlan, max_tokens: int | None, prompt_ids: Sequence[int]
     room = _room(len(prompt_ids), model)
     if max_tokens is None:
         return room if room is not None else _WITHOUT_CONTEXT
-    if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
-        raise RequestError(
-            f"{shown(max_tokens)} is out of range", place="max_tokens", expected="an integer of 1 or more for all chats"
-        )
+    max_tokens = checked_max_tokens(max_tokens)
     return max_tokens if room is None else min(max_tokens, room)
+
+
+def checked_max_tokens(value: object) -> int:
+    """Return ``value``; raise `RequestError` unless it is an integer of at least 1."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise RequestError(
+        f"{shown(value)} is out of range", place="max_tokens", expected="an integer of 1 or more for all chats"
+    )
 
 
 def _room(prompt_len: int, model: Any) -> int | None:

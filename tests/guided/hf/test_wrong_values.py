@@ -177,9 +177,12 @@ def test_a_limit_that_holds_no_answer_can_be_known_before(tiny_guide: Guide) -> 
     plan = tiny_guide.plan(response_format=Choice(["yes", "maybe so"]), max_tokens=3)
     needed = tiny_guide.min_tokens(plan)
     assert needed == len(encoded(tiny_guide, "yes")) + 1
-    with pytest.raises(RequestError, match=f"max_tokens too small: 3 tokens .* expected at least {needed}"):
+    with pytest.raises(RequestError, match=f"max_tokens: 3 tokens .* expected at least {needed}"):
         tiny_guide.check_max_tokens(plan)
     tiny_guide.check_max_tokens(plan, needed)
+    for wrong in ("x", [3], True, 1.5, 0, -5):
+        with pytest.raises(RequestError, match="max_tokens: .* is out of range; expected an integer of 1 or more"):
+            tiny_guide.check_max_tokens(plan, wrong)  # type: ignore[arg-type]
     (message,) = tiny_guide.generate(["hi"], [plan], max_tokens=needed)
     assert message.finish_reason in ("stop", "length")
 

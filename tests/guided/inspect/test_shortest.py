@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pytest
 import guided.inspect.shortest as shortest_module
 from grammars.limits.time_limits import time_limits, use_time_limits
 from grammars.plan.wire import decode_plan, encode_plan
-from grammars.values.constraints import JsonSchema, Lark
+from grammars.values.constraints import JsonSchema, Lark, Regex
 from guided.engine.engine import Engine
 from guided.inspect.check import check_format
 from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_output, shortest_texts
@@ -136,7 +137,7 @@ def test_arguments_that_must_not_repeat_are_held_and_found(engine: Engine) -> No
     assert len(set(json.loads(held)["tags"])) == 2
     tokens = shortest_output(plan, engine, entry="after")
     assert walk(plan, engine, tokens, entry="after").is_whole
-    with pytest.raises(RequestError, match="max_tokens too small: 1 tokens cannot hold"):
+    with pytest.raises(RequestError, match="max_tokens: 1 tokens cannot hold"):
         check_max_tokens(plan, engine, 1, entry="after")
 
 
@@ -169,7 +170,7 @@ def test_a_budget_that_cannot_hold_the_answer_is_an_error_that_says_so(engine: E
     plan = plan_of(engine, response_format=JsonSchema(schema))
     needed = min_tokens(plan, engine, entry="after")
     check_max_tokens(plan, engine, needed, entry="after")
-    with pytest.raises(RequestError, match=f"max_tokens too small.*{needed}"):
+    with pytest.raises(RequestError, match=f"tokens cannot hold.*{needed}"):
         check_max_tokens(plan, engine, needed - 1, entry="after")
 
 
@@ -234,7 +235,7 @@ def test_a_search_that_finds_nothing_refuses_no_budget(
         with pytest.raises(LimitExceeded, match=f"within 20 tokens and {seconds} seconds"):
             min_tokens(plan, engine, entry="after")
         check_max_tokens(plan, engine, 5, entry="after")
-    with pytest.raises(RequestError, match="max_tokens too small"):  # a text that is held may have more tokens
+    with pytest.raises(RequestError, match="tokens cannot hold"):  # a text that is held may have more tokens
         check_max_tokens(plan, engine, 5, entry="after")
 
 
@@ -386,3 +387,20 @@ def test_a_listed_key_that_a_pattern_asks_more_of_as_well(engine: Engine) -> Non
     held = shortest(plan, engine)
     assert held is not None
     assert violations(schema, json.loads(held)) == ()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "size"),
+    [
+        (r"^(?=.*[A-Z])(?=.*[0-9]).{8,}$", 8),
+        (r"^(?=.*[a-z])(?=.*[A-Z])(?=.*\d)(?=.*[@$!%*?&])[A-Za-z\d@$!%*?&]{8,}$", 8),
+        (r"(?=.*a)\w{3}", 3),
+    ],
+)
+def test_the_text_of_a_regex_with_look_ahead_is_known(engine: Engine, pattern: str, size: int) -> None:
+    plan = plan_of(engine, response_format=Regex(pattern), thinking=False)
+    text = shortest(plan, engine)
+    assert text is not None
+    assert re.fullmatch(pattern, text)
+    assert len(text) == size
+    assert min_tokens(plan, engine) <= size + 6

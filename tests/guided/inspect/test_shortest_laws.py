@@ -89,3 +89,26 @@ def test_what_has_a_small_instance_has_a_text_no_longer(engine: Engine, seed: in
         assert len(text) <= len(json.dumps(instance)), (schema, text, instance)
         assert min_tokens(plan, engine, entry="after") <= len(engine.tokenize(text)) + 1
     assert num_found >= 10
+
+
+@pytest.mark.parametrize("seed", seeds(60, default=8))
+def test_keys_in_any_order_make_no_answer_longer(engine: Engine, seed: int) -> None:
+    """Found with many members: the search tried all their orders."""
+    chance = random.Random(f"any order {seed}")
+    members: dict[str, Any] = {f"k{i}": schema_of(chance, 2) for i in range(chance.choice([1, 3, 12, 40]))}
+    for key in chance.sample([*members], len(members) // 3):
+        members[key] = {"type": "array", "items": members[key], "minItems": chance.randint(0, 2)}
+    schema = {
+        "type": "object",
+        "properties": members,
+        "required": chance.sample([*members], chance.randint(0, len(members))),
+        "additionalProperties": chance.choice([False, {"type": "integer"}]),
+    }
+    found = []
+    for order in ("schema", "any"):
+        plan = plan_of(engine, response_format=JsonSchema(schema, key_order=order), thinking=False)
+        text = shortest(plan, engine)
+        assert text is not None, (order, schema)
+        jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+        found.append(text)
+    assert len(found[0]) == len(found[1])

@@ -425,7 +425,7 @@ def test_a_budget_below_the_least_is_refused_or_noted(engine: Engine) -> None:
     assert noted.note == (
         f"the answer may be cut: {least - 1} tokens cannot hold the shortest answer found, which has {least}"
     )
-    with pytest.raises(RequestError, match="max_tokens too small") as caught:
+    with pytest.raises(RequestError, match="tokens cannot hold the shortest answer found") as caught:
         row_landing(plan, engine, FRESH, least - 1, Budgeting(None, must_fit=True))
     assert caught.value.expected == f"at least {least}"
     assert row_landing(plan, engine, FRESH, least, Budgeting(None, must_fit=True)).control is None
