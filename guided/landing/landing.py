@@ -150,8 +150,6 @@ class LandingSearch:
             is_repeat = places.refuses(place, found.symbols)
             if best is None or (is_repeat, len(tokens)) < (repeats, len(best)):
                 best, repeats = tokens, is_repeat
-            if preference.takes_known:
-                break
         return Landing(best, "" if best is not None else reason, tried)
 
     def tree(self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, classes: Classes) -> SearchTree:

@@ -298,7 +298,8 @@ def search(
             children = tree.children(node, mask, effort)
             found = [(preference.cost(candidate), child) for candidate, child in children]
             if any(candidate.settles for candidate, _ in children):
-                heap.clear()
+                heap = [item for item in heap if item[3].place.scan is None]  # another tag, say
+                heapify(heap)
                 seen.clear()
                 since = 0
         for price, child in found:

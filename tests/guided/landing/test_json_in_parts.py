@@ -167,6 +167,23 @@ def test_a_marker_before_a_value_is_text_or_a_token(engine: Engine) -> None:
         assert min_tokens(plan, engine) < 80
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_tag_with_the_shorter_value_is_taken(engine: Engine, is_first: bool) -> None:
+    """Found in calls as tags: a required key dropped the other tag, and a known text ended the search."""
+    to = {"type": "array", "items": {"type": "string", "format": "email"}, "minItems": 1}
+    mail = _object(to=to, subject={"type": "string", "minLength": 10}, body={"type": "string", "minLength": 60})
+    tags = [_tag(mail, "function send mail")]
+    tags.insert(is_first, _tag(_object(city={"type": "string", "minLength": 1}), "function get weather"))
+
+    def least(some: list[Any]) -> int:
+        section = {"type": "tags_with_separator", "tags": some, "separator": "", "at_least_one": True}
+        form = {"type": "tag", "begin": "<calls>", "content": section, "end": "</calls>"}
+        form = guided.StructuralTag({"type": "structural_tag", "format": form})
+        return min_tokens(plan_of(engine, response_format=form, thinking=False), engine)
+
+    assert least(tags) <= min(least([tag]) for tag in tags) + 2
+
+
 @pytest.mark.parametrize("pattern", ["[a-z]+", "^[a-z]{1,40}$", "^[A-Za-z0-9]+$"])
 def test_a_text_that_may_end_ends_at_once(engine: Engine, pattern: str) -> None:
     """Found in regexes of few characters: the search wrote another one before the end."""
