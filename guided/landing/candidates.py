@@ -36,7 +36,7 @@ _FORCED, _OPTIONAL = 0.35, 40.0
 
 
 class Candidate(NamedTuple):
-    """Symbols to write; whether candidates of earlier places may be dropped, and whether they begin a JSON value.
+    """Symbols to write; whether candidates of earlier places in JSON may be dropped; whether they begin a JSON value.
 
     ``extra`` is added to their cost.
     """

@@ -204,7 +204,7 @@ class SearchTree:
             # What a search begins with must be right, except in text.
             is_narrow = node is self.root and mask.bytes.bit_count() <= FREE_TEXT
             classes = Classes() if is_narrow else self._classes
-            at, is_first = node.place, node is self.root
+            at, is_first = node.place, node.size == 0
             found = self.candidates.at(node.matcher, mask, at, self.places, classes, self._written, is_first=is_first)
             after = [(candidate, self.after(node, candidate.symbols)) for candidate in found]
             self.has_values = self.has_values or any(candidate.begins_value for candidate in found)
