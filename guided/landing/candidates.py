@@ -125,7 +125,10 @@ class Candidates:
         if found and is_left:
             return found  # a marker ends the text
         if many > FEW:
-            closing = classes.leading(self._closing, matcher, mask, begun, partial(_ends_reasoning, places, place))
+            closing = [*classes.leading(self._closing, matcher, mask, begun)]
+            if not closing:
+                sure = partial(_ends_reasoning, places, place)
+                closing = [*classes.leading(self._closing, matcher, mask, begun, sure)]
             found += map(Candidate, closing)
             if found and is_left:
                 return found
@@ -138,6 +141,8 @@ class Candidates:
         texts = self._rests if written else ()
         rests = [Candidate(symbols) for symbols in leading(texts, matcher, mask, begun)]
         some = bytes_of(mask.bytes) if many <= FEW else classes.of(matcher, mask)
+        if region is RegionName.CONTENT and mask.allows(0x61):
+            some = (*some, 0x61)  # classes may be remembered from reasoning, where a letter is as good as a blank
         extra = _OPTIONAL if rests else 0.0
         return [*found, *rests, *(Candidate((byte,), extra=extra) for byte in some)]
 
@@ -220,16 +225,16 @@ class Candidates:
         """Return the rests of words of patterns and of arguments that lead to one of ``ends``, where no byte may."""
         found: list[Candidate] = []
         plain: dict[int, Look] = {}
-        ends = list(ends)
-        for word in self._words_in_json if ends == [*_QUOTE] else self._words:
-            rests = ((word[at:], end) for at in reversed(range(len(word))) for end in tuple(ends))
+        for word in self._words_in_json if all(end[0] == 0x22 for end in ends) else self._words:
+            left = list(ends)
+            rests = ((word[at:], end) for at in reversed(range(len(word))) for end in tuple(left))
             for rest, end in rests:
                 text = (*rest, *end)
-                if end in ends and classes.fits(text, matcher, mask):
+                if end in left and classes.fits(text, matcher, mask):
                     if classes.leads(text, matcher, mask, plain):
                         found.append(Candidate(text))
                         break
-                    ends.remove(end)  # here it is text
+                    left.remove(end)  # here it is text
         return found
 
     def _two_digits(
