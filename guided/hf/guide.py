@@ -257,7 +257,8 @@ class Guide(AsyncMethods):
         A request checks this itself where it says ``short_budget="error"``; else an answer that ``max_tokens`` cuts
         has ``finish_reason == "length"``, as with OpenAI.
         """
-        most = checked_plan(plan, "check_max_tokens").max_tokens if max_tokens is None else max_tokens
+        plan = checked_plan(plan, "check_max_tokens")
+        most = plan.max_tokens if max_tokens is None else max_tokens
         if most is not None:
             check_max_tokens(plan, self.engine, checked_max_tokens(most))
 

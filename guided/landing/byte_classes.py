@@ -64,25 +64,27 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
 
         Those for which ``is_surely`` holds do so, whatever is seen after them.
         """
-        plain: dict[int, Look] = {}
+        plain: dict[int, Look | None] = {}
         for text in texts:
             for rest in self._fitting(text, matcher, mask, written):
                 if is_surely(rest) or (len(rest) >= min(len(text), 2) and self.leads(rest, matcher, mask, plain)):
                     yield tuple(rest)
                     break  # the longest rest ends it surely
 
-    def leads(self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, plain: dict[int, Look]) -> bool:
-        """Whether ``text``, which may be written, leads where neither another byte leads nor as many letters.
+    def leads(self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, plain: dict[int, Look | None]) -> bool:
+        """Whether ``text``, which may be written, leads where neither another byte nor as many letters lead, nor stays.
 
-        ``plain`` keeps, for the place, what is seen after letters by their number.
+        If much must come after it, other bytes are not looked at.  ``plain`` keeps, for the place, what is seen after
+        letters by their number, None where they may not be written.
         """
         after, size = matcher.outcome(text), len(text)
         self.spent += SEEN
         for number in (0, size):
-            if number not in plain and matcher.fits(letters := b"a" * number):
-                self.spent += SEEN
-                plain[number] = matcher.outcome(letters)
-            if plain.get(number) == after:
+            if number not in plain:
+                letters = b"a" * number
+                self.spent += FITTED + SEEN
+                plain[number] = matcher.outcome(letters) if matcher.fits(letters) else None
+            if plain[number] == after:
                 return False
         if len(after.forced) >= EXIT:
             return True
@@ -110,7 +112,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
                 yield tuple(rest) if single is None else (single,)
 
     def fits(self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask) -> bool:
-        """Whether ``text`` may be written; not seen where looking has taken what it may at one place."""
+        """Whether ``text`` may be written; False as well where ``spent``, taken off at each place, is too much."""
         if not mask.allows(text[0]) or self.spent >= _MOST_SPENT:
             return False
         self.spent += FITTED * (1 + len(text) / FREE_TEXT)

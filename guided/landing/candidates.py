@@ -224,17 +224,20 @@ class Candidates:
     ) -> list[Candidate]:
         """Return the rests of words of patterns and of arguments that lead to one of ``ends``, where no byte may."""
         found: list[Candidate] = []
-        plain: dict[int, Look] = {}
-        for word in self._words_in_json if all(end[0] == 0x22 for end in ends) else self._words:
-            left = list(ends)
-            rests = ((word[at:], end) for at in reversed(range(len(word))) for end in tuple(left))
-            for rest, end in rests:
-                text = (*rest, *end)
-                if end in left and classes.fits(text, matcher, mask):
-                    if classes.leads(text, matcher, mask, plain):
-                        found.append(Candidate(text))
-                        break
-                    left.remove(end)  # here it is text
+        plain: dict[int, Look | None] = {}
+        quotes = [end for end in ends if end[0] == 0x22]
+        others = [end for end in ends if end[0] != 0x22]
+        for words, some in ((self._words_in_json, quotes), (self._words, others)):
+            for word in words if some else ():
+                left = [*some]
+                rests = ((word[at:], end) for at in reversed(range(len(word))) for end in tuple(left))
+                for rest, end in rests:
+                    text = (*rest, *end)
+                    if end in left and classes.fits(text, matcher, mask):
+                        if classes.leads(text, matcher, mask, plain):
+                            found.append(Candidate(text))
+                            break
+                        left.remove(end)  # here it is text
         return found
 
     def _two_digits(

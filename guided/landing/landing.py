@@ -186,7 +186,8 @@ class LandingSearch:
 
     def _arguments(self) -> Sequence[str]:
         """Return some short arguments of calls, where no table shows the places at which they begin."""
-        texts = () if self._places is None or self._places.steps else self._plan.shortest_arguments
+        assert self._places is not None  # a tree has asked for them
+        texts = () if self._places.steps else self._plan.shortest_arguments
         return [*dict.fromkeys(text for _, text in texts)][:_MOST_ARGUMENTS]
 
     def _learn_response(self) -> None:

@@ -180,9 +180,12 @@ def test_a_limit_that_holds_no_answer_can_be_known_before(tiny_guide: Guide) -> 
     with pytest.raises(RequestError, match=f"max_tokens: 3 tokens .* expected at least {needed}"):
         tiny_guide.check_max_tokens(plan)
     tiny_guide.check_max_tokens(plan, needed)
+    with pytest.raises(PlanError, match="check_max_tokens: list is no plan"):
+        tiny_guide.check_max_tokens([plan], needed)  # type: ignore[arg-type]
+    wrong: Any
     for wrong in ("x", [3], True, 1.5, 0, -5):
         with pytest.raises(RequestError, match="max_tokens: .* is out of range; expected an integer of 1 or more"):
-            tiny_guide.check_max_tokens(plan, wrong)  # type: ignore[arg-type]
+            tiny_guide.check_max_tokens(plan, wrong)
     (message,) = tiny_guide.generate(["hi"], [plan], max_tokens=needed)
     assert message.finish_reason in ("stop", "length")
 

@@ -63,9 +63,10 @@ def test_rows_of_all_kinds_are_whole_side_by_side(tiny_guide: Any, seed: int) ->
             assert again.token_ids == messages[0].token_ids
 
 
-@pytest.mark.parametrize("request_name", [*REQUESTS, "free text"])
+@pytest.mark.parametrize("request_name", [*REQUESTS, "free text", "text after reasoning"])
 def test_a_run_that_never_comes_near_its_budget_is_unchanged_to_the_bit(tiny_guide: Any, request_name: str) -> None:
-    plan = tiny_guide.plan(**REQUESTS.get(request_name, {}))
+    others: dict[str, Any] = {"text after reasoning": {"thinking": True}}
+    plan = tiny_guide.plan(**(REQUESTS | others).get(request_name, {}))
     sampling = guided.Sampling(temperature=1.0, seed=5, logprobs=2)
     most = 40 if request_name == "free text" else 150  # free text may be cut anywhere
     on, off = (
