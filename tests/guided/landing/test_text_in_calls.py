@@ -20,7 +20,7 @@ from tests.cases import seeds
 from tests.guided.landing.test_control import BUDGETS, row_of, written
 from tests.guided.landing.test_landing import strayed
 from tests.judges.plans import FORMAT, plan_of
-from tests.made_up.wire_forms import FORMS
+from tests.made_up.wire_forms import FORMS, TOOLS
 
 #: Forms that write strings as text, or in quotes of their own.
 TEXT = [name for name, form in FORMS.items() if form.option("strings") != "json"
@@ -93,6 +93,31 @@ def test_a_tool_next_to_another_takes_no_way_away(engine: Engine) -> None:
     least = [min_tokens(plan_of(engine, form, tools=tools, tool_choice="required"), engine)
              for tools in ([shape], [pay], [shape, pay])]  # fmt: skip
     assert least[2] <= min(least[:2])
+
+
+@pytest.mark.parametrize("name", [name for name, form in FORMS.items() if form.syntax == "pythonic"])
+def test_optional_arguments_make_the_least_hardly_longer(engine: Engine, name: str) -> None:
+    """Found in Python syntax: the end of all calls filled the text, as letters do, and was taken for its end."""
+    others = {"page": {"type": "integer", "minimum": 1}, "tags": {"type": "array"}, "meta": {"type": "object"}}
+    text = {"text": {"type": "string", "minLength": 2}}
+    found = []
+    for members in (text, text | others):
+        tools = [_tool(members, ["text"])]
+        plan = plan_of(engine, replace(FORMAT, tool_calls=FORMS[name]), tools=tools, tool_choice="required")
+        found.append(min_tokens(plan, engine))
+    assert found[1] <= found[0] + 2
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_least_of_several_tools_is_that_of_the_shortest_call(engine: Engine, name: str) -> None:
+    """Found in JSON of several lines: a required argument dropped the other tools from the search."""
+
+    def least(tools: list[Any]) -> int:
+        form = replace(FORMAT, tool_calls=FORMS[name])
+        return min_tokens(plan_of(engine, form, tools=tools, tool_choice="required", thinking=False), engine)
+
+    tools = [tool.to_openai() for tool in TOOLS.values()]
+    assert least(tools) <= min(least([tool]) for tool in tools) + 2
 
 
 @pytest.mark.parametrize("seed", seeds(10, default=1))
