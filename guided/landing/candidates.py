@@ -141,7 +141,7 @@ class Candidates:
         texts = self._rests if written else ()
         rests = [Candidate(symbols) for symbols in leading(texts, matcher, mask, begun)]
         some = bytes_of(mask.bytes) if many <= FEW else classes.of(matcher, mask)
-        if region is RegionName.CONTENT and mask.allows(0x61):
+        if region is RegionName.CONTENT and mask.allows(0x61) and 0x61 not in some:
             some = (*some, 0x61)  # classes may be remembered from reasoning, where a letter is as good as a blank
         extra = _OPTIONAL if rests else 0.0
         return [*found, *rests, *(Candidate((byte,), extra=extra) for byte in some)]
