@@ -23,6 +23,8 @@ _WRITTEN = 25
 _CHARACTER = 4  # bytes, at the most
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
 _STRUCTURE = frozenset(b'"{}[],:')
+#: What may be left of a character, and where a way begins after it.
+_TORN = tuple((0, (0x80,) * size) for size in range(1, _CHARACTER))
 #: A number may have no more digits, or its exponent none that make it larger.
 _DIGITS, _NUMBER = frozenset(b"0123456789"), frozenset(NUMBER_BYTES)
 
@@ -74,16 +76,20 @@ class WayFinder:
     def kept(
         self, state: GuidanceState, matcher: ByteMatcher, way: Way, symbols: Sequence[int], most: int
     ) -> Way | None:
-        """Return ``way``, or what is left of it, if that still ends the answer after ``symbols``."""
+        """Return ``way``, or what is left of it, if that still ends the answer after ``symbols``.
+
+        Where these may end inside a character, also the end of a character and ``way``.
+        """
         begun = matcher.ids(symbols)
-        for at in (0, len(symbols)):
-            rest = way.symbols[at:]
-            if len(rest) < most and matcher.ends_after([*begun, *way.ids(matcher)[at:]]):
+        is_torn = bool(symbols) and 0x80 <= symbols[-1] < 0x100
+        for at, more in ((0, ()), (len(symbols), ()), *(_TORN if is_torn else ())):
+            rest = (*more, *way.symbols[at:]) if more else way.symbols[at:]
+            if len(rest) < most and matcher.ends_after([*begun, *matcher.ids(more), *way.ids(matcher)[at:]]):
                 places = self.places(state)
                 is_longer = bool(symbols and rest) and symbols[-1] in _NUMBER and rest[0] in _DIGITS
                 may_refuse = places.is_watched and (is_longer or not _STRUCTURE.isdisjoint(symbols))
                 if not may_refuse or not places.refuses(places.advance(self.place(state), symbols), rest):
-                    return way if not at else Way(rest, None, way.values)
+                    return way if rest is way.symbols else Way(rest, None, way.values)
         return None
 
     def found(

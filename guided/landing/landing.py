@@ -6,9 +6,9 @@ state and leaves it as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
@@ -55,6 +55,8 @@ _SHORT = 100
 _LAST_TOKENS = 32
 #: Schemas of one tag or grammar of which texts are worked out, and arguments that are tried in any place.
 _MOST_SCHEMAS, _MOST_ARGUMENTS = 16, 16
+#: Texts whose tokens are kept.
+_TEXTS = 4_096
 
 
 class Landing(NamedTuple):
@@ -254,8 +256,8 @@ def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None)
             done.append(token)
             if twin.is_stopped:
                 return tuple(done) if not rest else None
-        ends = twin.open_end_ids()
-        return (*done, ends[0]) if ends else None
+        end = twin.end_id()
+        return None if end is None else (*done, end)
     except GuidanceError:
         return None
 
@@ -271,12 +273,17 @@ def _commits(state: GuidanceState, token: int) -> bool:
 
 def _tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:
     """The canonical tokens of symbols."""
-    found: list[int] = []
+    tokens_of, found = engine.derived(_tokens_of), []
     while symbols:
         text = _text(symbols)
-        found += engine.ll_tokenizer.tokenize_bytes(text) if text else [symbols[0] - 256]
+        found += tokens_of(text) if text else [symbols[0] - 256]
         symbols = symbols[len(text) or 1 :]
     return found
+
+
+def _tokens_of(engine: Engine) -> Callable[[bytes], list[int]]:
+    """The canonical tokens of a text, not to be changed, remembered: the same rests of ways are asked for often."""
+    return lru_cache(_TEXTS)(engine.ll_tokenizer.tokenize_bytes)
 
 
 def _text(symbols: Sequence[int]) -> bytes:

@@ -93,7 +93,8 @@ class PlaceMap:
         self._values = [_Value.of(step.watchers) for step in steps]
         #: whether JSON values may be written whose places are known
         self.has_json = self._json or self._openings is not None or bool(steps)
-        #: whether a watcher may forbid symbols
+        #: whether items may be repeats, and whether a watcher may forbid symbols
+        self.has_unique = any(value.nodes for value in (self._response, *self._values))
         self.is_watched = bool(plan.watchers) or any(step.watchers for step in steps)
 
     def start(self, region: int) -> AnswerPlace:

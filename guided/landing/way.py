@@ -16,6 +16,8 @@ EMPTY = 2
 _FREE_TEXT = 64
 #: Places that take as long as one look whether a rest ends the answer, and as looking at this many of its symbols.
 _CHECKED, _READ = 0.1, 600
+#: Comes after each key.
+_COLON = 0x3A
 #: The symbols of a rest that are tried before all of them.
 _BEGUN = 40
 
@@ -121,6 +123,7 @@ def rest_at(
             found += [at for at in indexes if not at or not in_text or symbol >= 256 or symbol in ends]
     if in_string:  # what has been written may only delay the way, or be a part of it
         found += {0, written} & set(range(len(way.symbols)))
+    is_free = not (places.has_unique or (place.scan and place.scan.mode) is Mode.NUMBER)
     ids = way.ids(matcher)
     kept = effort.left / 2  # for a search
     for at in sorted((at for at in found if at > after), reverse=True):
@@ -130,6 +133,8 @@ def rest_at(
         if len(ids) - at > _BEGUN and not matcher.fits(way.symbols[at : at + _BEGUN]):
             continue
         effort.spend((len(ids) - at) / _READ)
-        if matcher.ends_after(ids[at:]) and (may_repeat or not places.refuses(place, way.symbols[at:])):
-            return at
+        if matcher.ends_after(ids[at:]):
+            rest = way.symbols[at:]  # a part of a way has no more digits than the whole; without a key none is repeated
+            if may_repeat or (is_free and _COLON not in rest) or not places.refuses(place, rest):
+                return at
     return -1

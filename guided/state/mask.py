@@ -58,24 +58,29 @@ class MaskRow:
     lock, and threads must not share the memory.  It also holds the tokens that are known to be forced next.
     """
 
-    __slots__ = ("_flags", "_forced", "address", "ahead", "items", "last", "nbytes", "plain", "words")
+    __slots__ = ("_flags", "_forced", "_vocab_size", "address", "ahead", "items", "last", "nbytes", "plain", "words")
 
     def __init__(self, num_ids: int, vocab_size: int) -> None:
+        self._vocab_size = vocab_size
         self.nbytes = 4 * num_words(num_ids)
+        self.address = 0  #: 0 before the first mask: many forks write none
+        self.last = -1  #: the token before this position; -1 if it is not known
+        self.ahead: list[int] = []  #: the tokens that are known to be forced next, in reverse order
+
+    def allocate(self) -> None:
+        """Take the memory, before the first mask."""
         memory = bytearray(self.nbytes)
         self.items = memoryview(memory).cast("I")  #: the words as Python integers, which numpy converts slowly
         #: the words without the sentinels
-        self.words: Words = np.frombuffer(memory, dtype=np.int32, count=num_words(vocab_size))
+        self.words: Words = np.frombuffer(memory, dtype=np.int32, count=num_words(self._vocab_size))
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         self.plain = TokenMask(self.words)  #: the mask of most positions: several legal tokens and no end
-        self.last = -1  #: the token before this position; -1 if it is not known
-        self.ahead: list[int] = []  #: the tokens that are known to be forced next, in reverse order
         self._flags = self.words.view(np.bool_)  # by byte
         self._forced: dict[int, TokenMask] = {}
 
     @property
     def size_bytes(self) -> int:
-        return self.nbytes + 8 * len(self.ahead)
+        return (self.nbytes if self.address else 0) + 8 * len(self.ahead)
 
     def commit(self, token_id: int) -> None:
         """Move one position on, after ``token_id`` was committed."""
@@ -98,6 +103,8 @@ class MaskRow:
 
     def force(self, token_id: int) -> TokenMask:
         """Write and return the mask of a position where ``token_id`` is known to be forced."""
+        if not self.address:
+            self.allocate()
         self.words.fill(0)
         self.items[token_id >> 5] = 1 << (token_id & 31)
         return self.forced(token_id)
@@ -201,12 +208,11 @@ class MaskReader:
         """Return the mask after an end, which allows ``ids``."""
         return TokenMask(from_ids(ids, self.engine.vocab_size))
 
-    def forced_ahead(self, matcher: Any) -> list[int]:
-        """Return the tokens that ``matcher`` forces next, in reverse order; only those that masks would force, too.
+    def forced_ahead(self, tokens: list[int]) -> list[int]:
+        """Return those of the engine's forced ``tokens`` that masks would force, too, in reverse order.
 
-        Costs little if a mask is computed next: the engine computes the forced tokens first in any case.
+        To ask for them costs little if a mask is computed next: the engine computes them first in any case.
         """
-        tokens: list[int] = matcher.compute_ff_tokens()
         for i, token in enumerate(tokens):
             if token >= self._sizes[1] or self._forced.kind(token).is_doubtful:  # a sentinel, or perhaps wrong
                 del tokens[i:]
@@ -224,12 +230,13 @@ class MaskReader:
         Only the mask shows whether an end is open, and whether a forced marker is a client's text.  Costs little, see
         `forced_ahead`.
         """
+        is_doubtful = False
         if not row.ahead:
-            row.ahead = self.forced_ahead(matcher)
+            tokens = matcher.compute_ff_tokens()
+            is_doubtful = bool(tokens)
+            row.ahead = self.forced_ahead(tokens)
             self._quiet[row.last] = not row.ahead
-        if row.ahead:
-            return row.ahead[-1], False
-        return None, bool(matcher.compute_ff_tokens())
+        return (row.ahead[-1], False) if row.ahead else (None, is_doubtful)
 
     def next(self, matcher: Any, row: MaskRow) -> TokenMask | None:
         """As `read` without a watcher, but faster inside a run of forced tokens.
@@ -239,10 +246,12 @@ class MaskReader:
         """
         ahead, last = row.ahead, row.last
         if not ahead and not self._quiet[last]:
-            ahead = row.ahead = self.forced_ahead(matcher)
+            ahead = row.ahead = self.forced_ahead(matcher.compute_ff_tokens())
             self._quiet[last] = not ahead
         if ahead:
             return row.force(ahead[-1])
+        if not row.address:
+            row.allocate()
         matcher.unsafe_compute_mask_ptr(row.address, row.nbytes)
         items = row.items
         if items[self._one] and items[self._other]:
@@ -262,6 +271,8 @@ class MaskReader:
         None if the matcher failed: it is in error, or its lexer has run out of states.  The words of the mask are in
         most cases the memory of ``row``, so they are valid until ``row`` is used again.
         """
+        if not row.address:
+            row.allocate()
         matcher.unsafe_compute_mask_ptr(row.address, row.nbytes)
         return self._checked(matcher, row, watch)
 

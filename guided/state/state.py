@@ -138,6 +138,14 @@ class GuidanceState:
             return () if self._stop.token_id is None else (self._stop.token_id,)
         return self.token_mask().end_ids
 
+    def end_id(self) -> int | None:
+        """Return the first of `open_end_ids`, None if there is none; in most cases without computing a mask."""
+        if self._mask is None and self._stop is None and self._budgets is None and self._watch is None:
+            for end in self.plan.ends:
+                if end.ids and self._is_open((end,)):
+                    return end.ids[0]
+        return next(iter(self.open_end_ids()), None)
+
     def allows(self, token: int) -> bool:
         """Whether the bit of ``token`` is set in the mask of this position."""
         return self._has_bit(self.mask(), token)
