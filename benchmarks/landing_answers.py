@@ -11,8 +11,10 @@
 ended and that validators accept (where the schema's report says that the masks enforce all of it).  *near*: mean
 processor time in us of what landing does in a step in which tokens are tried; *far*: in all others, by the tokens that
 the shortest answer leaves over at the beginning.  *embedded*: the embedded model at temperature 1, ``--limit`` answers
-a budget, each of a plan drawn from all kinds; processor time of a near step, and of a forward of one token.  *reserve*:
-required strings that the answer leaves empty, without and with what is kept for them.  *extraction*, *calls*: answers
+a budget, each of a plan drawn from all kinds; processor time of a near step, and of a forward of one token.  In both
+the garbage collector does not walk what the process holds before an answer (``gc.freeze``): walks of all that has been
+imported take a quarter of a second, and come with any work that allocates.  *no limit*: a row without a limit.
+*reserve*: required strings that the answer leaves empty, without and with what is kept for them.  *extraction*, *calls*: answers
 that are whole, of those whose shortest answer fits, and answers that are whole and exactly right, with landing and
 without; those that are right as far as they go but were cut (``message.ok`` is False) are counted apart.
 """
@@ -109,6 +111,14 @@ def write(
     return message.finish_reason in ("stop", "tool_calls") and not (is_exact and message.violations)
 
 
+def unlimited_us(plan: Plan, engine: Engine) -> float:
+    """Return the time in us of what landing does in a step of a row without a limit."""
+    row, begun = RowSequence(plan, engine), time.thread_time()
+    for _ in range(10_000):
+        row.is_landing()
+    return 1e2 * (time.thread_time() - begun)
+
+
 def random_answers(options: argparse.Namespace) -> None:
     chance, engine = random.Random(options.seed), engine_of(options.vocabulary)
     rows: dict[str, Counter[str]] = defaultdict(Counter)
@@ -116,7 +126,6 @@ def random_answers(options: argparse.Namespace) -> None:
     lost: list[str] = []
     known = list(plans(engine, options.limit, chance))  # all at first: answers must not change them
     gc.collect()
-    gc.freeze()  # collections of what has been imported take a quarter of a second
     for kind, name, plan in known:
         if options.kind not in kind:
             continue
@@ -128,6 +137,7 @@ def random_answers(options: argparse.Namespace) -> None:
         if least > 400:
             rows[kind]["long"] += 1
             continue
+        gc.freeze()
         rows[kind]["plans"] += 1
         for extra in chance.sample(options.budgets, min(options.draws, len(options.budgets))):
             rows[kind]["answers"] += 1
@@ -148,6 +158,7 @@ def random_answers(options: argparse.Namespace) -> None:
     print(table(head, body))
     if rows["all"]["long"]:
         print(f"- {rows['all']['long']} plans whose shortest answers have more than 400 tokens were left out")
+    print(f"- far, no limit: {unlimited_us(known[0][2], engine):.2f}")
     for line in lost:
         print(f"- not whole: {line}")
 
@@ -194,6 +205,7 @@ def embedded(options: argparse.Namespace) -> None:
     ids = torch.tensor([guide.engine.tokenize("Please answer.")[:1]])
     cache = guide.model(ids, use_cache=True).past_key_values
     body, lost = [], []
+    every: list[float] = []
     for extra in (0, 1, 2, 3, 5, 10, 30, 100):
         whole = landed = asked = 0
         near.us.clear()
@@ -203,6 +215,7 @@ def embedded(options: argparse.Namespace) -> None:
             except GuidedError as error:
                 lost.append(f"{kind}, {name}: {error}")
                 continue
+            gc.freeze()
             message = guide.chat("Please answer.", plan, max_tokens=most, temperature=1.0, seed=chance.randrange(99))
             one(ids, past_key_values=cache, use_cache=True)  # next to the steps, since others use the machine
             is_exact = plan.response is None or not plan.response.report.relaxed
@@ -213,8 +226,11 @@ def embedded(options: argparse.Namespace) -> None:
         body.append(
             (extra, asked, whole, landed, f"{sum(near.us) / max(1, len(near.us)):,.0f}", f"{max(near.us):,.0f}")
         )
+        every += near.us
     print(table(("more than the least", "answers", "whole", "landed", "near, us", "at most"), body))
-    print(f"- a forward of one token: {sorted(one.us)[len(one.us) // 2]:,.0f} us (median of {len(one.us)})")
+    forward, mean = sorted(one.us)[len(one.us) // 2], sum(every) / len(every)
+    print(f"- a forward of one token: {forward:,.0f} us (median of {len(one.us)})")
+    print(f"- near: {mean:,.0f} us (mean of {len(every)} steps), {mean / forward:.2%} of a forward")
     for line in lost:
         print(f"- not whole: {line}")
 
