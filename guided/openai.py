@@ -142,6 +142,8 @@ def _end_of(message: Message) -> dict[str, Any]:
     end: dict[str, Any] = {"finish_reason": message.finish_reason}
     if message.stop_reason is not None:
         end["stop_reason"] = message.stop_reason
+    if message.landed is not None:
+        end["landed"] = message.landed
     if message.last_hidden_state is not None:
         end["hidden_states"] = message.last_hidden_state.at_token.tolist()
     return end

@@ -39,6 +39,8 @@ GUIDANCE: Mapping[str, str] = {
     "max_tokens": "most tokens of the answer",
     "max_completion_tokens": "the same",
     "max_output_tokens": "the same, in the Responses API",
+    "landing": "false: the answer is cut at `max_tokens`, not ended within it",
+    "short_budget": "error: refuse a `max_tokens` that cannot hold the shortest answer; cut (when absent): go on",
     "return_hidden_states": "true or last: each choice has `hidden_states`, the state at its last token as numbers",
     "schema_policy": "strict: refuse what the masks cannot enforce",
     "extra_body": "keys that the client could not put elsewhere; read as if they were in the body",

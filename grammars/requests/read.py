@@ -35,7 +35,8 @@ class Request:
 
     ``parts`` is what `grammars.compose.compose` takes, ``sampling`` what `guided.Sampling` takes; ``source`` names the
     place of the constraint (``structured_outputs.choice``), empty where there is none.  ``prompt`` holds the keys that
-    are not about guidance, unread; ``return_last_hidden_state`` is what `guided.Guide.chat` takes.
+    are not about guidance, unread; ``return_last_hidden_state``, ``landing`` and ``short_budget`` are what
+    `guided.Guide.chat` takes.
     """
 
     parts: Parts
@@ -43,6 +44,8 @@ class Request:
     source: str = ""
     prompt: Mapping[str, Any] = field(default_factory=dict)
     return_last_hidden_state: bool = False
+    landing: bool = True
+    short_budget: Any = "cut"
 
 
 def read_request(body: Any, *, trusted: bool = False, ignore_unknown: bool = False) -> Request:
@@ -69,11 +72,12 @@ def read_request(body: Any, *, trusted: bool = False, ignore_unknown: bool = Fal
         thinking=_thinking(body),
         stop=_stops(body),
         max_tokens=_max_tokens(body),
-        schema_policy=_policy(body),
+        schema_policy=_word(body, "schema_policy", "warn", "strict"),
         ignored=(*ignored, *more),
     )
     prompt = {key: body[key] for key in PROMPT if key in body}
-    return Request(parts, _sampling(body), source, prompt, _hidden_state(body))
+    landing, short_budget = _flag(body, "landing", True), _word(body, "short_budget", "cut", "error")
+    return Request(parts, _sampling(body), source, prompt, _hidden_state(body), landing, short_budget)
 
 
 # -- which keys
@@ -216,17 +220,10 @@ def _max_tokens(body: Mapping[str, Any]) -> int | None:
     given = {key: body[key] for key in ("max_tokens", "max_completion_tokens", "max_output_tokens") if key in body}
     for key, value in given.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise RequestError(f"{shown(value)} is no number of tokens", place=key, expected="a whole number from 1")
+            raise RequestError(f"{shown(value)} is out of range", place=key, expected="an integer of 1 or more")
     if len(set(given.values())) > 1:
         raise RequestError(" and ".join(map(str, given.values())) + " at once", place=" and ".join(given))
     return next(iter(given.values()), None)
-
-
-def _policy(body: Mapping[str, Any]) -> Any:
-    policy = body.get("schema_policy", "warn")
-    if not _is_one_of(policy, ("warn", "strict")):
-        raise RequestError(f"unknown policy {shown(policy)}", place="schema_policy", expected="warn or strict")
-    return policy
 
 
 def _hidden_state(body: Mapping[str, Any]) -> bool:
@@ -254,6 +251,14 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
         except (AttributeError, ValueError, TypeError):
             raise RequestError(f"{shown(bias)} is no map", place="logit_bias", expected="token id -> number") from None
     return out
+
+
+def _word(body: Mapping[str, Any], key: str, *words: str) -> Any:
+    """One of ``words``, the first where the key is absent."""
+    value = body.get(key, words[0])
+    if not _is_one_of(value, words):
+        raise RequestError(f"{shown(value)} is unknown", place=key, expected=" or ".join(words))
+    return value
 
 
 def _is_one_of(value: Any, words: tuple[str, ...]) -> bool:

@@ -83,12 +83,16 @@ def _call_json(name: str, arguments: str) -> str:
 
 
 def show_message(console: Console, message: Message) -> None:
-    """Violations and the error, where there are any, then one line of numbers."""
+    """Violations, the error, why it was cut and where it landed, if so, then one line of numbers."""
     refused = (message.parse_error.message,) if message.parse_error is not None else ()
     for violation in (*message.violations, *refused):
         console.print(Text(f"not valid: {violation}", style="red"))
     if message.error is not None:
         show_error(console, message.error)
+    for note in message.notes if message.finish_reason == "length" else ():
+        console.print(Text(note, style="yellow"))
+    if message.landed is not None:
+        console.print(Text(f"landed: from token {message.landed} on max_tokens decided as well", style="yellow"))
     usage, guidance = message.usage, message.guidance
     console.print(
         f"[dim]{message.finish_reason} | {usage.completion_tokens} tokens ({usage.reasoning_tokens} reasoning) | "

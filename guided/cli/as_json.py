@@ -35,7 +35,13 @@ def message_json(message: Message) -> dict[str, Any]:
     del data["trace"], data["partial"], data["has_format"]
     data["parsed"] = plain_value(message.parsed)
     data["tool_calls"] = [
-        {"id": call.id, "name": call.name, "arguments": call.arguments, "parsed": plain_value(call.parsed)}
+        {
+            "id": call.id,
+            "name": call.name,
+            "arguments": call.arguments,
+            "parsed": plain_value(call.parsed),
+            "landed": call.landed,
+        }
         for call in message.tool_calls
     ]
     for name, error in (("error", message.error), ("parse_error", message.parse_error)):

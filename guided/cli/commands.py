@@ -68,6 +68,9 @@ def generate(
     model: Model = None,
     system: Annotated[str | None, typer.Option(help="System message.")] = None,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", "-n", help="Most tokens to write.")] = None,
+    no_landing: Annotated[
+        bool, typer.Option("--no-landing", help="Let --max-tokens cut the answer, not end it whole.")
+    ] = False,
     trace: Annotated[
         Path | None, typer.Option(help="Write a picture of the generation: an HTML page, or JSON for `guided trace`.")
     ] = None,
@@ -84,7 +87,7 @@ def generate(
         from guided.output.trace_records import check_trace_file
 
         check_trace_file(trace := path_of(trace))
-    sampling = _checked_before_the_load(asked, more, sampling, model)
+    settings = _checked_before_the_load(asked, more, sampling, model) | ({"landing": False} if no_landing else {})
     guide = _loaded(model)
 
     from guided.cli.answer import EventPrinter, show_message
@@ -93,7 +96,7 @@ def generate(
 
     with waiting("Reading the prompt"):
         plan = asked.plan(guide, **more)
-        stream = guide.stream(chat, plan, trace=trace is not None, **sampling)
+        stream = guide.stream(chat, plan, trace=trace is not None, **settings)
         events = [event for event in [next(stream, None)] if event is not None]
     if not json_:
         printer = EventPrinter(out, response=plan.response is not None, aside=err)
@@ -132,16 +135,18 @@ def _chat(prompt: str | None, system: str | None, asked: Asked) -> list[Any]:
 def _checked_before_the_load(
     asked: Asked, more: dict[str, Any], sampling: dict[str, Any], model: str | None
 ) -> dict[str, Any]:
-    """Return the sampling settings; raise errors of the request now, before the weights are loaded."""
+    """Return the settings of the answer; raise errors of the request now, before the weights are loaded."""
     from guided.sampling import sampling_of
 
-    parts = asked.parts(**more)
+    parts, settings = asked.parts(**more), {}
     if asked.body is not None:
-        sampling = dict(guided.read_request(asked.body, trusted=asked.trusted).sampling) | sampling
+        request = guided.read_request(asked.body, trusted=asked.trusted)
+        sampling = dict(request.sampling) | sampling
+        settings = {"landing": request.landing, "short_budget": request.short_budget}
     sampling_of(dict(sampling))
     with waiting("Composing"):
         _plan_of(model, parts)
-    return sampling
+    return sampling | settings
 
 
 def _loaded(model: str | None) -> Any:

@@ -197,7 +197,8 @@ class AnswerMethods:
     ) -> ToolRun[Any]:
         """Let the model call ``tools`` and give it their results until it answers.
 
-        Errors of a tool, and arguments that its types refuse, are given to the model as results.  After ``max_turns``
+        Errors of a tool, and arguments that its types refuse, are given to the model as results; so is that a call was
+        not run because it landed (`guided.ToolCall`).  After ``max_turns``
         turns with calls the model must answer; ``tool_choice`` acts on the first turn, later ones may call or answer
         (``none`` forbids calls in all).  ``call_tool`` runs the tools that are no Python functions.  The other keywords
         are those of `chat`.  Raises `ToolError` for a tool that nothing can run.

@@ -108,6 +108,8 @@ def completing(
         sampling=Sampling(**request.sampling),
         describe=describe,
         return_last_hidden_state=request.return_last_hidden_state,
+        landing=request.landing,
+        short_budget=request.short_budget,
     )
     generation = generation_of(planner, *rows_of(planner, messages, plan, asked, "messages", is_one=True), asked)
     used = ("stream_options", "include_usage")

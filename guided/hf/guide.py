@@ -230,7 +230,7 @@ class Guide(AsyncMethods):
     def min_tokens(self, plan: Plan) -> int:
         """Return the number of tokens of the shortest answer found for ``plan``, its end included.
 
-        Searches anew at each call, as `shortest` does, and byte by byte (`guided.landing`) for every kind of plan.
+        Searches at each call, in milliseconds for most plans, byte by byte (`guided.landing`) for every kind of plan.
         Raises `LimitExceeded` with the reason where no end is found.
         """
         return min_tokens(checked_plan(plan, "min_tokens"), self.engine)
@@ -254,8 +254,8 @@ class Guide(AsyncMethods):
     def check_max_tokens(self, plan: Plan, max_tokens: int | None = None) -> None:
         """Raise `RequestError` when ``max_tokens`` (default: the plan's own) is less than `min_tokens`.
 
-        A request checks this itself where it says ``short_budget="error"``; else an answer that ``max_tokens`` cuts
-        has ``finish_reason == "length"``, as with OpenAI.
+        A request checks this itself where it says ``short_budget="error"``; else such an answer is cut, with a note
+        and ``finish_reason == "length"``, as with OpenAI.
         """
         plan = checked_plan(plan, "check_max_tokens")
         most = plan.max_tokens if max_tokens is None else max_tokens

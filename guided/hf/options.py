@@ -195,6 +195,7 @@ def options_of(place: str, given: Mapping[str, Any], names: Sequence[str] = ALL)
         if name not in names:
             near = difflib.get_close_matches(name, ("messages", "chats", "plan", "plans", *names), 1)
             hint = _OF_GENERATE.get(name) or (f"is it {shown(near[0])}?" if near else "")
+            hint = "it says how to answer: pass it to guide.chat, stream or generate" if name in ALL else hint
             raise RequestError(f"unknown keyword {shown(name)}", place=place, hint=hint)
     return AnswerOptions(**given)
 

@@ -144,7 +144,13 @@ def _checked(tools: Any, call_tool: CallTool | None) -> list[Any]:
 
 
 def _result(call: ToolCall, call_tool: CallTool | None, *, is_awaited: bool = True) -> ToolResult:
-    """Run one call; what it raises is its result.  ``is_awaited``: run a coroutine to its end."""
+    """Run one call; what it raises is its result.  ``is_awaited``: run a coroutine to its end.
+
+    A landed call is not run: some of its arguments are not the model's.
+    """
+    if call.landed:
+        why, hint = "not run: max_tokens chose a part of its arguments", "raise max_tokens"
+        return ToolResult(call, error=ToolError(why, place=f"tool_calls.{call.name}", hint=hint))
     try:
         if call_tool is None or call.parsed is None or (call.tool is not None and call.tool.python is not None):
             value = call.run()

@@ -16,6 +16,7 @@ from guided.hf.generate.inputs import Inputs, check_rows
 from guided.hf.generate.padding import end_cut_rows
 from guided.hf.generate.raw_prompts import read_prompts
 from guided.hf.generate.session import Session
+from guided.hf.loop.settings import checked_max_tokens
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
@@ -50,7 +51,8 @@ class Rows:
         check_on_error(self.on_error)
         _check_count(self.expand, "expand", 1)
         _check_count(self.max_rollbacks, "max_rollbacks", 0)
-        _check_count(self.max_tokens, "max_tokens", 1)
+        if self.max_tokens is not None:
+            checked_max_tokens(self.max_tokens)
 
     def row(self, plan: RowPlan, engine: Engine, begin: Begin, number: int) -> Row | None:
         """Return a new row for ``plan``; None if there is no plan."""

@@ -66,9 +66,7 @@ def checked_max_tokens(value: object) -> int:
     """Return ``value``; raise `RequestError` unless it is an integer of at least 1."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
-    raise RequestError(
-        f"{shown(value)} is out of range", place="max_tokens", expected="an integer of 1 or more for all chats"
-    )
+    raise RequestError(f"{shown(value)} is out of range", place="max_tokens", expected="an integer of 1 or more")
 
 
 def _room(prompt_len: int, model: Any) -> int | None:

@@ -18,6 +18,7 @@ import guided
 from guided import cli
 from guided.cli import commands
 from guided.output.trace_records import Trace
+from special_tokens.errors import RequestError
 from tests.cases import slow_where
 
 SCHEMA = json.dumps(
@@ -53,6 +54,20 @@ def test_generate_json_is_one_object(run: Any) -> None:
 
 def test_a_cut_answer_has_an_exit_code_of_its_own(run: Any) -> None:
     assert run("generate", "Alice is 31.", "--schema", SCHEMA, "-n", 2).exit_code == cli.EXIT_CUT
+
+
+def test_a_landed_answer_says_so_and_a_cut_one_why(run: Any) -> None:
+    asked = ("generate", "Alice is 31.", "--regex", "[a-z]{9,40}( [a-z]{9,40}){4}", "--temperature", 0)
+    landed = run(*asked, "-n", 20)
+    assert (landed.exit_code, "landed: from token" in landed.output) == (0, True)
+    cut = run(*asked, "-n", 20, "--no-landing")
+    assert (cut.exit_code, "landed" in cut.output) == (cli.EXIT_CUT, False)
+    short = run(*asked, "-n", 5)
+    assert (short.exit_code, "5 tokens cannot hold the shortest answer" in short.output) == (cli.EXIT_CUT, True)
+    body = {"messages": [{"role": "user", "content": "Hi"}], "structured_outputs": {"regex": "[a-z]{90}"}}
+    refused = run("generate", "--request", json.dumps({**body, "max_tokens": 5, "short_budget": "error"}))
+    assert refused.exit_code != 0
+    assert isinstance(refused.exception, RequestError)
 
 
 def test_plan_prints_the_lark_and_its_legend(run: Any) -> None:

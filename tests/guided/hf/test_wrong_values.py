@@ -186,6 +186,8 @@ def test_a_limit_that_holds_no_answer_can_be_known_before(tiny_guide: Guide) -> 
     for wrong in ("x", [3], True, 1.5, 0, -5):
         with pytest.raises(RequestError, match="max_tokens: .* is out of range; expected an integer of 1 or more"):
             tiny_guide.check_max_tokens(plan, wrong)
+        with pytest.raises(RequestError, match="max_tokens: .* is out of range; expected an integer of 1 or more"):
+            tiny_guide.generate_kwargs(None, plan, max_tokens=wrong)
     (message,) = tiny_guide.generate(["hi"], [plan], max_tokens=needed)
     assert message.finish_reason in ("stop", "length")
 

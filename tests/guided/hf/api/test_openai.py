@@ -99,6 +99,25 @@ def test_hidden_states_are_numbers_of_each_choice(tiny_guide: Any, value: Any) -
     assert "hidden_states" not in tiny_guide.complete(body_of("text"))["choices"][0]
 
 
+def test_clients_see_where_an_answer_landed_and_may_say_otherwise(tiny_guide: Any) -> None:
+    texts = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    form = {"type": "json_schema", "json_schema": {"name": "o", "schema": texts | {"additionalProperties": False}}}
+    plan = tiny_guide.plan(response_format=form)
+    least = tiny_guide.min_tokens(plan)
+    body = {"messages": USER, "response_format": form, "temperature": 1.0, "seed": 1, "max_tokens": least + 3}
+    message = tiny_guide.chat(USER, plan, temperature=1.0, seed=1, max_tokens=least + 3)
+    (choice,) = tiny_guide.complete(body)["choices"]
+    *_, last = tiny_guide.complete({**body, "stream": True})
+    for found in (choice, last["choices"][0]):
+        assert (found["finish_reason"], found["landed"]) == ("stop", message.landed)
+    assert isinstance(message.landed, int)
+    (choice,) = tiny_guide.complete({**body, "landing": False})["choices"]
+    assert (choice["finish_reason"], "landed" in choice) == ("length", False)
+    with pytest.raises(RequestError, match=f"^max_tokens: .*expected at least {least}"):
+        tiny_guide.complete({**body, "max_tokens": least - 1, "short_budget": "error"})
+    assert tiny_guide.complete({**body, "max_tokens": least - 1})["guided"]["notes"]
+
+
 @pytest.mark.parametrize("name", BODIES)
 def test_chunks_put_together_are_the_completion(tiny_guide: Any, sdk: Any, name: str) -> None:
     """The judge is the accumulator of OpenAI's own client, which concatenates every text that comes twice."""

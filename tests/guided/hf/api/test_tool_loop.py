@@ -170,6 +170,31 @@ def test_a_call_that_was_cut_ends_the_run(engine: Any) -> None:
     assert (run.message.ok, run.results, [message["role"] for message in run.messages]) == (False, (), ["user"])
 
 
+def test_a_call_that_landed_is_not_run(engine: Any) -> None:
+    """Some of its arguments are the budget's; the call before it is the model's own."""
+    texts = [call("book", {"day": "2024-02-03", "nights": nights}) for nights in (2, 4)]
+    model = Scripted(engine, ["\n".join(texts), "Done."])
+
+    def chat(messages: Any, **options: Any) -> Message:
+        message = model(messages, **options)
+        calls = message.tool_calls
+        landed = (dataclasses.replace(one, landed=True) for one in calls[1:])
+        return dataclasses.replace(message, tool_calls=(*calls[:1], *landed))
+
+    async def achat(messages: Any, **options: Any) -> Message:
+        return chat(messages, **options)
+
+    for run in (
+        lambda: run_tools(chat, "Go.", 5, None, {"tools": [book]}),
+        lambda: asyncio.run(arun_tools(achat, "Go.", 5, None, {"tools": [book]})),
+    ):
+        model.asked.clear()
+        first, second = run().results
+        assert first.value == Journey(day=dt.date(2024, 2, 3), nights=2)
+        assert isinstance(second.error, ToolError)
+        assert second.to_chat()["content"] == "Error: not run: max_tokens chose a part of its arguments"
+
+
 def test_tools_of_others_are_run_by_call_tool(engine: Any) -> None:
     seen: list[Any] = []
 
