@@ -23,8 +23,8 @@ _WRITTEN = 25
 _CHARACTER = 4  # bytes, at the most
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
 _STRUCTURE = frozenset(b'"{}[],:')
-#: What may be left of a character, and where a way begins after it.
-_TORN = tuple((0, (0x80,) * size) for size in range(1, _CHARACTER))
+#: What may be left of a character in UTF-8, also after its bytes 0xE0 and 0xF0, and where a way begins after it.
+_TORN = tuple((0, tuple(rest)) for rest in (b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x90\x80\x80"))
 #: A number may have no more digits, or its exponent none that make it larger.
 _DIGITS, _NUMBER = frozenset(b"0123456789"), frozenset(NUMBER_BYTES)
 

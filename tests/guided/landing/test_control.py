@@ -522,3 +522,24 @@ def test_a_text_of_one_length_is_the_models_own_to_its_end(engine: Engine) -> No
             assert effort.limits.expansions - effort.left < 20
         row.extend([token])
     assert "".join(wanted) in engine.ll_tokenizer.decode_bytes(list(row.state.tokens)).decode()
+
+
+def test_far_from_the_budget_a_torn_character_needs_no_search(engine: Engine) -> None:
+    """What is left of it is written before the way; the judge of that are the masks."""
+    plan = plan_of(engine, response_format=guided.Lark('start: "<" /[^!]*/ "!"'))
+    row = row_of(plan, engine, 600)
+    for text in ("<", "a", "€", "ह", "😀"):
+        for byte in text.encode():
+            token = next(i for i in range(engine.vocab_size) if engine.token_bytes(i) == bytes((byte,)))
+            assert row.is_landing()
+            assert row.lands(token, Effort(SearchLimits(cpu_s=1.0, expansions=0))), (text, byte)
+            row.extend([token])
+            twin = row.fork()
+            while not twin.is_done:
+                assert twin.is_landing()
+                nearest = twin.landing_token()
+                assert nearest is not None
+                assert twin.state.allows(nearest)
+                twin.extend([nearest])
+            assert twin.error is None
+            assert twin.num_tokens <= row.num_tokens + 6

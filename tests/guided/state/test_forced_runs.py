@@ -90,6 +90,9 @@ def walk(state: GuidanceState, judge: MaskJudge, random: Random) -> int:
     for _ in range(60):
         if state.is_stopped:
             state.rollback(random.randint(1, state.num_tokens))
+        fresh = state.fork()
+        fresh._mask = None  # the end is known without a mask
+        assert fresh.end_id() == next(iter(state.fork().open_end_ids()), None)
         if random.random() < 0.9:  # else no caller asks for this mask
             checked += check(state, judge)
         way = random.random()
