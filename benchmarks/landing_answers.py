@@ -14,9 +14,9 @@ the shortest answer leaves over at the beginning.  *embedded*: the embedded mode
 a budget, each of a plan drawn from all kinds; processor time of a near step, and of a forward of one token.  In both
 the garbage collector does not walk what the process holds before an answer (``gc.freeze``): walks of all that has been
 imported take a quarter of a second, and come with any work that allocates.  *no limit*: a row without a limit.
-*reserve*: required strings that the answer leaves empty, without and with what is kept for them.  *extraction*, *calls*: answers
-that are whole, of those whose shortest answer fits, and answers that are whole and exactly right, with landing and
-without; those that are right as far as they go but were cut (``message.ok`` is False) are counted apart.
+*reserve*: required strings that the answer leaves empty, without and with what is kept for them.  *extraction* and
+*calls*: answers that are whole, of those whose shortest answer fits, and answers that are whole and exactly right, with
+landing and without; those that are right as far as they go but were cut (``message.ok`` is False) are counted apart.
 """
 
 from __future__ import annotations

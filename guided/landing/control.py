@@ -170,7 +170,6 @@ class LandingControl:
             return False
         if self.lost or not self._is_tried:
             self._failures, self.lost = 0, ""
-        self._credit = self._left(state, way, remaining)
         if self._credit > 0 and not self._is_tried:
             return False
         known = _Known(way, self._tried, self._credit, self._ratio, self._wanted, self._failures)
@@ -189,10 +188,17 @@ class LandingControl:
         return self._finder.found(state, matcher, self._finder.place(state), self._hint, remaining, effort)
 
     def _fitting(self, state: GuidanceState, way: Way | None, remaining: int) -> Way | None:
-        """Return the way, where tokens must be tried after it written in tokens; None if the masks refuse these."""
-        if way is None or way.tokens is not None or self._left(state, way, remaining) > 0:
+        """Return the way, where tokens must be tried after it written in tokens; None if the masks refuse these.
+
+        The credit is that of the way.
+        """
+        if way is None:
+            return None
+        self._credit = self._left(state, way, remaining)
+        if way.tokens is not None or self._credit > 0:
             return way
-        return in_tokens(state, way, remaining)
+        way = in_tokens(state, way, remaining)
+        return self._fitting(state, way, remaining)
 
     def _left(self, state: GuidanceState, way: Way, remaining: int) -> int:
         """Return the number of tokens that may be written before each must be tried.
@@ -304,7 +310,7 @@ class LandingControl:
 
     def _wanted_tokens(self, way: Way) -> int:
         whole = self._options.string_tokens
-        return sum(whole if is_string else whole // 2 for is_string in way.open_values())
+        return sum(whole if is_string else whole // 2 for is_string in way.open_values()) if way.values else 0
 
     def _kept(self, state: GuidanceState, way: Way) -> int:
         """Return the number of tokens in reserve for the values that begin on a way."""
