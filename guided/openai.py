@@ -144,6 +144,8 @@ def _end_of(message: Message) -> dict[str, Any]:
         end["stop_reason"] = message.stop_reason
     if message.landed is not None:
         end["landed"] = message.landed
+    if calls := [i for i, call in enumerate(message.tool_calls) if call.landed]:
+        end["landed_tool_calls"] = calls
     if message.last_hidden_state is not None:
         end["hidden_states"] = message.last_hidden_state.at_token.tolist()
     return end

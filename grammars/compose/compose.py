@@ -83,10 +83,10 @@ class Parts:
         if not isinstance(self.stop, Stops):
             self._refuse("stop", "guided.Stops([...])")
         if self.max_tokens is not None and not _is_count(self.max_tokens):
-            self._refuse("max_tokens", "an integer of 1 or more")
+            self._refuse("max_tokens", "an integer of 1 or more", "out of range")
 
-    def _refuse(self, name: str, right: str) -> NoReturn:
-        raise RequestError(f"{shown(getattr(self, name))} is not possible", place=name, expected=right)
+    def _refuse(self, name: str, right: str, why: str = "not possible") -> NoReturn:
+        raise RequestError(f"{shown(getattr(self, name))} is {why}", place=name, expected=right)
 
 
 def _is_count(value: object) -> bool:

@@ -92,7 +92,7 @@ def show_message(console: Console, message: Message) -> None:
     for note in message.notes if message.finish_reason == "length" else ():
         console.print(Text(note, style="yellow"))
     if message.landed is not None:
-        console.print(Text(f"landed: from token {message.landed} on max_tokens decided as well", style="yellow"))
+        console.print(Text(f"landed: from token {message.landed} on the budget decided as well", style="yellow"))
     usage, guidance = message.usage, message.guidance
     console.print(
         f"[dim]{message.finish_reason} | {usage.completion_tokens} tokens ({usage.reasoning_tokens} reasoning) | "

@@ -149,7 +149,8 @@ def _result(call: ToolCall, call_tool: CallTool | None, *, is_awaited: bool = Tr
     A landed call is not run: some of its arguments are not the model's.
     """
     if call.landed:
-        why, hint = "not run: max_tokens chose a part of its arguments", "raise max_tokens"
+        why = "not run: the budget of tokens was too small for its arguments; call again with shorter ones"
+        hint = "raise max_tokens, or leave more of the context"
         return ToolResult(call, error=ToolError(why, place=f"tool_calls.{call.name}", hint=hint))
     try:
         if call_tool is None or call.parsed is None or (call.tool is not None and call.tool.python is not None):

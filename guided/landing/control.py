@@ -86,6 +86,8 @@ class LandingControl:
         self.max_tokens = max_tokens
         #: the index of the first token that was chosen because of the budget; None if there is none
         self.begun: int | None = None
+        #: the same for tokens after the reasoning: what it chose in the reasoning leaves calls the model's own
+        self.answer_begun: int | None = None
         #: the reason why no way is known, "" if one is known
         self.lost = ""
         self._search = search
@@ -100,7 +102,7 @@ class LandingControl:
 
     def restart(self) -> None:
         """Go back to the beginning of the answer."""
-        self.begun, self.lost = None, ""
+        self.begun, self.answer_begun, self.lost = None, None, ""
         self._counted = 0  # tokens that have been counted
         self._credit = self.max_tokens - len(self._first) - self._margin
         self._at = 0  # tokens after which the way is known
@@ -117,9 +119,10 @@ class LandingControl:
         """Forget what is known of tokens after the first ``size``, which have been undone."""
         if size >= self._counted:
             return
-        begun, ways = self.begun, {at: known for at, known in self._ways.items() if at <= size}
+        ways = {at: known for at, known in self._ways.items() if at <= size}
+        begun, answer_begun = (at if at is not None and at < size else None for at in (self.begun, self.answer_begun))
         self.restart()
-        self.begun, self._ways = begun if begun is not None and begun < size else None, ways
+        self.begun, self.answer_begun, self._ways = begun, answer_begun, ways
         if size in ways:
             self._way, self._tried, self._credit, self._ratio, self._wanted, self._failures = ways[size]
             self._hint, self._at, self._counted, self._is_near = self._way, size, size, True

@@ -123,7 +123,7 @@ def rest_at(
             found += [at for at in indexes if not at or not in_text or symbol >= 256 or symbol in ends]
     if in_string:  # what has been written may only delay the way, or be a part of it
         found += {0, written} & set(range(len(way.symbols)))
-    is_free = not (places.has_unique or (place.scan and place.scan.mode) is Mode.NUMBER)
+    is_free = not (place.is_refused or places.has_unique or (place.scan and place.scan.mode) is Mode.NUMBER)
     ids = way.ids(matcher)
     kept = effort.left / 2  # for a search
     for at in sorted((at for at in found if at > after), reverse=True):

@@ -47,7 +47,8 @@ class ToolCall:
     for a pydantic model its instance; for a custom tool its text; for other tools the JSON object.  It is None if JSON
     parsers may differ (the text is incomplete, has a duplicate key or a number too large), and where the Python types
     refuse the arguments, as ``parse_error`` says.
-    ``landed``: the budget of tokens chose a part of it, see `Message.landed`.
+    ``landed``: the budget of tokens chose a part of it, or of the text before it, see `Message.landed`; not if it only
+    ended the reasoning.
     """
 
     id: str

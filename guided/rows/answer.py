@@ -155,7 +155,7 @@ class RowAnswer:
         size = len(self.tokens) if self._end is None else self._end
         while size > self._num_read and self.tokens[size - 1] in self._ends:
             size -= 1  # it ends the answer unless the row goes on
-        events, num_calls = _feed(self._parser, self.tokens[:size], self._num_read, self.landed)
+        events, num_calls = _feed(self._parser, self.tokens[:size], self._num_read, _answer_landed(self.sequence))
         self._num_read = size
         self._num_calls += num_calls
         events = _joined(events)
@@ -235,7 +235,7 @@ def read_answer(
     builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
     parser = parser_of(plan, engine, begin, make_call_id=make_call_id)
     is_separated = isinstance(plan, Plan) and len(body) > 0 and body[-1] in plan.end_ids()  # before an end of its own
-    events, num_calls = _feed(parser, body[:-1] if is_separated else body, 0, _landed(row))
+    events, num_calls = _feed(parser, body[:-1] if is_separated else body, 0, _answer_landed(row))
     builder.add(events)
     builder.add(parser.finish(is_cut=cut is None and (row is None or not row.state.is_stopped)))
     message = _message(
@@ -262,6 +262,12 @@ def _landed(sequence: RowSequence | UnguidedSequence | None) -> int | None:
     return row.landing.begun if row is not None and row.landing is not None else None
 
 
+def _answer_landed(sequence: RowSequence | UnguidedSequence | None) -> int | None:
+    """The index of the first token that the budget chose after the reasoning; None if it chose none."""
+    row = sequence if isinstance(sequence, RowSequence) else None
+    return row.landing.answer_begun if row is not None and row.landing is not None else None
+
+
 def _feed(parser: StopAwareParser, tokens: Sequence[int], first: int, landed: int | None) -> tuple[list[Event], int]:
     """Feed the tokens from index ``first`` on; return the events, and the number of calls that end before landing."""
     cut = len(tokens) if landed is None else max(landed, first)
@@ -270,7 +276,8 @@ def _feed(parser: StopAwareParser, tokens: Sequence[int], first: int, landed: in
 
 
 def _with_landing(message: Message, row: RowSequence | None, num_calls: int) -> Message:
-    """Return the message with the place at which its row began to land, and marks at the calls after ``num_calls``.
+    """Return the message with the place at which its row began to land, and marks at the calls after ``num_calls``,
+    if the budget chose more than the end of the reasoning.
 
     A note says so where the answer was cut because no end was found.
     """
@@ -283,7 +290,8 @@ def _with_landing(message: Message, row: RowSequence | None, num_calls: int) -> 
     if begun is None or begun >= len(message.token_ids):
         return message
     calls = message.tool_calls
-    calls = (*calls[:num_calls], *(replace(call, landed=True) for call in calls[num_calls:]))
+    if _answer_landed(row) is not None:
+        calls = (*calls[:num_calls], *(replace(call, landed=True) for call in calls[num_calls:]))
     return replace(message, landed=begun, tool_calls=calls)
 
 

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.plan.plan import Plan, RowPlan
+from grammars.plan.plan import Plan, RegionName, RowPlan
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.landing.control import RowLanding
@@ -135,8 +135,11 @@ class RowSequence:
 
     def note_landing(self) -> None:
         """Note that the budget decides about the next token: landing begins here unless it began before."""
-        if self.landing is not None and self.landing.begun is None:
-            self.landing.begun = self.num_tokens
+        landing = self.landing
+        if landing is not None and landing.begun is None:
+            landing.begun = self.num_tokens
+        if landing is not None and landing.answer_begun is None and self.state.region is not RegionName.REASONING:
+            landing.answer_begun = self.num_tokens
 
     def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
         """Write this row's mask into row ``row`` of ``bitmask``; return False if there is none."""

@@ -10,7 +10,9 @@ import jsonschema
 import pytest
 
 import guided
+from grammars.plan.plan import RegionName
 from guided.inspect.shortest import min_tokens
+from guided.rows.sequence import RowSequence
 from special_tokens.errors import RequestError
 from tests.cases import seeds
 
@@ -104,6 +106,40 @@ def test_a_stream_and_a_trace_show_where_landing_began(tiny_guide: Any) -> None:
     events = {i: token.events for i, token in enumerate(stream.message.trace.tokens) if token.events}
     assert events[landed] == ("landing begins: from here on max_tokens decides as well",)
     assert "landing begins" in stream.message.trace.to_html()
+
+
+def test_a_call_after_reasoning_that_the_budget_ended_is_the_models_own(tiny_guide: Any) -> None:
+    """The judge notes where tokens were refused."""
+
+    def turn(on: bool) -> bool:
+        """Turn it."""
+        return on
+
+    def name(text: str) -> str:
+        """Name it."""
+        return text
+
+    own = landed = 0
+    for tool, extra, seed in [(turn, 60, 0), (turn, 60, 1), (turn, 8, 2), (name, 2, 3), (name, 40, 4)]:
+        plan = tiny_guide.plan(tools=[tool], tool_choice="required", reasoning_effort="high")
+        most = tiny_guide.min_tokens(plan) + extra
+        refused: list[tuple[int, bool]] = []
+        with pytest.MonkeyPatch.context() as patch:
+            note = RowSequence.note_landing
+
+            def noted(row: RowSequence, refused: Any = refused, note: Any = note) -> None:
+                refused.append((row.num_tokens, row.state.region is RegionName.REASONING))
+                note(row)
+
+            patch.setattr(RowSequence, "note_landing", noted)
+            message = tiny_guide.chat(CHATS[0], plan, max_tokens=most, temperature=1.0, seed=seed)
+        (call,) = message.tool_calls
+        assert message.landed == (refused[0][0] if refused else None)
+        assert call.landed == (not all(is_reasoning for _, is_reasoning in refused))
+        own += bool(refused) and not call.landed
+        landed += call.landed
+    assert own
+    assert landed
 
 
 def test_a_stop_sequence_in_the_shortest_answer_is_said(tiny_guide: Any) -> None:
