@@ -48,7 +48,7 @@ _PREFERENCES = (
 
 
 #: When an end has been found, other searches try this many times its places, and at least the second number of places.
-_TIMES, _FEW = 3, 130
+_TIMES, _FEW = 3, 100
 #: Places of the first search, after which the shortest text of the response is worked out from its format.
 _SHORT = 100
 #: Tokens before a search in which what closes a text may have been begun.
