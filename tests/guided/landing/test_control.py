@@ -525,7 +525,7 @@ def test_a_text_of_one_length_is_the_models_own_to_its_end(engine: Engine) -> No
 
 
 def test_far_from_the_budget_a_torn_character_needs_no_search(engine: Engine) -> None:
-    """What is left of it is written before the way; the judge of that are the masks."""
+    """Its rest is written before the way; the judge of that are the masks."""
     plan = plan_of(engine, response_format=guided.Lark('start: "<" /[^!]*/ "!"'))
     row = row_of(plan, engine, 600)
     for text in ("<", "a", "€", "ह", "😀"):
