@@ -21,7 +21,6 @@ from guided.hf.generate.call import Rows, generate_kwargs, parsed_answer, read_m
 from guided.hf.generate.inputs import Inputs, checked_inputs
 from guided.hf.hidden.messages import with_last_states
 from guided.hf.hidden.settings import HiddenStates, hidden_settings
-from guided.hf.loop.settings import checked_max_tokens
 from guided.hf.model.chat_template import forgotten_chat
 from guided.hf.model.context import ModelContext
 from guided.hf.model.hub import check_reachable
@@ -32,7 +31,7 @@ from guided.hf.options import OF_PLAN, Chat, PlanKeywords, options_of, with_opti
 from guided.hf.planning import Planner, checked_plan
 from guided.inspect.accepts import Acceptance, acceptance
 from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_texts
-from guided.landing.options import LandingOptions, ShortBudget, budgeting
+from guided.landing.options import LandingOptions, ShortBudget, budgeting, checked_max_tokens
 from guided.output.message import Message
 from guided.rows.sequence import OnError
 from special_tokens import SpecialTokens

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, get_args
 
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["Budgeting", "LandingOptions", "ShortBudget", "budgeting"]
+__all__ = ["Budgeting", "LandingOptions", "ShortBudget", "budgeting", "checked_max_tokens"]
 
 #: If ``max_tokens`` cannot hold the shortest answer: ``cut`` lets the answer be cut, with a note; ``error`` raises.
 ShortBudget = Literal["cut", "error"]
@@ -58,3 +58,10 @@ def budgeting(landing: object, short_budget: object) -> Budgeting:
         )
     options = landing if isinstance(landing, LandingOptions) else LandingOptions() if landing else None
     return Budgeting(options, short_budget == "error")
+
+
+def checked_max_tokens(value: object) -> int:
+    """Return ``value``; raise `RequestError` unless it is an integer of at least 1."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise RequestError(f"{shown(value)} is out of range", place="max_tokens", expected="an integer of 1 or more")

@@ -16,13 +16,12 @@ from guided.hf.generate.inputs import Inputs, check_rows
 from guided.hf.generate.padding import end_cut_rows
 from guided.hf.generate.raw_prompts import read_prompts
 from guided.hf.generate.session import Session
-from guided.hf.loop.settings import checked_max_tokens
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
 from guided.inspect.land import row_landing
 from guided.landing.control import RowLanding
-from guided.landing.options import Budgeting
+from guided.landing.options import Budgeting, checked_max_tokens
 from guided.output.message import Message, Prompt
 from guided.rows.answer import read_answer
 from guided.rows.beams import Row

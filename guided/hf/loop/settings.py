@@ -8,10 +8,11 @@ from typing import Any
 
 from grammars.plan.plan import Plan, RowPlan
 from guided.hf.drafts.settings import say_once
+from guided.landing.options import checked_max_tokens
 from guided.sampling import RowSampling, Sampling, per_row, resolve
-from special_tokens.errors import RequestError, shown
+from special_tokens.errors import RequestError
 
-__all__ = ["checked_max_tokens", "row_samplings", "sampling_defaults", "token_limit"]
+__all__ = ["row_samplings", "sampling_defaults", "token_limit"]
 
 #: The token limit where neither the call, the plan nor the model's context has one.
 _WITHOUT_CONTEXT = 4096
@@ -60,13 +61,6 @@ def token_limit(plan: RowPlan, max_tokens: int | None, prompt_ids: Sequence[int]
         return room if room is not None else _WITHOUT_CONTEXT
     max_tokens = checked_max_tokens(max_tokens)
     return max_tokens if room is None else min(max_tokens, room)
-
-
-def checked_max_tokens(value: object) -> int:
-    """Return ``value``; raise `RequestError` unless it is an integer of at least 1."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-        return value
-    raise RequestError(f"{shown(value)} is out of range", place="max_tokens", expected="an integer of 1 or more")
 
 
 def _room(prompt_len: int, model: Any) -> int | None:

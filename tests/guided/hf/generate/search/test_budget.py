@@ -11,7 +11,7 @@ import torch
 
 import guided
 from guided.inspect.shortest import min_tokens
-from special_tokens.errors import PlanError, RequestError
+from special_tokens.errors import RequestError
 from tests.cases import seeds
 from tests.conftest import make_tiny_guide
 
@@ -136,5 +136,5 @@ def test_a_batch_lands_by_its_max_tokens(tiny_guide: Any) -> None:
 
 
 def test_a_limit_that_is_none_is_refused(tiny_guide: Any) -> None:
-    with pytest.raises(PlanError, match="max_tokens=0"):
+    with pytest.raises(RequestError, match="max_tokens: 0 is out of range; expected an integer of 1 or more"):
         tiny_guide.generate_kwargs(None, tiny_guide.plan(), max_tokens=0)
