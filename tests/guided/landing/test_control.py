@@ -505,6 +505,31 @@ def test_a_row_whose_last_token_is_exchanged_forgets_what_was_known_after_it(eng
     assert nearest[0] == nearest[2] != nearest[1]
 
 
+def test_where_landing_began_is_forgotten_with_the_tokens_from_there_on(engine: Engine) -> None:
+    row = row_of(plan_of(engine, response_format=guided.Regex("[a-z]{9}"), reasoning_effort="low"), engine, 60)
+    thought, rest = engine.tokenize("<think>\na b"), engine.tokenize("\n</think>\n\nabc")
+    control, seen = row.landing, []
+    assert control is not None
+    row.extend(thought[:1])  # before it the region is that of the content
+    for token in (*thought[1:], *rest):
+        row.is_landing()  # as a loop asks
+        row.note_landing()
+        row.extend([token])
+        seen.append((control.begun, control.answer_begun))
+    row.is_landing()
+    assert row.error is None
+    begun, answer_begun = seen[-1]
+    assert begun is not None
+    assert answer_begun is not None
+    assert answer_begun > len(thought)
+    row.sync([*thought, *rest][: answer_begun + 1])
+    assert (control.begun, control.answer_begun) == (begun, answer_begun)
+    row.sync([*thought, *rest][:answer_begun])
+    assert (control.begun, control.answer_begun) == (begun, None)
+    row.sync([])
+    assert (control.begun, control.answer_begun) == (None, None)
+
+
 def test_a_text_of_one_length_is_the_models_own_to_its_end(engine: Engine) -> None:
     """The rest of the way fits after other characters, so none of them costs a search or is refused."""
     schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
