@@ -117,10 +117,11 @@ class LandingControl:
 
     def rolled_back(self, size: int) -> None:
         """Forget what is known of tokens after the first ``size``, which have been undone."""
+        begun, answer_begun = (at if at is not None and at < size else None for at in (self.begun, self.answer_begun))
+        self.begun, self.answer_begun = begun, answer_begun
         if size >= self._counted:
             return
         ways = {at: known for at, known in self._ways.items() if at <= size}
-        begun, answer_begun = (at if at is not None and at < size else None for at in (self.begun, self.answer_begun))
         self.restart()
         self.begun, self.answer_begun, self._ways = begun, answer_begun, ways
         if size in ways:

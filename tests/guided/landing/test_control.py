@@ -516,12 +516,19 @@ def test_where_landing_began_is_forgotten_with_the_tokens_from_there_on(engine: 
         row.note_landing()
         row.extend([token])
         seen.append((control.begun, control.answer_begun))
-    row.is_landing()
     assert row.error is None
     begun, answer_begun = seen[-1]
     assert begun is not None
     assert answer_begun is not None
     assert answer_begun > len(thought)
+    twin = row_of(row.plan, engine, 60)
+    twin.extend(thought)
+    twin.is_landing()
+    twin.note_landing()
+    twin.sync([*thought, *rest[:1]])
+    twin.sync(thought)  # the loop has not asked in between
+    assert twin.landing is not None
+    assert twin.landing.begun is None
     row.sync([*thought, *rest][: answer_begun + 1])
     assert (control.begun, control.answer_begun) == (begun, answer_begun)
     row.sync([*thought, *rest][:answer_begun])
