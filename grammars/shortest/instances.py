@@ -22,6 +22,7 @@ from grammars.regular.languages import (
     cat,
     chars,
     inter,
+    lru_cache_in_budget,
     matches,
     rep,
     shortest,
@@ -36,7 +37,7 @@ _MOST = 100_000  # characters of a text
 _CHARACTERS = 200  # writing this many costs as much as one visit
 _MOST_VISITS = 20_000  # nodes and schemas; ten times as many where there is time
 _LAST_ASCII = 0x7E
-_BUDGET = 300  # states of one search for a word
+_BUDGET, _QUICK = 300, 100_000  # states of one search for a word, and parts of languages in it, about 5 ms
 PATIENT = 20_000, 8_000_000  #: where there is time: states of one search, and parts of languages in all, about 0.5 s
 
 
@@ -61,8 +62,7 @@ class Visits:
         Where breadth-first search runs out of budget and there is time, A* follows, first among words that need no JSON
         escape; the result may then not be shortest.
         """
-        with work_budget(PATIENT[1] // 8):
-            found = shortest(term, _BUDGET)
+        found = _quick_word(term)
         if found is UNKNOWN and self.patient:
             found = _patient_word(term)
         return found if isinstance(found, str) else None
@@ -72,6 +72,13 @@ class Visits:
         self.left -= 1 + characters // _CHARACTERS
         if self.left < 0:
             raise TooLarge
+
+
+@lru_cache_in_budget(2_000)
+def _quick_word(term: Regular) -> str | Unknown | None:
+    """A shortest word by breadth-first search, remembered also where it gave up: a patient search comes after."""
+    with work_budget(_QUICK):
+        return shortest(term, _BUDGET)
 
 
 def _patient_word(term: Regular) -> str | Unknown | None:

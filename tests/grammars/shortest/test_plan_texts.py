@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from grammars.plan.wire import decode_plan, encode_plan
-from grammars.shortest import plan_texts
+from grammars.regular.languages import UNKNOWN, Regular, Unknown
+from grammars.shortest import instances, plan_texts
 from grammars.shortest.plan_texts import response_text
 from grammars.values.constraints import JsonSchema
 from guided.engine.engine import Engine
@@ -44,3 +47,21 @@ def test_another_schema_is_built(engine: Engine) -> None:
     assert plan.response.built is not None
     other = replace(plan.response, schema={"type": "integer", "minimum": 100, "not": {"const": 100}})
     assert response_text(other) == "101"
+
+
+def test_a_word_is_searched_breadth_first_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The patient search after the quick one does not repeat what the quick one gave up."""
+    apart = [{"pattern": f"{letter}.{{3}}[0-9].*z"} for letter in "abcd"]
+    plan = plan_of(engine, response_format=JsonSchema({"type": "string", "allOf": apart}), thinking=False)
+    assert plan.response is not None
+    searched, shortest = [], instances.shortest
+
+    def counted(term: Regular, budget: int) -> str | Unknown | None:
+        searched.append(shortest(term, budget))
+        return searched[-1]
+
+    monkeypatch.setattr(instances, "shortest", counted)
+    found = response_text(plan.response)
+    assert searched == [UNKNOWN]
+    assert found is not None
+    assert all(re.search(one["pattern"], json.loads(found)) for one in apart)
