@@ -210,7 +210,7 @@ class Guide(AsyncMethods):
         """Return a shortest valid text of the plan's response format; None without a format or where none is found.
 
         Searches anew at each call: in the schema, for up to some seconds (`grammars.limits.deadline`), then in the
-        masks for at most 1.5 s of this thread's processor time.  Where words are so intricate that a search for the
+        masks for at most 2.5 s of this thread's processor time.  Where words are so intricate that a search for the
         shortest gives up, the text is valid and may be longer.  Raises `PlanError` where masks are needed and the plan
         belongs to another vocabulary.
         """

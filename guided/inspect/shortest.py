@@ -2,6 +2,7 @@
 
 Texts are found in the schema (`grammars.shortest.plan_texts`), else with the output.  Outputs are searched byte by
 byte (`guided.landing`) and walked through the masks with the texts known for the plan's values; the shortest counts.
+Walks are limited by the number of masks, so that a busy machine finds the same.
 Where the search finds none, and where keys or items must differ, several simple policies walk, each of which closes
 what is open as soon as it may and opens nothing that it need not.  What is found is an upper bound of the true minimum,
 and exact for most schemas.  Nothing is kept: each call searches anew.
@@ -12,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 import string
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -25,6 +25,7 @@ from grammars.shortest.plan_texts import response_text, subschema_texts
 from grammars.values.watchers import DigitWatch, UniqueWatch, Watcher
 from guided.bitmask import allowed_ids, from_ids
 from guided.engine.engine import Engine
+from guided.landing.effort import Effort, SearchLimits
 from guided.landing.landing import LandingSearch
 from guided.rows.answer import read_answer
 from guided.state.entry import Begin
@@ -37,6 +38,8 @@ from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
 __all__ = ["check_max_tokens", "is_valid_text", "min_tokens", "shortest", "shortest_output", "shortest_texts"]
 
 _MOST = 4_000  # tokens of one walk by a policy alone
+_FIRST_MASKS = 1_000  # masks of each walk at first: one that gets lost must not take all
+_ALL_MASKS = 8_000  # masks of all walks of one search
 _MOST_MASKED = 2_000  # tokens of a known text that masks check one by one; a longer text is checked by the engine alone
 
 #: The texts that a policy begins a value with, in order of preference; objects and arrays come last in any case.
@@ -58,7 +61,7 @@ def shortest(plan: Plan, engine: Engine) -> str | None:
     """Return a shortest valid text of the plan's response format; None without a format or where none is found.
 
     Searches in the schema, which may be worked out once more in full (`Limits.seconds`), then in the masks for at
-    most 1.5 s of this thread's processor time.  Raises `PlanError` where masks are needed and the plan belongs to
+    most 2.5 s of this thread's processor time.  Raises `PlanError` where masks are needed and the plan belongs to
     another vocabulary.
     """
     response = plan.response
@@ -102,7 +105,7 @@ def min_tokens(plan: Plan, engine: Engine, *, entry: str = "fresh") -> int:
     """Return the number of tokens, the end's included, of the shortest output found.
 
     Raises `LimitExceeded` with the reason where neither the search nor a walk comes to an end; together they take up to
-    3.5 s of this thread's processor time (`TimeLimits.landing_cpu_s`, `TimeLimits.shortest_cpu_s`).
+    4.5 s of this thread's processor time (`TimeLimits.landing_cpu_s`, `TimeLimits.shortest_cpu_s`).
     """
     return len(shortest_output(plan, engine, entry=entry))
 
@@ -152,33 +155,39 @@ def _output(plan: Plan, engine: Engine, entry: str, known: str | None) -> tuple[
     """As `shortest_output`; ``known`` is a text of the response that a first walk writes."""
     start = GuidanceState(plan, engine, entry=entry)
     found: list[list[int]] = []
-    values = [engine.tokenize(text) for text in (known, *(text for _, text in plan.shortest_arguments)) if text]
-    if known and plan.watchers and not _is_watched(known, plan.watchers):
-        tokens = _written(replace(plan, watchers=()), engine, entry, values[0])
-        if tokens is not None:
-            found.append(tokens)
-            values = values[1:]
-    limits = time_limits()
     has_source = plan.response is not None and plan.response.source  # texts of values in it are found if needed
     shown = None if has_source else known or ""
     searched = LandingSearch(plan, engine, entry=entry, response_text=shown).shortest_end(start)
     if searched.tokens is not None:
         found.append(list(searched.tokens))
+    limits = SearchLimits(cpu_s=time_limits().shortest_cpu_s, expansions=_ALL_MASKS)
+    effort = Effort(limits)
+    values = [engine.tokenize(text) for text in (known, *(text for _, text in plan.shortest_arguments)) if text]
+    if known and plan.watchers and not _is_watched(known, plan.watchers):
+        tokens = _written(replace(plan, watchers=()), engine, entry, values[0], _least(found), effort)
+        if tokens is not None:
+            found.append(tokens)
+            values = values[1:]
     must_differ = any(isinstance(watcher, UniqueWatch) for watcher in plan.watchers)
     policies = _POLICIES if not found or must_differ else ()
-    until = time.thread_time() + limits.shortest_cpu_s
-    for seconds in (limits.first_walk_cpu_s, limits.shortest_cpu_s):
+    for masks in (_FIRST_MASKS, _ALL_MASKS):
         for policy, texts in (*((_POLICIES[0], values) for _ in values[:1]), *((policy, []) for policy in policies)):
-            most = min((len(tokens) for tokens in found), default=_MOST + sum(map(len, texts)))
-            tokens = _walk(start.fork(), policy, texts, most, min(until, time.thread_time() + seconds))
+            part = effort.part(masks)
+            tokens = _walk(start.fork(), policy, texts, _least(found, _MOST + sum(map(len, texts))), part)
+            effort.left += part.left
             if tokens is not None:
                 found.append(tokens)
         if found:
             break
     if not found:
-        walked = f"no end was found within {_MOST} tokens and {limits.shortest_cpu_s} seconds"
+        walked = f"no end was found within {_MOST} tokens and {_ALL_MASKS:,} masks"
         raise LimitExceeded(f"{walked}; byte by byte: {searched.reason}", place="plan")
     return tuple(sorted(found, key=len)[0])
+
+
+def _least(found: Sequence[Sequence[int]], most: int = _MOST) -> int:
+    """The fewest tokens found, ``most`` where none are."""
+    return min(map(len, found), default=most)
 
 
 def _is_watched(known: str, watchers: Sequence[Watcher]) -> bool:
@@ -189,11 +198,13 @@ def _is_watched(known: str, watchers: Sequence[Watcher]) -> bool:
     return longest > digits or feed(ScanState(), known.encode(), unique.nodes).is_duplicate
 
 
-def _written(unwatched: Plan, engine: Engine, entry: str, value: list[int]) -> list[int] | None:
+def _written(
+    unwatched: Plan, engine: Engine, entry: str, value: list[int], most: int, effort: Effort
+) -> list[int] | None:
     """An output that contains ``value``, of a plan without watchers, where ``value`` is known to pass them."""
-    start = GuidanceState(unwatched, engine, entry=entry)
-    until = time.thread_time() + time_limits().first_walk_cpu_s
-    found = _walk(start, _POLICIES[0], [value], _MOST + len(value), until)
+    start, part = GuidanceState(unwatched, engine, entry=entry), effort.part(_FIRST_MASKS)
+    found = _walk(start, _POLICIES[0], [value], most + len(value), part)
+    effort.left += part.left
     if found is None or not any(found[at : at + len(value)] == value for at in range(len(found) - len(value) + 1)):
         return None
     return found
@@ -216,35 +227,34 @@ def _fewest(tokens: Sequence[int], engine: Engine) -> int:
 
 
 def _walk(
-    state: GuidanceState, policy: tuple[bytes, ...], values: list[list[int]], most: int, until: float
+    state: GuidanceState, policy: tuple[bytes, ...], values: list[list[int]], most: int, effort: Effort
 ) -> list[int] | None:
     """The tokens of a walk by one policy, which writes one of ``values`` where it is allowed.
 
-    None when the walk has ``most`` tokens, when the thread's processor time has reached ``until``, or when the engine
-    fails.
+    None when the walk has ``most`` tokens, when ``effort`` is spent, one place for each mask, or when the engine fails.
+    Writing a long known text does not count.
     """
     engine, ends, markers = state.engine, state.plan.end_ids(), state.engine.tokens.marker_ids
     scan, notable = ScanState(), engine.derived(_notable) | from_ids(ends, engine.vocab_size)
     try:
         while not state.is_stopped:
-            if state.num_tokens >= most or time.thread_time() > until:
+            if state.num_tokens >= most or effort.is_spent:
                 return None
+            effort.spend(1)
             ids = _candidates(state, notable)
             # Reasoning and free text end by a marker or an end token; a response is closed from the inside.
             token = next((i for i in ids if i in ends), None)
             if token is None and state.region is not RegionName.RESPONSE:
                 token = next((i for i in ids if i in markers), None)
-            begun = time.thread_time()
             after = next((twin for ids in values if token is None and (twin := _after_value(state, ids))), None)
             if after is not None:
                 scan = feed(scan, b"".join(map(engine.token_bytes, after.tokens[state.num_tokens :])), ())
                 state, values = after, []
-                until += time.thread_time() - begun  # writing a long known text does not count as search
                 continue
             if token is None:
                 token = _next(ids, engine, scan, policy)
                 if scan.mode is Mode.STRING and scan.frame is not None:
-                    token = _in_string(state, ids, token, in_array=not scan.frame.is_object)
+                    token = _in_string(state, ids, token, effort, in_array=not scan.frame.is_object)
             if state.region is RegionName.RESPONSE and token not in markers and token not in ends:
                 scan = feed(scan, engine.token_bytes(token), ())
             state.commit([token])
@@ -266,7 +276,7 @@ def _notable(engine: Engine) -> NDArray[np.int32]:
     return from_ids([*ids, *engine.tokens.marker_ids], engine.vocab_size)
 
 
-def _in_string(state: GuidanceState, ids: list[int], token: int, *, in_array: bool) -> int:
+def _in_string(state: GuidanceState, ids: list[int], token: int, effort: Effort, *, in_array: bool) -> int:
     """A token of a string: ``token``, or a better one.
 
     Where nothing can be closed after the quote, it is the one that writes most of the text that must follow; where the
@@ -287,6 +297,7 @@ def _in_string(state: GuidanceState, ids: list[int], token: int, *, in_array: bo
     for other in (token, *(i for i in ids if i in letters)):
         twin = state.fork()
         twin.commit([other])
+        effort.spend(1)
         if any(twin.allows(i) for i in quotes):
             return other
     return token
