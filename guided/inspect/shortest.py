@@ -160,11 +160,10 @@ def _output(plan: Plan, engine: Engine, entry: str, known: str | None) -> tuple[
     searched = LandingSearch(plan, engine, entry=entry, response_text=shown).shortest_end(start)
     if searched.tokens is not None:
         found.append(list(searched.tokens))
-    limits = SearchLimits(cpu_s=time_limits().shortest_cpu_s, expansions=_ALL_MASKS)
-    effort = Effort(limits)
+    effort = Effort(SearchLimits(cpu_s=time_limits().shortest_cpu_s, expansions=_ALL_MASKS))
     values = [engine.tokenize(text) for text in (known, *(text for _, text in plan.shortest_arguments)) if text]
     if known and plan.watchers and not _is_watched(known, plan.watchers):
-        tokens = _written(replace(plan, watchers=()), engine, entry, values[0], _least(found), effort)
+        tokens = _written(replace(plan, watchers=()), engine, entry, values[0], _least(found, _MOST), effort)
         if tokens is not None:
             found.append(tokens)
             values = values[1:]
@@ -185,7 +184,7 @@ def _output(plan: Plan, engine: Engine, entry: str, known: str | None) -> tuple[
     return tuple(sorted(found, key=len)[0])
 
 
-def _least(found: Sequence[Sequence[int]], most: int = _MOST) -> int:
+def _least(found: Sequence[Sequence[int]], most: int) -> int:
     """The fewest tokens found, ``most`` where none are."""
     return min(map(len, found), default=most)
 
