@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from functools import lru_cache
 from heapq import heappop, heappush
 
 from grammars.regular.alphabets import restricted_to_alphabet
@@ -21,6 +20,7 @@ from grammars.regular.languages import (
     Unknown,
     derive,
     lengths,
+    lru_cache_of_work,
     rep,
     representatives,
     shortest,
@@ -48,7 +48,7 @@ def astar_word(
         return UNKNOWN
 
 
-@lru_cache(maxsize=2_000)
+@lru_cache_of_work(2_000)
 def _search(start: Regular, budget: int, any_word: bool, max_code_point: int) -> str | Unknown | None:
     """Raises `BudgetSpent`, which is not cached."""
     reached: dict[Regular, tuple[Regular, int] | None] = {start: None}

@@ -61,6 +61,7 @@ __all__ = [
     "is_finite",
     "lengths",
     "lru_cache_in_budget",
+    "lru_cache_of_work",
     "matches",
     "neg",
     "ranges_minus",
@@ -128,9 +129,11 @@ class BudgetSpent(Exception):
 
 
 class _Allowance(threading.local):
-    """Work that searches of this thread may still do; None while no budget is set."""
+    """Work that searches of this thread may still do, None while no budget is set, and have done."""
 
     left: int | None = None
+    done = 0
+    is_repeated = False
 
 
 _allowance = _Allowance()
@@ -139,25 +142,61 @@ _WORK_UNLOOKED = 10_000  # parts between two looks at the clock: some millisecon
 
 
 @contextmanager
-def work_budget(work: int) -> Iterator[None]:
-    """Limit the parts of terms that all searches of this thread in the block look at; past it all return `UNKNOWN`."""
-    before = _allowance.left
+def work_budget(work: int, *, is_repeated: bool = False) -> Iterator[None]:
+    """Limit the parts of terms that all searches of this thread in the block look at; past it all return `UNKNOWN`.
+
+    ``is_repeated``: what is found must not depend on what was searched before; a remembered search counts as the work
+    that it took.
+    """
+    before, was_repeated = _allowance.left, _allowance.is_repeated
     _allowance.left = work if before is None else min(work, before)
+    _allowance.is_repeated = is_repeated or was_repeated
     begun = _allowance.left
     try:
         yield
     finally:
         _allowance.left = None if before is None else before - (begun - _allowance.left)
+        _allowance.is_repeated = was_repeated
 
 
 def spend(work: int) -> None:
     """Count work of a search in another module; raises `BudgetSpent` when the budget of the thread is used up."""
-    if _allowance.left is not None:
-        _allowance.left -= work
-        if _allowance.left <= 0:
-            raise BudgetSpent
+    _count(work)
     if is_late():
         raise BudgetSpent
+
+
+def _count(work: int) -> None:
+    """Count work; raises `BudgetSpent` if there was not so much left."""
+    _allowance.done += work
+    if _allowance.left is not None:
+        is_spent = work > _allowance.left
+        _allowance.left = max(0, _allowance.left - work)
+        if is_spent:
+            raise BudgetSpent
+
+
+def lru_cache_of_work(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """`lru_cache` of a search that raises `BudgetSpent`, which is not cached; its work is, see `work_budget`."""
+
+    def decorated(function: Callable[_P, _T]) -> Callable[_P, _T]:
+        def computed(*args: _P.args, **options: _P.kwargs) -> tuple[_T, int]:
+            begun = _allowance.done
+            return function(*args, **options), _allowance.done - begun
+
+        with_cache = cast("Callable[_P, tuple[_T, int]]", lru_cache(maxsize=most)(computed))
+
+        @wraps(function)
+        def cached(*args: _P.args, **options: _P.kwargs) -> _T:
+            begun = _allowance.done
+            found, work = with_cache(*args, **options)
+            if _allowance.is_repeated and _allowance.done == begun:
+                _count(work)
+            return found
+
+        return cached
+
+    return decorated
 
 
 class _NotCached(Exception):
@@ -192,16 +231,19 @@ def lru_cache_in_budget(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, 
     return decorated
 
 
-def shortest(term: Regular, budget: int = 3_000) -> str | Unknown | None:
-    """Return a shortest word, None for the empty language, `UNKNOWN` past ``budget`` states or past the work budget."""
+def shortest(term: Regular, budget: int = 3_000, most_work: int = _MOST_WORK) -> str | Unknown | None:
+    """Return a shortest word, None for the empty language.
+
+    `UNKNOWN` past ``budget`` states, past ``most_work`` parts of terms or past the work budget of the thread.
+    """
     try:
-        return _shortest(term, budget)
+        return _shortest(term, budget, most_work)
     except BudgetSpent:
         return UNKNOWN
 
 
-@lru_cache(maxsize=20_000)
-def _shortest(term: Regular, budget: int) -> str | Unknown | None:
+@lru_cache_of_work(20_000)
+def _shortest(term: Regular, budget: int, most_work: int) -> str | Unknown | None:
     """Raises `BudgetSpent` (which is not cached) where a later call may have more work left."""
     term = restricted_to_alphabet(term)
     if term.plain:
@@ -210,7 +252,7 @@ def _shortest(term: Regular, budget: int) -> str | Unknown | None:
     if high is not None and low > high:
         return None
     left = _allowance.left
-    most = _MOST_WORK if left is None else min(left, _MOST_WORK)
+    most = most_work if left is None else min(left, most_work)
     work = checked = 0
     try:
         seen = {term}
@@ -226,7 +268,7 @@ def _shortest(term: Regular, budget: int) -> str | Unknown | None:
                     if is_late():
                         raise BudgetSpent
                 if work > most:
-                    if most == _MOST_WORK:
+                    if most == most_work:
                         return UNKNOWN
                     raise BudgetSpent
                 following = derive(state, code)
@@ -238,8 +280,9 @@ def _shortest(term: Regular, budget: int) -> str | Unknown | None:
                 queue.append((following, word + chr(code)))
         return None
     finally:
+        _allowance.done += work
         if left is not None:
-            _allowance.left = left - work
+            _allowance.left = max(0, left - work)
 
 
 @lru_cache(maxsize=5_000)
@@ -286,9 +329,9 @@ def _surely_empty(term: Regular, budget: int) -> bool:
     if any(word is not None and matches(term, word) for word in (*samples, "a", "0", "A", " ", "aaaa")):
         return False
     wanted = [part for part in parts if part.op != "not"]
-    if 1 < len(wanted) < len(parts) and _shortest(inter(*wanted), budget) is None:
+    if 1 < len(wanted) < len(parts) and _shortest(inter(*wanted), budget, _MOST_WORK) is None:
         return True  # complements multiply the states, and are seldom the reason why nothing is left
-    return _shortest(term, budget) is None
+    return _shortest(term, budget, _MOST_WORK) is None
 
 
 def fixed_prefix(term: Regular) -> str:

@@ -22,7 +22,6 @@ from grammars.regular.languages import (
     cat,
     chars,
     inter,
-    lru_cache_in_budget,
     matches,
     rep,
     shortest,
@@ -62,7 +61,7 @@ class Visits:
         Where breadth-first search runs out of budget and there is time, A* follows, first among words that need no JSON
         escape; the result may then not be shortest.
         """
-        found = _quick_word(term)
+        found = shortest(term, _BUDGET, _QUICK)
         if found is UNKNOWN and self.patient:
             found = _patient_word(term)
         return found if isinstance(found, str) else None
@@ -72,13 +71,6 @@ class Visits:
         self.left -= 1 + characters // _CHARACTERS
         if self.left < 0:
             raise TooLarge
-
-
-@lru_cache_in_budget(2_000)
-def _quick_word(term: Regular) -> str | Unknown | None:
-    """A shortest word by breadth-first search, remembered also where it gave up: a patient search comes after."""
-    with work_budget(_QUICK):
-        return shortest(term, _BUDGET)
 
 
 def _patient_word(term: Regular) -> str | Unknown | None:

@@ -179,8 +179,8 @@ def _output(plan: Plan, engine: Engine, entry: str, known: str | None) -> tuple[
         if found:
             break
     if not found:
-        walked = f"no end was found within {_MOST} tokens and {_ALL_MASKS:,} masks"
-        raise LimitExceeded(f"{walked}; byte by byte: {searched.reason}", place="plan")
+        most = f"{_MOST:,} tokens, {_ALL_MASKS:,} masks and {time_limits().shortest_cpu_s} s of processor time"
+        raise LimitExceeded(f"no end was found within {most}; byte by byte: {searched.reason}", place="plan")
     return tuple(sorted(found, key=len)[0])
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
+import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from grammars.plan.wire import decode_plan, encode_plan
-from grammars.regular.languages import UNKNOWN, Regular, Unknown
-from grammars.shortest import instances, plan_texts
+from grammars.shortest import node_texts, plan_texts
+from grammars.shortest.instances import PATIENT
 from grammars.shortest.plan_texts import response_text
 from grammars.values.constraints import JsonSchema
 from guided.engine.engine import Engine
@@ -49,19 +48,25 @@ def test_another_schema_is_built(engine: Engine) -> None:
     assert response_text(other) == "101"
 
 
-def test_a_word_is_searched_breadth_first_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The patient search after the quick one does not repeat what the quick one gave up."""
-    apart = [{"pattern": f"{letter}.{{3}}[0-9].*z"} for letter in "abcd"]
-    plan = plan_of(engine, response_format=JsonSchema({"type": "string", "allOf": apart}), thinking=False)
+def strings_of_two_patterns(chance: random.Random) -> Any:
+    """An object of six strings that each match two patterns at once."""
+
+    def pattern() -> str:
+        return f"{chance.choice('ghij')}.{{{chance.randint(1, 6)}}}[0-9].*{chance.choice('xyz')}"
+
+    members = {f"m{i}": {"type": "string", "allOf": [{"pattern": pattern()} for _ in range(2)]} for i in range(6)}
+    return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_text_does_not_depend_on_what_was_searched_before(
+    engine: Engine, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Remembered searches took no work: the second call found a text, so a row had an end and `min_tokens` none."""
+    plan = plan_of(engine, response_format=JsonSchema(strings_of_two_patterns(random.Random(seed))), thinking=False)
     assert plan.response is not None
-    searched, shortest = [], instances.shortest
-
-    def counted(term: Regular, budget: int) -> str | Unknown | None:
-        searched.append(shortest(term, budget))
-        return searched[-1]
-
-    monkeypatch.setattr(instances, "shortest", counted)
-    found = response_text(plan.response)
-    assert searched == [UNKNOWN]
-    assert found is not None
-    assert all(re.search(one["pattern"], json.loads(found)) for one in apart)
+    for work in (1_000_000, 2_000_000, PATIENT[1]):
+        monkeypatch.setattr(node_texts, "PATIENT", (PATIENT[0], work))
+        found = [response_text(plan.response) for _ in range(4)]
+        assert len(set(found)) == 1
+    assert found[0] is not None

@@ -235,7 +235,7 @@ def test_a_search_that_finds_nothing_refuses_no_budget(
     limits = replace(time_limits(), shortest_cpu_s=seconds, landing_cpu_s=-1.0)
     with monkeypatch.context() as patch, use_time_limits(limits):
         patch.setattr(shortest_module, "response_text", lambda *_: None)
-        with pytest.raises(LimitExceeded, match="within 20 tokens and 8,000 masks"):
+        with pytest.raises(LimitExceeded, match=f"within 20 tokens, 8,000 masks and {seconds} s of"):
             min_tokens(plan, engine, entry="after")
         check_max_tokens(plan, engine, 5, entry="after")
     with pytest.raises(RequestError, match="tokens cannot hold"):  # a text that is held may have more tokens
