@@ -133,7 +133,7 @@ class _Allowance(threading.local):
 
     left: int | None = None
     done = 0
-    is_repeated = False
+    is_repeatable = False
 
 
 _allowance = _Allowance()
@@ -142,21 +142,21 @@ _WORK_UNLOOKED = 10_000  # parts between two looks at the clock: some millisecon
 
 
 @contextmanager
-def work_budget(work: int, *, is_repeated: bool = False) -> Iterator[None]:
+def work_budget(work: int, *, is_repeatable: bool = False) -> Iterator[None]:
     """Limit the parts of terms that all searches of this thread in the block look at; past it all return `UNKNOWN`.
 
-    ``is_repeated``: what is found must not depend on what was searched before; a remembered search counts as the work
+    ``is_repeatable``: what is found must not depend on what was searched before; a remembered search counts as the work
     that it took.
     """
-    before, was_repeated = _allowance.left, _allowance.is_repeated
+    before, was_repeatable = _allowance.left, _allowance.is_repeatable
     _allowance.left = work if before is None else min(work, before)
-    _allowance.is_repeated = is_repeated or was_repeated
+    _allowance.is_repeatable = is_repeatable or was_repeatable
     begun = _allowance.left
     try:
         yield
     finally:
         _allowance.left = None if before is None else before - (begun - _allowance.left)
-        _allowance.is_repeated = was_repeated
+        _allowance.is_repeatable = was_repeatable
 
 
 def spend(work: int) -> None:
@@ -190,7 +190,7 @@ def lru_cache_of_work(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T
         def cached(*args: _P.args, **options: _P.kwargs) -> _T:
             begun = _allowance.done
             found, work = with_cache(*args, **options)
-            if _allowance.is_repeated and _allowance.done == begun:
+            if _allowance.is_repeatable and _allowance.done == begun:
                 _count(work)
             return found
 

@@ -57,7 +57,7 @@ def shortest_text(
     """
     nodes = next((watcher.nodes for watcher in watchers if isinstance(watcher, UniqueWatch)), None)
     try:
-        with work_budget(PATIENT[1] if patient else _MOST_SEARCHED, is_repeated=True):
+        with work_budget(PATIENT[1] if patient else _MOST_SEARCHED, is_repeatable=True):
             cells = _Cells(patient=patient, loose=loose)
             root = cells.cell(node, {})
             found = cells.least(root)
