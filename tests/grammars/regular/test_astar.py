@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
 from grammars.regular.astar import astar_word, without_counts
-from grammars.regular.languages import ALL, ANY, UNKNOWN, Regular, cat, inter, matches, neg, rep, shortest
+from grammars.regular.languages import ALL, ANY, UNKNOWN, Regular, cat, inter, matches, neg, rep, shortest, work_budget
 from grammars.regular.syntax.rust import language
 
 _ATOMS = ["a", "b", ".", "[ab]", "[^a]", "(?:ab|c)", "(?:a|bc)", "é"]
 _BUDGET = 20_000
+Search = Callable[[Regular], object]
 
 
 def _language(chance: random.Random) -> Regular:
@@ -74,3 +76,24 @@ def test_a_word_is_found_where_a_search_by_size_gives_up() -> None:
 
 def test_few_states_are_no_answer() -> None:
     assert astar_word(inter(language("[ab]{9}"), neg(language("a*"))), 3) is UNKNOWN
+
+
+@pytest.mark.parametrize("search", [shortest, lambda term: astar_word(term, _BUDGET)], ids=["by size", "A*"])
+def test_a_remembered_search_counts_as_its_work_where_results_are_repeatable(search: Search) -> None:
+    parts = [cat(ALL, language(f"{letter}.{{3}}[0-9]"), ALL) for letter in ("t", "u")]
+    term = inter(*parts, rep(ANY, 5, 30))
+
+    def within(work: int, *, is_repeatable: bool) -> object:
+        with work_budget(work, is_repeatable=is_repeatable):
+            return search(term)
+
+    assert within(200, is_repeatable=True) is UNKNOWN
+    word = within(10_000_000, is_repeatable=True)
+    assert isinstance(word, str)
+    assert matches(term, word)
+    assert within(200, is_repeatable=True) is UNKNOWN
+    assert within(200, is_repeatable=False) == word
+    step = 1_000
+    least = next(work for work in range(0, 10_000_000, step) if within(work, is_repeatable=True) == word)
+    with work_budget(2 * least - 2 * step, is_repeatable=True):  # two of the same take twice the work
+        assert [search(term), search(term)] == [word, UNKNOWN]

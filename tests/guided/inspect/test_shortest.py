@@ -242,6 +242,19 @@ def test_a_search_that_finds_nothing_refuses_no_budget(
         check_max_tokens(plan, engine, 5, entry="after")
 
 
+def test_walks_end_after_so_many_masks(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(engine, response_format=JsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 9}))
+    monkeypatch.setattr(shortest_module, "response_text", lambda *_: None)
+    with use_time_limits(replace(time_limits(), landing_cpu_s=-1.0)):  # walks alone
+        least = min_tokens(plan, engine, entry="after")
+        monkeypatch.setattr(shortest_module, "_FIRST_MASKS", least)
+        monkeypatch.setattr(shortest_module, "_ALL_MASKS", 6 * least)
+        assert min_tokens(plan, engine, entry="after") == least
+        monkeypatch.setattr(shortest_module, "_ALL_MASKS", least // 2)
+        with pytest.raises(LimitExceeded, match=f"4,000 tokens, {least // 2} masks"):
+            min_tokens(plan, engine, entry="after")
+
+
 def test_an_unwatched_search_that_finds_nothing_refuses_no_budget(engine: Engine) -> None:
     schema = {"items": {"type": "string"}, "contains": {"enum": ["x", "y"]}, "minContains": 2, "uniqueItems": True}
     plan = plan_of(engine, response_format=JsonSchema({"type": "array", **schema}))
