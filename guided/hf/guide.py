@@ -210,7 +210,7 @@ class Guide(AsyncMethods):
         """Return a shortest valid text of the plan's response format; None without a format or where none is found.
 
         Searches anew at each call: in the schema, for up to some seconds (`grammars.limits.deadline`), then in the
-        masks for at most 2.5 s of this thread's processor time.  Where words are so intricate that a search for the
+        masks for at most 4 s of this thread's processor time.  Where words are so intricate that a search for the
         shortest gives up, the text is valid and may be longer.  Raises `PlanError` where masks are needed and the plan
         belongs to another vocabulary.
         """
@@ -229,10 +229,12 @@ class Guide(AsyncMethods):
     def min_tokens(self, plan: Plan) -> int:
         """Return the number of tokens of the shortest answer found for ``plan``, its end included.
 
+        It begins where the chat template lets an answer begin: reasoning that the prompt has opened must be closed.
         Searches at each call, in milliseconds for most plans, byte by byte (`guided.landing`) for every kind of plan.
         Raises `LimitExceeded` with the reason where no end is found.
         """
-        return min_tokens(checked_plan(plan, "min_tokens"), self.engine)
+        plan = checked_plan(plan, "min_tokens")
+        return min_tokens(plan, self.engine, entry=self.context.usual_begin(plan).entry)
 
     def accepts(self, plan: Plan, text: str) -> Acceptance:
         """Return whether ``text`` is a whole answer under ``plan``, and if not where it is refused.
@@ -259,7 +261,8 @@ class Guide(AsyncMethods):
         plan = checked_plan(plan, "check_max_tokens")
         most = plan.max_tokens if max_tokens is None else max_tokens
         if most is not None:
-            check_max_tokens(plan, self.engine, checked_max_tokens(most))
+            entry = self.context.usual_begin(plan).entry
+            check_max_tokens(plan, self.engine, checked_max_tokens(most), entry=entry)
 
     # -- the low-level path: inputs, generate, messages
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from typing import Any
@@ -15,6 +16,7 @@ from guided.inspect.shortest import min_tokens
 from guided.rows.sequence import RowSequence
 from special_tokens.errors import RequestError
 from tests.cases import seeds
+from tests.conftest import CHAT_TEMPLATE
 
 CHATS = ["Who is it?", [{"role": "user", "content": "List them."}]]
 SCHEMA = {
@@ -198,3 +200,22 @@ def test_options_out_of_range_are_refused(name: str, value: Any) -> None:
     with pytest.raises(RequestError) as caught:
         guided.LandingOptions(**{name: value})
     assert caught.value.place == f"landing.{name}"
+
+
+@pytest.mark.parametrize("opened", ["", "<think>\n", "<think>", "<think>\n\n</think>\n\n"])
+@pytest.mark.parametrize("asked", [{}, {"thinking": True}, {"reasoning_effort": "low"}], ids=str)
+def test_the_least_holds_where_the_prompt_opens_the_reasoning(
+    tiny_guide: Any, opened: str, asked: dict[str, Any]
+) -> None:
+    """It was counted from the beginning of an answer, where the plan allows none: a row needed two tokens more."""
+    tokenizer = copy.deepcopy(tiny_guide.tokenizer)
+    tokenizer.chat_template = CHAT_TEMPLATE.replace("assistant\n", f"assistant\n{opened}")
+    guide = guided.Guide(tiny_guide.model, tokenizer)
+    plan = guide.plan(response_format={"type": "object", "required": ["ok"]}, **asked)
+    least = guide.min_tokens(plan)
+    assert guide.chat("Is it?", plan, max_tokens=least, temperature=1.0, seed=1).complete
+    guide.check_max_tokens(plan, least)
+    with pytest.raises(RequestError, match=f"shortest answer found, which has {least}\\b"):
+        guide.chat("Is it?", plan, max_tokens=least - 1, short_budget="error")
+    with pytest.raises(RequestError):
+        guide.check_max_tokens(plan, least - 1)
