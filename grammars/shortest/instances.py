@@ -54,6 +54,7 @@ class Visits:
     def __init__(self, *, patient: bool = False) -> None:
         self.left = _MOST_VISITS * (10 if patient else 1)
         self.patient = patient
+        self.words: dict[Regular, str | None] = {}  # found, by language: a text asks for the same one many times
 
     def word(self, term: Regular) -> str | None:
         """Return a shortest word of a language, or None if nothing was found.
@@ -61,10 +62,12 @@ class Visits:
         Where breadth-first search runs out of budget and there is time, A* follows, first among words that need no JSON
         escape; the result may then not be shortest.
         """
-        found = shortest(term, _BUDGET, _QUICK)
-        if found is UNKNOWN and self.patient:
-            found = _patient_word(term)
-        return found if isinstance(found, str) else None
+        if term not in self.words:
+            found = shortest(term, _BUDGET, _QUICK)
+            if found is UNKNOWN and self.patient:
+                found = _patient_word(term)
+            self.words[term] = found if isinstance(found, str) else None
+        return self.words[term]
 
     def count(self, characters: int = 0) -> None:
         """Count one visit, or a text of that many ``characters``; raises `TooLarge` past the limit."""
@@ -268,7 +271,8 @@ def _searched(pattern: str) -> Regular:
 def pattern_word(pattern: str) -> str | None:
     """Return a short string that a schema's ``pattern`` accepts; None where none is found in a few ms."""
     try:
-        found = _readable_word(ecma.language(pattern), PATIENT[1] // 64, hasty=True)
+        with work_budget(PATIENT[1] // 64, is_repeatable=True):
+            found = _readable_word(ecma.language(pattern), PATIENT[1] // 64, hasty=True)
     except (ecma.InvalidPattern, ecma.NotRegular):
         return None
     return found if isinstance(found, str) else None

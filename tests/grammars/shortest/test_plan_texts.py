@@ -70,3 +70,12 @@ def test_a_text_does_not_depend_on_what_was_searched_before(
         found = [response_text(plan.response) for _ in range(4)]
         assert len(set(found)) == 1
     assert found[0] is not None
+
+
+def test_a_word_of_many_places_takes_work_once(engine: Engine) -> None:
+    mail = {"type": "string", "format": "email", "pattern": "@example\\.com$"}
+    members = {f"m{i}": {"type": "array", "minItems": 3, "uniqueItems": True, "items": mail} for i in range(30)}
+    schema = {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
+    plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
+    assert plan.response is not None
+    assert response_text(plan.response) is not None
