@@ -38,8 +38,10 @@ from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
 __all__ = ["check_max_tokens", "is_valid_text", "min_tokens", "shortest", "shortest_output", "shortest_texts"]
 
 _MOST = 4_000  # tokens of one walk by a policy alone
-_FIRST_MASKS = 1_000  # masks of each walk at first: one that gets lost must not take all
+_FIRST_MASKS = 1_000  # masks of each walk while no end is known: one that gets lost must not take all
+_MASKS = 2_500  # masks of each walk where an end is known
 _ALL_MASKS = 8_000  # masks of all walks of one search
+_A_TRY = 0.3  # masks that take as long as trying a letter
 _MOST_MASKED = 2_000  # tokens of a known text that masks check one by one; a longer text is checked by the engine alone
 
 #: The texts that a policy begins a value with, in order of preference; objects and arrays come last in any case.
@@ -61,7 +63,7 @@ def shortest(plan: Plan, engine: Engine) -> str | None:
     """Return a shortest valid text of the plan's response format; None without a format or where none is found.
 
     Searches in the schema, which may be worked out once more in full (`Limits.seconds`), then in the masks for at
-    most 2.5 s of this thread's processor time.  Raises `PlanError` where masks are needed and the plan belongs to
+    most 4 s of this thread's processor time.  Raises `PlanError` where masks are needed and the plan belongs to
     another vocabulary.
     """
     response = plan.response
@@ -105,7 +107,7 @@ def min_tokens(plan: Plan, engine: Engine, *, entry: str = "fresh") -> int:
     """Return the number of tokens, the end's included, of the shortest output found.
 
     Raises `LimitExceeded` with the reason where neither the search nor a walk comes to an end; together they take up to
-    4.5 s of this thread's processor time (`TimeLimits.landing_cpu_s`, `TimeLimits.shortest_cpu_s`).
+    6 s of this thread's processor time (`TimeLimits.landing_cpu_s`, `TimeLimits.shortest_cpu_s`).
     """
     return len(shortest_output(plan, engine, entry=entry))
 
@@ -171,7 +173,7 @@ def _output(plan: Plan, engine: Engine, entry: str, known: str | None) -> tuple[
     policies = _POLICIES if not found or must_differ else ()
     for masks in (_FIRST_MASKS, _ALL_MASKS):
         for policy, texts in (*((_POLICIES[0], values) for _ in values[:1]), *((policy, []) for policy in policies)):
-            part = effort.part(masks)
+            part = effort.part(_MASKS if found else masks)
             tokens = _walk(start.fork(), policy, texts, _least(found, _MOST + sum(map(len, texts))), part)
             effort.left += part.left
             if tokens is not None:
@@ -296,7 +298,7 @@ def _in_string(state: GuidanceState, ids: list[int], token: int, effort: Effort,
     for other in (token, *(i for i in ids if i in letters)):
         twin = state.fork()
         twin.commit([other])
-        effort.spend(1)
+        effort.spend(_A_TRY)
         if any(twin.allows(i) for i in quotes):
             return other
     return token

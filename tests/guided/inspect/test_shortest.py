@@ -22,7 +22,9 @@ from guided.engine.engine import Engine
 from guided.inspect.check import check_format
 from guided.inspect.land import row_landing
 from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_output, shortest_texts
+from guided.landing.landing import LandingSearch
 from guided.state.entry import FRESH
+from guided.state.state import GuidanceState
 from guided.validation.validate import judge, violations
 from special_tokens.errors import LimitExceeded, PlanError, RequestError
 from tests.judges.plans import END, plan_of, walk
@@ -387,6 +389,17 @@ WALKED = {
     "required": ["kind", "names"],
     "additionalProperties": False,
 }
+
+
+def test_a_walk_is_as_long_as_the_answer_that_a_search_found(engine: Engine) -> None:
+    """120 rows that differ: a walk finds numbers that do, the search longer strings."""
+    members = {"a": {"type": "string"}, "b": {"type": "integer"}}
+    row = {"type": "object", "properties": members, "required": ["a", "b"], "additionalProperties": False}
+    schema = {"type": "array", "uniqueItems": True, "minItems": 120, "items": row}
+    plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
+    found = LandingSearch(plan, engine).shortest_end(GuidanceState(plan, engine)).tokens
+    assert found is not None
+    assert 1_000 < min_tokens(plan, engine) < len(found)
 
 
 def test_a_busy_machine_finds_the_same(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
